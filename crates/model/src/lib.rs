@@ -1,0 +1,9 @@
+//! How the modelled world behaves: queues, faults, work, arrivals. Sans-I/O; run by the simulator in virtual time and by
+//! the proxy's built-in servers in real time.
+#![forbid(unsafe_code)]
+
+pub mod dist;
+pub mod traffic;
+
+pub use dist::Dist;
+pub use traffic::Traffic;
