@@ -22,15 +22,12 @@ pub(crate) fn violations(code: &Code, engine: &Engine, requests: u64, selected: 
     law(left == 0, &|| format!("conservation: {left} requests are left in queues"));
     let counted = ledger.ok.count() + ledger.failed.count();
     law(counted == selected, &|| format!("conservation: {counted} of {selected} selected requests were counted"));
-    law(ledger.area + ledger.ahead == ledger.latency_sum, &|| {
-        format!(
-            "Little's law: requests in flight integrate to {} ns, latencies add up to {} ns",
-            ledger.area + ledger.ahead,
-            ledger.latency_sum
-        )
+    let area = ledger.area.wrapping_add(ledger.ahead);
+    law(area == ledger.latency_sum, &|| {
+        format!("Little's law: requests in flight integrate to {area} ns, latencies add up to {} ns", ledger.latency_sum)
     });
-    let parts: u128 = ledger.parts.iter().map(|p| u128::from(*p)).sum();
-    let latencies = ledger.ok.sum() + ledger.failed.sum();
+    let parts = ledger.parts.iter().fold(0, |sum: u64, p| sum.wrapping_add(*p));
+    let latencies = (ledger.ok.sum() + ledger.failed.sum()) as u64;
     law(parts == latencies, &|| format!("the parts of the latency add up to {parts} ns, not {latencies} ns"));
     for (gauge, (served, inner)) in utilisation(code, ledger).into_iter().enumerate() {
         law(served == inner, &|| {

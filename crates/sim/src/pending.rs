@@ -51,6 +51,8 @@ impl Entry {
 /// Most lanes; further delays go to the heap.
 const LANES: usize = 6;
 const NEVER: u64 = u64::MAX;
+/// A family is four; so much is looked at behind the last entry.
+const PADDING: usize = 4;
 
 struct Lane {
     delay: u64,
@@ -111,7 +113,9 @@ pub(crate) struct Pending {
     due: [u64; FIRST_LANE + LANES],
     used: usize,
     lanes: Vec<Lane>,
+    /// `size` entries, then padding that comes after all.
     heap: Vec<Entry>,
+    size: usize,
     /// The heap's top has been taken and its place not filled yet.
     hole: bool,
     source: Entry,
@@ -125,7 +129,8 @@ impl Pending {
             due: [NEVER; FIRST_LANE + LANES],
             used: FIRST_LANE,
             lanes: Vec::new(),
-            heap: Vec::new(),
+            heap: vec![NOTHING; PADDING],
+            size: 0,
             hole: false,
             source: NOTHING,
             woken: Vec::new(),
@@ -181,8 +186,11 @@ impl Pending {
     }
 
     fn sift_up(&mut self, entry: Entry) {
-        let mut i = self.heap.len();
-        self.heap.push(entry);
+        let mut i = self.size;
+        self.size += 1;
+        if self.heap.len() < self.size + PADDING {
+            self.heap.resize(self.size + PADDING, NOTHING);
+        }
         while i > 0 {
             let parent = (i - 1) / 4;
             if !entry.before(&self.heap[parent]) {
@@ -194,29 +202,33 @@ impl Pending {
         self.heap[i] = entry;
     }
 
+    /// Fills the hole at the top.
     #[inline]
     fn sift_down(&mut self, entry: Entry) {
         let heap = &mut self.heap[..];
         let mut i = 0;
-        loop {
-            let first = 4 * i + 1;
-            if first >= heap.len() {
+        // Behind the last entry there are some that come after all, so every family is complete.
+        while let Some([a, b, c, d]) = heap.get(4 * i + 1..4 * i + 5) {
+            let left = if b.before(a) { (b, 1) } else { (a, 0) };
+            let right = if d.before(c) { (d, 3) } else { (c, 2) };
+            let (least, at) = if right.0.before(left.0) { right } else { left };
+            if !least.before(&entry) {
                 break;
             }
-            let end = (first + 4).min(heap.len());
-            let mut best = first;
-            for j in first + 1..end {
-                if heap[j].before(&heap[best]) {
-                    best = j;
-                }
-            }
-            if !heap[best].before(&entry) {
-                break;
-            }
-            heap[i] = heap[best];
-            i = best;
+            heap[i] = *least;
+            i = 4 * i + 1 + at;
         }
         heap[i] = entry;
+    }
+
+    /// Takes the last entry, to fill the hole with; the heap gets smaller.
+    fn fill(&mut self) {
+        self.size -= 1;
+        let last = std::mem::replace(&mut self.heap[self.size], NOTHING);
+        if self.size > 0 {
+            self.sift_down(last);
+        }
+        self.due[HEAP] = self.heap[0].at;
     }
 
     /// Takes the next event; `None` if nothing is pending. The bool says whether it is the source's.
@@ -224,12 +236,7 @@ impl Pending {
     pub fn next(&mut self) -> Option<(Entry, bool)> {
         if self.hole {
             self.hole = false;
-            if let Some(last) = self.heap.pop()
-                && !self.heap.is_empty()
-            {
-                self.sift_down(last);
-            }
-            self.due[HEAP] = self.heap.first().map_or(NEVER, |e| e.at);
+            self.fill();
         }
         let (mut best, mut from, mut tie) = (self.due[0], 0, false);
         for (i, &at) in self.due[..self.used].iter().enumerate().skip(1) {
