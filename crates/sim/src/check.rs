@@ -5,7 +5,8 @@ use crate::engine::Engine;
 use crate::ledger::Ledger;
 
 /// Every law that the finished replication breaks, in words.
-pub(crate) fn violations(code: &Code, engine: &Engine, requests: u64, selected: u64) -> Vec<String> {
+pub(crate) fn violations(code: &Code, engine: &mut Engine, requests: u64, selected: u64) -> Vec<String> {
+    let at_balancers = engine.left_at_balancers();
     let ledger = &engine.ledger;
     let mut broken = Vec::new();
     let mut law = |holds: bool, says: &dyn Fn() -> String| {
@@ -20,6 +21,7 @@ pub(crate) fn violations(code: &Code, engine: &Engine, requests: u64, selected: 
     });
     let left = engine.left_in_queues();
     law(left == 0, &|| format!("conservation: {left} requests are left in queues"));
+    law(at_balancers == 0, &|| format!("conservation: balancers still count {at_balancers} requests in flight"));
     let counted = ledger.ok.count() + ledger.failed.count();
     law(counted == selected, &|| format!("conservation: {counted} of {selected} selected requests were counted"));
     let area = ledger.area.wrapping_add(ledger.ahead);

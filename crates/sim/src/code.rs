@@ -208,4 +208,6 @@ pub(crate) struct Code {
     pub visits: usize,
     /// Whether any retry leaves targets out.
     pub excludes: bool,
+    /// Whether steps may run ahead of time.
+    pub fused: bool,
 }

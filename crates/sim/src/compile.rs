@@ -135,6 +135,7 @@ impl<'a> Compiler<'a> {
             depth: 0,
             visits: 0,
             excludes: false,
+            fused: fuse,
         };
         Compiler {
             point,

@@ -7,7 +7,7 @@
 use crate::code::{Code, Op};
 use crate::ledger::Ledger;
 use crate::pending::{Class, Entry, Pending, order_key};
-use std::collections::VecDeque;
+use crate::late::Late;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::faulty::Faulty;
 use weir_model::queue::{Entry as QueueEntry, Links, Queue};
@@ -59,6 +59,15 @@ struct Token {
     exclude: Exclude,
 }
 
+/// A balancer in virtual time.
+struct Instance {
+    balancer: Balancer,
+    /// What its choices are drawn by.
+    picks: Key,
+    /// Requests that will have come back before its next pick.
+    late: Late,
+}
+
 /// What a request returns to: (step, member, target) of a balancer or call; a retry needs two.
 type Frame = [u32; 4];
 
@@ -66,8 +75,8 @@ type Frame = [u32; 4];
 const HOLD: u32 = 1 << 31;
 /// A step with this bit is one that the request has come to, waits and all.
 const PARKED: u32 = 1 << 31;
-/// Events between two looks at the stop flag.
-const PATIENCE: u32 = 1 << 16;
+/// Arrivals drawn at once; the stop flag is looked at as often.
+const BATCH: u64 = 256;
 
 pub(crate) struct Engine<'a> {
     code: &'a Code,
@@ -83,15 +92,17 @@ pub(crate) struct Engine<'a> {
     excluded: Vec<u32>,
     queues: Vec<Queue>,
     links: Links,
-    balancers: Vec<(Balancer, Key)>,
+    balancers: Vec<Instance>,
     faults: Vec<Faulty>,
     holds: Vec<(u32, u32)>,
     spare_holds: Vec<u32>,
     draw_keys: Vec<Key>,
     request_key: Key,
     issued: u64,
-    /// Arrivals that are known already: all until the next one that is looked at.
-    ahead: VecDeque<u64>,
+    /// Arrivals that are known already: at least all until the next one that is looked at.
+    ahead: Vec<u64>,
+    next_ahead: usize,
+    last_drawn: u64,
     drawn: u64,
     /// Ordinal at which the second half of the window begins.
     half: u64,
@@ -100,6 +111,8 @@ pub(crate) struct Engine<'a> {
     passed: usize,
     /// The next of them.
     mark: u64,
+    /// Time and order of the event that runs.
+    turn: (u64, u64),
     pub ledger: Ledger,
 }
 
@@ -113,7 +126,8 @@ impl<'a> Engine<'a> {
             let own = node.with(place(i.place)).with(u64::from(i.number));
             let picks = choice.with(place(i.place)).with(u64::from(i.number));
             let site = &code.lbs[i.lb as usize];
-            (Balancer::new(&site.balance, &code.weights[i.list as usize], own), picks)
+            let balancer = Balancer::new(&site.balance, &code.weights[i.list as usize], own);
+            Instance { balancer, picks, late: Late::default() }
         };
         let fault = |&(fault, at, number): &(u32, u32, u32)| {
             Faulty::new(&code.faults[fault as usize].law, node.with(place(at)).with(u64::from(number)))
@@ -140,12 +154,15 @@ impl<'a> Engine<'a> {
             draw_keys: code.draw_keys.iter().map(draw).collect(),
             request_key: key.with(purpose::REQUEST),
             issued: 0,
-            ahead: VecDeque::new(),
+            ahead: Vec::new(),
+            next_ahead: 0,
+            last_drawn: 0,
             drawn: 0,
             half,
             window: [u64::MAX; 2],
             passed: 0,
             mark: u64::MAX,
+            turn: (0, 0),
             ledger: Ledger::new(code),
         }
     }
@@ -153,31 +170,42 @@ impl<'a> Engine<'a> {
     /// Runs all requests to their end. False if it was stopped.
     pub fn run(&mut self, stop: &AtomicBool) -> bool {
         self.schedule_arrival();
-        let mut patience = PATIENCE;
         let mut now = 0;
+        let mut looked = 0;
         while let Some((event, is_arrival)) = self.pending.next() {
             self.ledger.time_went_back |= event.at < now;
             now = event.at;
+            self.turn = (now, event.key);
             if now > self.mark {
                 self.pass_marks(now);
             }
             if is_arrival {
+                if self.drawn != looked {
+                    looked = self.drawn;
+                    if stop.load(Ordering::Relaxed) {
+                        return false;
+                    }
+                }
                 self.arrive(event);
             } else if event.who & HOLD != 0 {
                 self.end_hold(event.who & !HOLD);
             } else if self.tokens[event.who as usize].tag == event.tag {
                 self.go_on(event.who, now, now, event.after_faults());
             }
-            patience -= 1;
-            if patience == 0 {
-                patience = PATIENCE;
-                if stop.load(Ordering::Relaxed) {
-                    return false;
-                }
-            }
         }
         self.pass_marks(u64::MAX);
         true
+    }
+
+    /// Requests that balancers still count, once all late returns are in.
+    pub fn left_at_balancers(&mut self) -> u64 {
+        let end = (u64::MAX, u64::MAX);
+        for lb in &mut self.balancers {
+            while let Some(target) = lb.late.before(end) {
+                lb.balancer.release(target);
+            }
+        }
+        self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum()
     }
 
     /// Slots still taken and requests still waiting at any queue.
@@ -201,30 +229,38 @@ impl<'a> Engine<'a> {
         if self.issued == self.load.requests {
             return self.pending.set_source(None);
         }
-        let arrived = self.ahead.pop_front().unwrap_or_else(|| self.draw_arrival());
+        if self.next_ahead == self.ahead.len() {
+            self.draw_arrivals();
+        }
+        let arrived = self.ahead[self.next_ahead];
+        self.next_ahead += 1;
         let class = if self.code.prefix_ns > 0 { Class::Step } else { Class::Arrival };
         let at = arrived.saturating_add(self.code.prefix_ns);
         // The window's instants must be known before the clock passes them.
-        while self.drawn < self.load.requests && self.ahead.back().is_none_or(|last| *last <= at) {
-            let next = self.draw_arrival();
-            self.ahead.push_back(next);
+        while self.last_drawn <= at && self.drawn < self.load.requests {
+            self.draw_arrivals();
         }
         self.pending.set_source(Some(Entry { at, key: order_key(class, self.issued), who: 0, tag: 0 }));
     }
 
-    #[inline]
-    fn draw_arrival(&mut self) -> u64 {
-        let at = self.load.arrivals.next_ns();
-        if self.drawn == self.load.from {
-            self.window[0] = at;
-            self.mark = self.mark.min(at);
+    /// Draws a batch of arrivals ahead: they depend on nothing.
+    fn draw_arrivals(&mut self) {
+        self.ahead.drain(..self.next_ahead);
+        self.next_ahead = 0;
+        for _ in 0..BATCH.min(self.load.requests - self.drawn) {
+            let at = self.load.arrivals.next_ns();
+            self.ahead.push(at);
+            if self.drawn == self.load.from {
+                self.window[0] = at;
+                self.mark = self.mark.min(at);
+            }
+            self.drawn += 1;
+            if self.drawn == self.load.to {
+                self.window[1] = at;
+                self.mark = self.mark.min(at);
+            }
+            self.last_drawn = at;
         }
-        self.drawn += 1;
-        if self.drawn == self.load.to {
-            self.window[1] = at;
-            self.mark = self.mark.min(at);
-        }
-        at
     }
 
     fn arrive(&mut self, event: Entry) {
@@ -356,9 +392,13 @@ impl<'a> Engine<'a> {
                 Op::Done { lb } => {
                     let site = &code.lbs[lb as usize];
                     if site.counts {
-                        in_turn!();
                         let target = self.frames[frames + depth - 1][2];
-                        self.done(slot, member.wrapping_add(site.offset), target, now);
+                        let instance = member.wrapping_add(site.offset);
+                        if time == now {
+                            self.done(slot, instance, target, now);
+                        } else if failed || !self.done_late(slot, instance, target, time) {
+                            return self.park(slot, pc, member, depth, now, time, drawn);
+                        }
                     }
                     count_errors!();
                     depth -= 1;
@@ -500,15 +540,18 @@ impl<'a> Engine<'a> {
 
     #[inline]
     fn pick(&mut self, slot: u32, instance: u32) -> Option<u32> {
-        let (balancer, key) = &mut self.balancers[instance as usize];
+        let lb = &mut self.balancers[instance as usize];
         let token = &self.tokens[slot as usize];
-        let draw = key.with(token.tries.bits());
+        let draw = lb.picks.with(token.tries.bits());
+        while let Some(target) = lb.late.before(self.turn) {
+            lb.balancer.release(target);
+        }
         if token.exclude == Exclude::None {
-            return balancer.pick(draw, &[]);
+            return lb.balancer.pick(draw, &[]);
         }
         let tried = &mut self.tried[slot as usize];
         tried.at(instance, &mut self.excluded);
-        let target = balancer.pick(draw, &self.excluded)?;
+        let target = lb.balancer.pick(draw, &self.excluded)?;
         tried.picked(token.exclude, instance, target);
         Some(target)
     }
@@ -519,9 +562,20 @@ impl<'a> Engine<'a> {
         if token.exclude != Exclude::None {
             self.tried[slot as usize].came_back(token.exclude, instance, target, token.outcome);
         }
-        if let Release::After(hold) = self.balancers[instance as usize].0.done(target, token.outcome) {
+        if let Release::After(hold) = self.balancers[instance as usize].balancer.done(target, token.outcome) {
             self.hold(instance, target, now, hold, token.ordinal);
         }
+    }
+
+    /// Notes that a request will come back at `time`, which nothing can prevent any more. Only the balancer's own picks can
+    /// tell, so they look it up; no event is needed. False if it must be one all the same.
+    #[inline]
+    fn done_late(&mut self, slot: u32, instance: u32, target: u32, time: u64) -> bool {
+        if !self.code.fused {
+            return false;
+        }
+        let key = order_key(Class::Step, self.tokens[slot as usize].ordinal);
+        self.balancers[instance as usize].late.note(time, key, target)
     }
 
     #[cold]
@@ -538,7 +592,7 @@ impl<'a> Engine<'a> {
 
     fn end_hold(&mut self, index: u32) {
         let (instance, target) = self.holds[index as usize];
-        self.balancers[instance as usize].0.release(target);
+        self.balancers[instance as usize].balancer.release(target);
         self.spare_holds.push(index);
     }
 

@@ -51,8 +51,6 @@ impl Entry {
 /// Most lanes; further delays go to the heap.
 const LANES: usize = 6;
 const NEVER: u64 = u64::MAX;
-/// A family is four; so much is looked at behind the last entry.
-const PADDING: usize = 4;
 
 struct Lane {
     delay: u64,
@@ -102,6 +100,76 @@ impl Lane {
     }
 }
 
+/// A 4-ary heap: the children of node i are family i; node i > 0 is in family (i - 1) / 4. Places that are not taken hold
+/// what comes after all, so a family is always complete.
+struct Heap {
+    top: Entry,
+    families: Vec<[Entry; 4]>,
+    size: usize,
+}
+
+impl Heap {
+    fn push(&mut self, entry: Entry) {
+        let mut i = self.size;
+        self.size += 1;
+        if i > 0 && (i - 1) / 4 == self.families.len() {
+            self.families.push([NOTHING; 4]);
+        }
+        while i > 0 {
+            let up = (i - 1) / 4;
+            let parent = if up == 0 { self.top } else { self.families[(up - 1) / 4][(up - 1) % 4] };
+            if !entry.before(&parent) {
+                break;
+            }
+            self.families[up][(i - 1) % 4] = parent;
+            i = up;
+        }
+        if i == 0 {
+            self.top = entry;
+        } else {
+            self.families[(i - 1) / 4][(i - 1) % 4] = entry;
+        }
+    }
+
+    /// Takes the top away.
+    fn pop(&mut self) {
+        self.size -= 1;
+        if self.size == 0 {
+            self.top = NOTHING;
+            return;
+        }
+        let at = self.size - 1;
+        let last = std::mem::replace(&mut self.families[at / 4][at % 4], NOTHING);
+        self.replace_top(last);
+    }
+
+    /// Takes the top away and puts an entry in, in one sift.
+    #[inline]
+    fn replace_top(&mut self, entry: Entry) {
+        // Where the hole is: the top, or a family and a place in it.
+        let mut hole: Option<(usize, usize)> = None;
+        let mut node = 0;
+        while let Some(&[a, b, c, d]) = self.families.get(node) {
+            let (left, l) = if b.before(&a) { (b, 1) } else { (a, 0) };
+            let (right, r) = if d.before(&c) { (d, 3) } else { (c, 2) };
+            let (least, at) = if right.before(&left) { (right, r) } else { (left, l) };
+            if !least.before(&entry) {
+                break;
+            }
+            match hole {
+                None => self.top = least,
+                Some((family, place)) => self.families[family][place & 3] = least,
+            }
+            hole = Some((node, at));
+            node = 4 * node + 1 + at;
+        }
+        match hole {
+            None => self.top = entry,
+            Some((family, place)) => self.families[family][place & 3] = entry,
+        }
+    }
+}
+
 /// Where the next event comes from.
 const HEAP: usize = 0;
 const SOURCE: usize = 1;
@@ -113,9 +181,7 @@ pub(crate) struct Pending {
     due: [u64; FIRST_LANE + LANES],
     used: usize,
     lanes: Vec<Lane>,
-    /// `size` entries, then padding that comes after all.
-    heap: Vec<Entry>,
-    size: usize,
+    heap: Heap,
     /// The heap's top has been taken and its place not filled yet.
     hole: bool,
     source: Entry,
@@ -129,8 +195,7 @@ impl Pending {
             due: [NEVER; FIRST_LANE + LANES],
             used: FIRST_LANE,
             lanes: Vec::new(),
-            heap: vec![NOTHING; PADDING],
-            size: 0,
+            heap: Heap { top: NOTHING, families: Vec::new(), size: 0 },
             hole: false,
             source: NOTHING,
             woken: Vec::new(),
@@ -172,11 +237,11 @@ impl Pending {
     pub fn push(&mut self, entry: Entry) {
         if self.hole {
             self.hole = false;
-            self.sift_down(entry);
+            self.heap.replace_top(entry);
         } else {
-            self.sift_up(entry);
+            self.heap.push(entry);
         }
-        self.due[HEAP] = self.heap[0].at;
+        self.due[HEAP] = self.heap.top.at;
     }
 
     /// A request goes on at this very instant, in its turn.
@@ -185,58 +250,13 @@ impl Pending {
         self.woken.push(entry);
     }
 
-    fn sift_up(&mut self, entry: Entry) {
-        let mut i = self.size;
-        self.size += 1;
-        if self.heap.len() < self.size + PADDING {
-            self.heap.resize(self.size + PADDING, NOTHING);
-        }
-        while i > 0 {
-            let parent = (i - 1) / 4;
-            if !entry.before(&self.heap[parent]) {
-                break;
-            }
-            self.heap[i] = self.heap[parent];
-            i = parent;
-        }
-        self.heap[i] = entry;
-    }
-
-    /// Fills the hole at the top.
-    #[inline]
-    fn sift_down(&mut self, entry: Entry) {
-        let heap = &mut self.heap[..];
-        let mut i = 0;
-        // Behind the last entry there are some that come after all, so every family is complete.
-        while let Some([a, b, c, d]) = heap.get(4 * i + 1..4 * i + 5) {
-            let left = if b.before(a) { (b, 1) } else { (a, 0) };
-            let right = if d.before(c) { (d, 3) } else { (c, 2) };
-            let (least, at) = if right.0.before(left.0) { right } else { left };
-            if !least.before(&entry) {
-                break;
-            }
-            heap[i] = *least;
-            i = 4 * i + 1 + at;
-        }
-        heap[i] = entry;
-    }
-
-    /// Takes the last entry, to fill the hole with; the heap gets smaller.
-    fn fill(&mut self) {
-        self.size -= 1;
-        let last = std::mem::replace(&mut self.heap[self.size], NOTHING);
-        if self.size > 0 {
-            self.sift_down(last);
-        }
-        self.due[HEAP] = self.heap[0].at;
-    }
-
     /// Takes the next event; `None` if nothing is pending. The bool says whether it is the source's.
     #[inline]
     pub fn next(&mut self) -> Option<(Entry, bool)> {
         if self.hole {
             self.hole = false;
-            self.fill();
+            self.heap.pop();
+            self.due[HEAP] = self.heap.top.at;
         }
         let (mut best, mut from, mut tie) = (self.due[0], 0, false);
         for (i, &at) in self.due[..self.used].iter().enumerate().skip(1) {
@@ -264,7 +284,7 @@ impl Pending {
             HEAP => {
                 self.hole = true;
                 // Until the place is filled the heap's first time is unknown.
-                (self.heap[0], false)
+                (self.heap.top, false)
             }
             SOURCE => (self.source, true),
             _ => {
@@ -279,7 +299,7 @@ impl Pending {
 
     fn peek(&self, from: usize) -> Entry {
         match from {
-            HEAP => self.heap[0],
+            HEAP => self.heap.top,
             SOURCE => self.source,
             _ => self.lanes[from - FIRST_LANE].first().copied().unwrap_or(NOTHING),
         }

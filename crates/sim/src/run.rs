@@ -200,7 +200,7 @@ fn replicate(job: &Job, options: &Options, replication: u32, stop: &AtomicBool) 
         return Ok(None);
     }
     engine.ledger.add_constant_waits(code);
-    let violations = check::violations(code, &engine, load.requests, load.to - load.from);
+    let violations = check::violations(code, &mut engine, load.requests, load.to - load.from);
     Ok(Some(summary::replication(code, job.point, rows, &engine, violations)))
 }
 
