@@ -36,6 +36,12 @@ pub(crate) fn order_key(class: Class, request: u64) -> u64 {
 }
 
 impl Entry {
+    /// Time and order in one number.
+    #[inline]
+    fn order(&self) -> u128 {
+        u128::from(self.at) << 64 | u128::from(self.key)
+    }
+
     #[inline]
     fn before(&self, other: &Entry) -> bool {
         self.at < other.at || self.at == other.at && self.key < other.key
@@ -149,13 +155,17 @@ impl Heap {
         // Where the hole is: the top, or a family and a place in it.
         let mut hole: Option<(usize, usize)> = None;
         let mut node = 0;
-        while let Some(&[a, b, c, d]) = self.families.get(node) {
-            let (left, l) = if b.before(&a) { (b, 1) } else { (a, 0) };
-            let (right, r) = if d.before(&c) { (d, 3) } else { (c, 2) };
-            let (least, at) = if right.before(&left) { (right, r) } else { (left, l) };
-            if !least.before(&entry) {
+        let sought = entry.order();
+        while let Some(family) = self.families.get(node) {
+            // Which child is least cannot be predicted, so it is computed rather than branched on.
+            let order = [family[0].order(), family[1].order(), family[2].order(), family[3].order()];
+            let left = usize::from(order[1] < order[0]);
+            let right = 2 + usize::from(order[3] < order[2]);
+            let at = if order[right] < order[left] { right } else { left };
+            if order[at] >= sought {
                 break;
             }
+            let least = family[at];
             match hole {
                 None => self.top = least,
                 Some((family, place)) => self.families[family][place & 3] = least,
