@@ -516,7 +516,7 @@ impl<'a> Engine<'a> {
         let token = &self.tokens[slot as usize];
         let entry = Entry { at: time, key: order_key(Class::Step, token.ordinal), who: slot, tag: token.tag };
         if drawn || now > time {
-            self.pending.push(entry);
+            self.pending.push(now, entry);
         } else {
             self.pending.push_constant(time - now, entry);
         }
