@@ -16,7 +16,10 @@ fn main() -> ExitCode {
     let mut json = false;
     let mut rest = args.into_iter();
     while let Some(arg) = rest.next() {
-        let pair = |text: Option<String>| text.and_then(|t| t.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned()))).unwrap_or_default();
+        let pair = |text: Option<String>| {
+            text.and_then(|t| t.split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())))
+                .unwrap_or_default()
+        };
         match arg.as_str() {
             "-p" => request.params.push(pair(rest.next())),
             "--sweep" => {
@@ -43,11 +46,24 @@ fn main() -> ExitCode {
         Ok(done) => {
             done.warnings.iter().for_each(|w| eprintln!("{w}"));
             for point in &done.plan.points {
-                eprintln!("{:?}: {} nodes, {} sites, {} specs", point.params, point.nodes.len(), point.sites.len(), point.specs.len());
+                eprintln!(
+                    "{:?}: {} nodes, {} sites, {} specs",
+                    point.params,
+                    point.nodes.len(),
+                    point.sites.len(),
+                    point.specs.len()
+                );
                 for (i, scenario) in point.scenarios.iter().enumerate() {
                     let loads = offered_load(point, i);
-                    let loads: Vec<String> =
-                        loads.iter().map(|l| format!("{} {:.3} x{}", point.sites[l.site as usize].label, l.utilisation, l.count)).collect();
+                    let loads: Vec<String> = loads
+                        .iter()
+                        .map(|l| {
+                            format!(
+                                "{} {:.3} x{}",
+                                point.sites[l.site as usize].label, l.utilisation, l.count
+                            )
+                        })
+                        .collect();
                     eprintln!("  {}: {}", scenario.name, loads.join(", "));
                 }
             }

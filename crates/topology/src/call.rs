@@ -9,9 +9,9 @@ use crate::suggest;
 use crate::value::{DurationValue, NodeValue, Poison, stop};
 use starlark::codemap::FileSpan;
 use starlark::eval::{Arguments, Evaluator};
+use starlark::values::dict::DictRef;
 use starlark::values::float::UnpackFloat;
 use starlark::values::list_or_tuple::UnpackListOrTuple;
-use starlark::values::dict::DictRef;
 use starlark::values::{Heap, UnpackValue, Value, ValueLike};
 
 mod arguments;
@@ -45,8 +45,11 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         eval: &'c mut Evaluator<'v, 'a, 'e>,
     ) -> starlark::Result<Value<'v>> {
         let context = Context::of(eval)?;
-        let mut call = Call { function, context, eval, values: [None; MOST_ARGUMENTS], failed: false, site: None };
-        call.bind(args)?;
+        let mut call =
+            Call { function, context, eval, values: [None; MOST_ARGUMENTS], failed: false, site: None };
+        if !function.args.is_empty() {
+            call.bind(args)?;
+        }
         // A wrong value among the arguments has been reported where it was made.
         let heap = call.heap();
         let made = (function.make)(&mut call)?;
@@ -113,7 +116,8 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         {
             return site;
         }
-        let stack: Vec<FileSpan> = self.eval.call_stack().into_frames().into_iter().filter_map(|f| f.location).collect();
+        let stack: Vec<FileSpan> =
+            self.eval.call_stack().into_frames().into_iter().filter_map(|f| f.location).collect();
         let mut state = self.context.state.borrow_mut();
         let state = &mut *state;
         let site = state.graph.site(kind, part, &stack, &state.files);
@@ -140,7 +144,13 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
     }
 
     /// Adds a node at a site.
-    pub(crate) fn add(&mut self, site: u32, spec: Spec, to: To, name: Option<String>) -> starlark::Result<NodeId> {
+    pub(crate) fn add(
+        &mut self,
+        site: u32,
+        spec: Spec,
+        to: To,
+        name: Option<String>,
+    ) -> starlark::Result<NodeId> {
         let id = self.context.state.borrow_mut().graph.add(site, spec, to, name);
         id.ok_or_else(|| stop(format!("this file makes more than {MOST_NODES} nodes, which is the limit")))
     }
@@ -156,7 +166,12 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         let most = function.args.len();
         if positional.len() > most {
             self.wrong_but(
-                format!("`{}` takes {most} argument{} at most, and {} are given", function.name, if most == 1 { "" } else { "s" }, args.len()?),
+                format!(
+                    "`{}` takes {most} argument{} at most, and is given {}",
+                    function.name,
+                    if most == 1 { "" } else { "s" },
+                    args.len()?
+                ),
                 self.signature(),
             );
         }
@@ -169,11 +184,17 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         for (i, arg) in self.args().enumerate() {
             match (&arg.need, self.values.get(i).copied().flatten()) {
                 (Need::Required, None) => {
-                    self.wrong_but(format!("`{}` is missing its argument `{}`", function.name, arg.name), self.signature());
+                    self.wrong_but(
+                        format!("`{}` is missing its argument `{}`", function.name, arg.name),
+                        self.signature(),
+                    );
                 }
                 (Need::Later(default), Some(value)) if !is_default(*default, value) => {
                     let help = format!("leave `{}` out", arg.name);
-                    self.wrong_but(format!("the argument `{}` of `{}` is not built yet", arg.name, function.name), help);
+                    self.wrong_but(
+                        format!("the argument `{}` of `{}` is not built yet", arg.name, function.name),
+                        help,
+                    );
                 }
                 (_, Some(value)) if value.downcast_ref::<Poison>().is_some() => self.failed = true,
                 _ => {}
@@ -185,7 +206,8 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
     fn bind_named(&mut self, name: &str, value: Value<'v>) {
         let function = self.function;
         let Some(i) = self.args().position(|a| a.name == name) else {
-            let help = suggest::did_you_mean(name, self.args().map(|a| a.name)).unwrap_or_else(|| self.signature());
+            let help =
+                suggest::did_you_mean(name, self.args().map(|a| a.name)).unwrap_or_else(|| self.signature());
             return self.wrong_but(format!("`{}` has no argument `{name}`", function.name), help);
         };
         if let Some(slot) = self.values.get_mut(i) {

@@ -68,20 +68,32 @@ pub(crate) fn plainly(error: &std::io::Error) -> String {
 /// # Errors
 /// What is wrong, with row (counted from 1, the header being row 1) and column.
 fn parse(bytes: &[u8], what: &str) -> Result<Vec<u64>, String> {
-    let text = std::str::from_utf8(bytes).map_err(|e| format!("is not UTF-8 (at byte {})", e.valid_up_to()))?;
+    let text =
+        std::str::from_utf8(bytes).map_err(|e| format!("is not UTF-8 (at byte {})", e.valid_up_to()))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
-    let Some((_, header)) = lines.next() else { return Err("is empty: a header and values are wanted".to_owned()) };
+    let Some((_, header)) = lines.next() else {
+        return Err("is empty: a header and values are wanted".to_owned());
+    };
     let columns: Vec<String> = fields(header).into_iter().map(|f| f.trim().to_owned()).collect();
     let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-    let matching = |name: &str| units.iter().find(|(u, _)| *name == format!("{what}_{u}")).map(|(_, each)| *each);
-    let found: Vec<(usize, f64)> = columns.iter().enumerate().filter_map(|(i, c)| matching(c).map(|each| (i, each))).collect();
+    let matching =
+        |name: &str| units.iter().find(|(u, _)| *name == format!("{what}_{u}")).map(|(_, each)| *each);
+    let found: Vec<(usize, f64)> =
+        columns.iter().enumerate().filter_map(|(i, c)| matching(c).map(|each| (i, each))).collect();
     let (column, each) = match found.as_slice() {
         [one] => *one,
         [] if columns.iter().any(|c| c == what) => {
-            return Err(format!("has a column `{what}` without a unit: call it `{what}_ms`, `{what}_s`, `{what}_us` or `{what}_ns`"));
+            return Err(format!(
+                "has a column `{what}` without a unit: call it `{what}_ms`, `{what}_s`, `{what}_us` or `{what}_ns`"
+            ));
         }
-        [] => return Err(format!("has no column `{what}_ms` (or `_s`, `_us`, `_ns`); its columns are {}", columns.join(", "))),
+        [] => {
+            return Err(format!(
+                "has no column `{what}_ms` (or `_s`, `_us`, `_ns`); its columns are {}",
+                columns.join(", ")
+            ));
+        }
         _ => return Err(format!("has several columns `{what}_...`: one is wanted")),
     };
     let name = &columns[column];
@@ -92,10 +104,15 @@ fn parse(bytes: &[u8], what: &str) -> Result<Vec<u64>, String> {
         let Some(field) = all.get(column).map(|f| f.trim()) else {
             return Err(format!("has no column `{name}` in row {row}"));
         };
-        let number: f64 = field.parse().map_err(|_| format!("holds \"{}\" in row {row}, column `{name}`: a number is wanted", cut(field)))?;
+        let number: f64 = field.parse().map_err(|_| {
+            format!("holds \"{}\" in row {row}, column `{name}`: a number is wanted", cut(field))
+        })?;
         let ns = (number * each).round();
         if !number.is_finite() || number < 0.0 || ns > 9.2e18 {
-            return Err(format!("holds {} in row {row}, column `{name}`: a duration must be finite, not negative and at most 292 years", cut(field)));
+            return Err(format!(
+                "holds {} in row {row}, column `{name}`: a duration must be finite, not negative and at most 292 years",
+                cut(field)
+            ));
         }
         values.push(ns as u64);
     }
@@ -135,7 +152,10 @@ mod tests {
 
     #[test]
     fn columns_carry_their_unit() {
-        assert_eq!(parse(b"path,duration_ms\n/a,1.5\n\"/b,c\",2\n", "duration"), Ok(vec![1_500_000, 2_000_000]));
+        assert_eq!(
+            parse(b"path,duration_ms\n/a,1.5\n\"/b,c\",2\n", "duration"),
+            Ok(vec![1_500_000, 2_000_000])
+        );
         assert_eq!(parse(b"duration_s\r\n1\r\n", "duration"), Ok(vec![1_000_000_000]));
     }
 

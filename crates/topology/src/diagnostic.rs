@@ -137,7 +137,11 @@ impl At {
     pub(crate) fn of(span: &starlark::codemap::FileSpan) -> At {
         let resolved = span.resolve_span();
         let line = span.file.source_line(resolved.begin.line);
-        let end = if resolved.end.line == resolved.begin.line { resolved.end.column } else { line.trim_end().chars().count() };
+        let end = if resolved.end.line == resolved.begin.line {
+            resolved.end.column
+        } else {
+            line.trim_end().chars().count()
+        };
         At {
             file: span.filename().to_owned(),
             line: to_u32(resolved.begin.line + 1),
@@ -164,7 +168,8 @@ mod tests {
 
     #[test]
     fn renders_like_rustc() {
-        let at = At { file: "a.star".into(), line: 12, column: 5, end_column: 8, snippet: "x = foo(1)".into() };
+        let at =
+            At { file: "a.star".into(), line: 12, column: 5, end_column: 8, snippet: "x = foo(1)".into() };
         let d = Diagnostic::error("no such thing").at(&at).help("take another");
         assert_eq!(
             d.to_string(),

@@ -46,11 +46,18 @@ pub struct Evaluated {
 /// for files that are not trusted use [`crate::sandbox::evaluate_in_child`].
 pub fn evaluate(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, || evaluate_here(request));
+        let thread = std::thread::Builder::new()
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, || evaluate_here(request));
         match thread.map(|t| t.join()) {
             Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(vec![Diagnostic::error("weir failed while it evaluated the file (a fault in weir)").in_file(&request.name)]),
-            Err(e) => Err(vec![Diagnostic::error(format!("no thread to evaluate the file: {e}")).in_file(&request.name)]),
+            Ok(Err(_)) => Err(vec![
+                Diagnostic::error("weir failed while it evaluated the file (a fault in weir)")
+                    .in_file(&request.name),
+            ]),
+            Err(e) => Err(vec![
+                Diagnostic::error(format!("no thread to evaluate the file: {e}")).in_file(&request.name),
+            ]),
         }
     })
 }
@@ -58,7 +65,8 @@ pub fn evaluate(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
 /// The same on this thread.
 pub(crate) fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
     let mut params = Params::new(&request.params, &request.sweeps)?;
-    let source = Source { name: request.name.clone(), path: request.path.clone(), bytes: request.source.clone() };
+    let source =
+        Source { name: request.name.clone(), path: request.path.clone(), bytes: request.source.clone() };
     let mut points: Vec<Point> = Vec::new();
     let mut data_files: Vec<DataFile> = Vec::new();
     let mut warnings: Vec<Diagnostic> = Vec::new();
@@ -72,7 +80,10 @@ pub(crate) fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnost
             return Err(state.findings.into_sorted());
         }
         if points.len() >= MOST_POINTS {
-            return Err(vec![Diagnostic::error(format!("the sweeps have more than {MOST_POINTS} combinations")).in_file(&request.name)]);
+            return Err(vec![
+                Diagnostic::error(format!("the sweeps have more than {MOST_POINTS} combinations"))
+                    .in_file(&request.name),
+            ]);
         }
         warn::unreached(&mut state);
         let mut point = finish(&mut state, &mut params, &mut data_files);
@@ -93,9 +104,17 @@ pub(crate) fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnost
     if !unknown.is_empty() {
         return Err(unknown);
     }
-    let file = Path::new(&request.name).file_name().map_or_else(|| request.name.clone(), |n| n.to_string_lossy().into_owned());
-    let mut plan =
-        Plan { schema: SCHEMA.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), file, hash: String::new(), data_files, points };
+    let file = Path::new(&request.name)
+        .file_name()
+        .map_or_else(|| request.name.clone(), |n| n.to_string_lossy().into_owned());
+    let mut plan = Plan {
+        schema: SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        file,
+        hash: String::new(),
+        data_files,
+        points,
+    };
     plan.hash = hash::of(&plan);
     Ok(Evaluated { plan, warnings })
 }
@@ -123,7 +142,9 @@ fn finish(state: &mut State, params: &mut Params, data_files: &mut Vec<DataFile>
 fn in_one_line(finding: &Diagnostic) -> String {
     debug_assert!(finding.severity == Severity::Warning);
     match &finding.file {
-        Some(file) if finding.line > 0 => format!("{} ({file}:{}:{})", finding.message, finding.line, finding.column),
+        Some(file) if finding.line > 0 => {
+            format!("{} ({file}:{}:{})", finding.message, finding.line, finding.column)
+        }
         _ => finding.message.clone(),
     }
 }

@@ -66,7 +66,13 @@ impl Graph {
     }
 
     /// The site of a call stack: `kind` is the function's name, `part` tells apart several nodes of one call.
-    pub(crate) fn site(&mut self, kind: &'static str, part: &'static str, stack: &[FileSpan], files: &Files) -> u32 {
+    pub(crate) fn site(
+        &mut self,
+        kind: &'static str,
+        part: &'static str,
+        stack: &[FileSpan],
+        files: &Files,
+    ) -> u32 {
         let calls = stack.iter().map(|s| (s.file.id(), s.span.begin().get(), s.span.end().get())).collect();
         let key = SiteKey { kind, part, calls };
         if let Some(site) = self.site_of.get(&key) {
@@ -86,7 +92,9 @@ impl Graph {
         };
         let last = stack.last();
         let (file, label, def, callee, number) = match last.and_then(call_of) {
-            Some((file, call)) => (file.number, file.label.clone(), call.def.to_string(), call.callee.clone(), call.number),
+            Some((file, call)) => {
+                (file.number, file.label.clone(), call.def.to_string(), call.callee.clone(), call.number)
+            }
             None => (0, String::new(), "<file>".to_owned(), String::new(), 0),
         };
         let via = match (callee == kind, part) {
@@ -105,12 +113,20 @@ impl Graph {
         let chain = outer
             .iter()
             .map(|s| match call_of(s) {
-                Some((file, call)) if file.number > 0 => format!("{}:{}", file.label, numbered(&call.callee, call.number)),
+                Some((file, call)) if file.number > 0 => {
+                    format!("{}:{}", file.label, numbered(&call.callee, call.number))
+                }
                 Some((_, call)) => numbered(&call.callee, call.number),
                 None => String::new(),
             })
             .collect();
-        Made { place: place_index, at: last.map(At::of), chain, spec: None, file: if file == 0 { String::new() } else { label } }
+        Made {
+            place: place_index,
+            at: last.map(At::of),
+            chain,
+            spec: None,
+            file: if file == 0 { String::new() } else { label },
+        }
     }
 
     /// Adds a node. `None` where there are too many.
@@ -177,7 +193,11 @@ impl Graph {
             .sites
             .iter()
             .zip(labels)
-            .map(|(s, label)| Site { place: s.place, label, span: s.at.as_ref().map(At::span).unwrap_or_default() })
+            .map(|(s, label)| Site {
+                place: s.place,
+                label,
+                span: s.at.as_ref().map(At::span).unwrap_or_default(),
+            })
             .collect();
         Parts { places: self.places, sites, specs: self.specs, lists: self.lists, nodes: self.nodes }
     }
@@ -202,8 +222,14 @@ fn labels(places: &[Place], sites: &[Made]) -> Vec<String> {
     let mut labels = vec![String::new(); sites.len()];
     for (place, group) in of_place {
         let Some(p) = places.get(place as usize) else { continue };
-        let prefix = group.first().map(|i| sites[*i].file.as_str()).filter(|f| !f.is_empty()).map(|f| format!("{f}:"));
-        let mut base = format!("{}{}/{}", prefix.unwrap_or_default(), p.def, if p.via.is_empty() { numbered(&p.kind, p.number) } else { p.kind.clone() });
+        let prefix =
+            group.first().map(|i| sites[*i].file.as_str()).filter(|f| !f.is_empty()).map(|f| format!("{f}:"));
+        let mut base = format!(
+            "{}{}/{}",
+            prefix.unwrap_or_default(),
+            p.def,
+            if p.via.is_empty() { numbered(&p.kind, p.number) } else { p.kind.clone() }
+        );
         if !p.via.is_empty() {
             base.push_str(&format!(" by {}", numbered(&p.via, p.number)));
         }
@@ -214,7 +240,8 @@ fn labels(places: &[Place], sites: &[Made]) -> Vec<String> {
         let back = (0..shortest - front).take_while(|k| same(&|c| c.get(c.len() - 1 - k).cloned())).count();
         for (chain, i) in chains.iter().zip(&group) {
             let part = &chain[front..chain.len() - back];
-            labels[*i] = if part.is_empty() { base.clone() } else { format!("{base} (via {})", part.join(" > ")) };
+            labels[*i] =
+                if part.is_empty() { base.clone() } else { format!("{base} (via {})", part.join(" > ")) };
         }
     }
     distinct(labels)

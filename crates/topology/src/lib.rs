@@ -16,6 +16,7 @@ pub mod diagnostic;
 mod evaluate;
 mod graph;
 mod hash;
+mod json;
 mod load;
 mod names;
 mod nodes;

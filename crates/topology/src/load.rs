@@ -71,8 +71,13 @@ impl<'a> Runner<'a> {
         let ast = self.parse(source)?;
         let number = self.files;
         self.files += 1;
-        let folder = source.path.as_ref().and_then(|p| p.parent()).map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-        let label = Path::new(&source.name).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let folder = source
+            .path
+            .as_ref()
+            .and_then(|p| p.parent())
+            .map_or_else(|| PathBuf::from("."), Path::to_path_buf);
+        let label =
+            Path::new(&source.name).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let codemap = ast.file_span(starlark_syntax::codemap::Span::default()).file.id();
         let file = File { number, label, folder: folder.clone(), calls: Calls::of(&ast) };
         self.context.state.borrow_mut().files.add(codemap, file);
@@ -100,7 +105,10 @@ impl<'a> Runner<'a> {
             match module.freeze() {
                 Ok(frozen) => Some(frozen),
                 Err(_) => {
-                    self.context.find(Diagnostic::error("this file cannot be loaded: its values cannot be frozen").in_file(&source.name));
+                    self.context.find(
+                        Diagnostic::error("this file cannot be loaded: its values cannot be frozen")
+                            .in_file(&source.name),
+                    );
                     None
                 }
             }
@@ -117,7 +125,10 @@ impl<'a> Runner<'a> {
             Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
             Err(e) => {
                 let line = source.bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
-                let mut finding = whole(format!("the file is not UTF-8: byte {} (line {line}) belongs to no character", e.valid_up_to()));
+                let mut finding = whole(format!(
+                    "the file is not UTF-8: byte {} (line {line}) belongs to no character",
+                    e.valid_up_to()
+                ));
                 finding.help = Some("save it as UTF-8".to_owned());
                 self.context.find(finding);
                 return None;
@@ -141,7 +152,9 @@ impl<'a> Runner<'a> {
                 continue;
             }
             let at = At::of(&load.span);
-            let module = self.load(load.module_id, &at, source, folder).unwrap_or_else(|| poisoned(load.symbols.values().copied()));
+            let module = self
+                .load(load.module_id, &at, source, folder)
+                .unwrap_or_else(|| poisoned(load.symbols.values().copied()));
             modules.insert(load.module_id.to_owned(), module);
         }
         Loaded(modules)
@@ -150,10 +163,11 @@ impl<'a> Runner<'a> {
     fn load(&mut self, name: &str, at: &At, source: &Source, folder: &Path) -> Option<FrozenModule> {
         let path = folder.join(name);
         let wrong = |message: String| Some(Diagnostic::error(message).at(at));
-        let (finding, read) = match path.canonicalize().and_then(|real| std::fs::read(&path).map(|bytes| (real, bytes))) {
-            Ok(read) => (None, Some(read)),
-            Err(e) => (wrong(format!("cannot load \"{name}\": {}", plainly(&e))), None),
-        };
+        let (finding, read) =
+            match path.canonicalize().and_then(|real| std::fs::read(&path).map(|bytes| (real, bytes))) {
+                Ok(read) => (None, Some(read)),
+                Err(e) => (wrong(format!("cannot load \"{name}\": {}", plainly(&e))), None),
+            };
         if let Some(finding) = finding {
             self.context.find(finding);
         }
@@ -164,14 +178,19 @@ impl<'a> Runner<'a> {
         if let Some(from) = self.open.iter().position(|o| o.0 == real) {
             let ring: Vec<&str> = self.open[from..].iter().map(|o| o.1.as_str()).collect();
             let ring = format!("{} -> {}", ring.join(" -> "), self.open[from].1);
-            self.context.find(Diagnostic::error(format!("the files load each other in a cycle: {ring}")).at(at).help("move what both need into a third file"));
+            self.context.find(
+                Diagnostic::error(format!("the files load each other in a cycle: {ring}"))
+                    .at(at)
+                    .help("move what both need into a third file"),
+            );
             return None;
         }
         if self.open.len() > 100 {
             self.context.find(Diagnostic::error("files are loaded more than 100 deep").at(at));
             return None;
         }
-        let beside = Path::new(&source.name).parent().map(|p| p.join(name)).unwrap_or_else(|| PathBuf::from(name));
+        let beside =
+            Path::new(&source.name).parent().map(|p| p.join(name)).unwrap_or_else(|| PathBuf::from(name));
         let inner = Source { name: beside.to_string_lossy().into_owned(), path: Some(path), bytes };
         self.open.push((real.clone(), inner.name.clone()));
         let module = self.run(&inner, true);
@@ -227,8 +246,12 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
             format!("endless recursion: calls are nested more than {MOST_FRAMES} deep"),
             Some("let the function end, or build the nodes in a `for` loop".to_owned()),
         ),
-        ErrorKind::Parser(_) => (format!("syntax error: {}", text.strip_prefix("Parse error: ").unwrap_or(text)), None),
-        _ if text.contains("ticks has been exceeded") => (format!("the file takes more than {} million steps", MOST_STEPS / 1_000_000), None),
+        ErrorKind::Parser(_) => {
+            (format!("syntax error: {}", text.strip_prefix("Parse error: ").unwrap_or(text)), None)
+        }
+        _ if text.contains("ticks has been exceeded") => {
+            (format!("the file takes more than {} million steps", MOST_STEPS / 1_000_000), None)
+        }
         _ => (lower_first(text.strip_prefix("fail: ").unwrap_or(text)), None),
     };
     let mut finding = Diagnostic::error(message);
@@ -244,7 +267,9 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
 fn lower_first(text: &str) -> String {
     let mut chars = text.chars();
     match (chars.next(), text.chars().nth(1)) {
-        (Some(first), Some(second)) if first.is_uppercase() && second.is_lowercase() => first.to_lowercase().chain(chars).collect(),
+        (Some(first), Some(second)) if first.is_uppercase() && second.is_lowercase() => {
+            first.to_lowercase().chain(chars).collect()
+        }
         _ => text.to_owned(),
     }
 }

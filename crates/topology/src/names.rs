@@ -6,7 +6,9 @@ use crate::suggest;
 use starlark::analysis::AstModuleLint;
 use starlark::syntax::AstModule;
 use starlark_syntax::codemap::Span;
-use starlark_syntax::syntax::ast::{AssignTargetP, AstAssignTarget, AstExpr, AstParameter, AstStmt, ClauseP, ExprP, StmtP};
+use starlark_syntax::syntax::ast::{
+    AssignTargetP, AstAssignTarget, AstExpr, AstParameter, AstStmt, ClauseP, ExprP, StmtP,
+};
 use starlark_syntax::syntax::uniplate::Visit;
 use std::collections::{BTreeSet, HashSet};
 
@@ -23,7 +25,8 @@ pub(crate) fn check(ast: &AstModule, builtins: &[String]) -> Names {
     let mut pass = Pass { ast, findings: Vec::new(), bound: BTreeSet::new() };
     pass.statement(ast.statement());
     let Pass { mut findings, bound, .. } = pass;
-    let globals: HashSet<String> = builtins.iter().cloned().chain(nodes::predeclared().map(str::to_owned)).collect();
+    let globals: HashSet<String> =
+        builtins.iter().cloned().chain(nodes::predeclared().map(str::to_owned)).collect();
     let mut unknown = BTreeSet::new();
     for lint in ast.lint(Some(&globals)) {
         if lint.short_name != "using-undefined" {
@@ -34,8 +37,11 @@ pub(crate) fn check(ast: &AstModule, builtins: &[String]) -> Names {
         for name in nodes::predeclared() {
             known.push(name);
         }
-        let mut finding = Diagnostic::error(format!("nothing is called `{name}`")).at(&At::of(&lint.location));
-        finding.help = nodes::home_of(&name).map(|full| format!("did you mean `{full}`?")).or_else(|| suggest::did_you_mean(&name, known));
+        let mut finding =
+            Diagnostic::error(format!("nothing is called `{name}`")).at(&At::of(&lint.location));
+        finding.help = nodes::home_of(&name)
+            .map(|full| format!("did you mean `{full}`?"))
+            .or_else(|| suggest::did_you_mean(&name, known));
         findings.push(finding);
         unknown.insert(name);
     }
@@ -129,7 +135,9 @@ impl Pass<'_> {
         self.findings.push(
             Diagnostic::error(format!("`{space}` has no member `{member}`"))
                 .at(&At::of(&self.ast.file_span(span)))
-                .help(help.unwrap_or_else(|| format!("there are {}", suggest::either(&full).replace(" or ", " and ")))),
+                .help(help.unwrap_or_else(|| {
+                    format!("there are {}", suggest::either(&full).replace(" or ", " and "))
+                })),
         );
     }
 }

@@ -122,7 +122,9 @@ impl Walk<'_> {
                 _ => (0.0, None),
             };
             let behind = match (node.to, model) {
-                (To::Node(next), _) | (To::None, Some(next)) => holds.get(next as usize).copied().unwrap_or(0.0),
+                (To::Node(next), _) | (To::None, Some(next)) => {
+                    holds.get(next as usize).copied().unwrap_or(0.0)
+                }
                 (To::None, None) => 0.0,
                 (To::List(list), _) => *of_list.entry(list).or_insert_with(|| self.list_s(list, &holds)),
             };
@@ -133,8 +135,10 @@ impl Walk<'_> {
 
     fn list_s(&self, list: u32, holds: &[f64]) -> f64 {
         let Some(targets) = self.point.lists.get(list as usize) else { return 0.0 };
-        let weighed = targets.iter().map(|t| (self.weight(*t), holds.get(*t as usize).copied().unwrap_or(0.0)));
-        let (total, sum) = weighed.filter(|(w, _)| *w > 0.0).fold((0.0, 0.0), |(t, s), (w, h)| (t + w, s + w * h));
+        let weighed =
+            targets.iter().map(|t| (self.weight(*t), holds.get(*t as usize).copied().unwrap_or(0.0)));
+        let (total, sum) =
+            weighed.filter(|(w, _)| *w > 0.0).fold((0.0, 0.0), |(t, s), (w, h)| (t + w, s + w * h));
         if total > 0.0 { sum / total } else { 0.0 }
     }
 }

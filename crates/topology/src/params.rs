@@ -45,7 +45,10 @@ impl Params {
     ///
     /// # Errors
     /// A parameter given twice, or both set and swept, or swept over nothing.
-    pub(crate) fn new(set: &[(String, String)], swept: &[(String, Vec<String>)]) -> Result<Params, Vec<Diagnostic>> {
+    pub(crate) fn new(
+        set: &[(String, String)],
+        swept: &[(String, Vec<String>)],
+    ) -> Result<Params, Vec<Diagnostic>> {
         let mut params = Params::default();
         let mut wrong = Vec::new();
         for (name, value) in set {
@@ -55,9 +58,15 @@ impl Params {
         }
         for (name, values) in swept {
             if params.set.contains_key(name) {
-                wrong.push(Diagnostic::error(format!("the parameter \"{name}\" is both set and swept")).help("give `-p` or `--sweep`"));
+                wrong.push(
+                    Diagnostic::error(format!("the parameter \"{name}\" is both set and swept"))
+                        .help("give `-p` or `--sweep`"),
+                );
             } else if values.is_empty() {
-                wrong.push(Diagnostic::error(format!("the sweep of \"{name}\" has no values")).help(format!("write `--sweep {name}=1,2,4`")));
+                wrong.push(
+                    Diagnostic::error(format!("the sweep of \"{name}\" has no values"))
+                        .help(format!("write `--sweep {name}=1,2,4`")),
+                );
             } else if params.swept.insert(name.clone(), values.clone()).is_some() {
                 wrong.push(Diagnostic::error(format!("the parameter \"{name}\" is swept twice")));
             }
@@ -68,7 +77,11 @@ impl Params {
     /// Answers `param(name, default, sweep=list)`.
     pub(crate) fn ask(&mut self, name: &str, default: &Value, list: Option<Vec<Value>>) -> Asked {
         if let Some((_, before, value)) = self.asked.iter().find(|a| a.0 == name) {
-            return if before == default { Asked::Value(value.clone()) } else { Asked::OtherDefault(show(before)) };
+            return if before == default {
+                Asked::Value(value.clone())
+            } else {
+                Asked::OtherDefault(show(before))
+            };
         }
         if !self.known.iter().any(|k| k == name) {
             self.known.push(name.to_owned());
@@ -83,7 +96,8 @@ impl Params {
 
     fn value(&mut self, name: &str, default: &Value, list: Option<Vec<Value>>) -> Result<Value, String> {
         if let Some(text) = self.set.get(name) {
-            return parse(text, default).map_err(|why| format!("the parameter \"{name}\" cannot be \"{text}\": {why}"));
+            return parse(text, default)
+                .map_err(|why| format!("the parameter \"{name}\" cannot be \"{text}\": {why}"));
         }
         if let Some(wheel) = self.position.iter().find(|w| w.name == name) {
             return Ok(wheel.values[wheel.at].clone());
@@ -91,7 +105,10 @@ impl Params {
         let values = match self.swept.get(name) {
             Some(texts) => texts
                 .iter()
-                .map(|t| parse(t, default).map_err(|why| format!("the sweep of \"{name}\" cannot hold \"{t}\": {why}")))
+                .map(|t| {
+                    parse(t, default)
+                        .map_err(|why| format!("the sweep of \"{name}\" cannot hold \"{t}\": {why}"))
+                })
                 .collect::<Result<Vec<Value>, String>>()?,
             None => match list {
                 Some(values) => values,
@@ -127,8 +144,14 @@ impl Params {
         names
             .filter(|n| !known.contains(&n.as_str()))
             .map(|n| {
-                let list = if known.is_empty() { "the file has none".to_owned() } else { format!("the file has {}", known.join(", ")) };
-                let help = suggest::nearest(n, known.iter().copied()).map(|m| format!("did you mean `{m}`? ({list})")).unwrap_or(list);
+                let list = if known.is_empty() {
+                    "the file has none".to_owned()
+                } else {
+                    format!("the file has {}", known.join(", "))
+                };
+                let help = suggest::nearest(n, known.iter().copied())
+                    .map(|m| format!("did you mean `{m}`? ({list})"))
+                    .unwrap_or(list);
                 Diagnostic::error(format!("no parameter is called \"{n}\"")).help(help)
             })
             .collect()

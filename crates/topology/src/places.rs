@@ -107,7 +107,10 @@ mod tests {
     #[test]
     fn calls_are_numbered_in_the_text_per_def_and_callee() {
         let source = "a = f(f(1), lb.x())\ndef g():\n  def h():\n    return f(2)\n  k = lambda: f(3)\n  return f(4)\nb = f(5)\n";
-        assert_eq!(places(source), ["<file>/f#1", "<file>/f#2", "<file>/lb.x#1", "g/f#1", "g/f#2", "g/f#3", "<file>/f#3"]);
+        assert_eq!(
+            places(source),
+            ["<file>/f#1", "<file>/f#2", "<file>/lb.x#1", "g/f#1", "g/f#2", "g/f#3", "<file>/f#3"]
+        );
     }
 
     #[test]

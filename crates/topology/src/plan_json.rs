@@ -1,6 +1,7 @@
 //! A plan as JSON: one line per node, and back with everything checked.
 
 use crate::hash;
+use crate::json;
 use crate::plan::{Plan, Point};
 use crate::validate;
 use serde::Serialize;
@@ -42,7 +43,7 @@ impl Plan {
     /// # Errors
     /// JSON that is malformed, indices that lead nowhere, cycles, arguments out of range.
     pub fn from_json(bytes: &[u8]) -> Result<Plan, PlanError> {
-        let mut plan: Plan = serde_json::from_slice(bytes).map_err(|e| PlanError(e.to_string()))?;
+        let mut plan: Plan = json::from_slice(bytes).map_err(PlanError)?;
         validate::plan(&plan).map_err(PlanError)?;
         plan.hash = hash::of(&plan);
         Ok(plan)
@@ -51,7 +52,9 @@ impl Plan {
 
 fn write_plan(plan: &Plan, out: &mut Vec<u8>) -> io::Result<()> {
     out.write_all(b"{\n")?;
-    for (name, text) in [("schema", &plan.schema), ("version", &plan.version), ("file", &plan.file), ("hash", &plan.hash)] {
+    for (name, text) in
+        [("schema", &plan.schema), ("version", &plan.version), ("file", &plan.file), ("hash", &plan.hash)]
+    {
         write!(out, "\"{name}\": ")?;
         serde_json::to_writer(&mut *out, text)?;
         out.write_all(b",\n")?;

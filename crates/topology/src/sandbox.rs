@@ -56,7 +56,8 @@ impl std::error::Error for Failure {}
 /// # Errors
 /// [`Failure::Wrong`] where the file is wrong or passes a limit, [`Failure::Environment`] where no child can be run.
 pub fn evaluate_in_child(request: &Request, exe: &Path) -> Result<Evaluated, Failure> {
-    let environment = |why: String| Failure::Environment(format!("no process to evaluate {}: {why}", request.name));
+    let environment =
+        |why: String| Failure::Environment(format!("no process to evaluate {}: {why}", request.name));
     let bytes = wire::request(request).map_err(environment)?;
     let mut child = Command::new(exe)
         .arg(CHILD)
@@ -92,7 +93,9 @@ pub fn evaluate_in_child(request: &Request, exe: &Path) -> Result<Evaluated, Fai
     });
     let limit = |message: String| Failure::Wrong(vec![Diagnostic::error(message).in_file(&request.name)]);
     match outcome {
-        (_, true, ..) => Err(limit(format!("evaluating {} takes longer than {} s", request.name, TIME.as_secs()))),
+        (_, true, ..) => {
+            Err(limit(format!("evaluating {} takes longer than {} s", request.name, TIME.as_secs())))
+        }
         (_, _, Err(e), _) => Err(environment(e.to_string())),
         (Ok(Ok(answer)), _, Ok(status), errors) if status.success() => {
             let _ = errors;
@@ -117,7 +120,14 @@ fn death(name: &str, status: ExitStatus, errors: &str) -> String {
     if errors.contains("overflowed its stack") {
         return format!("{name} is nested too deeply to be evaluated");
     }
-    let memory = ["memory allocation of", "capacity overflow", "AllocError", "out of memory", "Out of memory", "allocate"];
+    let memory = [
+        "memory allocation of",
+        "capacity overflow",
+        "AllocError",
+        "out of memory",
+        "Out of memory",
+        "allocate",
+    ];
     if memory.iter().any(|m| errors.contains(m)) {
         return format!("evaluating {name} needs more than {} GiB of memory", MEMORY >> 30);
     }

@@ -30,7 +30,11 @@ fn point(p: &Point) -> Result<(), String> {
         return Err(format!("nodes: there are more than {MOST_NODES}"));
     }
     let within = |what: String, index: u32, len: usize, of: &str| {
-        if (index as usize) < len { Ok(()) } else { Err(format!("{what}: there is no {of} {index} (there are {len})")) }
+        if (index as usize) < len {
+            Ok(())
+        } else {
+            Err(format!("{what}: there is no {of} {index} (there are {len})"))
+        }
     };
     for (i, site) in p.sites.iter().enumerate() {
         within(format!("sites[{i}].place"), site.place, p.places.len(), "place")?;
@@ -62,7 +66,15 @@ fn point(p: &Point) -> Result<(), String> {
         };
         let last = match (node.to, spec) {
             (To::None, Spec::Server { .. }) => model,
-            (To::Node(next), Spec::Delay { .. } | Spec::Cable { .. } | Spec::Queue { .. } | Spec::Weight { .. } | Spec::Retry(_) | Spec::Faulty { .. }) => Some(next),
+            (
+                To::Node(next),
+                Spec::Delay { .. }
+                | Spec::Cable { .. }
+                | Spec::Queue { .. }
+                | Spec::Weight { .. }
+                | Spec::Retry(_)
+                | Spec::Faulty { .. },
+            ) => Some(next),
             (To::List(list), Spec::Lb(_)) => {
                 within(at("to"), list, p.lists.len(), "list")?;
                 Some(highest[list as usize])
@@ -79,7 +91,10 @@ fn point(p: &Point) -> Result<(), String> {
         if let Some(last) = last
             && last as usize >= i
         {
-            return Err(format!("{}: it leads to node {last}, and a node must come after all that it leads to (no cycles)", at("to")));
+            return Err(format!(
+                "{}: it leads to node {last}, and a node must come after all that it leads to (no cycles)",
+                at("to")
+            ));
         }
         if let (Spec::Lb(balance), To::List(list)) = (spec, node.to) {
             weights(p, balance, &p.lists[list as usize]).map_err(|why| format!("nodes[{i}]: {why}"))?;
@@ -124,8 +139,13 @@ fn scenarios(p: &Point) -> Result<(), String> {
             return wrong("deadline_ns", "must be above 0".to_owned());
         }
         match &s.traffic {
-            Traffic::Poisson { gap_ns } | Traffic::Constant { gap_ns } if !(*gap_ns > 0.0 && *gap_ns <= 1e19) => {
-                return wrong("traffic", format!("the gap must be above 0 and at most 1e19 ns, and is {gap_ns}"));
+            Traffic::Poisson { gap_ns } | Traffic::Constant { gap_ns }
+                if !(*gap_ns > 0.0 && *gap_ns <= 1e19) =>
+            {
+                return wrong(
+                    "traffic",
+                    format!("the gap must be above 0 and at most 1e19 ns, and is {gap_ns}"),
+                );
             }
             Traffic::Renewal { gap } => {
                 if let Err(why) = dist(gap) {
@@ -145,12 +165,20 @@ fn spec(spec: &Spec) -> Result<(), String> {
     match spec {
         Spec::Delay { time } | Spec::Cable { time } => dist(time),
         Spec::Queue { concurrency: 0, .. } => Err("concurrency must be at least 1".to_owned()),
-        Spec::Weight { weight } if !(weight.is_finite() && *weight >= 0.0) => Err(format!("a weight must be finite and not negative, and is {weight}")),
-        Spec::Retry(retry) if retry.attempts == 0 || retry.attempts > 1_000_000 => Err("attempts must be 1 to 1000000".to_owned()),
+        Spec::Weight { weight } if !(weight.is_finite() && *weight >= 0.0) => {
+            Err(format!("a weight must be finite and not negative, and is {weight}"))
+        }
+        Spec::Retry(retry) if retry.attempts == 0 || retry.attempts > 1_000_000 => {
+            Err("attempts must be 1 to 1000000".to_owned())
+        }
         Spec::Faulty { mtbf_ns, mttr_ns, .. } => {
             duration(*mtbf_ns)?;
             duration(*mttr_ns)?;
-            if *mtbf_ns == 0 || *mttr_ns == 0 { Err("mtbf and mttr must be above 0".to_owned()) } else { Ok(()) }
+            if *mtbf_ns == 0 || *mttr_ns == 0 {
+                Err("mtbf and mttr must be above 0".to_owned())
+            } else {
+                Ok(())
+            }
         }
         Spec::Lb(Balance::LeastConn { error_hold_ns, .. }) => duration(*error_hold_ns),
         Spec::Lb(Balance::P2c { choices, ties, error_hold_ns, bias, .. }) => {
@@ -183,21 +211,37 @@ fn dist(d: &Dist) -> Result<(), String> {
         }
         Dist::Lognormal { mean_ns, cv } => {
             duration(*mean_ns)?;
-            if (0.0..=1e6).contains(cv) { Ok(()) } else { Err(format!("cv must be 0 to 1000000, and is {cv}")) }
+            if (0.0..=1e6).contains(cv) {
+                Ok(())
+            } else {
+                Err(format!("cv must be 0 to 1000000, and is {cv}"))
+            }
         }
         Dist::Pareto { minimum_ns, alpha } => {
             duration(*minimum_ns)?;
-            if alpha.is_finite() && *alpha > 0.0 { Ok(()) } else { Err(format!("alpha must be finite and above 0, and is {alpha}")) }
+            if alpha.is_finite() && *alpha > 0.0 {
+                Ok(())
+            } else {
+                Err(format!("alpha must be finite and above 0, and is {alpha}"))
+            }
         }
         Dist::Erlang { k, mean_ns } => {
             duration(*mean_ns)?;
-            if (1..=1_000_000).contains(k) { Ok(()) } else { Err(format!("k must be 1 to 1000000, and is {k}")) }
+            if (1..=1_000_000).contains(k) {
+                Ok(())
+            } else {
+                Err(format!("k must be 1 to 1000000, and is {k}"))
+            }
         }
         Dist::Hyperexponential { phases } => {
             phases.iter().try_for_each(|(_, mean)| duration(*mean))?;
             let total: f64 = phases.iter().map(|p| p.0).sum();
             let fit = phases.iter().all(|(p, _)| (0.0..=1.0).contains(p)) && (total - 1.0).abs() <= 1e-9;
-            if fit { Ok(()) } else { Err("the probabilities must be between 0 and 1 and add up to 1".to_owned()) }
+            if fit {
+                Ok(())
+            } else {
+                Err("the probabilities must be between 0 and 1 and add up to 1".to_owned())
+            }
         }
         Dist::Empirical { values_ns, .. } => {
             if values_ns.is_empty() {

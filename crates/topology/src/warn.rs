@@ -69,7 +69,8 @@ pub(crate) fn unreached(state: &mut State) {
     for (site, (all, idle, wrong)) in of_site.into_iter().enumerate() {
         let (kind, at) = state.graph.describe(index(site));
         if wrong {
-            let finding = warning("this `weight` has no effect: it is no direct target of a balancer".to_owned());
+            let finding =
+                warning("this `weight` has no effect: it is no direct target of a balancer".to_owned());
             found.push(placed(finding.help("put it right inside the list of targets"), at));
         }
         if idle > 0 && !kind.is_empty() {
@@ -95,7 +96,11 @@ pub(crate) fn overloaded(point: &Point) -> Vec<Diagnostic> {
         for load in offered::offered_load(point, i) {
             if load.utilisation > 1.0 {
                 let label = point.sites.get(load.site as usize).map(|s| s.label.clone()).unwrap_or_default();
-                let queues = if load.count == 1 { "the queue".to_owned() } else { format!("the {} queues of", load.count) };
+                let queues = if load.count == 1 {
+                    "the queue".to_owned()
+                } else {
+                    format!("the {} queues of", load.count)
+                };
                 found.push(warning(format!(
                     "scenario \"{}\": the offered load of {queues} {label} is {:.2} of their capacity: the run will not settle",
                     scenario.name, load.utilisation

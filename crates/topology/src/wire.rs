@@ -5,6 +5,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::evaluate::{Evaluated, Request};
+use crate::json;
 use crate::plan::{Node, Plan, To};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -34,7 +35,7 @@ pub(crate) fn request(request: &Request) -> Result<Vec<u8>> {
 /// A request from bytes.
 pub(crate) fn read_request(bytes: &[u8]) -> Result<Request> {
     let mut rest = bytes;
-    let mut request: Request = serde_json::from_slice(take_part(&mut rest)?).map_err(|e| e.to_string())?;
+    let mut request: Request = json::from_slice(take_part(&mut rest)?)?;
     request.source = take_part(&mut rest)?.to_vec();
     Ok(request)
 }
@@ -43,10 +44,13 @@ pub(crate) fn read_request(bytes: &[u8]) -> Result<Request> {
 pub(crate) fn answer(answer: std::result::Result<Evaluated, Vec<Diagnostic>>) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     match answer {
-        Err(findings) => part(&mut out, &serde_json::to_vec(&Head::Wrong { findings }).map_err(|e| e.to_string())?),
+        Err(findings) => {
+            part(&mut out, &serde_json::to_vec(&Head::Wrong { findings }).map_err(|e| e.to_string())?)
+        }
         Ok(Evaluated { mut plan, warnings }) => {
             let mut names = Names::default();
-            let nodes: Vec<Vec<u8>> = plan.points.iter_mut().map(|p| names.encode(std::mem::take(&mut p.nodes))).collect();
+            let nodes: Vec<Vec<u8>> =
+                plan.points.iter_mut().map(|p| names.encode(std::mem::take(&mut p.nodes))).collect();
             let head = Head::Done { plan, warnings, names: names.list };
             part(&mut out, &serde_json::to_vec(&head).map_err(|e| e.to_string())?);
             nodes.iter().for_each(|n| part(&mut out, n));
@@ -58,7 +62,7 @@ pub(crate) fn answer(answer: std::result::Result<Evaluated, Vec<Diagnostic>>) ->
 /// An answer from bytes.
 pub(crate) fn read_answer(bytes: &[u8]) -> Result<std::result::Result<Evaluated, Vec<Diagnostic>>> {
     let mut rest = bytes;
-    match serde_json::from_slice(take_part(&mut rest)?).map_err(|e| e.to_string())? {
+    match json::from_slice(take_part(&mut rest)?)? {
         Head::Wrong { findings } => Ok(Err(findings)),
         Head::Done { mut plan, warnings, names } => {
             for point in &mut plan.points {
@@ -123,7 +127,8 @@ fn decode(bytes: &[u8], names: &[String]) -> Result<Vec<Node>> {
     if !chunks.remainder().is_empty() {
         return Err("the nodes of the answer are cut off".to_owned());
     }
-    let word = |chunk: &[u8], i: usize| chunk[1 + 4 * i..].first_chunk::<4>().map_or(0, |w| u32::from_le_bytes(*w));
+    let word =
+        |chunk: &[u8], i: usize| chunk[1 + 4 * i..].first_chunk::<4>().map_or(0, |w| u32::from_le_bytes(*w));
     chunks
         .map(|chunk| {
             let target = word(chunk, 2);

@@ -72,14 +72,20 @@ impl<'v> Call<'v, '_, '_, '_> {
             return match parse_duration(text) {
                 Ok(ns) => Some(ns),
                 Err(why) => {
-                    self.wrong_but(format!("{what}: {why}"), "write a duration as `5*ms`, `1.5*s` or \"250us\"");
+                    self.wrong_but(
+                        format!("{what}: {why}"),
+                        "write a duration as `5*ms`, `1.5*s` or \"250us\"",
+                    );
                     None
                 }
             };
         }
         let message = format!("{what} must be a duration, and is {}", describe(value));
         if matches!(value.get_type(), "int" | "float") {
-            self.wrong_but(message, format!("give the number a unit, such as `{}*ms`", short(&value.to_str())));
+            self.wrong_but(
+                message,
+                format!("give the number a unit, such as `{}*ms`", short(&value.to_str())),
+            );
         } else {
             self.wrong_but(message, "write a duration as `5*ms`, `1.5*s` or \"250us\"");
         }
@@ -152,7 +158,8 @@ impl<'v> Call<'v, '_, '_, '_> {
         let value = self.value(name)?;
         let Some(items) = list(value) else {
             if value.downcast_ref::<NodeValue>().is_some() {
-                let message = format!("`{name}` of `{}` must be a list of nodes, and is one node", self.name());
+                let message =
+                    format!("`{name}` of `{}` must be a list of nodes, and is one node", self.name());
                 self.wrong_but(message, "put it in brackets: `[node]`");
             } else {
                 self.unfit(name, "a list of nodes", value);
@@ -181,7 +188,9 @@ impl<'v> Call<'v, '_, '_, '_> {
     pub(crate) fn whole_of(&mut self, what: &str, value: Value<'v>, least: u64, most: u64) -> Option<u64> {
         let int = value.get_type() == "int";
         match i64::unpack_value(value) {
-            Ok(Some(n)) if int && u64::try_from(n).is_ok_and(|n| (least..=most).contains(&n)) => u64::try_from(n).ok(),
+            Ok(Some(n)) if int && u64::try_from(n).is_ok_and(|n| (least..=most).contains(&n)) => {
+                u64::try_from(n).ok()
+            }
             Ok(Some(n)) if int && n < i64::try_from(least).unwrap_or(i64::MAX) => {
                 self.wrong(format!("{what} must be at least {least}, and is {n}"));
                 None
@@ -263,7 +272,8 @@ impl<'v> Call<'v, '_, '_, '_> {
     /// `None`.
     pub(crate) fn choice<T: Copy>(&mut self, name: &str, words: &[(&str, Option<T>)]) -> Option<T> {
         let value = self.value(name)?;
-        let all: Vec<String> = words.iter().map(|w| format!("\"{}\"", w.0)).collect();
+        let all: Vec<String> =
+            words.iter().filter(|w| w.1.is_some()).map(|w| format!("\"{}\"", w.0)).collect();
         let Some(text) = value.unpack_str() else {
             self.unfit(name, &suggest::either(&all), value);
             return None;
@@ -276,7 +286,8 @@ impl<'v> Call<'v, '_, '_, '_> {
                 None
             }
             None => {
-                let help = suggest::nearest(text, words.iter().map(|w| w.0)).map(|w| format!("did you mean \"{w}\"?"));
+                let help = suggest::nearest(text, words.iter().map(|w| w.0))
+                    .map(|w| format!("did you mean \"{w}\"?"));
                 let help = help.unwrap_or_else(|| format!("take {}", suggest::either(&all)));
                 self.wrong_but(format!("{what} cannot be \"{}\"", short(text)), help);
                 None

@@ -6,7 +6,13 @@ use crate::plan::{Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "cable",
-    args: &[need("time"), need("node"), later("loss", Default::Float(0.0)), later("resend", Default::None), may("name")],
+    args: &[
+        need("time"),
+        need("node"),
+        later("loss", Default::Float(0.0)),
+        later("resend", Default::None),
+        may("name"),
+    ],
     more: &[],
     make,
 }];

@@ -34,7 +34,9 @@ fn exponential<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 }
 
 fn uniform<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let (Some(low_ns), Some(high_ns)) = (call.duration("low"), call.duration("high")) else { return Ok(None) };
+    let (Some(low_ns), Some(high_ns)) = (call.duration("low"), call.duration("high")) else {
+        return Ok(None);
+    };
     if low_ns > high_ns {
         call.wrong_but("`low` of `dist.uniform` is greater than `high`", "swap the two");
     }
@@ -77,13 +79,21 @@ fn hyperexponential<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let mut phases = Vec::new();
     for item in items {
         let Some([p, mean]) = list(item).and_then(|pair| <[_; 2]>::try_from(pair).ok()) else {
-            call.wrong_but(format!("a phase of `dist.hyperexponential` must be (probability, mean), and is {}", describe(item)), SHAPE);
+            call.wrong_but(
+                format!(
+                    "a phase of `dist.hyperexponential` must be (probability, mean), and is {}",
+                    describe(item)
+                ),
+                SHAPE,
+            );
             continue;
         };
         let p = call.real_of("a probability of `dist.hyperexponential`", p);
         let mean = call.ns("a mean of `dist.hyperexponential`", mean);
         if let Some(p) = p.filter(|p| !(0.0..=1.0).contains(p)) {
-            call.wrong(format!("a probability of `dist.hyperexponential` must be between 0 and 1, and is {p}"));
+            call.wrong(format!(
+                "a probability of `dist.hyperexponential` must be between 0 and 1, and is {p}"
+            ));
         }
         if let (Some(p), Some(mean)) = (p, mean) {
             phases.push((p, mean));
@@ -111,7 +121,8 @@ fn empirical<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         call.wrong("`dist.empirical` needs at least one value: the list is empty");
         return Ok(None);
     }
-    let values: Vec<u64> = items.into_iter().filter_map(|item| call.ns("a value of `dist.empirical`", item)).collect();
+    let values: Vec<u64> =
+        items.into_iter().filter_map(|item| call.ns("a value of `dist.empirical`", item)).collect();
     made(call, Some(Dist::Empirical { source: None, values_ns: values.into() }))
 }
 

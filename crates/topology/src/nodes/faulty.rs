@@ -25,7 +25,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (mtbf, mttr) = (call.positive_duration("mtbf"), call.positive_duration("mttr"));
     let node = call.node_at("node");
-    let clock = call.choice("clock", &[("eager", Some(Clock::Eager)), ("lazy", Some(Clock::Lazy))]).unwrap_or_default();
+    let clock = call
+        .choice("clock", &[("eager", Some(Clock::Eager)), ("lazy", Some(Clock::Lazy))])
+        .unwrap_or_default();
     call.choice("mode", &[("refuse", Some(())), ("crash", None), ("blackhole", None), ("slow", None)]);
     let starts_up = call.choice("starts", &[("up", Some(true)), ("down", Some(false))]).unwrap_or(true);
     let (Some(mtbf_ns), Some(mttr_ns), Some(node)) = (mtbf, mttr, node) else { return Ok(None) };

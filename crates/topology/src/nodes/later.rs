@@ -2,16 +2,14 @@
 //!
 //! Whoever builds one removes it here and gives it a file of its own.
 
-use super::{Arg, Function, may};
+use super::Function;
 use crate::call::{Call, Outcome};
 
 /// What an index beyond the registry stands for; never reached.
 pub(super) static UNKNOWN: Function = later("unknown");
 
-const NO_ARGUMENTS: &[Arg] = &[may("name")];
-
 const fn later(name: &'static str) -> Function {
-    Function { name, args: NO_ARGUMENTS, more: &[], make }
+    Function { name, args: &[], more: &[], make }
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
@@ -61,11 +59,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
     later("keys.uniform"),
     later("keys.zipf"),
 ];
-
-/// Whether a function is one of these.
-pub(crate) fn is_later(function: &Function) -> bool {
-    function.args.as_ptr() == NO_ARGUMENTS.as_ptr() && FUNCTIONS.iter().any(|f| f.name == function.name)
-}
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     call.wrong(format!("`{}` is not built yet", call.name()));

@@ -25,11 +25,28 @@ pub(super) static COMMON: [Arg; 14] = [
 
 pub(super) static FUNCTIONS: [Function; 4] = [
     Function { name: "lb.random", args: &[need("targets")], more: &COMMON, make: random },
-    Function { name: "lb.round_robin", args: &[need("targets"), may("start")], more: &COMMON, make: round_robin },
-    Function { name: "lb.least_conn", args: &[need("targets"), may("ties"), may("error_hold")], more: &COMMON, make: least_conn },
+    Function {
+        name: "lb.round_robin",
+        args: &[need("targets"), may("start")],
+        more: &COMMON,
+        make: round_robin,
+    },
+    Function {
+        name: "lb.least_conn",
+        args: &[need("targets"), may("ties"), may("error_hold")],
+        more: &COMMON,
+        make: least_conn,
+    },
     Function {
         name: "lb.p2c",
-        args: &[need("targets"), may("choices"), may("replacement"), may("ties"), may("error_hold"), may("bias")],
+        args: &[
+            need("targets"),
+            may("choices"),
+            may("replacement"),
+            may("ties"),
+            may("error_hold"),
+            may("bias"),
+        ],
         more: &COMMON,
         make: p2c,
     },
@@ -41,7 +58,9 @@ fn random<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 }
 
 fn round_robin<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let start = call.choice("start", &[("random", Some(Start::Random)), ("first", Some(Start::First))]).unwrap_or_default();
+    let start = call
+        .choice("start", &[("random", Some(Start::Random)), ("first", Some(Start::First))])
+        .unwrap_or_default();
     let targets = targets(call);
     if let Some(targets) = &targets {
         let weights: Vec<f64> = targets.iter().map(|t| weight(call, *t)).collect();
@@ -58,7 +77,8 @@ fn round_robin<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 }
 
 fn least_conn<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let words = [("random", Some(Ties::Random)), ("first", Some(Ties::First)), ("rotate", Some(Ties::Rotate))];
+    let words =
+        [("random", Some(Ties::Random)), ("first", Some(Ties::First)), ("rotate", Some(Ties::Rotate))];
     let ties = call.choice("ties", &words).unwrap_or_default();
     let error_hold_ns = hold(call);
     let targets = targets(call);
@@ -68,7 +88,9 @@ fn least_conn<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 fn p2c<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let choices = call.count("choices", 1, 1_000_000).unwrap_or(2);
     let replacement = call.truth("replacement").unwrap_or(false);
-    let ties = call.choice("ties", &[("random", Some(Ties::Random)), ("first", Some(Ties::First))]).unwrap_or_default();
+    let ties = call
+        .choice("ties", &[("random", Some(Ties::Random)), ("first", Some(Ties::First))])
+        .unwrap_or_default();
     let error_hold_ns = hold(call);
     let bias = call.not_negative("bias").unwrap_or(1.0);
     let targets = targets(call);
@@ -98,7 +120,11 @@ fn weight(call: &Call<'_, '_, '_, '_>, target: NodeId) -> f64 {
     }
 }
 
-fn balancer<'v>(call: &mut Call<'v, '_, '_, '_>, targets: Option<Vec<NodeId>>, balance: Balance) -> Outcome<'v> {
+fn balancer<'v>(
+    call: &mut Call<'v, '_, '_, '_>,
+    targets: Option<Vec<NodeId>>,
+    balance: Balance,
+) -> Outcome<'v> {
     let Some(targets) = targets else { return Ok(None) };
     if call.failed() {
         return Ok(None);

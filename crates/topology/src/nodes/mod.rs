@@ -39,7 +39,7 @@ static ALL: &[&[Function]] = &[
 pub(crate) struct Function {
     /// As written: `cable`, `lb.least_conn`.
     pub(crate) name: &'static str,
-    /// Its arguments in order.
+    /// Its arguments in order; none: it is not built yet, and whatever is given goes unchecked.
     pub(crate) args: &'static [Arg],
     /// Further arguments that its family shares, by keyword.
     pub(crate) more: &'static [Arg],
@@ -158,6 +158,9 @@ mod tests {
         let mut seen = HashSet::new();
         assert!(functions().all(|f| seen.insert(f.name)));
         assert!(predeclared().all(|p| p.split('.').next().is_some_and(|s| !s.is_empty())));
-        assert!(functions().all(|f| f.args.len() + f.more.len() <= crate::call::MOST_ARGUMENTS), "a call has room for all");
+        assert!(
+            functions().all(|f| f.args.len() + f.more.len() <= crate::call::MOST_ARGUMENTS),
+            "a call has room for all"
+        );
     }
 }

@@ -14,7 +14,10 @@ pub(super) static FUNCTIONS: [Function; 1] =
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let Some(name) = call.name_or_none() else { return Ok(None) };
     if !name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.')) {
-        call.wrong_but(format!("a parameter cannot be called \"{name}\""), "take letters, digits and underscores");
+        call.wrong_but(
+            format!("a parameter cannot be called \"{name}\""),
+            "take letters, digits and underscores",
+        );
         return Ok(None);
     }
     let Some(default) = call.value("default") else { return Ok(None) };
@@ -39,7 +42,10 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         }
         Asked::OtherDefault(other) => {
             call.wrong_but(
-                format!("the parameter \"{name}\" has two defaults: {other} before, {} here", crate::params::show(&default_value)),
+                format!(
+                    "the parameter \"{name}\" has two defaults: {other} before, {} here",
+                    crate::params::show(&default_value)
+                ),
                 "bind it to a name once, and use that name",
             );
             Ok(None)
@@ -47,7 +53,12 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     }
 }
 
-fn sweep<'v>(call: &mut Call<'v, '_, '_, '_>, name: &str, default: &plan::Value, value: Value<'v>) -> Option<Vec<plan::Value>> {
+fn sweep<'v>(
+    call: &mut Call<'v, '_, '_, '_>,
+    name: &str,
+    default: &plan::Value,
+    value: Value<'v>,
+) -> Option<Vec<plan::Value>> {
     let Some(items) = list(value) else {
         call.unfit("sweep", "a list of values", value);
         return None;
@@ -78,7 +89,11 @@ fn plain(value: Value<'_>) -> Option<plan::Value> {
     match value.get_type() {
         "bool" => value.unpack_bool().map(plan::Value::Bool),
         "int" => i64::unpack_value(value).ok().flatten().map(plan::Value::Int),
-        "float" => UnpackFloat::unpack_value(value).ok().flatten().filter(|f| f.0.is_finite()).map(|f| plan::Value::Float(f.0)),
+        "float" => UnpackFloat::unpack_value(value)
+            .ok()
+            .flatten()
+            .filter(|f| f.0.is_finite())
+            .map(|f| plan::Value::Float(f.0)),
         "string" => value.unpack_str().map(|t| plan::Value::Text(t.to_owned())),
         _ => None,
     }

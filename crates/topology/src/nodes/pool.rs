@@ -6,7 +6,8 @@ use crate::graph::MOST_NODES;
 use crate::value::{FunctionValue, NodeValue, Poison};
 use starlark::values::{Value, ValueLike};
 
-pub(super) static FUNCTIONS: [Function; 1] = [Function { name: "pool", args: &[need("n"), need("f")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] =
+    [Function { name: "pool", args: &[need("n"), need("f")], more: &[], make }];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let n = size(call);
@@ -26,9 +27,11 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let mut made = Vec::with_capacity(n);
     for i in 0..n {
         let index = call.heap().alloc(i64::try_from(i).unwrap_or(i64::MAX));
-        let node = call.eval.eval_function(f, if indexed { std::slice::from_ref(&index) } else { &[] }, &[])?;
+        let node =
+            call.eval.eval_function(f, if indexed { std::slice::from_ref(&index) } else { &[] }, &[])?;
         if node.downcast_ref::<NodeValue>().is_none() && node.downcast_ref::<Poison>().is_none() {
-            let message = format!("the function that `pool` calls must return a node, and returns {}", describe(node));
+            let message =
+                format!("the function that `pool` calls must return a node, and returns {}", describe(node));
             if node.is_none() {
                 call.wrong_but(message, "is its `return` missing?");
             } else {
@@ -47,7 +50,10 @@ fn size(call: &mut Call<'_, '_, '_, '_>) -> Option<usize> {
     let n = call.whole("n", 1, i64::MAX as u64)?;
     let n = usize::try_from(n).unwrap_or(usize::MAX);
     if n > MOST_NODES {
-        call.wrong(format!("a pool of {} is too large: a file makes at most {MOST_NODES} nodes", value.to_str()));
+        call.wrong(format!(
+            "a pool of {} is too large: a file makes at most {MOST_NODES} nodes",
+            value.to_str()
+        ));
         return None;
     }
     Some(n)

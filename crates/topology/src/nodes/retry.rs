@@ -33,12 +33,19 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let exclude = call
         .choice(
             "exclude",
-            &[("tried", Some(Exclude::Tried)), ("connect_failed", Some(Exclude::ConnectFailed)), ("none", Some(Exclude::None))],
+            &[
+                ("tried", Some(Exclude::Tried)),
+                ("connect_failed", Some(Exclude::ConnectFailed)),
+                ("none", Some(Exclude::None)),
+            ],
         )
         .unwrap_or_default();
-    let methods =
-        call.choice("methods", &[("idempotent", Some(Methods::Idempotent)), ("any", Some(Methods::Any))]).unwrap_or_default();
-    let work = call.choice("work", &[("redraw", Some(Work::Redraw)), ("same", Some(Work::Same))]).unwrap_or_default();
+    let methods = call
+        .choice("methods", &[("idempotent", Some(Methods::Idempotent)), ("any", Some(Methods::Any))])
+        .unwrap_or_default();
+    let work = call
+        .choice("work", &[("redraw", Some(Work::Redraw)), ("same", Some(Work::Same))])
+        .unwrap_or_default();
     let (Some(attempts), Some(node)) = (attempts, node) else { return Ok(None) };
     call.node(Spec::Retry(Retry { attempts, on, exclude, methods, work }), To::Node(node))
 }
@@ -60,9 +67,14 @@ fn on(call: &mut Call<'_, '_, '_, '_>) -> Vec<Kind> {
                 let help = help.unwrap_or_else(|| format!("take {}", suggest::either(&names)));
                 call.wrong_but(format!("`on` of `retry`: \"{text}\" is no kind of error"), help);
             }
-            None if item.get_type() == "int" => call.wrong("`on` of `retry`: status numbers are not built yet"),
+            None if item.get_type() == "int" => {
+                call.wrong("`on` of `retry`: status numbers are not built yet")
+            }
             None if item.downcast_ref::<crate::value::Poison>().is_some() => call.poison(),
-            None => call.wrong(format!("`on` of `retry` must be a list of kinds of error, and holds {}", describe(item))),
+            None => call.wrong(format!(
+                "`on` of `retry` must be a list of kinds of error, and holds {}",
+                describe(item)
+            )),
         }
     }
     Kind::ALL.into_iter().filter(|k| kinds.contains(k)).collect()

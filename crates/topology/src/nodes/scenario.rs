@@ -45,9 +45,13 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let deadline = if call.is_none("deadline") { Some(u64::MAX) } else { call.positive_duration("deadline") };
     let at = call.span().map(|s| At::of(&s));
     if let Some(name) = &name {
-        let before = call.context.state.borrow().scenarios.iter().find(|s| s.name == *name).map(|s| s.span.clone());
+        let before =
+            call.context.state.borrow().scenarios.iter().find(|s| s.name == *name).map(|s| s.span.clone());
         if let Some(before) = before {
-            call.wrong_but(format!("two scenarios are called \"{name}\""), format!("the first is at {before}"));
+            call.wrong_but(
+                format!("two scenarios are called \"{name}\""),
+                format!("the first is at {before}"),
+            );
         }
     }
     let (Some(name), Some(root), Some(traffic)) = (name, root, traffic) else { return Ok(None) };
@@ -65,7 +69,10 @@ fn traffic(call: &mut Call<'_, '_, '_, '_>) -> Option<Traffic> {
     if let Some(traffic) = value.downcast_ref::<TrafficValue>() {
         return Some(traffic.0.clone());
     }
-    let message = format!("`traffic` of `scenario` must be traffic (when requests arrive), and is {}", crate::call::describe(value));
+    let message = format!(
+        "`traffic` of `scenario` must be traffic (when requests arrive), and is {}",
+        crate::call::describe(value)
+    );
     call.wrong_but(message, "write `traffic.poisson(every=1*ms)` or `traffic.poisson(rate=1000)`");
     None
 }

@@ -8,7 +8,13 @@ use starlark::values::ValueLike;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "server",
-    args: &[may("name"), may("addr"), may("model"), later("tls", Default::None), later("protocol", Default::Text("auto"))],
+    args: &[
+        may("name"),
+        may("addr"),
+        may("model"),
+        later("tls", Default::None),
+        later("protocol", Default::Text("auto")),
+    ],
     more: &[],
     make,
 }];
@@ -40,12 +46,16 @@ fn model(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<NodeId>> {
         let here = call.span().map(|s| crate::diagnostic::At::of(&s).span()).unwrap_or_default();
         let before = call.context.state.borrow_mut().models.insert(node.0, here);
         if let Some(other) = before {
-            let message = format!("this model belongs to another server already, made at {other}: the two would share it");
+            let message = format!(
+                "this model belongs to another server already, made at {other}: the two would share it"
+            );
             call.wrong_but(message, "give each server a model of its own: pass a function, as in `model=f`");
         }
         return Ok(Some(node.0));
     }
-    let timed = value.downcast_ref::<DistValue>().is_some() || value.downcast_ref::<DurationValue>().is_some() || value.unpack_str().is_some();
+    let timed = value.downcast_ref::<DistValue>().is_some()
+        || value.downcast_ref::<DurationValue>().is_some()
+        || value.unpack_str().is_some();
     if !timed {
         call.unfit("model", "a function, a distribution, a duration or a node", value);
         return Ok(None);

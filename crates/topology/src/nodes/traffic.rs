@@ -34,7 +34,10 @@ fn gap(call: &mut Call<'_, '_, '_, '_>) -> Option<f64> {
     let given = (call.value_or_none("every").is_some(), call.value_or_none("rate").is_some());
     match given {
         (true, true) => {
-            call.wrong_but(format!("`{}` takes `every` or `rate`, and both are given", call.name()), "leave one of them out");
+            call.wrong_but(
+                format!("`{}` takes `every` or `rate`, and both are given", call.name()),
+                "leave one of them out",
+            );
             None
         }
         (true, false) => call.positive_duration("every").map(|ns| ns as f64),
@@ -61,7 +64,10 @@ fn rate(call: &mut Call<'_, '_, '_, '_>) -> Option<f64> {
     }
     // A gap of at most 292 years, and of at least a millionth of a nanosecond.
     if !(1e-10..=1e15).contains(&rate) {
-        call.wrong(format!("`rate` of `{}` must be between 1e-10 and 1e15 per second, and is {rate}", call.name()));
+        call.wrong(format!(
+            "`rate` of `{}` must be between 1e-10 and 1e15 per second, and is {rate}",
+            call.name()
+        ));
         return None;
     }
     Some(rate)

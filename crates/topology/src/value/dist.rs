@@ -1,7 +1,9 @@
 //! Distributions and traffic, as values of the language.
 
 use allocative::Allocative;
-use starlark::values::{NoSerialize, ProvidesStaticType, StarlarkPagablePanic, StarlarkValue, starlark_value};
+use starlark::values::{
+    NoSerialize, ProvidesStaticType, StarlarkPagablePanic, StarlarkValue, starlark_value,
+};
 use std::fmt;
 use weir_model::{Dist, Traffic};
 

@@ -6,7 +6,8 @@ use allocative::Allocative;
 use starlark::collections::StarlarkHasher;
 use starlark::values::float::UnpackFloat;
 use starlark::values::{
-    Heap, NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, UnpackValue, Value, ValueLike, starlark_value,
+    Heap, NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, UnpackValue, Value, ValueLike,
+    starlark_value,
 };
 use std::cmp::Ordering;
 use std::fmt;
@@ -61,7 +62,9 @@ pub(crate) fn show_ns(ns: i128) -> String {
 /// A sentence: no number, no unit, an unknown unit, or out of range.
 pub(crate) fn parse_duration(text: &str) -> Result<i64, String> {
     let trimmed = text.trim();
-    let split = trimmed.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | '_'))).unwrap_or(trimmed.len());
+    let split = trimmed
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | '_')))
+        .unwrap_or(trimmed.len());
     let (number, unit) = (trimmed[..split].replace('_', ""), trimmed[split..].trim());
     let wrong = |why: String| format!("\"{text}\" is no duration: {why}");
     if number.is_empty() {
@@ -93,6 +96,12 @@ fn rounded(ns: f64) -> Option<i64> {
     (ns.abs() < 9.2e18).then_some(ns as i64)
 }
 
+/// The type of a value in words.
+fn with_article(value: Value<'_>) -> String {
+    let kind = value.get_type();
+    format!("{} {kind}", if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" })
+}
+
 /// A number of Starlark.
 enum Number {
     Int(i64),
@@ -118,7 +127,9 @@ impl DurationValue {
         let ns = match number(other)? {
             Number::Int(i) => i64::try_from(i128::from(self.0) * i128::from(i)).ok(),
             Number::Float(f) if !f.is_finite() => {
-                return Some(Err(stop(format!("a duration cannot be multiplied by {f}: it must be a finite number"))));
+                return Some(Err(stop(format!(
+                    "a duration cannot be multiplied by {f}: it must be a finite number"
+                ))));
             }
             Number::Float(f) => rounded(self.0 as f64 * f),
         };
@@ -128,8 +139,8 @@ impl DurationValue {
     fn combine<'v>(self, sign: &str, other: Value<'v>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
         let Some(other) = other.downcast_ref::<DurationValue>() else {
             return Err(stop(format!(
-                "a duration and a {} cannot be combined by `{sign}`: give the number a unit, as in `{self} {sign} 3*ms`",
-                other.get_type()
+                "a duration and {} cannot be combined by `{sign}`: give the number a unit, as in `{self} {sign} 3*ms`",
+                with_article(other)
             )));
         };
         let ns = if sign == "+" { self.0.checked_add(other.0) } else { self.0.checked_sub(other.0) };
@@ -155,7 +166,10 @@ impl<'v> StarlarkValue<'v> for DurationValue {
     fn compare(&self, other: Value<'v>) -> starlark::Result<Ordering> {
         match other.downcast_ref::<DurationValue>() {
             Some(o) => Ok(self.0.cmp(&o.0)),
-            None => Err(stop(format!("a duration cannot be compared with a {}: give the number a unit, as in `3*ms`", other.get_type()))),
+            None => Err(stop(format!(
+                "a duration cannot be compared with {}: give the number a unit, as in `3*ms`",
+                with_article(other)
+            ))),
         }
     }
 
@@ -198,7 +212,7 @@ impl<'v> StarlarkValue<'v> for DurationValue {
         let by = match number(other) {
             Some(Number::Int(i)) => i as f64,
             Some(Number::Float(f)) => f,
-            None => return Err(stop(format!("a duration cannot be divided by a {}", other.get_type()))),
+            None => return Err(stop(format!("a duration cannot be divided by {}", with_article(other)))),
         };
         if by == 0.0 || !by.is_finite() {
             return Err(stop(format!("a duration cannot be divided by {by}")));

@@ -4,7 +4,9 @@ use crate::call::Call;
 use crate::nodes::{self, Function};
 use allocative::Allocative;
 use starlark::eval::{Arguments, Evaluator};
-use starlark::values::{NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, Value, starlark_value};
+use starlark::values::{
+    NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, Value, starlark_value,
+};
 use std::fmt;
 
 /// A function of the registry, by index.
@@ -32,7 +34,12 @@ impl<'v> StarlarkValue<'v> for FunctionValue {
         self.function().name.to_owned()
     }
 
-    fn invoke(&self, _me: Value<'v>, args: &Arguments<'v, '_>, eval: &mut Evaluator<'v, '_, '_>) -> starlark::Result<Value<'v>> {
+    fn invoke(
+        &self,
+        _me: Value<'v>,
+        args: &Arguments<'v, '_>,
+        eval: &mut Evaluator<'v, '_, '_>,
+    ) -> starlark::Result<Value<'v>> {
         Call::run(self.function(), args, eval)
     }
 }

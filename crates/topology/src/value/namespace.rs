@@ -3,7 +3,9 @@
 use super::{FunctionValue, Poison};
 use crate::nodes;
 use allocative::Allocative;
-use starlark::values::{Heap, NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, Value, starlark_value};
+use starlark::values::{
+    Heap, NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, Value, starlark_value,
+};
 use std::fmt;
 
 /// A namespace of the registry, by its name. Members that do not exist are found by the pass over the names

@@ -2,7 +2,9 @@
 
 use crate::plan::NodeId;
 use allocative::Allocative;
-use starlark::values::{NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, Value, ValueLike, starlark_value};
+use starlark::values::{
+    NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, Value, ValueLike, starlark_value,
+};
 use std::fmt;
 
 /// A node of the graph under construction.

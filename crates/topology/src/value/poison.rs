@@ -2,7 +2,9 @@
 
 use allocative::Allocative;
 use starlark::eval::{Arguments, Evaluator};
-use starlark::values::{Heap, NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, Value, starlark_value};
+use starlark::values::{
+    Heap, NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, Value, starlark_value,
+};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -20,7 +22,12 @@ impl fmt::Display for Poison {
 
 #[starlark_value(type = "wrong")]
 impl<'v> StarlarkValue<'v> for Poison {
-    fn invoke(&self, _me: Value<'v>, _args: &Arguments<'v, '_>, eval: &mut Evaluator<'v, '_, '_>) -> starlark::Result<Value<'v>> {
+    fn invoke(
+        &self,
+        _me: Value<'v>,
+        _args: &Arguments<'v, '_>,
+        eval: &mut Evaluator<'v, '_, '_>,
+    ) -> starlark::Result<Value<'v>> {
         Ok(eval.heap().alloc(Poison))
     }
 
