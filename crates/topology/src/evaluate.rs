@@ -45,25 +45,28 @@ pub struct Evaluated {
 /// Every error that can be known, and the warnings beside them, in the order of the text. Nothing limits memory here:
 /// for files that are not trusted use [`crate::sandbox::evaluate_in_child`].
 pub fn evaluate(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
+    evaluate_or_panic(request).unwrap_or_else(|| {
+        let message = "weir failed while it evaluated the file (a fault in weir)";
+        Err(vec![Diagnostic::error(message).in_file(&request.name)])
+    })
+}
+
+/// The same; `None` where the evaluation panicked (the message went to standard error).
+pub(crate) fn evaluate_or_panic(request: &Request) -> Option<Result<Evaluated, Vec<Diagnostic>>> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new()
-            .stack_size(STACK_BYTES)
-            .spawn_scoped(scope, || evaluate_here(request));
-        match thread.map(|t| t.join()) {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(vec![
-                Diagnostic::error("weir failed while it evaluated the file (a fault in weir)")
-                    .in_file(&request.name),
-            ]),
-            Err(e) => Err(vec![
-                Diagnostic::error(format!("no thread to evaluate the file: {e}")).in_file(&request.name),
-            ]),
+        let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+        match builder.spawn_scoped(scope, || evaluate_here(request)) {
+            Ok(thread) => thread.join().ok(),
+            Err(e) => {
+                let message = format!("no thread to evaluate the file: {e}");
+                Some(Err(vec![Diagnostic::error(message).in_file(&request.name)]))
+            }
         }
     })
 }
 
 /// The same on this thread.
-pub(crate) fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
+fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
     let mut params = Params::new(&request.params, &request.sweeps)?;
     let source =
         Source { name: request.name.clone(), path: request.path.clone(), bytes: request.source.clone() };

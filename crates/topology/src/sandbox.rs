@@ -5,7 +5,7 @@
 //! finding that names the file.
 
 use crate::diagnostic::Diagnostic;
-use crate::evaluate::{Evaluated, Request, evaluate};
+use crate::evaluate::{Evaluated, Request, evaluate_or_panic};
 use crate::wire;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use std::fmt;
@@ -154,7 +154,8 @@ fn child() -> Result<(), String> {
     std::io::stdin().lock().read_to_end(&mut bytes).map_err(|e| e.to_string())?;
     let request = wire::read_request(&bytes)?;
     drop(bytes);
-    let answer = wire::answer(evaluate(&request))?;
+    let evaluated = evaluate_or_panic(&request).ok_or("the evaluation panicked")?;
+    let answer = wire::answer(evaluated)?;
     let mut out = std::io::stdout().lock();
     out.write_all(&answer).and_then(|()| out.flush()).map_err(|e| e.to_string())
 }

@@ -3,8 +3,8 @@
 /// The name nearest to `word` by edits (swaps of neighbours count one), if one is near enough to be meant.
 pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = match word.chars().count() {
-        0..=2 => 1,
-        3..=5 => 2,
+        0..=3 => 1,
+        4..=6 => 2,
         _ => 3,
     };
     names

@@ -128,19 +128,24 @@ fn empirical<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 
 fn sum<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (Some(a), Some(b)) = (call.dist("a"), call.dist("b")) else { return Ok(None) };
-    if depth(&a).max(depth(&b)) > 64 {
-        call.wrong("distributions are nested more than 64 deep");
-    }
+    bounded(call, depth(&a).max(depth(&b)), size(&a) + size(&b));
     made(call, Some(Dist::Sum { a: Box::new(a), b: Box::new(b) }))
 }
 
 fn rounded<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (of, to) = (call.dist("dist"), call.positive_duration("to"));
     let (Some(of), Some(to_ns)) = (of, to) else { return Ok(None) };
-    if depth(&of) > 64 {
-        call.wrong("distributions are nested more than 64 deep");
-    }
+    bounded(call, depth(&of), size(&of));
     made(call, Some(Dist::Rounded { of: Box::new(of), to_ns }))
+}
+
+/// Each draw walks the whole distribution, so it stays small.
+fn bounded(call: &mut Call<'_, '_, '_, '_>, depth: u32, size: u32) {
+    if depth > 64 {
+        call.wrong("distributions are nested more than 64 deep");
+    } else if size > 1000 {
+        call.wrong("a distribution is made of more than 1000 others");
+    }
 }
 
 /// How deep a distribution is nested.
@@ -148,6 +153,15 @@ fn depth(dist: &Dist) -> u32 {
     match dist {
         Dist::Sum { a, b } => 1 + depth(a).max(depth(b)),
         Dist::Rounded { of, .. } => 1 + depth(of),
+        _ => 1,
+    }
+}
+
+/// Of how many distributions it is made.
+fn size(dist: &Dist) -> u32 {
+    match dist {
+        Dist::Sum { a, b } => 1 + size(a) + size(b),
+        Dist::Rounded { of, .. } => 1 + size(of),
         _ => 1,
     }
 }
