@@ -38,6 +38,19 @@ mod purpose {
     pub(super) const VISIT: u64 = 6;
 }
 
+/// What a test breaks, to see the self-check fire that guards it.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Sabotage {
+    LoseRequest,
+    LeakSlot,
+    ForgetReturn,
+    StretchLatency,
+    MiscountWork,
+    TurnClockBack,
+    SkipRecord,
+}
+
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -117,6 +130,8 @@ pub(crate) struct Engine<'a> {
     /// Time and order of the event that runs.
     turn: (u64, u64),
     pub ledger: Ledger,
+    #[cfg(test)]
+    pub sabotage: Option<Sabotage>,
 }
 
 impl<'a> Engine<'a> {
@@ -167,6 +182,8 @@ impl<'a> Engine<'a> {
             mark: u64::MAX,
             turn: (0, 0),
             ledger: Ledger::new(code),
+            #[cfg(test)]
+            sabotage: None,
         }
     }
 
@@ -176,6 +193,10 @@ impl<'a> Engine<'a> {
         let mut now = 0;
         let mut looked = 0;
         while let Some((event, is_arrival)) = self.pending.next() {
+            #[cfg(test)]
+            if self.breaks(Sabotage::TurnClockBack) {
+                now += 1_000_000_000;
+            }
             self.ledger.time_went_back |= event.at < now;
             now = event.at;
             self.turn = (now, event.key);
@@ -209,6 +230,12 @@ impl<'a> Engine<'a> {
             }
         }
         self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum()
+    }
+
+    /// Whether this is the time to break that.
+    #[cfg(test)]
+    fn breaks(&self, what: Sabotage) -> bool {
+        self.sabotage == Some(what) && self.issued == 100
     }
 
     /// Slots still taken and requests still waiting at any queue.
@@ -300,6 +327,10 @@ impl<'a> Engine<'a> {
         self.ledger.entries[start.member as usize] += u32::from(selected);
         self.ledger.step(event.at, true);
         self.ledger.ahead = self.ledger.ahead.wrapping_add(self.code.prefix_ns);
+        #[cfg(test)]
+        if self.breaks(Sabotage::LoseRequest) {
+            return;
+        }
         self.go_on(slot, event.at, arrived, event.after_faults());
     }
 
@@ -536,6 +567,10 @@ impl<'a> Engine<'a> {
             *visits += 1;
         }
         let ns = site.sampler.draw(key);
+        #[cfg(test)]
+        if self.breaks(Sabotage::MiscountWork) {
+            return ns;
+        }
         self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize] += ns & selected;
         ns
     }
@@ -578,6 +613,10 @@ impl<'a> Engine<'a> {
         if !self.code.fused {
             return false;
         }
+        #[cfg(test)]
+        if self.breaks(Sabotage::ForgetReturn) {
+            return true;
+        }
         let key = order_key(Class::Step, self.tokens[slot as usize].ordinal);
         self.balancers[instance as usize].late.note(time, key, target)
     }
@@ -606,6 +645,10 @@ impl<'a> Engine<'a> {
         let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
         gauge.busy = gauge.busy.wrapping_add(now);
         gauge.served = gauge.served.wrapping_add(now & selected);
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::LeakSlot) && self.issued == 100 {
+            return;
+        }
         if let Some(next) = self.queues[member.wrapping_add(site.offset) as usize].leave(&mut self.links) {
             let woken = &self.tokens[next as usize];
             gauge.waiting = gauge.waiting.wrapping_add(now);
@@ -721,11 +764,17 @@ impl<'a> Engine<'a> {
         let token = &mut self.tokens[slot as usize];
         token.tag = token.tag.wrapping_add(1);
         let latency = time - token.arrived;
+        #[cfg(test)]
+        let latency = latency + u64::from(self.sabotage == Some(Sabotage::StretchLatency) && self.issued == 100);
         let ledger = &mut self.ledger;
         ledger.ended += 1;
         ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);
         ledger.step(now, false);
         ledger.ahead = ledger.ahead.wrapping_add(time - now);
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::SkipRecord) && self.issued == 100 {
+            return;
+        }
         if token.selected != 0 {
             match token.outcome {
                 None => {

@@ -15,6 +15,8 @@ mod pending;
 pub mod result;
 mod run;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod warnings;
 mod wheel;
 

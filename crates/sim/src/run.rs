@@ -64,6 +64,17 @@ pub fn run(
     progress: &(dyn Fn(u64, u64) + Sync),
     stop: &AtomicBool,
 ) -> Result<Results, Error> {
+    run_with(plan, options, progress, stop, true)
+}
+
+/// As [`run`]; without `fuse` every wait is an event of its own, which changes nothing but the time it takes.
+pub(crate) fn run_with(
+    plan: &Plan,
+    options: &Options,
+    progress: &(dyn Fn(u64, u64) + Sync),
+    stop: &AtomicBool,
+    fuse: bool,
+) -> Result<Results, Error> {
     let jobs = jobs(plan, options)?;
     let replications = options.replications.max(1);
     let items = jobs.len() * replications as usize;
@@ -83,7 +94,7 @@ pub fn run(
                         break;
                     }
                     let (job, replication) = (item / replications as usize, (item % replications as usize) as u32);
-                    let outcome = replicate(&jobs[job], options, replication, stop);
+                    let outcome = replicate(&jobs[job], options, replication, stop, fuse);
                     if send.send((job, replication, outcome)).is_err() {
                         break;
                     }
@@ -185,9 +196,15 @@ fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>, Error> {
     Ok(jobs)
 }
 
-fn replicate(job: &Job, options: &Options, replication: u32, stop: &AtomicBool) -> Result<Option<Replication>, String> {
+fn replicate(
+    job: &Job,
+    options: &Options,
+    replication: u32,
+    stop: &AtomicBool,
+    fuse: bool,
+) -> Result<Option<Replication>, String> {
     let compiled = job.compiled.get_or_init(|| {
-        let code = compile(job.point, job.scenario.root, options.members, true)
+        let code = compile(job.point, job.scenario.root, options.members, fuse)
             .map_err(|e| format!("scenario \"{}\": {e}", job.scenario.name))?;
         let rows = summary::rows(&code);
         Ok((code, rows))
@@ -208,7 +225,7 @@ fn replicate(job: &Job, options: &Options, replication: u32, stop: &AtomicBool) 
 const ARRIVALS: u64 = 7;
 
 /// The arrivals of one replication and its window.
-fn load(scenario: &Scenario, requests: u64, key: Key) -> Load {
+pub(crate) fn load(scenario: &Scenario, requests: u64, key: Key) -> Load {
     let arrivals = Arrivals::new(&scenario.traffic, key.with(ARRIVALS));
     let (from, to) = match scenario.window {
         Window::Middle => (requests / 4, requests - requests / 4),
