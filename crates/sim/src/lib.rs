@@ -9,12 +9,14 @@ mod check;
 mod code;
 mod compile;
 mod engine;
+mod late;
 mod ledger;
 mod pending;
 pub mod result;
 mod run;
 mod summary;
 mod warnings;
+mod wheel;
 
 pub use result::{NodeResult, Requests, Results, ScenarioResult};
 pub use run::{Error, Options, run};

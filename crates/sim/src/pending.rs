@@ -2,7 +2,9 @@
 //! when an event was scheduled, so no way of scheduling changes a byte of the result.
 //!
 //! Constant delays go through one first-in-first-out lane each: what is scheduled later comes later. Where times are equal
-//! a lane inserts from its end. Everything else is in a 4-ary heap that pops and pushes in one sift.
+//! a lane inserts from its end. Drawn times go to a timing wheel, what lies beyond it to a 4-ary heap.
+
+use crate::wheel::Wheel;
 
 /// The classes of events at one instant, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,8 +38,14 @@ pub(crate) fn order_key(class: Class, request: u64) -> u64 {
 }
 
 impl Entry {
+    /// Time and order in one number.
     #[inline]
-    fn before(&self, other: &Entry) -> bool {
+    fn order(&self) -> u128 {
+        u128::from(self.at) << 64 | u128::from(self.key)
+    }
+
+    #[inline]
+    pub fn before(&self, other: &Entry) -> bool {
         self.at < other.at || self.at == other.at && self.key < other.key
     }
 
@@ -60,7 +68,8 @@ struct Lane {
     tail: usize,
 }
 
-const NOTHING: Entry = Entry { at: NEVER, key: u64::MAX, who: 0, tag: 0 };
+/// What comes after all.
+pub(crate) const NOTHING: Entry = Entry { at: NEVER, key: u64::MAX, who: 0, tag: 0 };
 
 impl Lane {
     fn new(delay: u64) -> Lane {
@@ -100,10 +109,85 @@ impl Lane {
     }
 }
 
+/// A 4-ary heap: the children of node i are family i; node i > 0 is in family (i - 1) / 4. Places that are not taken hold
+/// what comes after all, so a family is always complete.
+struct Heap {
+    top: Entry,
+    families: Vec<[Entry; 4]>,
+    size: usize,
+}
+
+impl Heap {
+    fn push(&mut self, entry: Entry) {
+        let mut i = self.size;
+        self.size += 1;
+        if i > 0 && (i - 1) / 4 == self.families.len() {
+            self.families.push([NOTHING; 4]);
+        }
+        while i > 0 {
+            let up = (i - 1) / 4;
+            let parent = if up == 0 { self.top } else { self.families[(up - 1) / 4][(up - 1) % 4] };
+            if !entry.before(&parent) {
+                break;
+            }
+            self.families[up][(i - 1) % 4] = parent;
+            i = up;
+        }
+        if i == 0 {
+            self.top = entry;
+        } else {
+            self.families[(i - 1) / 4][(i - 1) % 4] = entry;
+        }
+    }
+
+    /// Takes the top away.
+    fn pop(&mut self) {
+        self.size -= 1;
+        if self.size == 0 {
+            self.top = NOTHING;
+            return;
+        }
+        let at = self.size - 1;
+        let last = std::mem::replace(&mut self.families[at / 4][at % 4], NOTHING);
+        self.replace_top(last);
+    }
+
+    /// Takes the top away and puts an entry in, in one sift.
+    #[inline]
+    fn replace_top(&mut self, entry: Entry) {
+        // Where the hole is: the top, or a family and a place in it.
+        let mut hole: Option<(usize, usize)> = None;
+        let mut node = 0;
+        let sought = entry.order();
+        while let Some(family) = self.families.get(node) {
+            // Which child is least cannot be predicted, so it is computed rather than branched on.
+            let order = [family[0].order(), family[1].order(), family[2].order(), family[3].order()];
+            let left = usize::from(order[1] < order[0]);
+            let right = 2 + usize::from(order[3] < order[2]);
+            let at = if order[right] < order[left] { right } else { left };
+            if order[at] >= sought {
+                break;
+            }
+            let least = family[at];
+            match hole {
+                None => self.top = least,
+                Some((family, place)) => self.families[family][place & 3] = least,
+            }
+            hole = Some((node, at));
+            node = 4 * node + 1 + at;
+        }
+        match hole {
+            None => self.top = entry,
+            Some((family, place)) => self.families[family][place & 3] = entry,
+        }
+    }
+}
+
 /// Where the next event comes from.
-const HEAP: usize = 0;
+const WHEEL: usize = 0;
 const SOURCE: usize = 1;
-const FIRST_LANE: usize = 2;
+const HEAP: usize = 2;
+const FIRST_LANE: usize = 3;
 
 /// Pending events of requests, beside the one next arrival.
 pub(crate) struct Pending {
@@ -111,9 +195,9 @@ pub(crate) struct Pending {
     due: [u64; FIRST_LANE + LANES],
     used: usize,
     lanes: Vec<Lane>,
-    heap: Vec<Entry>,
-    /// The heap's top has been taken and its place not filled yet.
-    hole: bool,
+    wheel: Wheel,
+    /// What the wheel refuses.
+    heap: Heap,
     source: Entry,
     /// Requests that were woken at this very instant.
     woken: Vec<Entry>,
@@ -125,8 +209,8 @@ impl Pending {
             due: [NEVER; FIRST_LANE + LANES],
             used: FIRST_LANE,
             lanes: Vec::new(),
-            heap: Vec::new(),
-            hole: false,
+            wheel: Wheel::new(),
+            heap: Heap { top: NOTHING, families: Vec::new(), size: 0 },
             source: NOTHING,
             woken: Vec::new(),
         }
@@ -142,6 +226,7 @@ impl Pending {
     /// An event after a delay that is the same for all that are scheduled with it.
     #[inline]
     pub fn push_constant(&mut self, delay: u64, entry: Entry) {
+        // The first lanes are the busiest.
         for (i, lane) in self.lanes.iter_mut().enumerate() {
             if lane.delay == delay {
                 lane.push(entry);
@@ -155,23 +240,27 @@ impl Pending {
     #[cold]
     fn push_new_delay(&mut self, delay: u64, entry: Entry) {
         if self.lanes.len() == LANES {
-            return self.push(entry);
+            return self.push(entry.at - delay, entry);
         }
         self.lanes.push(Lane::new(delay));
         self.used += 1;
         self.push_constant(delay, entry);
     }
 
-    /// An event at any time.
+    /// An event at any time that is not before `now`.
     #[inline]
-    pub fn push(&mut self, entry: Entry) {
-        if self.hole {
-            self.hole = false;
-            self.sift_down(entry);
+    pub fn push(&mut self, now: u64, entry: Entry) {
+        if self.wheel.push(now, entry) {
+            self.due[WHEEL] = self.wheel.first().at;
         } else {
-            self.sift_up(entry);
+            self.push_far(entry);
         }
-        self.due[HEAP] = self.heap[0].at;
+    }
+
+    #[cold]
+    fn push_far(&mut self, entry: Entry) {
+        self.heap.push(entry);
+        self.due[HEAP] = self.heap.top.at;
     }
 
     /// A request goes on at this very instant, in its turn.
@@ -180,57 +269,9 @@ impl Pending {
         self.woken.push(entry);
     }
 
-    fn sift_up(&mut self, entry: Entry) {
-        let mut i = self.heap.len();
-        self.heap.push(entry);
-        while i > 0 {
-            let parent = (i - 1) / 4;
-            if !entry.before(&self.heap[parent]) {
-                break;
-            }
-            self.heap[i] = self.heap[parent];
-            i = parent;
-        }
-        self.heap[i] = entry;
-    }
-
-    #[inline]
-    fn sift_down(&mut self, entry: Entry) {
-        let heap = &mut self.heap[..];
-        let mut i = 0;
-        loop {
-            let first = 4 * i + 1;
-            if first >= heap.len() {
-                break;
-            }
-            let end = (first + 4).min(heap.len());
-            let mut best = first;
-            for j in first + 1..end {
-                if heap[j].before(&heap[best]) {
-                    best = j;
-                }
-            }
-            if !heap[best].before(&entry) {
-                break;
-            }
-            heap[i] = heap[best];
-            i = best;
-        }
-        heap[i] = entry;
-    }
-
     /// Takes the next event; `None` if nothing is pending. The bool says whether it is the source's.
     #[inline]
     pub fn next(&mut self) -> Option<(Entry, bool)> {
-        if self.hole {
-            self.hole = false;
-            if let Some(last) = self.heap.pop()
-                && !self.heap.is_empty()
-            {
-                self.sift_down(last);
-            }
-            self.due[HEAP] = self.heap.first().map_or(NEVER, |e| e.at);
-        }
         let (mut best, mut from, mut tie) = (self.due[0], 0, false);
         for (i, &at) in self.due[..self.used].iter().enumerate().skip(1) {
             if at < best {
@@ -240,6 +281,12 @@ impl Pending {
             }
         }
         if !self.woken.is_empty() {
+            if let [woken] = self.woken[..]
+                && best > woken.at
+            {
+                self.woken.clear();
+                return Some((woken, false));
+            }
             return self.next_of_instant();
         }
         if tie {
@@ -254,10 +301,16 @@ impl Pending {
     #[inline]
     fn take(&mut self, from: usize) -> (Entry, bool) {
         match from {
+            WHEEL => {
+                let entry = self.wheel.pop();
+                self.due[WHEEL] = self.wheel.first().at;
+                (entry, false)
+            }
             HEAP => {
-                self.hole = true;
-                // Until the place is filled the heap's first time is unknown.
-                (self.heap[0], false)
+                let entry = self.heap.top;
+                self.heap.pop();
+                self.due[HEAP] = self.heap.top.at;
+                (entry, false)
             }
             SOURCE => (self.source, true),
             _ => {
@@ -272,7 +325,8 @@ impl Pending {
 
     fn peek(&self, from: usize) -> Entry {
         match from {
-            HEAP => self.heap[0],
+            WHEEL => *self.wheel.first(),
+            HEAP => self.heap.top,
             SOURCE => self.source,
             _ => self.lanes[from - FIRST_LANE].first().copied().unwrap_or(NOTHING),
         }
@@ -281,7 +335,7 @@ impl Pending {
     #[cold]
     fn first_of_tied(&self, at: u64) -> usize {
         let tied = (0..self.used).filter(|&i| self.due[i] == at);
-        tied.min_by_key(|&i| self.peek(i).key).unwrap_or(HEAP)
+        tied.min_by_key(|&i| self.peek(i).key).unwrap_or(WHEEL)
     }
 
     /// The first of those woken and those due at the same instant.
@@ -335,7 +389,7 @@ mod tests {
                     match kind {
                         0 if class == Class::Step => pending.wake(e),
                         0..8 => pending.push_constant(delay, e),
-                        _ => pending.push(e),
+                        _ => pending.push(now, e),
                     }
                 }
                 naive.sort_by_key(|e| (e.at, e.key));
