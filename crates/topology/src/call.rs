@@ -245,7 +245,7 @@ fn is_default(default: Default, value: Value<'_>) -> bool {
         }
         Default::Empty => {
             UnpackListOrTuple::<Value>::unpack_value(value).ok().flatten().is_some_and(|l| l.items.is_empty())
-                || DictRef::from_value(value).is_some_and(|d| d.len() == 0)
+                || DictRef::from_value(value).is_some_and(|d| d.is_empty())
         }
     }
 }

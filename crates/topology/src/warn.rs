@@ -95,18 +95,31 @@ pub(crate) fn overloaded(point: &Point) -> Vec<Diagnostic> {
     for (i, scenario) in point.scenarios.iter().enumerate() {
         for load in offered::offered_load(point, i) {
             if load.utilisation > 1.0 {
-                let label = point.sites.get(load.site as usize).map(|s| s.label.clone()).unwrap_or_default();
-                let queues = if load.count == 1 {
-                    "the queue".to_owned()
-                } else {
-                    format!("the {} queues of", load.count)
+                let Some(site) = point.sites.get(load.site as usize) else { continue };
+                let (queues, their) = match load.count {
+                    1 => ("the queue".to_owned(), "its"),
+                    n => (format!("the {n} queues of"), "their"),
                 };
-                found.push(warning(format!(
-                    "scenario \"{}\": the offered load of {queues} {label} is {:.2} of their capacity: the run will not settle",
-                    scenario.name, load.utilisation
-                )));
+                let finding = warning(format!(
+                    "scenario \"{}\": the offered load of {queues} {} is {:.2} of {their} capacity: the run will not settle",
+                    scenario.name, site.label, load.utilisation
+                ));
+                found.push(at_span(finding, &site.span));
             }
         }
     }
     found
+}
+
+/// The finding at `file:line:column`.
+fn at_span(finding: Diagnostic, span: &str) -> Diagnostic {
+    let mut parts = span.rsplitn(3, ':');
+    let column = parts.next().and_then(|c| c.parse().ok());
+    let line = parts.next().and_then(|l| l.parse().ok());
+    match (column, line, parts.next()) {
+        (Some(column), Some(line), Some(file)) => {
+            Diagnostic { file: Some(file.to_owned()), line, column, end_column: column, ..finding }
+        }
+        _ => finding,
+    }
 }

@@ -65,7 +65,7 @@ fn rate(call: &mut Call<'_, '_, '_, '_>) -> Option<f64> {
     // A gap of at most 292 years, and of at least a millionth of a nanosecond.
     if !(1e-10..=1e15).contains(&rate) {
         call.wrong(format!(
-            "`rate` of `{}` must be between 1e-10 and 1e15 per second, and is {rate}",
+            "`rate` of `{}` must be between 1e-10 and 1e15 per second, and is {rate:e}",
             call.name()
         ));
         return None;
