@@ -118,6 +118,8 @@ pub(crate) struct RetrySite {
     pub config: Retry,
     /// The first step of an attempt.
     pub again: u32,
+    /// Member to count of further attempts.
+    pub repeats: u32,
 }
 
 /// A faulty node's place in the code.
@@ -152,6 +154,8 @@ pub(crate) struct Stage {
     pub nodes: Vec<u32>,
     /// Refusals by member stand at `member + offset`; stages that can refuse only.
     pub refusals: Option<u32>,
+    /// Further attempts by member stand at `member + offset`; retries only.
+    pub repeats: Option<u32>,
     pub queue: Option<u32>,
 }
 
@@ -202,6 +206,7 @@ pub(crate) struct Code {
     pub members: u32,
     pub part_count: u32,
     pub refusal_count: u32,
+    pub repeat_count: u32,
     /// All ones if statistics are kept by member, else 0: an accumulator stands at `offset + (member & mask)`.
     pub mask: u32,
     /// Frames that a request needs at most.

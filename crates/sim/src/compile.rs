@@ -132,6 +132,7 @@ impl<'a> Compiler<'a> {
             members: 0,
             part_count: 0,
             refusal_count: 0,
+            repeat_count: 0,
             mask: if members { u32::MAX } else { 0 },
             depth: 0,
             visits: 0,
@@ -275,6 +276,7 @@ impl<'a> Compiler<'a> {
                 wait_ns: 0,
                 nodes: nodes.clone(),
                 refusals: None,
+                repeats: None,
                 queue: None,
             });
         }
@@ -371,7 +373,10 @@ impl<'a> Compiler<'a> {
                 self.code.excludes |= config.exclude != Exclude::None;
                 self.op(Op::Try { retry }, &[]);
                 let again = self.code.steps.len() as u32;
-                self.code.retries.push(RetrySite { config: config.clone(), again });
+                let repeats = self.code.repeat_count.wrapping_sub(draft.base);
+                self.code.repeat_count += draft.nodes[0].len() as u32;
+                self.code.stages[stage as usize].repeats = Some(repeats);
+                self.code.retries.push(RetrySite { config: config.clone(), again, repeats });
                 Some(Post::Op(Op::Tried { retry }))
             }
             Spec::Faulty { mtbf_ns, mttr_ns, clock, starts_up } => {

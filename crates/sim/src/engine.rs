@@ -235,7 +235,7 @@ impl<'a> Engine<'a> {
     /// Whether this is the time to break that.
     #[cfg(test)]
     fn breaks(&self, what: Sabotage) -> bool {
-        self.sabotage == Some(what) && self.issued == 100
+        self.sabotage == Some(what) && self.issued >= 100
     }
 
     /// Slots still taken and requests still waiting at any queue.
@@ -476,7 +476,7 @@ impl<'a> Engine<'a> {
                 }
                 Op::Tried { retry } => {
                     count_errors!();
-                    if self.next_attempt(slot, frames + depth - 2, retry) {
+                    if self.next_attempt(slot, member, frames + depth - 2, retry) {
                         failed = false;
                         pc = code.retries[retry as usize].again as usize;
                     } else {
@@ -646,7 +646,7 @@ impl<'a> Engine<'a> {
         gauge.busy = gauge.busy.wrapping_add(now);
         gauge.served = gauge.served.wrapping_add(now & selected);
         #[cfg(test)]
-        if self.sabotage == Some(Sabotage::LeakSlot) && self.issued == 100 {
+        if self.sabotage == Some(Sabotage::LeakSlot) && self.issued >= 100 {
             return;
         }
         if let Some(next) = self.queues[member.wrapping_add(site.offset) as usize].leave(&mut self.links) {
@@ -672,13 +672,13 @@ impl<'a> Engine<'a> {
 
     /// Whether another attempt begins; otherwise the retry is left behind.
     #[inline]
-    fn next_attempt(&mut self, slot: u32, frame: usize, retry: u32) -> bool {
+    fn next_attempt(&mut self, slot: u32, member: u32, frame: usize, retry: u32) -> bool {
         let attempt = Attempt(self.frames[frame][0]);
         let token = &mut self.tokens[slot as usize];
         let config = &self.code.retries[retry as usize].config;
         match config.next(attempt, token.outcome, true) {
             Some(next) => {
-                self.try_again(slot, frame, retry, next);
+                self.try_again(slot, member, frame, retry, next);
                 true
             }
             None => {
@@ -697,9 +697,10 @@ impl<'a> Engine<'a> {
     /// The first attempt is the request itself, on the way that it came; each further one is a way of its own, on which
     /// nothing has been visited yet, or (`work="same"`) the first one again.
     #[cold]
-    fn try_again(&mut self, slot: u32, frame: usize, retry: u32, next: Attempt) {
+    fn try_again(&mut self, slot: u32, member: u32, frame: usize, retry: u32, next: Attempt) {
         let (way, tries) = way_of(self.frames[frame + 1]);
-        let redraw = self.code.retries[retry as usize].config.work == Work::Redraw;
+        let site = &self.code.retries[retry as usize];
+        let redraw = site.config.work == Work::Redraw;
         if redraw {
             if self.frames[frame][0] == Attempt::FIRST.0 {
                 self.save_visits(slot, frame);
@@ -717,6 +718,7 @@ impl<'a> Engine<'a> {
         token.outcome = None;
         self.frames[frame][0] = next.0;
         self.ledger.extra_attempts += token.selected & 1;
+        self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += token.selected as u32 & 1;
     }
 
     fn save_visits(&mut self, slot: u32, frame: usize) {
@@ -765,14 +767,14 @@ impl<'a> Engine<'a> {
         token.tag = token.tag.wrapping_add(1);
         let latency = time - token.arrived;
         #[cfg(test)]
-        let latency = latency + u64::from(self.sabotage == Some(Sabotage::StretchLatency) && self.issued == 100);
+        let latency = latency + u64::from(self.sabotage == Some(Sabotage::StretchLatency) && self.issued >= 100);
         let ledger = &mut self.ledger;
         ledger.ended += 1;
         ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);
         ledger.step(now, false);
         ledger.ahead = ledger.ahead.wrapping_add(time - now);
         #[cfg(test)]
-        if self.sabotage == Some(Sabotage::SkipRecord) && self.issued == 100 {
+        if self.sabotage == Some(Sabotage::SkipRecord) && self.issued >= 100 {
             return;
         }
         if token.selected != 0 {

@@ -66,6 +66,8 @@ pub(crate) struct Ledger {
     pub entries: Vec<u32>,
     /// By refusing member: selected requests turned away.
     pub refusals: Vec<u32>,
+    /// By retrying member: attempts of selected requests beyond the first.
+    pub repeats: Vec<u32>,
     /// By part, then kind.
     pub stage_errors: Vec<u64>,
     /// Integrals at the window's first and last arrival.
@@ -95,6 +97,7 @@ impl Ledger {
             gauges: vec![Gauge::default(); code.gauge_count as usize],
             entries: vec![0; code.members as usize],
             refusals: vec![0; code.refusal_count as usize],
+            repeats: vec![0; code.repeat_count as usize],
             stage_errors: Vec::new(),
             marks: [Snapshot::default(), Snapshot::default()],
         }
@@ -121,15 +124,18 @@ impl Ledger {
         self.stage_errors[part * KINDS + kind as usize] += 1;
     }
 
-    /// Entries of selected requests at a stage's member: those of its block less those turned away further out.
+    /// Entries of selected requests at a stage's member: those of its block, more by the attempts that retries further out
+    /// added, less those turned away on the way.
     pub fn entries_at(&self, code: &Code, stage: &Stage, member: u32) -> u64 {
         let block = &code.blocks[stage.block as usize];
-        let turned_away = |s: u32| {
-            let offset = code.stages[s as usize].refusals?;
-            Some(u64::from(self.refusals[(block.base + member).wrapping_add(offset) as usize]))
-        };
-        let outer = block.stages.start..block.stages.start + stage.position;
-        u64::from(self.entries[(block.base + member) as usize]) - outer.filter_map(turned_away).sum::<u64>()
+        let at = |offset: u32| (block.base + member).wrapping_add(offset) as usize;
+        let mut entries = u64::from(self.entries[at(0)]);
+        for outer in block.stages.start..block.stages.start + stage.position {
+            let outer = &code.stages[outer as usize];
+            entries += outer.repeats.map_or(0, |offset| u64::from(self.repeats[at(offset)]));
+            entries -= outer.refusals.map_or(0, |offset| u64::from(self.refusals[at(offset)]));
+        }
+        entries
     }
 
     /// Adds what constant waits took to the parts: once per entry, so it need not be done while the clock runs.
