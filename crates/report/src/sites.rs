@@ -2,6 +2,7 @@
 
 use crate::number::{UNKNOWN, alone, count, plain};
 use crate::table::{Side, Table};
+use std::collections::BTreeMap;
 use weir_sim::{NodeResult, ScenarioResult};
 
 /// One row per site (or member) of a scenario. Columns that no site can fill are left out.
@@ -11,10 +12,14 @@ pub(crate) fn table(s: &ScenarioResult) -> Table {
     for heading in ["requests", "failed", "busy", "waiting", "most", "wait", "service", "part", "spread"] {
         t.column(heading, Side::Right);
     }
+    let mut of_place: BTreeMap<&str, usize> = BTreeMap::new();
+    for n in &s.nodes {
+        *of_place.entry(&n.place).or_default() += 1;
+    }
     for n in &s.nodes {
         let failed: u64 = n.errors.iter().map(|(_, k)| k).sum();
         t.row(vec![
-            name(n, &s.nodes),
+            name(n, of_place[n.place.as_str()] > 1),
             count(n.requests),
             if failed == 0 { UNKNOWN.into() } else { count(failed) },
             alone(&n.utilisation),
@@ -36,14 +41,13 @@ pub(crate) const LEGEND: [&str; 3] = [
     "spread: least and most requests of a member",
 ];
 
-fn name(n: &NodeResult, all: &[NodeResult]) -> String {
+fn name(n: &NodeResult, one_of_many: bool) -> String {
     let mut s = n.place.clone();
     if n.name != n.kind {
         s = format!("{s} {}", n.name);
     }
-    let one_of_many = || all.iter().filter(|m| m.place == n.place).nth(1).is_some();
     match n.id {
-        Some(id) if one_of_many() => format!("{s} #{id}"),
+        Some(id) if one_of_many => format!("{s} #{id}"),
         _ if n.count > 1 => format!("{s} ×{}", n.count),
         _ => s,
     }
