@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use weir_stats::Key;
 
 /// A distribution of durations in nanoseconds. Its arguments are checked where it is built from a file: finite, not
 /// negative, in range.
@@ -72,4 +73,74 @@ pub enum Dist {
         /// The multiple.
         to_ns: u64,
     },
+}
+
+impl Dist {
+    /// The mean, ns; `None` where it is infinite.
+    pub fn mean_ns(&self) -> Option<f64> {
+        Some(match self {
+            Dist::Fixed { ns } => *ns as f64,
+            Dist::Exponential { mean_ns }
+            | Dist::Lognormal { mean_ns, .. }
+            | Dist::Erlang { mean_ns, .. } => *mean_ns as f64,
+            Dist::Uniform { low_ns, high_ns } => (*low_ns as f64 + *high_ns as f64) / 2.0,
+            Dist::Pareto { alpha, .. } if *alpha <= 1.0 => return None,
+            Dist::Pareto { minimum_ns, alpha } => *minimum_ns as f64 * alpha / (alpha - 1.0),
+            Dist::Hyperexponential { phases } => phases.iter().map(|(p, mean)| p * *mean as f64).sum(),
+            Dist::Empirical { values_ns, .. } => {
+                values_ns.iter().map(|v| *v as f64).sum::<f64>() / values_ns.len().max(1) as f64
+            }
+            Dist::Sum { a, b } => a.mean_ns()? + b.mean_ns()?,
+            Dist::Rounded { of, to_ns } => match &**of {
+                // Rounded half up to a multiple of 1 it has the mean e^-h / (1 - e^-2h), h = 1/(2m).
+                Dist::Exponential { mean_ns } => {
+                    let h = *to_ns as f64 / (2.0 * *mean_ns as f64);
+                    *to_ns as f64 * libm::exp(-h) / (1.0 - libm::exp(-2.0 * h))
+                }
+                other => other.mean_ns()?,
+            },
+        })
+    }
+
+    /// Mixes what the distribution means into a key: equal for equal ones, whatever file their values come from.
+    #[must_use]
+    pub fn mix(&self, key: Key) -> Key {
+        match self {
+            Dist::Fixed { ns } => key.with(1).with(*ns),
+            Dist::Exponential { mean_ns } => key.with(2).with(*mean_ns),
+            Dist::Uniform { low_ns, high_ns } => key.with(3).with(*low_ns).with(*high_ns),
+            Dist::Lognormal { mean_ns, cv } => key.with(4).with(*mean_ns).with(cv.to_bits()),
+            Dist::Pareto { minimum_ns, alpha } => key.with(5).with(*minimum_ns).with(alpha.to_bits()),
+            Dist::Erlang { k, mean_ns } => key.with(6).with(u64::from(*k)).with(*mean_ns),
+            Dist::Hyperexponential { phases } => {
+                phases.iter().fold(key.with(7), |key, (p, mean)| key.with(p.to_bits()).with(*mean))
+            }
+            Dist::Empirical { values_ns, .. } => values_ns.iter().fold(key.with(8), |key, v| key.with(*v)),
+            Dist::Sum { a, b } => b.mix(a.mix(key.with(9))),
+            Dist::Rounded { of, to_ns } => of.mix(key.with(10).with(*to_ns)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heavy_tail_has_no_mean() {
+        let heavy = Dist::Pareto { minimum_ns: 5, alpha: 1.0 };
+        assert_eq!(heavy.mean_ns(), None);
+        assert_eq!(Dist::Sum { a: Box::new(heavy), b: Box::new(Dist::Fixed { ns: 1 }) }.mean_ns(), None);
+    }
+
+    #[test]
+    fn the_source_of_values_does_not_matter_but_the_values_do() {
+        let of = |source: Option<&str>, v: u64| Dist::Empirical {
+            source: source.map(String::from),
+            values_ns: vec![v].into(),
+        };
+        let key = Key::new(1);
+        assert_eq!(of(Some("a.csv"), 3).mix(key), of(None, 3).mix(key));
+        assert_ne!(of(None, 3).mix(key), of(None, 4).mix(key));
+    }
 }

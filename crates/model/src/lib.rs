@@ -3,6 +3,9 @@
 #![forbid(unsafe_code)]
 
 pub mod dist;
+pub mod faulty;
+pub mod queue;
+pub mod sampler;
 pub mod traffic;
 
 pub use dist::Dist;

@@ -1,7 +1,9 @@
 //! When requests arrive, as a topology file says it (`traffic.`).
 
 use crate::Dist;
+use crate::sampler::Sampler;
 use serde::{Deserialize, Serialize};
+use weir_stats::{Key, math};
 
 /// An arrival process. Equal values have equal arrivals in all scenarios of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,4 +24,97 @@ pub enum Traffic {
         /// The gap.
         gap: Dist,
     },
+}
+
+/// The instants of an open arrival process, in order; the first comes after one gap.
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    gap: Gap,
+    key: Key,
+    issued: u64,
+    last_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Gap {
+    Drawn(Sampler),
+    Exponential(f64),
+    Constant(f64),
+}
+
+impl Arrivals {
+    /// The arrivals that `key` (seed and replication) gives this traffic. Equal traffic has equal arrivals.
+    pub fn new(traffic: &Traffic, key: Key) -> Arrivals {
+        let gap = match traffic {
+            Traffic::Poisson { gap_ns } => Gap::Exponential(*gap_ns),
+            Traffic::Constant { gap_ns } => Gap::Constant(*gap_ns),
+            Traffic::Renewal { gap } => Gap::Drawn(Sampler::new(gap)),
+        };
+        Arrivals { gap, key: traffic.mix(key), issued: 0, last_ns: 0 }
+    }
+
+    /// The next instant, ns. Saturates at the end of time.
+    #[inline]
+    pub fn next_ns(&mut self) -> u64 {
+        self.issued += 1;
+        let gap = match &self.gap {
+            Gap::Exponential(mean) => (-math::ln(self.key.nth(self.issued).unit()) * mean + 0.5) as u64,
+            Gap::Drawn(sampler) => sampler.draw(self.key.nth(self.issued)),
+            Gap::Constant(gap) => {
+                self.last_ns = (self.issued as f64 * gap + 0.5) as u64;
+                0
+            }
+        };
+        self.last_ns = self.last_ns.saturating_add(gap);
+        self.last_ns
+    }
+}
+
+impl Traffic {
+    /// Mixes what the traffic means into a key: equal for equal traffic, however it is written.
+    fn mix(&self, key: Key) -> Key {
+        match self {
+            Traffic::Poisson { gap_ns } => key.with(1).with(gap_ns.to_bits()),
+            Traffic::Constant { gap_ns } => key.with(2).with(gap_ns.to_bits()),
+            Traffic::Renewal { gap } => gap.mix(key.with(3)),
+        }
+    }
+
+    /// Arrivals per second, where there is a mean.
+    pub fn rate_per_s(&self) -> Option<f64> {
+        let gap_ns = match self {
+            Traffic::Poisson { gap_ns } | Traffic::Constant { gap_ns } => *gap_ns,
+            Traffic::Renewal { gap } => gap.mean_ns()?,
+        };
+        (gap_ns > 0.0).then(|| 1e9 / gap_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(traffic: &Traffic, n: u64) -> f64 {
+        let mut arrivals = Arrivals::new(traffic, Key::new(1));
+        let last = (0..n).map(|_| arrivals.next_ns()).last().unwrap_or(0);
+        n as f64 / (last as f64 / 1e9)
+    }
+
+    #[test]
+    fn rates_are_as_asked_for() {
+        assert!((rate(&Traffic::Poisson { gap_ns: 1e9 / 3000.0 }, 1_000_000) / 3000.0 - 1.0).abs() < 0.005);
+        assert!((rate(&Traffic::Constant { gap_ns: 1e9 / 3.0 }, 3_000_000) - 3.0).abs() < 1e-9);
+        // Exponential gaps rounded to whole ms: 1042.2 per second (`notes/simulation.md`, part 1).
+        let of = Box::new(Dist::Exponential { mean_ns: 1_000_000 });
+        let posts = Traffic::Renewal { gap: Dist::Rounded { of, to_ns: 1_000_000 } };
+        assert!((rate(&posts, 1_000_000) / 1042.2 - 1.0).abs() < 0.006);
+    }
+
+    #[test]
+    fn equal_traffic_has_equal_arrivals_and_other_traffic_others() {
+        let first = |gap_ns: f64, seed| Arrivals::new(&Traffic::Poisson { gap_ns }, Key::new(seed)).next_ns();
+        assert_eq!(first(1e6, 1), first(1e6, 1));
+        assert_ne!(first(1e6, 1), first(1e6, 2));
+        assert_ne!(first(1e6, 1) * 2, first(2e6, 1));
+    }
 }

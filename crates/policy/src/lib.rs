@@ -5,7 +5,15 @@
 //! the signal it uses, its state and cost, its formula, its known pathologies and its source.
 #![forbid(unsafe_code)]
 
+pub mod balancer;
 pub mod config;
+pub mod least_conn;
+pub mod levels;
 pub mod outcome;
+pub mod p2c;
+pub mod random;
+pub mod retry;
+pub mod round_robin;
 
+pub use balancer::{Balancer, Release};
 pub use outcome::{Kind, Outcome};

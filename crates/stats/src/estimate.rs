@@ -31,3 +31,49 @@ pub struct Latency {
     /// The greatest of all replications.
     pub max: Option<f64>,
 }
+
+impl Estimate {
+    /// From the values of independent replications; a replication that cannot say is left out, and fewer than all
+    /// saying makes the whole unsaid (a quantile that only some replications have would be biased).
+    pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Estimate {
+        let Some(values) = values.into_iter().collect::<Option<Vec<f64>>>() else {
+            return Estimate::default();
+        };
+        let n = values.len();
+        if n == 0 || values.iter().any(|v| !v.is_finite()) {
+            return Estimate::default();
+        }
+        let mean = values.iter().sum::<f64>() / n as f64;
+        if n == 1 {
+            return Estimate { value: Some(mean), low: None, high: None };
+        }
+        let variance = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1) as f64;
+        let half = crate::student::t95(n as u32 - 1) * (variance / n as f64).sqrt();
+        Estimate { value: Some(mean), low: Some(mean - half), high: Some(mean + half) }
+    }
+
+    /// Half the width of the interval, if there is one.
+    pub fn half_width(&self) -> Option<f64> {
+        Some((self.high? - self.low?) / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_is_students() {
+        let e = Estimate::of([1.0, 2.0, 3.0, 4.0, 5.0].map(Some));
+        assert_eq!(e.value, Some(3.0));
+        // sd sqrt(2.5), t(4) = 2.776445
+        assert!((e.half_width().unwrap() - 2.776_445 * (2.5f64 / 5.0).sqrt()).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_none() {
+        assert_eq!(Estimate::of([Some(7.0)]), Estimate { value: Some(7.0), low: None, high: None });
+        assert_eq!(Estimate::of([Some(7.0), None]), Estimate::default());
+        assert_eq!(Estimate::of([]), Estimate::default());
+    }
+}

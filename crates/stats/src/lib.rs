@@ -4,6 +4,13 @@
 //! the same bits everywhere.
 #![forbid(unsafe_code)]
 
+mod draw;
 mod estimate;
+mod histogram;
+pub mod math;
+mod student;
 
+pub use draw::Key;
 pub use estimate::{Estimate, Latency};
+pub use histogram::Histogram;
+pub use student::t95;

@@ -236,3 +236,19 @@ pub enum Window {
     /// All.
     All,
 }
+
+impl Spec {
+    /// The function's name in the language: `server`, `lb.least_conn`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Spec::Server { .. } => "server",
+            Spec::Delay { .. } => "delay",
+            Spec::Cable { .. } => "cable",
+            Spec::Queue { .. } => "queue",
+            Spec::Weight { .. } => "weight",
+            Spec::Retry(_) => "retry",
+            Spec::Faulty { .. } => "faulty",
+            Spec::Lb(balance) => balance.name(),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A node that fails and is repaired by turns.
+//!
+//! - In virtual time and in the proxy: asked when a request enters; while down it refuses at once.
+//! - Draws: the k-th period is a function of the node and k, so two policies face the same outages.
+//! - Clocks: `eager` is an alternating renewal process on the node's own time-line, independent of traffic; `lazy` is the
+//!   Timelike posts': looked at only when a request enters, one flip at most, the next period drawn from then.
+//!
+//! Availability: mtbf / (mtbf + mttr) for eager clocks.
+
+use crate::sampler::Sampler;
+use weir_stats::Key;
+
+/// What all members of a place have in common.
+#[derive(Clone, Debug)]
+pub struct Law {
+    up: Sampler,
+    down: Sampler,
+    lazy: bool,
+    starts_up: bool,
+}
+
+impl Law {
+    /// Exponential periods of these means, ns.
+    pub fn new(mtbf_ns: u64, mttr_ns: u64, lazy: bool, starts_up: bool) -> Law {
+        Law {
+            up: Sampler::Exponential(mtbf_ns as f64),
+            down: Sampler::Exponential(mttr_ns as f64),
+            lazy,
+            starts_up,
+        }
+    }
+
+    fn period(&self, up: bool, key: Key) -> u64 {
+        // A period of no length would let an eager clock stand still.
+        (if up { &self.up } else { &self.down }).draw(key).max(1)
+    }
+}
+
+/// The state of one node.
+#[derive(Clone, Copy, Debug)]
+pub struct Faulty {
+    key: Key,
+    until_ns: u64,
+    flips: u64,
+    up: bool,
+}
+
+impl Faulty {
+    /// At time 0. `key` is the node's own.
+    pub fn new(law: &Law, key: Key) -> Faulty {
+        Faulty { key, until_ns: law.period(law.starts_up, key.nth(0)), flips: 0, up: law.starts_up }
+    }
+
+    /// Whether the node is up for what enters now. Times must not go back. `after_faults` says whether faults that happen
+    /// at this very instant have happened already (they come after crossings and before arrivals).
+    #[inline]
+    pub fn is_up(&mut self, law: &Law, now_ns: u64, after_faults: bool) -> bool {
+        let due = |until: u64| until < now_ns || until == now_ns && (after_faults || law.lazy);
+        if due(self.until_ns) {
+            if law.lazy {
+                self.flip(law, now_ns);
+            } else {
+                while due(self.until_ns) {
+                    self.flip(law, self.until_ns);
+                }
+            }
+        }
+        self.up
+    }
+
+    fn flip(&mut self, law: &Law, from_ns: u64) {
+        self.up = !self.up;
+        self.flips += 1;
+        self.until_ns = from_ns.saturating_add(law.period(self.up, self.key.nth(self.flips)));
+    }
+
+    /// How often it has changed so far.
+    pub fn flips(&self) -> u64 {
+        self.flips
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// The share of time up of an eager clock is mtbf / (mtbf + mttr), however seldom one looks.
+    #[test]
+    fn availability_of_an_eager_clock() {
+        let law = Law::new(90 * MS, 10 * MS, false, true);
+        for gap in [MS, 777 * MS] {
+            let mut node = Faulty::new(&law, Key::new(3));
+            let n = 300_000u64;
+            let up = (1..=n).filter(|i| node.is_up(&law, i * gap, false)).count();
+            let share = up as f64 / n as f64;
+            let slack = if gap == MS { 0.01 } else { 0.003 };
+            assert!((share - 0.9).abs() < slack, "{gap}: {share}");
+        }
+    }
+
+    /// The outages of an eager clock do not depend on who looks when; those of a lazy one do.
+    #[test]
+    fn eager_outages_are_independent_of_traffic() {
+        let state = |lazy, gap: u64| {
+            let law = Law::new(50 * MS, 50 * MS, lazy, true);
+            let mut node = Faulty::new(&law, Key::new(5));
+            (1..100u64)
+                .map(|i| (1..=1000 / gap).map(|k| node.is_up(&law, (i * 1000 + k * gap) * MS, false)).last())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(state(false, 1), state(false, 1000));
+        assert_ne!(state(true, 1), state(true, 1000));
+    }
+
+    /// A lazy clock flips once per look at most, and from the moment of the look.
+    #[test]
+    fn a_lazy_clock_flips_once_when_looked_at() {
+        let law = Law::new(MS, MS, true, true);
+        let mut node = Faulty::new(&law, Key::new(1));
+        assert!(!node.is_up(&law, 1_000_000 * MS, false));
+        assert_eq!(node.flips(), 1);
+        assert!(!node.is_up(&law, 1_000_000 * MS, false));
+        assert!(node.is_up(&law, 2_000_000 * MS, false));
+    }
+
+    /// What happens at the instant of a flip: a crossing meets the old state, an arrival the new one.
+    #[test]
+    fn faults_come_after_crossings_and_before_arrivals() {
+        let law = Law::new(MS, MS, false, true);
+        let fresh = Faulty::new(&law, Key::new(2));
+        let at = fresh.until_ns;
+        assert!({ fresh }.is_up(&law, at, false));
+        assert!(!{ fresh }.is_up(&law, at, true));
+    }
+}

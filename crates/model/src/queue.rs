@@ -1,0 +1,212 @@
+//! A queue: at most so many inside, the rest waits in order of arrival.
+//!
+//! - In virtual time: the simulator hands in tickets (its requests' slots) and is told which may enter.
+//! - In the proxy: built-in servers do the same with real requests.
+//! - Draws: nothing.
+//!
+//! A ticket waits in one queue at a time, so all queues of a world share one [`Links`] table: no allocation per wait, and a
+//! ticket in the middle can be taken out in constant time (cancellation).
+
+/// No ticket.
+pub const NOBODY: u32 = u32::MAX;
+
+/// Neighbours in line, by ticket; shared by all lines of a world.
+#[derive(Clone, Debug, Default)]
+pub struct Links {
+    of: Vec<(u32, u32)>,
+}
+
+impl Links {
+    #[inline]
+    fn reserve(&mut self, ticket: u32) {
+        if ticket as usize >= self.of.len() {
+            self.of.resize(ticket as usize + 1, (NOBODY, NOBODY));
+        }
+    }
+}
+
+/// Tickets in order of arrival.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line { head: NOBODY, tail: NOBODY, len: 0 }
+    }
+}
+
+impl Line {
+    /// How many wait.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Whether nobody waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// A ticket joins at the end. It must not wait anywhere yet.
+    #[inline]
+    pub fn join(&mut self, links: &mut Links, ticket: u32) {
+        links.reserve(ticket);
+        links.of[ticket as usize] = (self.tail, NOBODY);
+        if self.tail == NOBODY {
+            self.head = ticket;
+        } else {
+            links.of[self.tail as usize].1 = ticket;
+        }
+        self.tail = ticket;
+        self.len += 1;
+    }
+
+    /// The first leaves the line.
+    #[inline]
+    pub fn first(&mut self, links: &mut Links) -> Option<u32> {
+        if self.head == NOBODY {
+            return None;
+        }
+        let ticket = self.head;
+        self.take_out(links, ticket);
+        Some(ticket)
+    }
+
+    /// A ticket leaves from wherever it stands. It must wait in this line.
+    #[inline]
+    pub fn take_out(&mut self, links: &mut Links, ticket: u32) {
+        let (before, after) = links.of[ticket as usize];
+        if before == NOBODY {
+            self.head = after;
+        } else {
+            links.of[before as usize].1 = after;
+        }
+        if after == NOBODY {
+            self.tail = before;
+        } else {
+            links.of[after as usize].0 = before;
+        }
+        self.len -= 1;
+    }
+}
+
+/// How many a queue takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Inside at once.
+    pub concurrency: u32,
+    /// Waiting at once.
+    pub capacity: u64,
+}
+
+/// What happens to a ticket that comes to a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// It is inside.
+    Inside,
+    /// It waits; [`Queue::leave`] will name it.
+    Waits,
+    /// There is no room: `overloaded`.
+    Full,
+}
+
+/// The state of one queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Queue {
+    line: Line,
+    inside: u32,
+}
+
+impl Queue {
+    /// How many are inside.
+    #[inline]
+    pub fn inside(&self) -> u32 {
+        self.inside
+    }
+
+    /// How many wait.
+    #[inline]
+    pub fn waiting(&self) -> u32 {
+        self.line.len()
+    }
+
+    /// A ticket arrives.
+    #[inline]
+    pub fn enter(&mut self, limits: Limits, links: &mut Links, ticket: u32) -> Entry {
+        if self.inside < limits.concurrency {
+            self.inside += 1;
+            Entry::Inside
+        } else if u64::from(self.line.len()) < limits.capacity {
+            self.line.join(links, ticket);
+            Entry::Waits
+        } else {
+            Entry::Full
+        }
+    }
+
+    /// One that was inside leaves; the ticket that takes its slot, if any waits.
+    #[inline]
+    pub fn leave(&mut self, links: &mut Links) -> Option<u32> {
+        let next = self.line.first(links);
+        self.inside -= u32::from(next.is_none());
+        next
+    }
+
+    /// A waiting ticket gives up.
+    #[inline]
+    pub fn abandon(&mut self, links: &mut Links, ticket: u32) {
+        self.line.take_out(links, ticket);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+    use weir_stats::Key;
+
+    /// Against a plain deque, with tickets that give up in the middle.
+    #[test]
+    fn agrees_with_a_deque() {
+        for (concurrency, capacity) in [(1, u64::MAX), (3, 4), (2, 0)] {
+            let limits = Limits { concurrency, capacity };
+            let (mut queue, mut links) = (Queue::default(), Links::default());
+            let (mut inside, mut line, mut next) = (0, VecDeque::new(), 0);
+            for step in 0..5000u64 {
+                let draw = Key::new(capacity).with(step);
+                match draw.below(5) {
+                    0 | 1 if inside > 0 => {
+                        let expected = line.pop_front();
+                        inside -= usize::from(expected.is_none());
+                        assert_eq!(queue.leave(&mut links), expected);
+                    }
+                    2 if !line.is_empty() => {
+                        let at = draw.nth(1).below(line.len() as u64) as usize;
+                        if let Some(ticket) = line.remove(at) {
+                            queue.abandon(&mut links, ticket);
+                        }
+                    }
+                    _ => {
+                        let got = queue.enter(limits, &mut links, next);
+                        if inside < concurrency as usize {
+                            inside += 1;
+                            assert_eq!(got, Entry::Inside);
+                        } else if (line.len() as u64) < capacity {
+                            line.push_back(next);
+                            assert_eq!(got, Entry::Waits);
+                        } else {
+                            assert_eq!(got, Entry::Full);
+                        }
+                        next += 1;
+                    }
+                }
+                assert_eq!((queue.inside() as usize, queue.waiting() as usize), (inside, line.len()));
+            }
+        }
+    }
+}

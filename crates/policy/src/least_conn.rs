@@ -1,0 +1,229 @@
+//! Least connections over all targets.
+//!
+//! - Idea: send the request where the fewest are in flight; by weight, where (in flight + 1) / weight is least.
+//! - Signal: requests in flight from this balancer, counted from the pick until the whole response is back.
+//! - State: a count per target, bitmaps per level ([`Levels`]), one set of them per distinct weight.
+//! - Cost of a decision: O(distinct weights), not of targets.
+//! - Ties: `random` uniformly, `first` the lowest index, `rotate` the next after the last chosen.
+//! - Pathologies: a target that fails fast has the fewest in flight and draws all traffic (`error_hold` keeps a failed
+//!   request counted); several balancers over the same targets with `first` pile onto the same few (the Timelike posts'
+//!   "linear growth"); a new, empty target gets a burst.
+//! - Source: HAProxy `leastconn`, nginx `least_conn`; Kingsbury, Timelike `lb-min-conn` (`ties="first"`).
+//! - In the language: `lb.least_conn(targets, ties="random", error_hold=0*s)`.
+
+use crate::config::Ties;
+use crate::levels::Levels;
+use weir_stats::Key;
+
+/// Targets of one weight: their levels, and the global index of each.
+#[derive(Clone, Debug)]
+struct Class {
+    weight: f64,
+    levels: Levels,
+    members: Vec<u32>,
+}
+
+/// The state of one balancer.
+#[derive(Clone, Debug)]
+pub struct LeastConn {
+    ties: Ties,
+    error_hold_ns: u64,
+    classes: Vec<Class>,
+    /// Class and index there of each target; empty where there is a single class.
+    position: Vec<(u32, u32)>,
+    cursor: u32,
+    n: u32,
+}
+
+impl LeastConn {
+    /// A balancer over targets of these weights; one of weight 0 is never picked. `draw` starts the rotation.
+    pub fn new(weights: &[f64], ties: Ties, error_hold_ns: u64, draw: Key) -> LeastConn {
+        let n = weights.len() as u32;
+        let mut distinct: Vec<f64> = weights.iter().copied().filter(|w| *w > 0.0).collect();
+        distinct.sort_by(f64::total_cmp);
+        distinct.dedup();
+        let mut classes = Vec::new();
+        let mut position = Vec::new();
+        if distinct.len() <= 1 {
+            let levels = Levels::new(weights.iter().map(|w| *w > 0.0).collect());
+            classes.push(Class {
+                weight: distinct.first().copied().unwrap_or(1.0),
+                levels,
+                members: Vec::new(),
+            });
+        } else {
+            position = vec![(0, 0); weights.len()];
+            for (c, &weight) in distinct.iter().enumerate() {
+                // Those of weight 0 stand in the first class, absent, so that they can be counted.
+                let members: Vec<u32> = (0..n)
+                    .filter(|&i| weights[i as usize] == weight || c == 0 && weights[i as usize] == 0.0)
+                    .collect();
+                for (at, &i) in members.iter().enumerate() {
+                    position[i as usize] = (c as u32, at as u32);
+                }
+                let levels = Levels::new(members.iter().map(|&i| weights[i as usize] > 0.0).collect());
+                classes.push(Class { weight, levels, members });
+            }
+        }
+        let cursor = if n > 0 { draw.below(u64::from(n)) as u32 } else { 0 };
+        LeastConn { ties, error_hold_ns, classes, position, cursor, n }
+    }
+
+    /// How much longer a failed request is counted, ns.
+    pub fn error_hold_ns(&self) -> u64 {
+        self.error_hold_ns
+    }
+
+    /// Requests in flight at a target.
+    pub fn in_flight(&self, target: u32) -> u32 {
+        let (class, at) = self.locate(target);
+        self.classes[class].levels.count(at)
+    }
+
+    #[inline]
+    fn locate(&self, target: u32) -> (usize, u32) {
+        match self.position.get(target as usize) {
+            Some(&(class, at)) => (class as usize, at),
+            None => (0, target),
+        }
+    }
+
+    /// Chooses and counts a target; `None` if there is none.
+    #[inline]
+    pub fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+        let target =
+            if exclude.is_empty() { self.choose(draw)? } else { self.choose_without(draw, exclude)? };
+        let (class, at) = self.locate(target);
+        self.classes[class].levels.up(at);
+        self.cursor = if target + 1 == self.n { 0 } else { target + 1 };
+        Some(target)
+    }
+
+    /// A request has come back, or its hold has ended.
+    #[inline]
+    pub fn release(&mut self, target: u32) {
+        let (class, at) = self.locate(target);
+        self.classes[class].levels.down(at);
+    }
+
+    #[inline]
+    fn choose(&self, draw: Key) -> Option<u32> {
+        if let [only] = &self.classes[..] {
+            only.levels.least()?;
+            return Some(match self.ties {
+                Ties::Random => only.levels.pick_random(draw),
+                Ties::First => only.levels.next_from(0),
+                Ties::Rotate => only.levels.next_from(self.cursor),
+            });
+        }
+        self.choose_by_weight(draw)
+    }
+
+    fn choose_by_weight(&self, draw: Key) -> Option<u32> {
+        let load = |c: &Class| c.levels.least().map(|(level, _)| f64::from(level + 1) / c.weight);
+        let best = self.classes.iter().filter_map(load).min_by(f64::total_cmp)?;
+        let tied = || self.classes.iter().filter(move |c| load(c) == Some(best));
+        match self.ties {
+            Ties::Random => {
+                let total: u64 =
+                    tied().filter_map(|c| c.levels.least()).map(|(_, size)| u64::from(size)).sum();
+                let mut k = draw.below(total) as u32;
+                for c in tied() {
+                    let size = c.levels.least().map_or(0, |(_, size)| size);
+                    if k < size {
+                        return Some(c.members[c.levels.select(k) as usize]);
+                    }
+                    k -= size;
+                }
+                None
+            }
+            Ties::First => tied().map(|c| c.members[c.levels.next_from(0) as usize]).min(),
+            Ties::Rotate => {
+                let after = |c: &Class| {
+                    let from = c.members.partition_point(|&m| m < self.cursor);
+                    let from = if from == c.members.len() { 0 } else { from };
+                    c.members[c.levels.next_from(from as u32) as usize]
+                };
+                tied().map(after).min_by_key(|&t| (t + self.n - self.cursor) % self.n)
+            }
+        }
+    }
+
+    /// As `choose`, without the excluded, which are few: they are taken out and put back.
+    #[cold]
+    fn choose_without(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+        let mut out: Vec<(usize, u32)> = exclude.iter().map(|&t| self.locate(t)).collect();
+        out.retain(|&(class, at)| self.classes[class].levels.is_present(at));
+        out.iter().for_each(|&(class, at)| self.classes[class].levels.set_present(at, false));
+        let chosen = self.choose(draw);
+        out.iter().for_each(|&(class, at)| self.classes[class].levels.set_present(at, true));
+        chosen.or_else(|| self.choose(draw))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The model that a reader believes at sight: scan all, keep the least.
+    fn naive(weights: &[f64], counts: &[u32], exclude: &[u32]) -> Vec<u32> {
+        let load = |i: usize| f64::from(counts[i] + 1) / weights[i];
+        let open = |i: &usize| weights[*i] > 0.0 && !exclude.contains(&(*i as u32));
+        let best = (0..counts.len()).filter(open).map(load).min_by(f64::total_cmp);
+        (0..counts.len()).filter(open).filter(|&i| Some(load(i)) == best).map(|i| i as u32).collect()
+    }
+
+    #[test]
+    fn agrees_with_a_scan_for_all_ties_and_weights() {
+        for weights in [vec![1.0; 7], vec![2.0, 1.0, 0.0, 3.0, 2.0, 1.0], vec![0.5; 3], vec![1.0, 4.0]] {
+            for ties in [Ties::Random, Ties::First, Ties::Rotate] {
+                let mut lb = LeastConn::new(&weights, ties, 0, Key::new(3));
+                let mut counts = vec![0u32; weights.len()];
+                for step in 0..3000u64 {
+                    let draw = Key::new(8).with(step);
+                    let i = draw.nth(70).below(counts.len() as u64) as usize;
+                    if counts[i] > 0 && draw.nth(71).unit() < 0.6 {
+                        counts[i] -= 1;
+                        lb.release(i as u32);
+                        continue;
+                    }
+                    let exclude: Vec<u32> = if draw.nth(72).unit() < 0.3 { vec![i as u32] } else { vec![] };
+                    let allowed = naive(&weights, &counts, &exclude);
+                    let allowed = if allowed.is_empty() { naive(&weights, &counts, &[]) } else { allowed };
+                    let cursor = lb.cursor;
+                    let got = lb.pick(draw, &exclude).unwrap();
+                    assert!(allowed.contains(&got), "{got} not of {allowed:?}");
+                    match ties {
+                        Ties::First => assert_eq!(got, allowed[0]),
+                        Ties::Rotate => {
+                            let next = allowed.iter().copied().find(|&t| t >= cursor).unwrap_or(allowed[0]);
+                            assert_eq!(got, next);
+                        }
+                        Ties::Random => {}
+                    }
+                    counts[got as usize] += 1;
+                    assert!((0..counts.len()).all(|t| lb.in_flight(t as u32) == counts[t]));
+                }
+            }
+        }
+    }
+
+    /// Relabelling targets changes nothing in distribution: on an idle system each of n gets 1/n.
+    #[test]
+    fn random_ties_are_uniform_over_idle_targets() {
+        let mut seen = [0u32; 9];
+        for i in 0..90_000 {
+            let mut lb =
+                LeastConn::new(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], Ties::Random, 0, Key::new(0));
+            seen[lb.pick(Key::new(1).with(i), &[]).unwrap() as usize] += 1;
+        }
+        let chi: f64 = seen.iter().map(|&c| (f64::from(c) - 1e4).powi(2) / 1e4).sum();
+        assert!(chi < 8.0 + 5.0 * 4.0, "{chi}");
+    }
+
+    #[test]
+    fn without_targets_nothing_is_picked() {
+        assert_eq!(LeastConn::new(&[], Ties::Random, 0, Key::new(0)).pick(Key::new(1), &[]), None);
+        assert_eq!(LeastConn::new(&[0.0], Ties::First, 0, Key::new(0)).pick(Key::new(1), &[]), None);
+    }
+}

@@ -1,0 +1,219 @@
+//! The least loaded of a few drawn targets ("power of two choices").
+//!
+//! - Idea: draw `choices` targets uniformly, take the one with the fewest in flight.
+//! - Signal: requests in flight from this balancer. State: a count per target.
+//! - Cost of a decision: O(choices).
+//! - Formula: load (in flight + 1)^bias / weight; among many M/M/1 servers at load r the mean time in system is the sum of
+//!   r^(2^i - 2) service times (Vvedenskaya 1996, Mitzenmacher 1996).
+//! - Ties: `random` keeps the first drawn, which is uniform; `first` takes the lowest index.
+//! - Pathologies: with replacement and two targets the busier is taken every fourth time; weaker black holes than a full
+//!   scan, yet black holes (`error_hold`).
+//! - Source: Mitzenmacher, "The Power of Two Choices in Randomized Load Balancing" (2001); Envoy, Finagle.
+//! - In the language: `lb.p2c(targets, choices=2, replacement=False, ties=, error_hold=, bias=1.0)`.
+
+use crate::config::Ties;
+use weir_stats::{Key, math};
+
+/// The state of one balancer.
+#[derive(Clone, Debug)]
+pub struct P2c {
+    choices: u32,
+    replacement: bool,
+    ties: Ties,
+    error_hold_ns: u64,
+    bias: f64,
+    /// Targets of positive weight.
+    open: Vec<u32>,
+    weights: Vec<f64>,
+    counts: Vec<u32>,
+    /// Loads can be compared as counts.
+    plain: bool,
+}
+
+/// The arguments of `lb.p2c`, without the targets.
+#[derive(Clone, Copy, Debug)]
+pub struct Choices {
+    /// How many targets are drawn; at least 1.
+    pub choices: u32,
+    /// Whether one may be drawn twice.
+    pub replacement: bool,
+    /// Among equals.
+    pub ties: Ties,
+    /// How much longer a failed request counts, ns.
+    pub error_hold_ns: u64,
+    /// Exponent of the load.
+    pub bias: f64,
+}
+
+impl P2c {
+    /// A balancer over targets of these weights.
+    pub fn new(weights: &[f64], how: Choices) -> P2c {
+        let open: Vec<u32> = (0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0).collect();
+        let equal = open.windows(2).all(|w| weights[w[0] as usize] == weights[w[1] as usize]);
+        P2c {
+            choices: how.choices.max(1),
+            replacement: how.replacement,
+            ties: how.ties,
+            error_hold_ns: how.error_hold_ns,
+            bias: how.bias,
+            open,
+            weights: weights.to_vec(),
+            counts: vec![0; weights.len()],
+            plain: equal && how.bias > 0.0,
+        }
+    }
+
+    /// How much longer a failed request is counted, ns.
+    pub fn error_hold_ns(&self) -> u64 {
+        self.error_hold_ns
+    }
+
+    /// Requests in flight at a target.
+    pub fn in_flight(&self, target: u32) -> u32 {
+        self.counts[target as usize]
+    }
+
+    /// Chooses and counts a target; `None` if there is none.
+    #[inline]
+    pub fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
+        let n = self.open.len() as u64;
+        let target = if n == 0 {
+            return None;
+        } else if exclude.is_empty() && self.choices == 2 && n > 1 {
+            let i = draw.below(n);
+            let j = if self.replacement {
+                draw.nth(1).below(n)
+            } else {
+                let j = draw.nth(1).below(n - 1);
+                j + u64::from(j >= i)
+            };
+            self.better(self.open[i as usize], self.open[j as usize])
+        } else {
+            self.choose_of_many(draw, exclude)
+        };
+        self.counts[target as usize] += 1;
+        Some(target)
+    }
+
+    /// A request has come back, or its hold has ended.
+    #[inline]
+    pub fn release(&mut self, target: u32) {
+        let count = &mut self.counts[target as usize];
+        debug_assert!(*count > 0, "a target with nothing in flight released a request");
+        *count = count.saturating_sub(1);
+    }
+
+    /// The less loaded of two, the first of equals (or the lower index).
+    #[inline]
+    fn better(&self, a: u32, b: u32) -> u32 {
+        let order = if self.plain {
+            self.counts[b as usize].cmp(&self.counts[a as usize])
+        } else {
+            self.load(b).total_cmp(&self.load(a))
+        };
+        let second = order.is_lt() || order.is_eq() && self.ties == Ties::First && b < a;
+        if second { b } else { a }
+    }
+
+    fn load(&self, target: u32) -> f64 {
+        let n = f64::from(self.counts[target as usize] + 1);
+        let n = if self.bias == 1.0 { n } else { math::pow(n, self.bias) };
+        n / self.weights[target as usize]
+    }
+
+    fn choose_of_many(&self, draw: Key, exclude: &[u32]) -> u32 {
+        let rest: Vec<u32>;
+        let mut from = &self.open;
+        if !exclude.is_empty() {
+            rest = self.open.iter().copied().filter(|t| !exclude.contains(t)).collect();
+            if !rest.is_empty() {
+                from = &rest;
+            }
+        }
+        let n = from.len() as u64;
+        // Distinct draws: the k-th is one of those left, its index moved past the drawn ones below it.
+        let mut drawn: Vec<u64> = Vec::new();
+        let mut best = None;
+        for k in 0..u64::from(self.choices) {
+            let i = if self.replacement {
+                draw.nth(k).below(n)
+            } else if k == n {
+                break;
+            } else {
+                let mut i = draw.nth(k).below(n - k);
+                for &d in &drawn {
+                    i += u64::from(d <= i);
+                }
+                let at = drawn.partition_point(|&d| d < i);
+                drawn.insert(at, i);
+                i
+            };
+            let target = from[i as usize];
+            best = Some(best.map_or(target, |b| self.better(b, target)));
+        }
+        best.unwrap_or(from[0])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lb(weights: &[f64], choices: u32, replacement: bool, bias: f64) -> P2c {
+        P2c::new(weights, Choices { choices, replacement, ties: Ties::Random, error_hold_ns: 0, bias })
+    }
+
+    fn shares(lb: &P2c, exclude: &[u32]) -> Vec<f64> {
+        let mut seen = vec![0.0; lb.counts.len()];
+        for i in 0..40_000 {
+            seen[lb.clone().pick(Key::new(6).with(i), exclude).unwrap() as usize] += 1.0 / 40_000.0;
+        }
+        seen
+    }
+
+    fn close(got: &[f64], want: &[f64]) {
+        assert!(got.iter().zip(want).all(|(g, w)| (g - w).abs() < 0.013), "{got:?} {want:?}");
+    }
+
+    /// Envoy's documentation: with replacement and two hosts, the busier one is taken a quarter of the time.
+    #[test]
+    fn with_replacement_the_busier_of_two_gets_a_quarter() {
+        let mut two = lb(&[1.0, 1.0], 2, true, 1.0);
+        two.counts[0] = 5;
+        close(&shares(&two, &[]), &[0.25, 0.75]);
+        let mut two = lb(&[1.0, 1.0], 2, false, 1.0);
+        two.counts[0] = 5;
+        close(&shares(&two, &[]), &[0.0, 1.0]);
+    }
+
+    /// Without replacement the i-th least loaded of n is the best of d with probability C(n-i, d-1) / C(n, d).
+    #[test]
+    fn order_statistics_of_distinct_draws() {
+        let mut six = lb(&[1.0; 6], 3, false, 1.0);
+        (0..6).for_each(|i| six.counts[i] = i as u32);
+        close(&shares(&six, &[]), &[10.0 / 20.0, 6.0 / 20.0, 3.0 / 20.0, 1.0 / 20.0, 0.0, 0.0]);
+        close(&shares(&six, &[0]), &[0.0, 6.0 / 10.0, 3.0 / 10.0, 1.0 / 10.0, 0.0, 0.0]);
+        close(&shares(&six, &[0, 1, 2, 3]), &[0.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn idle_targets_are_equally_likely() {
+        for replacement in [false, true] {
+            for choices in [1, 2, 3, 9] {
+                close(&shares(&lb(&[1.0; 5], choices, replacement, 1.0), &[]), &[0.2; 5]);
+            }
+        }
+    }
+
+    #[test]
+    fn weight_and_bias_scale_the_load() {
+        let mut two = lb(&[1.0, 3.0], 2, false, 1.0);
+        two.counts = vec![0, 1];
+        close(&shares(&two, &[]), &[0.0, 1.0]); // 1/1 against 2/3
+        two.counts = vec![0, 3];
+        close(&shares(&two, &[]), &[1.0, 0.0]); // 1/1 against 4/3
+        let mut squared = lb(&[1.0, 3.0], 2, false, 2.0);
+        squared.counts = vec![0, 1];
+        close(&shares(&squared, &[]), &[1.0, 0.0]); // 1/1 against 4/3
+    }
+}

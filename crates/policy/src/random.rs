@@ -1,0 +1,134 @@
+//! A target drawn by weight, without memory.
+//!
+//! - Idea: each request meets each target with probability weight over sum of weights.
+//! - Signal: none. State: the targets of positive weight; with unequal weights an alias table (Vose 1991).
+//! - Cost of a decision: O(1); with exclusion a few trials, then O(n).
+//! - Formula: behind it each of n equal servers is a queue of its own (Pollaczek-Khinchine), hence the longest tails.
+//! - Pathologies: none of herds or black holes, but no help against queues either; composed, random of random is random.
+//! - Source: Kingsbury, Timelike `lb-random`. In the language: `lb.random(targets)`.
+
+use weir_stats::Key;
+
+/// Trials that may hit an excluded target before the rest is enumerated.
+const TRIALS: u64 = 32;
+
+/// The targets of one balancer.
+#[derive(Clone, Debug)]
+pub struct Random {
+    /// Targets of positive weight.
+    open: Vec<u32>,
+    /// Weight of each of `open`.
+    weights: Vec<f64>,
+    /// Alias table over `open`: (probability of staying, alias); empty where weights are equal.
+    alias: Vec<(f64, u32)>,
+}
+
+impl Random {
+    /// A balancer over targets of these weights.
+    pub fn new(weights: &[f64]) -> Random {
+        let open: Vec<u32> = (0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0).collect();
+        let weights: Vec<f64> = open.iter().map(|&i| weights[i as usize]).collect();
+        let equal = weights.windows(2).all(|w| w[0] == w[1]);
+        let alias = if equal { Vec::new() } else { alias_table(&weights) };
+        Random { open, weights, alias }
+    }
+
+    /// Chooses a target; `None` if there is none. The excluded are left out while others remain.
+    #[inline]
+    pub fn pick(&self, draw: Key, exclude: &[u32]) -> Option<u32> {
+        if exclude.is_empty() { self.choose(draw) } else { self.choose_without(draw, exclude) }
+    }
+
+    #[inline]
+    fn choose(&self, draw: Key) -> Option<u32> {
+        let n = self.open.len() as u64;
+        if n == 0 {
+            return None;
+        }
+        let i = draw.below(n) as usize;
+        let at = match self.alias.get(i) {
+            Some(&(stay, other)) if draw.nth(1).unit() >= stay => other as usize,
+            _ => i,
+        };
+        Some(self.open[at])
+    }
+
+    #[cold]
+    fn choose_without(&self, draw: Key, exclude: &[u32]) -> Option<u32> {
+        for trial in 0..TRIALS {
+            let target = self.choose(draw.nth(2 + trial))?;
+            if !exclude.contains(&target) {
+                return Some(target);
+            }
+        }
+        let rest = || (0..self.open.len()).filter(|&i| !exclude.contains(&self.open[i]));
+        let total: f64 = rest().map(|i| self.weights[i]).sum();
+        let mut left = draw.nth(1).unit() * total;
+        let mut last = None;
+        for i in rest() {
+            last = Some(self.open[i]);
+            left -= self.weights[i];
+            if left < 0.0 {
+                break;
+            }
+        }
+        last.or_else(|| self.choose(draw))
+    }
+}
+
+fn alias_table(weights: &[f64]) -> Vec<(f64, u32)> {
+    let n = weights.len();
+    let total: f64 = weights.iter().sum();
+    let mut scaled: Vec<f64> = weights.iter().map(|w| w / total * n as f64).collect();
+    let mut table: Vec<(f64, u32)> = (0..n as u32).map(|i| (1.0, i)).collect();
+    let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..n).partition(|&i| scaled[i] < 1.0);
+    while let (Some(&s), Some(&l)) = (small.last(), large.last()) {
+        small.pop();
+        table[s] = (scaled[s], l as u32);
+        scaled[l] -= 1.0 - scaled[s];
+        if scaled[l] < 1.0 {
+            large.pop();
+            small.push(l);
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(weights: &[f64], exclude: &[u32]) -> Vec<f64> {
+        let lb = Random::new(weights);
+        let mut seen = vec![0.0; weights.len()];
+        let n = 100_000;
+        for i in 0..n {
+            seen[lb.pick(Key::new(4).with(i), exclude).unwrap() as usize] += 1.0 / n as f64;
+        }
+        seen
+    }
+
+    fn close(got: &[f64], want: &[f64]) {
+        for (g, w) in got.iter().zip(want) {
+            assert!((g - w).abs() < 5.0 * (w * (1.0 - w) / 1e5).sqrt() + 1e-12, "{got:?} {want:?}");
+        }
+    }
+
+    #[test]
+    fn shares_follow_the_weights() {
+        close(&shares(&[1.0; 4], &[]), &[0.25; 4]);
+        close(&shares(&[6.0, 3.0, 1.0, 0.0], &[]), &[0.6, 0.3, 0.1, 0.0]);
+    }
+
+    #[test]
+    fn the_excluded_are_left_out_and_the_rest_keeps_its_proportions() {
+        close(&shares(&[6.0, 3.0, 1.0, 0.0], &[0]), &[0.0, 0.75, 0.25, 0.0]);
+        close(&shares(&[1000.0, 1e-9, 3e-9], &[0]), &[0.0, 0.25, 0.75]);
+        close(&shares(&[1.0, 1.0], &[0, 1]), &[0.5, 0.5]);
+    }
+
+    #[test]
+    fn without_targets_nothing_is_picked() {
+        assert_eq!(Random::new(&[0.0]).pick(Key::new(1), &[]), None);
+    }
+}

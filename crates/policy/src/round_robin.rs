@@ -1,0 +1,165 @@
+//! Each target in turn; with weights smoothly, as nginx.
+//!
+//! - Idea: every target raises its current value by its weight; the highest is taken and lowered by the sum.
+//! - Signal: none. State: one integer per target (with equal weights just a cursor, which gives the same sequence).
+//! - Cost of a decision: O(1) with equal weights, O(n) with others.
+//! - Formula: over each cycle of W = sum of weights picks, target i is taken exactly w_i times; {5,1,1}: a a b a c a a.
+//! - Pathologies: balancers that start alike hit the first target together (hence `start="random"`); blind to queues.
+//! - Source: nginx, commit "smooth weighted round-robin" (2012). In the language: `lb.round_robin(targets, start=)`.
+
+use crate::config::Start;
+use weir_stats::Key;
+
+/// The state of one balancer.
+#[derive(Clone, Debug)]
+pub struct RoundRobin {
+    /// Targets of positive weight.
+    open: Vec<u32>,
+    /// Index in `open` of the next; equal weights only.
+    cursor: usize,
+    /// (current value, weight) of each of `open`; empty where weights are equal.
+    smooth: Vec<(i64, i64)>,
+}
+
+impl RoundRobin {
+    /// A balancer over targets of these (whole) weights.
+    pub fn new(weights: &[f64], start: Start, draw: Key) -> RoundRobin {
+        let open: Vec<u32> = (0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0).collect();
+        let whole: Vec<i64> = open.iter().map(|&i| weights[i as usize] as i64).collect();
+        let common = whole.iter().copied().fold(0, gcd).max(1);
+        let equal = whole.windows(2).all(|w| w[0] == w[1]);
+        let smooth = if equal { Vec::new() } else { whole.iter().map(|w| (0, w / common)).collect() };
+        let mut lb = RoundRobin { open, cursor: 0, smooth };
+        if start == Start::Random && !lb.open.is_empty() {
+            if equal {
+                lb.cursor = draw.below(lb.open.len() as u64) as usize;
+            } else {
+                let cycle: i64 = lb.smooth.iter().map(|(_, w)| w).sum();
+                for _ in 0..draw.below(cycle as u64) {
+                    lb.step(&[]);
+                }
+            }
+        }
+        lb
+    }
+
+    /// The next target; `None` if there is none. The excluded are left out while others remain.
+    #[inline]
+    pub fn pick(&mut self, exclude: &[u32]) -> Option<u32> {
+        if self.open.is_empty() {
+            return None;
+        }
+        if !self.smooth.is_empty() {
+            return self.step(exclude).or_else(|| self.step(&[]));
+        }
+        if !exclude.is_empty() {
+            return Some(self.turn_without(exclude));
+        }
+        Some(self.turn())
+    }
+
+    #[inline]
+    fn turn(&mut self) -> u32 {
+        let target = self.open[self.cursor];
+        self.cursor = if self.cursor + 1 == self.open.len() { 0 } else { self.cursor + 1 };
+        target
+    }
+
+    #[cold]
+    fn turn_without(&mut self, exclude: &[u32]) -> u32 {
+        for _ in 0..self.open.len() {
+            let target = self.turn();
+            if !exclude.contains(&target) {
+                return target;
+            }
+        }
+        self.turn()
+    }
+
+    fn step(&mut self, exclude: &[u32]) -> Option<u32> {
+        let (mut best, mut total) = (None, 0);
+        for (i, (current, weight)) in self.smooth.iter_mut().enumerate() {
+            if !exclude.is_empty() && exclude.contains(&self.open[i]) {
+                continue;
+            }
+            *current += *weight;
+            total += *weight;
+            if best.is_none_or(|(_, value)| *current > value) {
+                best = Some((i, *current));
+            }
+        }
+        let (i, _) = best?;
+        self.smooth[i].0 -= total;
+        Some(self.open[i])
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(weights: &[f64], n: usize) -> Vec<u32> {
+        let mut lb = RoundRobin::new(weights, Start::First, Key::new(0));
+        (0..n).map(|_| lb.pick(&[]).unwrap()).collect()
+    }
+
+    /// The sequence of nginx's commit message, and the same again.
+    #[test]
+    fn five_one_one_is_smooth() {
+        assert_eq!(run(&[5.0, 1.0, 1.0], 14), [0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 2, 0, 0]);
+        assert_eq!(run(&[10.0, 2.0, 2.0], 7), [0, 0, 1, 0, 2, 0, 0]);
+    }
+
+    #[test]
+    fn equal_weights_go_round_in_order() {
+        assert_eq!(run(&[3.0, 0.0, 3.0, 3.0], 5), [0, 2, 3, 0, 2]);
+    }
+
+    /// Over each cycle every target has exactly its share, from any start, and no prefix strays by one or more.
+    #[test]
+    fn shares_are_exact_over_a_cycle() {
+        for seed in 0..300u64 {
+            let draw = Key::new(seed);
+            let n = 1 + draw.below(8) as usize;
+            let weights: Vec<f64> = (0..n).map(|i| (1 + draw.nth(i as u64).below(19)) as f64).collect();
+            let cycle = weights.iter().sum::<f64>() as usize;
+            let mut lb = RoundRobin::new(&weights, Start::Random, draw);
+            let mut seen = vec![0.0; n];
+            for _ in 0..cycle {
+                seen[lb.pick(&[]).unwrap() as usize] += 1.0;
+            }
+            assert_eq!(seen, weights);
+            let mut seen = vec![0.0; n];
+            for (t, i) in run(&weights, cycle).into_iter().enumerate() {
+                seen[i as usize] += 1.0;
+                for k in 0..n {
+                    assert!((seen[k] - (t + 1) as f64 * weights[k] / cycle as f64).abs() < 1.0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn starts_are_spread_over_the_cycle() {
+        let mut seen = [0; 7];
+        for seed in 0..7000 {
+            let mut lb = RoundRobin::new(&[1.0; 7], Start::Random, Key::new(seed));
+            seen[lb.pick(&[]).unwrap() as usize] += 1;
+        }
+        assert!(seen.iter().all(|c| (850..1150).contains(c)), "{seen:?}");
+    }
+
+    #[test]
+    fn the_excluded_are_left_out_while_others_remain() {
+        for weights in [[1.0, 1.0, 1.0], [3.0, 2.0, 1.0]] {
+            let mut lb = RoundRobin::new(&weights, Start::First, Key::new(0));
+            assert!((0..20).all(|_| lb.pick(&[0]).unwrap() != 0));
+            assert!((0..20).all(|_| lb.pick(&[0, 1]).unwrap() == 2));
+            assert!(lb.pick(&[0, 1, 2]).is_some());
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What a plan is compiled to: linear code per block of nodes, run by every request that passes.
+//!
+//! A *block* is a chain of nodes with one way in: it begins at a target of a balancer, at a node that several others lead
+//! to, or at the root, and runs to a leaf, a balancer or another block. Chains of the same sites and arguments share one
+//! block; which of its *members* a request is in is a number. Members are numbered through all blocks, so the state of a
+//! member's queue stands at `member + offset`, and 250,000 dynos cost no more code than one.
+
+use weir_model::faulty::Law;
+use weir_model::queue::Limits;
+use weir_model::sampler::Sampler;
+use weir_policy::config::{Balance, Retry};
+
+/// One step. What changes nothing that another request could see (waits, stateless choices) runs ahead of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Op {
+    /// A constant wait.
+    Wait { ns: u64, part: u32 },
+    /// A drawn wait.
+    Draw { draw: u32, part: u32 },
+    /// A balancer takes a target.
+    Pick { lb: u32 },
+    /// The request is back from it.
+    Done { lb: u32 },
+    /// A queue is entered.
+    Enter { queue: u32 },
+    /// The slot is given back.
+    Leave { queue: u32 },
+    /// Attempts begin.
+    Try { retry: u32 },
+    /// An attempt has come back.
+    Tried { retry: u32 },
+    /// A node that may be down is entered.
+    Fault { fault: u32 },
+    /// On the way back; only counts errors.
+    Pass,
+    /// Another block with one way out of this one.
+    Call { call: u32 },
+    /// Back from it.
+    Back,
+    /// The end of a block.
+    Return,
+    /// The end of the request.
+    End,
+}
+
+/// A member of a block: where its code begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub pc: u32,
+    pub member: u32,
+}
+
+/// A drawn wait.
+#[derive(Clone, Debug)]
+pub(crate) struct DrawSite {
+    pub sampler: Sampler,
+    /// Index in [`Code::draw_keys`].
+    pub key: u32,
+    /// Counter of visits, where a request can pass the place more than once.
+    pub visits: Option<u32>,
+}
+
+/// A balancer's place in the code.
+#[derive(Clone, Debug)]
+pub(crate) struct LbSite {
+    pub balance: Balance,
+    /// Member to instance.
+    pub offset: u32,
+    pub stage: u32,
+    /// Where a request without target goes on.
+    pub skip: u32,
+    /// The pick must happen in its turn.
+    pub ordered: bool,
+    /// Returns change its state.
+    pub counts: bool,
+}
+
+/// One balancer.
+#[derive(Clone, Debug)]
+pub(crate) struct Instance {
+    pub lb: u32,
+    /// Index in [`Code::lists`].
+    pub list: u32,
+    /// Index in [`Code::place_keys`].
+    pub place: u32,
+    /// Its number among the nodes of its place.
+    pub number: u32,
+}
+
+/// A queue's place in the code.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueSite {
+    pub limits: Limits,
+    /// Member to queue.
+    pub offset: u32,
+    /// Member to gauge; see [`Code::mask`].
+    pub gauge: u32,
+    pub stage: u32,
+    pub skip: u32,
+    pub members: u32,
+    pub base: u32,
+}
+
+/// A retry's place in the code.
+#[derive(Clone, Debug)]
+pub(crate) struct RetrySite {
+    pub config: Retry,
+    /// The first step of an attempt.
+    pub again: u32,
+}
+
+/// A faulty node's place in the code.
+#[derive(Clone, Debug)]
+pub(crate) struct FaultSite {
+    pub law: Law,
+    /// Member to state.
+    pub offset: u32,
+    pub stage: u32,
+    pub skip: u32,
+}
+
+/// A call's place in the code: member to entry of [`Code::call_targets`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallSite {
+    pub offset: u32,
+}
+
+/// A node's position in a block: one line of statistics (or one per member).
+#[derive(Clone, Debug)]
+pub(crate) struct Stage {
+    pub site: u32,
+    pub spec: u32,
+    pub block: u32,
+    /// Positions in the block run from the outside in.
+    pub position: u32,
+    /// Where its accumulators stand; see [`Code::mask`].
+    pub part: u32,
+    /// The plan's nodes, by member.
+    pub nodes: Vec<u32>,
+    /// Refusals by member stand at `member + offset`; stages that can refuse only.
+    pub refusals: Option<u32>,
+    pub queue: Option<u32>,
+}
+
+/// A chain of nodes with one way in.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    /// Number of its first member.
+    pub base: u32,
+    pub stages: std::ops::Range<u32>,
+    /// It ends at a server rather than in other blocks.
+    pub leaf: bool,
+}
+
+/// A scenario, compiled.
+#[derive(Clone, Debug)]
+pub(crate) struct Code {
+    pub ops: Vec<Op>,
+    /// By pc: the stages whose errors are counted there, as a range of `cover_list`.
+    pub covers: Vec<(u32, u32)>,
+    pub cover_list: Vec<u32>,
+    pub start: Target,
+    /// Waits before the first step that must happen in its turn, where they are the same on every way.
+    pub prefix_ns: u64,
+    pub draws: Vec<DrawSite>,
+    /// Purpose and place of each key that work and crossings are drawn by.
+    pub draw_keys: Vec<(u64, u32)>,
+    /// Hash of each place.
+    pub place_keys: Vec<u64>,
+    pub lbs: Vec<LbSite>,
+    pub instances: Vec<Instance>,
+    pub lists: Vec<Vec<Target>>,
+    pub weights: Vec<Vec<f64>>,
+    pub queues: Vec<QueueSite>,
+    pub queue_count: u32,
+    pub gauge_count: u32,
+    pub retries: Vec<RetrySite>,
+    pub faults: Vec<FaultSite>,
+    /// Fault site, place and number of each faulty node.
+    pub fault_nodes: Vec<(u32, u32, u32)>,
+    pub calls: Vec<CallSite>,
+    pub call_targets: Vec<Target>,
+    pub blocks: Vec<Block>,
+    pub stages: Vec<Stage>,
+    /// Stages in the order of the request's way.
+    pub order: Vec<u32>,
+    pub members: u32,
+    pub part_count: u32,
+    pub refusal_count: u32,
+    /// All ones if statistics are kept by member, else 0: an accumulator stands at `offset + (member & mask)`.
+    pub mask: u32,
+    /// Frames that a request needs at most.
+    pub depth: usize,
+    /// Counters of visits that a request needs.
+    pub visits: usize,
+    /// Whether any retry leaves targets out.
+    pub excludes: bool,
+}

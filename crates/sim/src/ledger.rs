@@ -1,0 +1,144 @@
+//! What a replication adds up while it runs, and what its self-checks compare.
+
+use weir_model::queue::Queue;
+use weir_policy::Kind;
+use weir_stats::Histogram;
+
+/// Number of kinds of error.
+pub(crate) const KINDS: usize = Kind::ALL.len();
+
+/// What is kept of queues, for one site's stage or one member of it. Times of entries are subtracted, times of exits
+/// added, wrapping: exact, and one addition each.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Gauge {
+    /// Time in slots, all requests.
+    pub busy: u64,
+    /// Time in line, all requests.
+    pub waiting: u64,
+    /// Time in slots, selected requests.
+    pub served: u64,
+    /// The most that waited at one member since the window began.
+    pub most: u32,
+}
+
+/// Integrals of queues at an instant: busy slots and waiting requests over time, and the most that waited so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Snapshot {
+    pub busy: Vec<u64>,
+    pub waiting: Vec<u64>,
+    pub most: Vec<u32>,
+}
+
+/// The sums of one replication.
+#[derive(Clone, Debug)]
+pub(crate) struct Ledger {
+    /// Latencies of selected requests that succeeded, and of those that failed.
+    pub ok: Histogram,
+    pub failed: Histogram,
+    pub errors: [u64; KINDS],
+    /// Selected successes within the deadline.
+    pub good: u64,
+    /// Attempts of selected requests beyond their first.
+    pub extra_attempts: u64,
+    /// First and last end of a selected request.
+    pub first_end: u64,
+    pub last_end: u64,
+    /// Arrivals and ends, all requests.
+    pub arrived: u64,
+    pub ended: u64,
+    /// Sum of all latencies.
+    pub latency_sum: u128,
+    /// Sum of what ran ahead of the clock: before the first step in turn, and after the last.
+    pub ahead: u128,
+    /// Requests between their first and last step, integrated over time: Little's law's other side.
+    pub area: u128,
+    pub inside: u64,
+    pub last_step: u64,
+    /// An event came before the one that ran last.
+    pub time_went_back: bool,
+    /// Latency sums and counts of the two halves of the window, by arrival.
+    pub halves: [(u128, u64); 2],
+    /// By part: time of selected requests.
+    pub parts: Vec<u64>,
+    pub gauges: Vec<Gauge>,
+    /// By member: entries of selected requests.
+    pub entries: Vec<u32>,
+    /// By refusing member: selected requests turned away.
+    pub refusals: Vec<u32>,
+    /// By part, then kind.
+    pub stage_errors: Vec<u64>,
+    /// Integrals at the window's first and last arrival.
+    pub marks: [Snapshot; 2],
+}
+
+impl Ledger {
+    pub fn new(code: &crate::code::Code) -> Ledger {
+        Ledger {
+            ok: Histogram::new(),
+            failed: Histogram::new(),
+            errors: [0; KINDS],
+            good: 0,
+            extra_attempts: 0,
+            first_end: u64::MAX,
+            last_end: 0,
+            arrived: 0,
+            ended: 0,
+            latency_sum: 0,
+            ahead: 0,
+            area: 0,
+            inside: 0,
+            last_step: 0,
+            time_went_back: false,
+            halves: [(0, 0); 2],
+            parts: vec![0; code.part_count as usize],
+            gauges: vec![Gauge::default(); code.gauge_count as usize],
+            entries: vec![0; code.members as usize],
+            refusals: vec![0; code.refusal_count as usize],
+            stage_errors: Vec::new(),
+            marks: [Snapshot::default(), Snapshot::default()],
+        }
+    }
+
+    /// A request's first step in turn, or else its last, happens now.
+    #[inline]
+    pub fn step(&mut self, now: u64, starts: bool) {
+        self.area += u128::from(self.inside) * u128::from(now.saturating_sub(self.last_step));
+        self.last_step = now;
+        if starts {
+            self.inside += 1;
+        } else {
+            self.inside = self.inside.wrapping_sub(1);
+        }
+    }
+
+    /// An error passes a stage on its way out.
+    #[cold]
+    pub fn error_at(&mut self, part: usize, kind: Kind) {
+        if self.stage_errors.is_empty() {
+            self.stage_errors = vec![0; self.parts.len() * KINDS];
+        }
+        self.stage_errors[part * KINDS + kind as usize] += 1;
+    }
+
+    /// The integrals of all queues at `now`.
+    pub fn snapshot(&mut self, code: &crate::code::Code, queues: &[Queue], now: u64) -> Snapshot {
+        let mut s = Snapshot {
+            busy: self.gauges.iter().map(|g| g.busy).collect(),
+            waiting: self.gauges.iter().map(|g| g.waiting).collect(),
+            most: self.gauges.iter().map(|g| g.most).collect(),
+        };
+        for g in &mut self.gauges {
+            g.most = 0;
+        }
+        for site in &code.queues {
+            for member in site.base..site.base + site.members {
+                let queue = &queues[member.wrapping_add(site.offset) as usize];
+                let gauge = site.gauge.wrapping_add(member & code.mask) as usize;
+                s.busy[gauge] = s.busy[gauge].wrapping_add(u64::from(queue.inside()).wrapping_mul(now));
+                s.waiting[gauge] = s.waiting[gauge].wrapping_add(u64::from(queue.waiting()).wrapping_mul(now));
+                self.gauges[gauge].most = self.gauges[gauge].most.max(queue.waiting());
+            }
+        }
+        s
+    }
+}

@@ -1,0 +1,357 @@
+//! The set of pending events, in the contract's total order: by time, then class, request, attempt and branch; never by
+//! when an event was scheduled, so no way of scheduling changes a byte of the result.
+//!
+//! Constant delays go through one first-in-first-out lane each: what is scheduled later comes later. Where times are equal
+//! a lane inserts from its end. Everything else is in a 4-ary heap that pops and pushes in one sift.
+
+/// The classes of events at one instant, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// Ends of work, crossings, answers.
+    Step = 0,
+    /// Ends of holds.
+    Hold = 2,
+    /// Arrivals.
+    Arrival = 3,
+}
+
+/// An event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub at: u64,
+    /// See [`order_key`].
+    pub key: u64,
+    pub who: u32,
+    /// Tells a live event from a stale one: the token's tag when it was scheduled.
+    pub tag: u32,
+}
+
+const RANK_BITS: u32 = 16;
+const CLASS_SHIFT: u32 = 61;
+
+/// The order of events at one instant: class, then request, then rank among the request's own.
+#[inline]
+pub(crate) fn order_key(class: Class, request: u64) -> u64 {
+    (class as u64) << CLASS_SHIFT | request << RANK_BITS
+}
+
+impl Entry {
+    #[inline]
+    fn before(&self, other: &Entry) -> bool {
+        self.at < other.at || self.at == other.at && self.key < other.key
+    }
+
+    /// Whether faults of its instant have happened when it happens.
+    #[inline]
+    pub fn after_faults(&self) -> bool {
+        self.key >> CLASS_SHIFT != 0
+    }
+}
+
+/// Most lanes; further delays go to the heap.
+const LANES: usize = 6;
+const NEVER: u64 = u64::MAX;
+
+struct Lane {
+    delay: u64,
+    /// A ring; its length is a power of two.
+    ring: Vec<Entry>,
+    head: usize,
+    tail: usize,
+}
+
+const NOTHING: Entry = Entry { at: NEVER, key: u64::MAX, who: 0, tag: 0 };
+
+impl Lane {
+    fn new(delay: u64) -> Lane {
+        Lane { delay, ring: vec![NOTHING; 64], head: 0, tail: 0 }
+    }
+
+    #[inline]
+    fn push(&mut self, entry: Entry) {
+        let mask = self.ring.len() - 1;
+        if self.tail - self.head == self.ring.len() {
+            self.grow();
+            return self.push(entry);
+        }
+        let mut at = self.tail;
+        self.tail += 1;
+        // Times never fall; only equal ones can be out of order.
+        while at > self.head && entry.before(&self.ring[(at - 1) & mask]) {
+            self.ring[at & mask] = self.ring[(at - 1) & mask];
+            at -= 1;
+        }
+        self.ring[at & mask] = entry;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mask = self.ring.len() - 1;
+        let mut ring: Vec<Entry> = (self.head..self.tail).map(|i| self.ring[i & mask]).collect();
+        self.tail -= self.head;
+        self.head = 0;
+        ring.resize(self.ring.len() * 2, NOTHING);
+        self.ring = ring;
+    }
+
+    #[inline]
+    fn first(&self) -> Option<&Entry> {
+        (self.head != self.tail).then(|| &self.ring[self.head & (self.ring.len() - 1)])
+    }
+}
+
+/// Where the next event comes from.
+const HEAP: usize = 0;
+const SOURCE: usize = 1;
+const FIRST_LANE: usize = 2;
+
+/// Pending events of requests, beside the one next arrival.
+pub(crate) struct Pending {
+    /// The earliest time of the heap, of the source, and of each lane.
+    due: [u64; FIRST_LANE + LANES],
+    used: usize,
+    lanes: Vec<Lane>,
+    heap: Vec<Entry>,
+    /// The heap's top has been taken and its place not filled yet.
+    hole: bool,
+    source: Entry,
+    /// Requests that were woken at this very instant.
+    woken: Vec<Entry>,
+}
+
+impl Pending {
+    pub fn new() -> Pending {
+        Pending {
+            due: [NEVER; FIRST_LANE + LANES],
+            used: FIRST_LANE,
+            lanes: Vec::new(),
+            heap: Vec::new(),
+            hole: false,
+            source: NOTHING,
+            woken: Vec::new(),
+        }
+    }
+
+    /// The next arrival; `None`: there is none.
+    #[inline]
+    pub fn set_source(&mut self, entry: Option<Entry>) {
+        self.source = entry.unwrap_or(NOTHING);
+        self.due[SOURCE] = self.source.at;
+    }
+
+    /// An event after a delay that is the same for all that are scheduled with it.
+    #[inline]
+    pub fn push_constant(&mut self, delay: u64, entry: Entry) {
+        for (i, lane) in self.lanes.iter_mut().enumerate() {
+            if lane.delay == delay {
+                lane.push(entry);
+                self.due[FIRST_LANE + i] = lane.ring[lane.head & (lane.ring.len() - 1)].at;
+                return;
+            }
+        }
+        self.push_new_delay(delay, entry);
+    }
+
+    #[cold]
+    fn push_new_delay(&mut self, delay: u64, entry: Entry) {
+        if self.lanes.len() == LANES {
+            return self.push(entry);
+        }
+        self.lanes.push(Lane::new(delay));
+        self.used += 1;
+        self.push_constant(delay, entry);
+    }
+
+    /// An event at any time.
+    #[inline]
+    pub fn push(&mut self, entry: Entry) {
+        if self.hole {
+            self.hole = false;
+            self.sift_down(entry);
+        } else {
+            self.sift_up(entry);
+        }
+        self.due[HEAP] = self.heap[0].at;
+    }
+
+    /// A request goes on at this very instant, in its turn.
+    #[inline]
+    pub fn wake(&mut self, entry: Entry) {
+        self.woken.push(entry);
+    }
+
+    fn sift_up(&mut self, entry: Entry) {
+        let mut i = self.heap.len();
+        self.heap.push(entry);
+        while i > 0 {
+            let parent = (i - 1) / 4;
+            if !entry.before(&self.heap[parent]) {
+                break;
+            }
+            self.heap[i] = self.heap[parent];
+            i = parent;
+        }
+        self.heap[i] = entry;
+    }
+
+    #[inline]
+    fn sift_down(&mut self, entry: Entry) {
+        let heap = &mut self.heap[..];
+        let mut i = 0;
+        loop {
+            let first = 4 * i + 1;
+            if first >= heap.len() {
+                break;
+            }
+            let end = (first + 4).min(heap.len());
+            let mut best = first;
+            for j in first + 1..end {
+                if heap[j].before(&heap[best]) {
+                    best = j;
+                }
+            }
+            if !heap[best].before(&entry) {
+                break;
+            }
+            heap[i] = heap[best];
+            i = best;
+        }
+        heap[i] = entry;
+    }
+
+    /// Takes the next event; `None` if nothing is pending. The bool says whether it is the source's.
+    #[inline]
+    pub fn next(&mut self) -> Option<(Entry, bool)> {
+        if self.hole {
+            self.hole = false;
+            if let Some(last) = self.heap.pop()
+                && !self.heap.is_empty()
+            {
+                self.sift_down(last);
+            }
+            self.due[HEAP] = self.heap.first().map_or(NEVER, |e| e.at);
+        }
+        let (mut best, mut from, mut tie) = (self.due[0], 0, false);
+        for (i, &at) in self.due[..self.used].iter().enumerate().skip(1) {
+            if at < best {
+                (best, from, tie) = (at, i, false);
+            } else if at == best {
+                tie = true;
+            }
+        }
+        if !self.woken.is_empty() {
+            return self.next_of_instant();
+        }
+        if tie {
+            if best == NEVER {
+                return None;
+            }
+            from = self.first_of_tied(best);
+        }
+        Some(self.take(from))
+    }
+
+    #[inline]
+    fn take(&mut self, from: usize) -> (Entry, bool) {
+        match from {
+            HEAP => {
+                self.hole = true;
+                // Until the place is filled the heap's first time is unknown.
+                (self.heap[0], false)
+            }
+            SOURCE => (self.source, true),
+            _ => {
+                let lane = &mut self.lanes[from - FIRST_LANE];
+                let entry = lane.ring[lane.head & (lane.ring.len() - 1)];
+                lane.head += 1;
+                self.due[from] = lane.first().map_or(NEVER, |e| e.at);
+                (entry, false)
+            }
+        }
+    }
+
+    fn peek(&self, from: usize) -> Entry {
+        match from {
+            HEAP => self.heap[0],
+            SOURCE => self.source,
+            _ => self.lanes[from - FIRST_LANE].first().copied().unwrap_or(NOTHING),
+        }
+    }
+
+    #[cold]
+    fn first_of_tied(&self, at: u64) -> usize {
+        let tied = (0..self.used).filter(|&i| self.due[i] == at);
+        tied.min_by_key(|&i| self.peek(i).key).unwrap_or(HEAP)
+    }
+
+    /// The first of those woken and those due at the same instant.
+    fn next_of_instant(&mut self) -> Option<(Entry, bool)> {
+        let at = (0..self.woken.len()).min_by_key(|&i| self.woken[i].key)?;
+        let woken = self.woken[at];
+        let due = (0..self.used).filter(|&i| self.due[i] <= woken.at);
+        let first = due.min_by_key(|&i| self.peek(i).key);
+        match first {
+            Some(from) if self.peek(from).before(&woken) => Some(self.take(from)),
+            _ => {
+                self.woken.swap_remove(at);
+                Some((woken, false))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_stats::Key;
+
+    /// Against a sorted list, with many ties, lanes, heap, source and woken entries mixed.
+    #[test]
+    fn comes_out_in_total_order() {
+        for spread in [3, 40, 100_000] {
+            let (mut pending, mut naive) = (Pending::new(), Vec::new());
+            let (mut now, mut request) = (0u64, 0u64);
+            let mut source: Option<Entry> = None;
+            for step in 0..30_000u64 {
+                let draw = Key::new(spread).with(step);
+                if source.is_none() && step < 25_000 {
+                    let e = Entry { at: now + draw.below(spread), key: order_key(Class::Arrival, request), who: 0, tag: 0 };
+                    request += 1;
+                    source = Some(e);
+                    pending.set_source(source);
+                    naive.push(e);
+                }
+                for k in 0..draw.nth(1).below(3) {
+                    if step > 25_000 {
+                        break;
+                    }
+                    let class = if draw.nth(2 + k).unit() < 0.8 { Class::Step } else { Class::Hold };
+                    // Requests in no particular order.
+                    let key = order_key(class, draw.nth(9 + k).below(1 << 40));
+                    let kind = draw.nth(5 + k).below(10);
+                    let delay = if kind < 8 { kind * spread / 4 } else { draw.nth(20 + k).below(spread) };
+                    let e = Entry { at: now + delay, key, who: kind as u32, tag: 0 };
+                    naive.push(e);
+                    match kind {
+                        0 if class == Class::Step => pending.wake(e),
+                        0..8 => pending.push_constant(delay, e),
+                        _ => pending.push(e),
+                    }
+                }
+                naive.sort_by_key(|e| (e.at, e.key));
+                let Some((got, is_source)) = pending.next() else {
+                    assert!(naive.is_empty());
+                    continue;
+                };
+                let want = naive.remove(0);
+                assert_eq!((got.at, got.key), (want.at, want.key));
+                if is_source {
+                    source = None;
+                    pending.set_source(None);
+                }
+                now = got.at;
+            }
+            assert!(naive.is_empty());
+        }
+    }
+}

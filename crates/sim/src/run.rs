@@ -1,0 +1,226 @@
+//! Running the scenarios of a plan: replications spread over threads, results in order.
+
+use crate::code::Code;
+use crate::compile::compile;
+use crate::engine::{Engine, Load};
+use crate::result::{Results, ScenarioResult};
+use crate::summary::{self, Replication, Row};
+use crate::check;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use weir_model::traffic::Arrivals;
+use weir_stats::Key;
+use weir_topology::Plan;
+use weir_topology::plan::{Point, Scenario, Window};
+
+/// What `weir sim` is asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The seed of all draws.
+    pub seed: u64,
+    /// Independent replications; at least 1.
+    pub replications: u32,
+    /// Overrides the number of requests of every scenario.
+    pub requests: Option<u64>,
+    /// Threads to spread replications over; at least 1. Changes no byte of the result.
+    pub threads: usize,
+    /// One entry for every member of a site rather than one per site.
+    pub members: bool,
+    /// The scenarios to run; all if empty. An unknown name is an error.
+    pub scenarios: Vec<String>,
+}
+
+/// Why a simulation could not be done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Error {
+    /// No scenario of that name; the second field lists those that exist.
+    UnknownScenario(String, Vec<String>),
+    /// The plan asks for what cannot be simulated: a sentence with place and remedy.
+    Plan(String),
+    /// A self-check failed: weir is at fault (exit code 4). Sentences that name scenario, replication and check.
+    SelfCheck(Vec<String>),
+}
+
+/// One scenario at one sweep point, with its code once a thread has compiled it.
+struct Job<'a> {
+    point: &'a Point,
+    scenario: &'a Scenario,
+    requests: u64,
+    compiled: OnceLock<Result<(Code, Vec<Row>), String>>,
+}
+
+/// What a thread reports: job, replication, outcome (`None`: stopped).
+type Report = (usize, u32, Result<Option<Replication>, String>);
+
+/// Runs the scenarios of a plan. `progress` hears (replications done, replications in all) from any thread; when `stop`
+/// becomes true, what is finished comes back with [`Results::interrupted`] set.
+///
+/// # Errors
+/// An unknown scenario, a plan that cannot be simulated, or a failed self-check.
+pub fn run(
+    plan: &Plan,
+    options: &Options,
+    progress: &(dyn Fn(u64, u64) + Sync),
+    stop: &AtomicBool,
+) -> Result<Results, Error> {
+    let jobs = jobs(plan, options)?;
+    let replications = options.replications.max(1);
+    let items = jobs.len() * replications as usize;
+    let next = AtomicUsize::new(0);
+    let (send, receive) = mpsc::channel::<Report>();
+    let mut runs: Vec<Vec<Option<Replication>>> =
+        jobs.iter().map(|_| (0..replications).map(|_| None).collect()).collect();
+    let mut results: Vec<Option<ScenarioResult>> = jobs.iter().map(|_| None).collect();
+    let mut failure = None;
+    std::thread::scope(|scope| {
+        for _ in 0..options.threads.clamp(1, items.max(1)) {
+            let (send, next, jobs) = (send.clone(), &next, &jobs);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    let item = next.fetch_add(1, Ordering::Relaxed);
+                    if item >= items {
+                        break;
+                    }
+                    let (job, replication) = (item / replications as usize, (item % replications as usize) as u32);
+                    let outcome = replicate(&jobs[job], options, replication, stop);
+                    if send.send((job, replication, outcome)).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(send);
+        let mut done = 0;
+        for (job, replication, outcome) in receive {
+            match outcome {
+                Ok(Some(run)) => {
+                    runs[job][replication as usize] = Some(run);
+                    done += 1;
+                    progress(done, items as u64);
+                }
+                Ok(None) => {}
+                Err(reason) => {
+                    failure.get_or_insert(reason);
+                    stop_early(&next, items);
+                }
+            }
+            if runs[job].iter().all(Option::is_some) {
+                let finished: Vec<Replication> = std::mem::take(&mut runs[job]).into_iter().flatten().collect();
+                results[job] = finish(&jobs[job], &finished, &mut failure);
+            }
+        }
+    });
+    if let Some(reason) = failure {
+        return Err(match reason.strip_prefix(FAULT) {
+            Some(fault) => Error::SelfCheck(fault.lines().map(str::to_string).collect()),
+            None => Error::Plan(reason),
+        });
+    }
+    let interrupted = results.iter().any(Option::is_none);
+    Ok(Results {
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        file: plan.file.clone(),
+        plan: plan.hash.clone(),
+        seed: options.seed,
+        replications,
+        scenarios: results.into_iter().flatten().collect(),
+        interrupted,
+    })
+}
+
+/// Marks a failure as weir's own among those that threads report.
+const FAULT: &str = "\u{0}";
+
+fn stop_early(next: &AtomicUsize, items: usize) {
+    next.store(items, Ordering::Relaxed);
+}
+
+fn finish(job: &Job, runs: &[Replication], failure: &mut Option<String>) -> Option<ScenarioResult> {
+    let broken: Vec<String> = runs
+        .iter()
+        .enumerate()
+        .flat_map(|(i, r)| r.violations.iter().map(move |v| format!("{}, replication {i}: {v}", job.scenario.name)))
+        .collect();
+    if !broken.is_empty() {
+        failure.get_or_insert(format!("{FAULT}{}", broken.join("\n")));
+        return None;
+    }
+    let Some(Ok((code, rows))) = job.compiled.get() else { return None };
+    Some(summary::scenario(job.point, job.scenario, code, rows, runs))
+}
+
+fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>, Error> {
+    let known = |name: &String| plan.points.iter().any(|p| p.scenarios.iter().any(|s| s.name == *name));
+    if let Some(unknown) = options.scenarios.iter().find(|n| !known(n)) {
+        let mut names: Vec<String> =
+            plan.points.iter().flat_map(|p| p.scenarios.iter().map(|s| s.name.clone())).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        names.retain(|n| seen.insert(n.clone()));
+        return Err(Error::UnknownScenario(unknown.clone(), names));
+    }
+    // In the order of the file, then sweep point.
+    let longest = plan.points.iter().map(|p| p.scenarios.len()).max().unwrap_or(0);
+    let mut names: Vec<&str> = Vec::new();
+    for i in 0..longest {
+        for point in &plan.points {
+            if let Some(s) = point.scenarios.get(i)
+                && !names.contains(&s.name.as_str())
+            {
+                names.push(&s.name);
+            }
+        }
+    }
+    names.retain(|n| options.scenarios.is_empty() || options.scenarios.iter().any(|s| s == n));
+    let mut jobs = Vec::new();
+    for name in names {
+        for point in &plan.points {
+            let Some(scenario) = point.scenarios.iter().find(|s| s.name == name) else { continue };
+            let requests = options.requests.or(scenario.requests).ok_or_else(|| {
+                Error::Plan(format!("scenario \"{name}\" says neither requests= nor duration=: how long should it run?"))
+            })?;
+            jobs.push(Job { point, scenario, requests, compiled: OnceLock::new() });
+        }
+    }
+    Ok(jobs)
+}
+
+fn replicate(job: &Job, options: &Options, replication: u32, stop: &AtomicBool) -> Result<Option<Replication>, String> {
+    let compiled = job.compiled.get_or_init(|| {
+        let code = compile(job.point, job.scenario.root, options.members, true)
+            .map_err(|e| format!("scenario \"{}\": {e}", job.scenario.name))?;
+        let rows = summary::rows(&code);
+        Ok((code, rows))
+    });
+    let (code, rows) = compiled.as_ref().map_err(Clone::clone)?;
+    let key = Key::new(options.seed).with(u64::from(replication));
+    let load = load(job.scenario, job.requests, key);
+    let mut engine = Engine::new(code, load.clone(), key, true);
+    if !engine.run(stop) {
+        return Ok(None);
+    }
+    let violations = check::violations(code, &engine, load.requests, load.to - load.from);
+    Ok(Some(summary::replication(code, job.point, rows, &load, &engine.ledger, violations)))
+}
+
+/// What is drawn for arrivals is keyed by this and the traffic alone, so equal traffic has equal arrivals everywhere.
+const ARRIVALS: u64 = 7;
+
+/// The arrivals of one replication, and where its window lies: they are counted beforehand, since the window's last
+/// arrival must be known when the clock passes it.
+fn load(scenario: &Scenario, requests: u64, key: Key) -> Load {
+    let arrivals = Arrivals::new(&scenario.traffic, key.with(ARRIVALS));
+    let (from, to) = match scenario.window {
+        Window::Middle => (requests / 4, requests - requests / 4),
+        Window::All => (0, requests),
+    };
+    let (mut first_ns, mut last_ns) = (0, 0);
+    let mut ahead = arrivals.clone();
+    for i in 0..to {
+        last_ns = ahead.next_ns();
+        if i == from {
+            first_ns = last_ns;
+        }
+    }
+    Load { arrivals, requests, from, to, first_ns, last_ns, deadline_ns: scenario.deadline_ns }
+}

@@ -1,0 +1,292 @@
+//! From the sums of replications to a result: estimates with intervals, one row per site or member.
+
+use crate::code::{Code, Stage};
+use crate::engine::Load;
+use crate::ledger::{KINDS, Ledger};
+use crate::result::{NodeResult, Requests, ScenarioResult};
+use weir_policy::Kind;
+use weir_stats::{Estimate, Histogram, Latency};
+use weir_topology::plan::{Point, Scenario, Spec};
+
+const NS_PER_MS: f64 = 1e6;
+const NS_PER_S: f64 = 1e9;
+
+/// A line of the result: the stages (all members of each, or one) that it sums.
+pub(crate) struct Row {
+    site: u32,
+    /// Stage, and the index of one member in it.
+    parts: Vec<(u32, Option<u32>)>,
+}
+
+/// The rows of a compiled scenario: one per site in order of the request's way, or one per member.
+pub(crate) fn rows(code: &Code) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for &stage in &code.order {
+        let site = code.stages[stage as usize].site;
+        if code.mask != 0 {
+            let members = code.stages[stage as usize].nodes.len() as u32;
+            rows.extend((0..members).map(|m| Row { site, parts: vec![(stage, Some(m))] }));
+        } else if let Some(row) = rows.iter_mut().find(|r| r.site == site) {
+            row.parts.push((stage, None));
+        } else {
+            rows.push(Row { site, parts: vec![(stage, None)] });
+        }
+    }
+    rows
+}
+
+/// What one replication says of a row.
+#[derive(Clone, Default)]
+struct RowSums {
+    requests: u64,
+    errors: Vec<u64>,
+    part_ns: u64,
+    served_ns: u64,
+    /// Slot time over window and slots; time in line over window and members; the most in line.
+    utilisation: Option<f64>,
+    queue_mean: Option<f64>,
+    queue_max: u64,
+    spread: (f64, f64, f64),
+}
+
+/// What is kept of a replication.
+pub(crate) struct Replication {
+    total: u64,
+    selected: u64,
+    ok: u64,
+    errors: [u64; KINDS],
+    good: u64,
+    extra_attempts: u64,
+    window_ns: u64,
+    ends_ns: u64,
+    all: Latencies,
+    successes: Latencies,
+    halves: [Option<f64>; 2],
+    rows: Vec<RowSums>,
+    /// Broken laws; empty in a sound weir.
+    pub violations: Vec<String>,
+}
+
+struct Latencies {
+    min: Option<f64>,
+    max: Option<f64>,
+    mean: Option<f64>,
+    quantiles: [Option<f64>; 5],
+}
+
+impl Latencies {
+    fn of(h: &Histogram) -> Latencies {
+        let ms = |ns: f64| ns / NS_PER_MS;
+        Latencies {
+            min: h.min().map(|ns| ms(ns as f64)),
+            max: h.max().map(|ns| ms(ns as f64)),
+            mean: h.mean().map(ms),
+            quantiles: [0.5, 0.9, 0.95, 0.99, 0.999].map(|q| h.quantile(q).map(ms)),
+        }
+    }
+}
+
+/// Sums up a finished replication.
+pub(crate) fn replication(
+    code: &Code,
+    point: &Point,
+    rows: &[Row],
+    load: &Load,
+    ledger: &Ledger,
+    violations: Vec<String>,
+) -> Replication {
+    let window_ns = load.last_ns - load.first_ns;
+    let mut all = ledger.ok.clone();
+    all.merge(&ledger.failed);
+    Replication {
+        total: load.requests,
+        selected: all.count(),
+        ok: ledger.ok.count(),
+        errors: ledger.errors,
+        good: ledger.good,
+        extra_attempts: ledger.extra_attempts,
+        window_ns,
+        ends_ns: ledger.last_end.saturating_sub(ledger.first_end),
+        all: Latencies::of(&all),
+        successes: Latencies::of(&ledger.ok),
+        halves: ledger.halves.map(|(sum, n)| (n > 0).then(|| sum as f64 / n as f64)),
+        rows: rows.iter().map(|row| row_sums(code, point, row, ledger, window_ns)).collect(),
+        violations,
+    }
+}
+
+/// Entries of selected requests at a stage's member: those of its block less those turned away further out.
+fn entries(code: &Code, ledger: &Ledger, stage: &Stage, member: u32) -> u64 {
+    let block = &code.blocks[stage.block as usize];
+    let turned_away = |s: u32| {
+        let offset = code.stages[s as usize].refusals?;
+        Some(u64::from(ledger.refusals[(block.base + member).wrapping_add(offset) as usize]))
+    };
+    let outer = block.stages.start..block.stages.start + stage.position;
+    u64::from(ledger.entries[(block.base + member) as usize]) - outer.filter_map(turned_away).sum::<u64>()
+}
+
+fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u64) -> RowSums {
+    let mut sums = RowSums { errors: vec![0; KINDS], ..RowSums::default() };
+    let (mut busy, mut waiting, mut slots, mut queues) = (0.0, 0.0, 0.0, 0.0);
+    let (mut n, mut least, mut most, mut squares) = (0u64, u64::MAX, 0u64, 0.0);
+    for &(s, one) in &row.parts {
+        let stage = &code.stages[s as usize];
+        let base = code.blocks[stage.block as usize].base;
+        let members = match one {
+            Some(member) => member..member + 1,
+            None => 0..stage.nodes.len() as u32,
+        };
+        let at = |offset: u32| offset.wrapping_add((base + members.start) & code.mask) as usize;
+        let part = at(stage.part);
+        sums.part_ns += ledger.parts[part];
+        if let Some(errors) = ledger.stage_errors.get(part * KINDS..(part + 1) * KINDS) {
+            sums.errors.iter_mut().zip(errors).for_each(|(sum, e)| *sum += e);
+        }
+        if let (Some(q), Spec::Queue { concurrency, .. }) = (stage.queue, &point.specs[stage.spec as usize]) {
+            let gauge = at(code.queues[q as usize].gauge);
+            let [first, last] = &ledger.marks;
+            let between = |a: &[u64], b: &[u64]| b[gauge].wrapping_sub(a[gauge]) as f64;
+            busy += between(&first.busy, &last.busy);
+            waiting += between(&first.waiting, &last.waiting);
+            sums.queue_max = sums.queue_max.max(u64::from(last.most[gauge]));
+            sums.served_ns += ledger.gauges[gauge].served;
+            queues += f64::from(members.end - members.start);
+            slots += f64::from(members.end - members.start) * f64::from(*concurrency);
+        }
+        for member in members {
+            let e = entries(code, ledger, stage, member);
+            sums.requests += e;
+            (n, least, most) = (n + 1, least.min(e), most.max(e));
+            squares += (e as f64) * (e as f64);
+        }
+    }
+    if window_ns > 0 && slots > 0.0 {
+        sums.utilisation = Some(busy / (window_ns as f64 * slots));
+        sums.queue_mean = Some(waiting / (window_ns as f64 * queues));
+    }
+    let mean = sums.requests as f64 / n.max(1) as f64;
+    let variance = (squares / n.max(1) as f64 - mean * mean).max(0.0);
+    let cv = if mean > 0.0 { variance.sqrt() / mean } else { 0.0 };
+    sums.spread = (least as f64, most as f64, cv);
+    sums
+}
+
+/// The result of a scenario from its replications, in their order.
+pub(crate) fn scenario(
+    point: &Point,
+    scenario: &Scenario,
+    code: &Code,
+    rows: &[Row],
+    runs: &[Replication],
+) -> ScenarioResult {
+    let over = |f: &dyn Fn(&Replication) -> Option<f64>| Estimate::of(runs.iter().map(f));
+    let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+    let per_s = |count: u64, ns: u64| (ns > 0).then(|| count as f64 / (ns as f64 / NS_PER_S));
+    let errors = kinds(|k| runs.iter().map(|r| r.errors[k]).sum());
+    let (selected, ok) = (runs.iter().map(|r| r.selected).sum(), runs.iter().map(|r| r.ok).sum());
+    ScenarioResult {
+        name: scenario.name.clone(),
+        params: point.params.clone(),
+        requests: Requests {
+            total: runs.iter().map(|r| r.total).sum(),
+            selected,
+            ok,
+            failed: selected - ok,
+            errors,
+        },
+        success: over(&|r| share(r.ok, r.selected)),
+        goodput_per_s: over(&|r| per_s(r.good, r.window_ns)),
+        request_rate_per_s: over(&|r| per_s(r.selected, r.window_ns)),
+        response_rate_per_s: over(&|r| per_s(r.selected, r.ends_ns)),
+        attempts_per_request: over(&|r| share(r.selected + r.extra_attempts, r.selected)),
+        latency_all: latency(runs, |r| &r.all),
+        latency_ok: latency(runs, |r| &r.successes),
+        nodes: rows.iter().enumerate().map(|(i, row)| node(point, code, row, i, runs)).collect(),
+        warnings: crate::warnings::of(point, scenario, code, rows, runs),
+    }
+}
+
+fn kinds(count: impl Fn(usize) -> u64) -> Vec<(Kind, u64)> {
+    Kind::ALL.into_iter().map(|k| (k, count(k as usize))).filter(|(_, n)| *n > 0).collect()
+}
+
+fn latency(runs: &[Replication], of: impl Fn(&Replication) -> &Latencies) -> Latency {
+    let quantile = |i: usize| Estimate::of(runs.iter().map(|r| of(r).quantiles[i]));
+    Latency {
+        min: runs.iter().filter_map(|r| of(r).min).reduce(f64::min),
+        mean: Estimate::of(runs.iter().map(|r| of(r).mean)),
+        p50: quantile(0),
+        p90: quantile(1),
+        p95: quantile(2),
+        p99: quantile(3),
+        p999: quantile(4),
+        max: runs.iter().filter_map(|r| of(r).max).reduce(f64::max),
+    }
+}
+
+fn node(point: &Point, code: &Code, row: &Row, index: usize, runs: &[Replication]) -> NodeResult {
+    let over = |f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
+        Estimate::of(runs.iter().map(|r| f(&r.rows[index], r)))
+    };
+    let per_entry = |ns: u64, r: &RowSums| (r.requests > 0).then(|| ns as f64 / NS_PER_MS / r.requests as f64);
+    let nodes = || {
+        row.parts.iter().flat_map(|&(s, one)| {
+            let nodes = &code.stages[s as usize].nodes;
+            match one {
+                Some(m) => &nodes[m as usize..=m as usize],
+                None => &nodes[..],
+            }
+        })
+    };
+    let count = nodes().count() as u64;
+    let spec = |id: &u32| &point.specs[point.nodes[*id as usize].spec as usize];
+    let (kind, queue, delay) = nodes().next().map_or(("", false, false), |id| {
+        (spec(id).kind(), matches!(spec(id), Spec::Queue { .. }), matches!(spec(id), Spec::Delay { .. }))
+    });
+    let mut names = nodes().map(|id| point.nodes[*id as usize].name.as_deref());
+    let first = names.next().flatten();
+    let name = if names.all(|n| n == first) { first.unwrap_or(kind) } else { kind };
+    let nothing = Estimate::default();
+    NodeResult {
+        id: if count == 1 { nodes().next().copied() } else { None },
+        name: name.to_string(),
+        kind: kind.to_string(),
+        place: point.sites[row.site as usize].label.clone(),
+        count,
+        requests: runs.iter().map(|r| r.rows[index].requests).sum(),
+        errors: kinds(|k| runs.iter().map(|r| r.rows[index].errors[k]).sum()),
+        utilisation: if queue { over(&|r, _| r.utilisation) } else { nothing },
+        queue_mean: if queue { over(&|r, _| r.queue_mean) } else { nothing },
+        queue_max: queue.then(|| runs.iter().map(|r| r.rows[index].queue_max).max()).flatten(),
+        wait_ms: if queue { over(&|r, _| per_entry(r.part_ns, r)) } else { nothing },
+        service_ms: match (queue, delay) {
+            (true, _) => over(&|r, _| per_entry(r.served_ns, r)),
+            (_, true) => over(&|r, _| per_entry(r.part_ns, r)),
+            _ => nothing,
+        },
+        latency_part_ms: over(&|row, r| (r.selected > 0).then(|| row.part_ns as f64 / NS_PER_MS / r.selected as f64)),
+        spread_min: runs.iter().map(|r| r.rows[index].spread.0).reduce(f64::min),
+        spread_max: runs.iter().map(|r| r.rows[index].spread.1).reduce(f64::max),
+        spread_cv: over(&|r, _| Some(r.spread.2)),
+    }
+}
+
+impl Replication {
+    /// Mean latency of the window's first and second half, ns.
+    pub fn halves(&self) -> [Option<f64>; 2] {
+        self.halves
+    }
+
+    /// Utilisation of a row's queues.
+    pub fn utilisation(&self, row: usize) -> Option<f64> {
+        self.rows[row].utilisation
+    }
+}
+
+impl Row {
+    /// The site that it stands for.
+    pub fn site(&self) -> u32 {
+        self.site
+    }
+}

@@ -1,0 +1,72 @@
+//! What would mislead a reader of the figures, in words.
+
+use crate::code::Code;
+use crate::summary::{Replication, Row};
+use weir_stats::Estimate;
+use weir_topology::plan::{Point, Scenario, Spec};
+
+/// A queue busier than this has no steady state that a run could show.
+const OVERLOADED: f64 = 0.995;
+/// Growth of the mean latency from the window's first to its second half that is worth a word.
+const DRIFT: f64 = 0.1;
+
+/// The warnings of a finished scenario, the gravest first.
+pub(crate) fn of(
+    point: &Point,
+    scenario: &Scenario,
+    code: &Code,
+    rows: &[Row],
+    runs: &[Replication],
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let overloaded = overloaded_site(point, rows, runs);
+    let drift = drift(runs);
+    match (overloaded, drift) {
+        (Some((site, busy)), _) => warnings.push(format!(
+            "overloaded: the queue at {site} is busy {:.1} % of the time and its line grows; latencies depend on how long \
+             the run is, not on the system",
+            100.0 * busy
+        )),
+        (None, Some(growth)) => warnings.push(format!(
+            "not settled: in the second half of the window the mean latency is {:.0} % {} than in the first; run longer \
+             (--requests), or read the figures as those of a start",
+            100.0 * growth.abs(),
+            if growth > 0.0 { "higher" } else { "lower" }
+        )),
+        (None, None) => {}
+    }
+    for &stage in &code.order {
+        let stage = &code.stages[stage as usize];
+        if let Spec::Server { addr: Some(addr), model: None } = &point.specs[stage.spec as usize] {
+            let name = stage.nodes.first().and_then(|id| point.nodes[*id as usize].name.as_deref());
+            let name = name.unwrap_or("server");
+            warnings.push(format!(
+                "server \"{name}\" at {addr} has no model, so it answers at once here; give it model=, a distribution of \
+                 its work"
+            ));
+        }
+    }
+    warnings.dedup();
+    let _ = scenario;
+    warnings
+}
+
+/// The queue that is busiest, if it is busy all the time.
+fn overloaded_site<'a>(point: &'a Point, rows: &[Row], runs: &[Replication]) -> Option<(&'a str, f64)> {
+    let busy = |row: usize| Estimate::of(runs.iter().map(|r| r.utilisation(row))).value;
+    let (row, busy) = (0..rows.len())
+        .filter_map(|row| busy(row).map(|b| (row, b)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (busy > OVERLOADED).then(|| (point.sites[rows[row].site() as usize].label.as_str(), busy))
+}
+
+/// By how much the mean latency of the second half exceeds the first one's, if that is beyond chance and worth a word.
+fn drift(runs: &[Replication]) -> Option<f64> {
+    let growth = |r: &Replication| match r.halves() {
+        [Some(first), Some(second)] if first > 0.0 => Some(second / first - 1.0),
+        _ => None,
+    };
+    let e = Estimate::of(runs.iter().map(growth));
+    let (value, low, high) = (e.value?, e.low?, e.high?);
+    (value.abs() > DRIFT && (low > 0.0 || high < 0.0)).then_some(value)
+}
