@@ -32,8 +32,8 @@ pub(crate) fn write(results: &Results, which: Sites, out: &mut dyn Write) -> io:
     if results.interrupted {
         writeln!(out, "Interrupted: what follows is what was finished.\n")?;
     }
+    writeln!(out, "{}: latency of all requests in ms, ± half of the 95 % interval\n", results.file)?;
     if results.scenarios.len() > 1 {
-        writeln!(out, "{}: latency of all requests in ms, ± half of the 95 % interval\n", results.file)?;
         writeln!(out, "{}", comparison::table(results).text(WIDTH))?;
     }
     let detail = which == Sites::Always || results.scenarios.len() <= FEW;
