@@ -23,3 +23,22 @@ pub(crate) fn caught(work: impl FnOnce() -> Result<(), Failure>) -> Result<(), F
         Err(Failure::Fault(said.unwrap_or_else(|| "a panic".into())))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_on_any_thread_becomes_a_sentence_with_its_place() {
+        let before = panic::take_hook();
+        let outcome = caught(|| {
+            std::thread::scope(|s| s.spawn(|| panic!("a count went below {}", 0)).join())
+                .unwrap_or_else(|payload| panic::resume_unwind(payload));
+            Ok(())
+        });
+        panic::set_hook(before);
+        let Err(Failure::Fault(said)) = outcome else { panic!("not a fault") };
+        // With RUST_BACKTRACE the usual report is left in place, and says it on standard error.
+        assert!(said.starts_with("a count went below 0 (") || said == "a panic", "{said}");
+    }
+}

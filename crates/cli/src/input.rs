@@ -55,15 +55,35 @@ pub(crate) fn warn(plan: &Plan, quiet: bool) {
     }
 }
 
+/// A topology file may be this long; so may not what was given by mistake (a log, a device).
+const LONGEST_FILE: u64 = 16 << 20;
+/// A plan may be this long: a million nodes take a tenth of it.
+const LONGEST_PLAN: u64 = 2 << 30;
+
 fn read(args: &File) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let done = if args.file.as_os_str() == "-" {
-        std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
+    let cannot =
+        |e: &std::io::Error| Failure::Usage(format!("cannot read `{}`: {}", args.file.display(), reason(e)));
+    let mut from: Box<dyn Read> = if args.file.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
     } else {
-        std::fs::read(&args.file).map(|b| bytes = b)
+        Box::new(std::fs::File::open(&args.file).map_err(|e| cannot(&e))?)
     };
-    done.map_err(|e| Failure::Usage(format!("cannot read `{}`: {}", args.file.display(), reason(&e))))?;
-    Ok(bytes)
+    let mut bytes = Vec::new();
+    let mut up_to = |limit: u64, bytes: &mut Vec<u8>| {
+        let left = limit + 1 - bytes.len() as u64;
+        from.by_ref()
+            .take(left)
+            .read_to_end(bytes)
+            .map_err(|e| cannot(&e))
+            .map(|_| bytes.len() as u64 <= limit)
+    };
+    let whole =
+        up_to(LONGEST_FILE, &mut bytes)? || (looks_like_plan(&bytes) && up_to(LONGEST_PLAN, &mut bytes)?);
+    if whole {
+        Ok(bytes)
+    } else {
+        Err(Failure::Usage(format!("`{}` is too long for a topology", args.file.display())))
+    }
 }
 
 /// A plan is one JSON object; no topology file begins with a brace.

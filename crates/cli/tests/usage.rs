@@ -83,6 +83,12 @@ fn a_file_that_cannot_be_read_is_named() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_device_without_end_is_no_topology() {
+    run(&["sim", "/dev/zero"]).fails(2, "/dev/zero");
+}
+
 #[test]
 fn a_plan_takes_no_parameters() {
     let scratch = Scratch::new("plan-params");
