@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 /// What is wrong with the tree at `root`, one sentence each, `file:line: ...` where there is a line.
 pub(crate) fn check(root: &Path) -> Vec<String> {
-    let files = sources(root);
+    let files = files(root, &["crates", "xtask", "examples", "bench"], "rs");
     let mut problems = sources::check(&files);
     problems.extend(words::check(&files));
     problems.extend(bans::check(root));
-    problems.extend(nodes::check(&files));
+    problems.extend(nodes::check(root, &files));
     problems.extend(architecture(root));
     problems
 }
@@ -32,11 +32,11 @@ impl Source {
     }
 }
 
-/// All Rust files of the workspace, in order of their paths.
-fn sources(root: &Path) -> Vec<Source> {
+/// All files below these folders whose names end so, in order of their paths.
+fn files(root: &Path, folders: &[&str], ending: &str) -> Vec<Source> {
     let mut paths = Vec::new();
-    for top in ["crates", "xtask", "examples", "bench"] {
-        walk(&root.join(top), &mut paths);
+    for folder in folders {
+        walk(&root.join(folder), ending, &mut paths);
     }
     paths.sort();
     paths
@@ -48,13 +48,13 @@ fn sources(root: &Path) -> Vec<Source> {
         .collect()
 }
 
-fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
+fn walk(dir: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for path in entries.flatten().map(|e| e.path()) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() && name != "target" && !name.starts_with('.') {
-            walk(&path, found);
-        } else if path.extension().is_some_and(|e| e == "rs") {
+            walk(&path, ending, found);
+        } else if path.extension().is_some_and(|e| e == ending) {
             found.push(path);
         }
     }
