@@ -35,10 +35,16 @@ pub enum Sampler {
     Rounded(Box<Sampler>, u64),
 }
 
+/// To whole ns, half to even; what is no number or negative is 0.
 #[inline]
-fn whole(ns: f64) -> u64 {
-    // A cast saturates, and is 0 for what is not a number.
-    ((ns + 0.5) as u64).min(LONGEST_NS)
+pub(crate) fn whole(ns: f64) -> u64 {
+    const SHIFT: f64 = (1u64 << 52) as f64;
+    if (0.0..SHIFT / 2.0).contains(&ns) {
+        // Adding 2^52 leaves the rounded number in the mantissa: two instructions instead of a saturating cast.
+        (ns + SHIFT).to_bits() & ((1 << 52) - 1)
+    } else {
+        (ns as u64).min(LONGEST_NS)
+    }
 }
 
 impl Sampler {

@@ -1,7 +1,7 @@
 //! When requests arrive, as a topology file says it (`traffic.`).
 
 use crate::Dist;
-use crate::sampler::Sampler;
+use crate::sampler::{Sampler, whole};
 use serde::{Deserialize, Serialize};
 use weir_stats::{Key, math};
 
@@ -58,7 +58,7 @@ impl Arrivals {
     pub fn next_ns(&mut self) -> u64 {
         self.issued += 1;
         let gap = match &self.gap {
-            Gap::Exponential(mean) => (-math::ln(self.key.nth(self.issued).unit()) * mean + 0.5) as u64,
+            Gap::Exponential(mean) => whole(-math::ln(self.key.nth(self.issued).unit()) * mean),
             Gap::Drawn(sampler) => sampler.draw(self.key.nth(self.issued)),
             Gap::Constant(gap) => {
                 self.last_ns = (self.issued as f64 * gap + 0.5) as u64;

@@ -72,6 +72,15 @@ impl Balancer {
         Release::Now
     }
 
+    /// Requests that it counts in flight, over all targets; 0 for policies that do not count.
+    pub fn total_in_flight(&self) -> u64 {
+        match self {
+            Balancer::Random(_) | Balancer::RoundRobin(_) => 0,
+            Balancer::LeastConn(lb) => lb.total_in_flight(),
+            Balancer::P2c(lb) => lb.total_in_flight(),
+        }
+    }
+
     /// A count that was held ends now.
     #[inline]
     pub fn release(&mut self, target: u32) {

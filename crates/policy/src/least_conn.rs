@@ -80,6 +80,11 @@ impl LeastConn {
         self.classes[class].levels.count(at)
     }
 
+    /// Requests in flight at all targets.
+    pub fn total_in_flight(&self) -> u64 {
+        (0..self.n).map(|t| u64::from(self.in_flight(t))).sum()
+    }
+
     #[inline]
     fn locate(&self, target: u32) -> (usize, u32) {
         match self.position.get(target as usize) {

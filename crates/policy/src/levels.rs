@@ -78,6 +78,21 @@ impl Levels {
         }
     }
 
+    /// Moves a target from one level to another.
+    #[inline]
+    fn shift(&mut self, target: usize, from: usize, to: usize) {
+        let (word, bit) = (target / 64, 1 << (target % 64));
+        self.bits[from * self.words + word] &= !bit;
+        self.bits[to * self.words + word] |= bit;
+        self.sizes[from] -= 1;
+        self.sizes[to] += 1;
+        if !self.blocks.is_empty() {
+            let (per, block) = (self.blocks_per_level(), word / BLOCK_WORDS);
+            self.blocks[from * per + block] -= 1;
+            self.blocks[to * per + block] += 1;
+        }
+    }
+
     /// Requests in flight at a target.
     #[inline]
     pub fn count(&self, target: u32) -> u32 {
@@ -100,8 +115,7 @@ impl Levels {
             if level + 1 == self.sizes.len() {
                 self.add_level();
             }
-            self.take(i, level);
-            self.put(i, level + 1);
+            self.shift(i, level, level + 1);
             // The one that moved is at the next level, so that is not empty.
             if self.sizes[self.least] == 0 {
                 self.least += 1;
@@ -119,8 +133,7 @@ impl Levels {
         }
         self.counts[i] -= 1;
         if self.present[i] {
-            self.take(i, level);
-            self.put(i, level - 1);
+            self.shift(i, level, level - 1);
             self.least = self.least.min(level - 1);
         }
     }

@@ -73,6 +73,11 @@ impl P2c {
         self.counts[target as usize]
     }
 
+    /// Requests in flight at all targets.
+    pub fn total_in_flight(&self) -> u64 {
+        self.counts.iter().map(|c| u64::from(*c)).sum()
+    }
+
     /// Chooses and counts a target; `None` if there is none.
     #[inline]
     pub fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {

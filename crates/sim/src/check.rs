@@ -5,7 +5,8 @@ use crate::engine::Engine;
 use crate::ledger::Ledger;
 
 /// Every law that the finished replication breaks, in words.
-pub(crate) fn violations(code: &Code, engine: &Engine, requests: u64, selected: u64) -> Vec<String> {
+pub(crate) fn violations(code: &Code, engine: &mut Engine, requests: u64, selected: u64) -> Vec<String> {
+    let at_balancers = engine.left_at_balancers();
     let ledger = &engine.ledger;
     let mut broken = Vec::new();
     let mut law = |holds: bool, says: &dyn Fn() -> String| {
@@ -20,17 +21,15 @@ pub(crate) fn violations(code: &Code, engine: &Engine, requests: u64, selected: 
     });
     let left = engine.left_in_queues();
     law(left == 0, &|| format!("conservation: {left} requests are left in queues"));
+    law(at_balancers == 0, &|| format!("conservation: balancers still count {at_balancers} requests in flight"));
     let counted = ledger.ok.count() + ledger.failed.count();
     law(counted == selected, &|| format!("conservation: {counted} of {selected} selected requests were counted"));
-    law(ledger.area + ledger.ahead == ledger.latency_sum, &|| {
-        format!(
-            "Little's law: requests in flight integrate to {} ns, latencies add up to {} ns",
-            ledger.area + ledger.ahead,
-            ledger.latency_sum
-        )
+    let area = ledger.area.wrapping_add(ledger.ahead);
+    law(area == ledger.latency_sum, &|| {
+        format!("Little's law: requests in flight integrate to {area} ns, latencies add up to {} ns", ledger.latency_sum)
     });
-    let parts: u128 = ledger.parts.iter().map(|p| u128::from(*p)).sum();
-    let latencies = ledger.ok.sum() + ledger.failed.sum();
+    let parts = ledger.parts.iter().fold(0, |sum: u64, p| sum.wrapping_add(*p));
+    let latencies = (ledger.ok.sum() + ledger.failed.sum()) as u64;
     law(parts == latencies, &|| format!("the parts of the latency add up to {parts} ns, not {latencies} ns"));
     for (gauge, (served, inner)) in utilisation(code, ledger).into_iter().enumerate() {
         law(served == inner, &|| {

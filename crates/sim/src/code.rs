@@ -10,13 +10,20 @@ use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_policy::config::{Balance, Retry};
 
-/// One step. What changes nothing that another request could see (waits, stateless choices) runs ahead of time.
+/// A step and the constant waits before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Step {
+    pub wait_ns: u64,
+    pub op: Op,
+}
+
+/// What a step does. What changes nothing that another request could see (waits, stateless choices) runs ahead of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Op {
-    /// A constant wait.
-    Wait { ns: u64, part: u32 },
     /// A drawn wait.
-    Draw { draw: u32, part: u32 },
+    Draw { draw: u32 },
+    /// Nothing, in its turn; only in code that is not fused.
+    Turn,
     /// A balancer takes a target.
     Pick { lb: u32 },
     /// The request is back from it.
@@ -54,6 +61,8 @@ pub(crate) struct Target {
 #[derive(Clone, Debug)]
 pub(crate) struct DrawSite {
     pub sampler: Sampler,
+    /// Where the time is added up.
+    pub part: u32,
     /// Index in [`Code::draw_keys`].
     pub key: u32,
     /// Counter of visits, where a request can pass the place more than once.
@@ -95,6 +104,8 @@ pub(crate) struct QueueSite {
     pub offset: u32,
     /// Member to gauge; see [`Code::mask`].
     pub gauge: u32,
+    /// Where the stage's wait is added up.
+    pub part: u32,
     pub stage: u32,
     pub skip: u32,
     pub members: u32,
@@ -135,6 +146,8 @@ pub(crate) struct Stage {
     pub position: u32,
     /// Where its accumulators stand; see [`Code::mask`].
     pub part: u32,
+    /// Constant waits of each entry, ns.
+    pub wait_ns: u64,
     /// The plan's nodes, by member.
     pub nodes: Vec<u32>,
     /// Refusals by member stand at `member + offset`; stages that can refuse only.
@@ -155,7 +168,7 @@ pub(crate) struct Block {
 /// A scenario, compiled.
 #[derive(Clone, Debug)]
 pub(crate) struct Code {
-    pub ops: Vec<Op>,
+    pub steps: Vec<Step>,
     /// By pc: the stages whose errors are counted there, as a range of `cover_list`.
     pub covers: Vec<(u32, u32)>,
     pub cover_list: Vec<u32>,
@@ -195,4 +208,6 @@ pub(crate) struct Code {
     pub visits: usize,
     /// Whether any retry leaves targets out.
     pub excludes: bool,
+    /// Whether steps may run ahead of time.
+    pub fused: bool,
 }

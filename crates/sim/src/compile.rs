@@ -1,7 +1,7 @@
 //! From a point of a plan and one of its scenarios to [`Code`].
 
 use crate::code::{
-    Block, CallSite, Code, DrawSite, FaultSite, Instance, LbSite, Op, QueueSite, RetrySite, Stage, Target,
+    Block, CallSite, Code, DrawSite, FaultSite, Instance, LbSite, Op, QueueSite, RetrySite, Stage, Step, Target,
 };
 use std::collections::HashMap;
 use weir_model::Dist;
@@ -25,7 +25,7 @@ const MOST: usize = u32::MAX as usize / 4;
 /// Compiles the graph behind `root`. With `members`, statistics are kept for every member; without `fuse` every wait is an
 /// event of its own (the results are the same; a test sees to that).
 pub(crate) fn compile(point: &Point, root: NodeId, members: bool, fuse: bool) -> Result<Code, String> {
-    let mut c = Compiler::new(point, root, members);
+    let mut c = Compiler::new(point, root, members, fuse);
     c.find_heads();
     c.make_blocks(root);
     c.number_nodes();
@@ -72,11 +72,20 @@ struct Compiler<'a> {
     drafts: Vec<Draft>,
     /// Number of each node among those of its place in the scenario.
     number: Vec<u32>,
+    /// Constant waits that the next step will stand behind.
+    wait_ns: u64,
+    fuse: bool,
     code: Code,
 }
 
+/// What a stage does on the way back.
+enum Post {
+    Op(Op),
+    Wait(Dist),
+}
+
 impl<'a> Compiler<'a> {
-    fn new(point: &'a Point, root: NodeId, members: bool) -> Compiler<'a> {
+    fn new(point: &'a Point, root: NodeId, members: bool, fuse: bool) -> Compiler<'a> {
         let n = point.nodes.len();
         let mut reachable = vec![false; n];
         let mut seen_list = vec![false; point.lists.len()];
@@ -96,7 +105,7 @@ impl<'a> Compiler<'a> {
             }
         }
         let code = Code {
-            ops: Vec::new(),
+            steps: Vec::new(),
             covers: Vec::new(),
             cover_list: Vec::new(),
             start: Target { pc: 0, member: 0 },
@@ -126,6 +135,7 @@ impl<'a> Compiler<'a> {
             depth: 0,
             visits: 0,
             excludes: false,
+            fused: fuse,
         };
         Compiler {
             point,
@@ -134,6 +144,8 @@ impl<'a> Compiler<'a> {
             block_of: vec![(NOT, NOT); n],
             drafts: Vec::new(),
             number: vec![0; n],
+            wait_ns: 0,
+            fuse,
             code,
         }
     }
@@ -237,9 +249,9 @@ impl<'a> Compiler<'a> {
     fn emit(&mut self) -> Result<(), String> {
         let mut drafts = std::mem::take(&mut self.drafts);
         for (block, draft) in drafts.iter_mut().enumerate() {
-            draft.pc = self.code.ops.len() as u32;
+            draft.pc = self.code.steps.len() as u32;
             self.emit_block(block as u32, draft);
-            if self.code.ops.len() > MOST || self.code.part_count as usize > MOST {
+            if self.code.steps.len() > MOST || self.code.part_count as usize > MOST {
                 return Err("the topology has too many different nodes to simulate".into());
             }
         }
@@ -259,6 +271,7 @@ impl<'a> Compiler<'a> {
                 block,
                 position: position as u32,
                 part,
+                wait_ns: 0,
                 nodes: nodes.clone(),
                 refusals: None,
                 queue: None,
@@ -271,7 +284,7 @@ impl<'a> Compiler<'a> {
 
     fn emit_block(&mut self, block: u32, draft: &Draft) {
         let first = self.add_stages(block, draft);
-        let inner: Vec<Option<Op>> =
+        let inner: Vec<Option<Post>> =
             (0..draft.chain.len()).map(|i| self.emit_stage(first + i as u32, draft, i)).collect();
         if draft.end == End::Call {
             let offset = (self.code.call_targets.len() as u32).wrapping_sub(draft.base);
@@ -289,10 +302,17 @@ impl<'a> Compiler<'a> {
         let mut waiting = Vec::new();
         for (i, post) in inner.into_iter().enumerate().rev() {
             waiting.push(first + i as u32);
-            if let Some(op) = post {
-                self.op(op, &waiting);
-                waiting.clear();
-                self.patch_skip(first + i as u32);
+            match post {
+                None => {}
+                Some(Post::Wait(time)) => {
+                    let (site, _) = draft.chain[i];
+                    self.wait(&time, purpose::BACK, self.point.sites[site as usize].place, first + i as u32);
+                }
+                Some(Post::Op(op)) => {
+                    self.op(op, &waiting);
+                    waiting.clear();
+                    self.patch_skip(first + i as u32);
+                }
             }
         }
         self.op(Op::Return, &waiting);
@@ -302,15 +322,16 @@ impl<'a> Compiler<'a> {
         let from = self.code.cover_list.len() as u32;
         self.code.cover_list.extend(covers);
         self.code.covers.push((from, self.code.cover_list.len() as u32));
-        self.code.ops.push(op);
+        let wait_ns = std::mem::take(&mut self.wait_ns);
+        self.code.steps.push(Step { wait_ns, op });
     }
 
     /// The step after the one just emitted is where a request that the stage refused goes on.
     fn patch_skip(&mut self, stage: u32) {
-        let next = self.code.ops.len() as u32;
-        match self.code.ops.last() {
-            Some(&Op::Leave { queue }) => self.code.queues[queue as usize].skip = next,
-            Some(&Op::Done { lb }) => self.code.lbs[lb as usize].skip = next,
+        let next = self.code.steps.len() as u32;
+        match self.code.steps.last().map(|s| s.op) {
+            Some(Op::Leave { queue }) => self.code.queues[queue as usize].skip = next,
+            Some(Op::Done { lb }) => self.code.lbs[lb as usize].skip = next,
             Some(Op::Pass) => {
                 if let Some(fault) = self.code.faults.iter_mut().rev().find(|f| f.stage == stage) {
                     fault.skip = next;
@@ -326,34 +347,31 @@ impl<'a> Compiler<'a> {
     }
 
     /// Emits what the stage does on the way in; returns what it does on the way back.
-    fn emit_stage(&mut self, stage: u32, draft: &Draft, position: usize) -> Option<Op> {
+    fn emit_stage(&mut self, stage: u32, draft: &Draft, position: usize) -> Option<Post> {
         let (site, spec) = draft.chain[position];
         let place = self.point.sites[site as usize].place;
-        let part = self.code.stages[stage as usize].part;
         let point = self.point;
         match &point.specs[spec as usize] {
             Spec::Server { .. } | Spec::Weight { .. } => None,
             Spec::Delay { time } => {
-                let op = self.wait(time, purpose::WORK, place, part);
-                self.op(op, &[]);
+                self.wait(time, purpose::WORK, place, stage);
                 None
             }
             Spec::Cable { time } => {
-                let op = self.wait(time, purpose::OUT, place, part);
-                self.op(op, &[]);
-                Some(self.wait(time, purpose::BACK, place, part))
+                self.wait(time, purpose::OUT, place, stage);
+                Some(Post::Wait(time.clone()))
             }
             Spec::Queue { concurrency, capacity } => {
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
-                Some(self.queue(stage, draft, limits))
+                Some(Post::Op(self.queue(stage, draft, limits)))
             }
             Spec::Retry(config) => {
                 let retry = self.code.retries.len() as u32;
                 self.code.excludes |= config.exclude != Exclude::None;
                 self.op(Op::Try { retry }, &[]);
-                let again = self.code.ops.len() as u32;
+                let again = self.code.steps.len() as u32;
                 self.code.retries.push(RetrySite { config: config.clone(), again });
-                Some(Op::Tried { retry })
+                Some(Post::Op(Op::Tried { retry }))
             }
             Spec::Faulty { mtbf_ns, mttr_ns, clock, starts_up } => {
                 let fault = self.code.faults.len() as u32;
@@ -364,7 +382,7 @@ impl<'a> Compiler<'a> {
                 self.code.fault_nodes.extend(numbers);
                 self.refusals(stage, draft);
                 self.op(Op::Fault { fault }, &[]);
-                Some(Op::Pass)
+                Some(Post::Op(Op::Pass))
             }
             Spec::Lb(balance) => {
                 let lb = self.code.lbs.len() as u32;
@@ -378,7 +396,7 @@ impl<'a> Compiler<'a> {
                 let site = LbSite { balance: balance.clone(), offset, stage, skip: NOT, ordered, counts };
                 self.code.lbs.push(site);
                 self.op(Op::Pick { lb }, &[]);
-                Some(Op::Done { lb })
+                Some(Post::Op(Op::Done { lb }))
             }
         }
     }
@@ -390,6 +408,7 @@ impl<'a> Compiler<'a> {
             limits,
             offset: self.code.queue_count.wrapping_sub(draft.base),
             gauge: offset(self.code.gauge_count, draft.base, self.code.mask),
+            part: self.code.stages[stage as usize].part,
             stage,
             skip: NOT,
             members,
@@ -405,18 +424,26 @@ impl<'a> Compiler<'a> {
         Op::Leave { queue }
     }
 
-    fn wait(&mut self, time: &Dist, purpose: u64, place: u32, part: u32) -> Op {
+    /// A wait: a constant one stands before the next step, a drawn one is a step.
+    fn wait(&mut self, time: &Dist, purpose: u64, place: u32, stage: u32) {
         let sampler = Sampler::new(time);
+        let entry = &mut self.code.stages[stage as usize];
         if let Some(ns) = sampler.constant() {
-            return Op::Wait { ns, part };
+            entry.wait_ns += ns;
+            self.wait_ns += ns;
+        } else {
+            let part = entry.part;
+            let known = self.code.draw_keys.iter().position(|k| *k == (purpose, place));
+            let key = known.unwrap_or_else(|| {
+                self.code.draw_keys.push((purpose, place));
+                self.code.draw_keys.len() - 1
+            }) as u32;
+            self.code.draws.push(DrawSite { sampler, part, key, visits: None });
+            self.op(Op::Draw { draw: self.code.draws.len() as u32 - 1 }, &[]);
         }
-        let known = self.code.draw_keys.iter().position(|k| *k == (purpose, place));
-        let key = known.unwrap_or_else(|| {
-            self.code.draw_keys.push((purpose, place));
-            self.code.draw_keys.len() - 1
-        }) as u32;
-        self.code.draws.push(DrawSite { sampler, key, visits: None });
-        Op::Draw { draw: self.code.draws.len() as u32 - 1, part }
+        if !self.fuse {
+            self.op(Op::Turn, &[]);
+        }
     }
 
     /// Gives a counter to each place that a request can pass more than once on one way.
@@ -488,8 +515,8 @@ impl<'a> Compiler<'a> {
         self.code.start = target(root);
         // Nothing leads to the root, so its block has one member and its return ends the request.
         let root_block = self.block_of[root as usize].0 as usize;
-        let next = drafts.get(root_block + 1).map_or(self.code.ops.len(), |d| d.pc as usize);
-        self.code.ops[next - 1] = Op::End;
+        let next = drafts.get(root_block + 1).map_or(self.code.steps.len(), |d| d.pc as usize);
+        self.code.steps[next - 1].op = Op::End;
         self.code.depth = self.depth(root)?;
         self.code.order = self.order(root_block);
         Ok(self.code)
@@ -580,8 +607,8 @@ fn constant_prefix(code: &Code) -> u64 {
         let mut total = 0u64;
         let mut at = pc as usize;
         let result = loop {
-            match code.ops[at] {
-                Op::Wait { ns, .. } => total = total.saturating_add(ns),
+            total = total.saturating_add(code.steps[at].wait_ns);
+            match code.steps[at].op {
                 Op::Try { .. } => {}
                 Op::Pick { lb } if !code.lbs[lb as usize].ordered && depth < 64 => {
                     let mut lists: Vec<u32> =

@@ -7,6 +7,7 @@
 use crate::code::{Code, Op};
 use crate::ledger::Ledger;
 use crate::pending::{Class, Entry, Pending, order_key};
+use crate::late::Late;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::faulty::Faulty;
 use weir_model::queue::{Entry as QueueEntry, Links, Queue};
@@ -24,9 +25,6 @@ pub(crate) struct Load {
     /// Ordinals of the window.
     pub from: u64,
     pub to: u64,
-    /// Instants of its first and last arrival.
-    pub first_ns: u64,
-    pub last_ns: u64,
     pub deadline_ns: u64,
 }
 
@@ -61,17 +59,27 @@ struct Token {
     exclude: Exclude,
 }
 
+/// A balancer in virtual time.
+struct Instance {
+    balancer: Balancer,
+    /// What its choices are drawn by.
+    picks: Key,
+    /// Requests that will have come back before its next pick.
+    late: Late,
+}
+
 /// What a request returns to: (step, member, target) of a balancer or call; a retry needs two.
 type Frame = [u32; 4];
 
 /// An event with this bit is not a request's but ends a hold.
 const HOLD: u32 = 1 << 31;
-/// Events between two looks at the stop flag.
-const PATIENCE: u32 = 1 << 16;
+/// A step with this bit is one that the request has come to, waits and all.
+const PARKED: u32 = 1 << 31;
+/// Arrivals drawn at once; the stop flag is looked at as often.
+const BATCH: u64 = 256;
 
 pub(crate) struct Engine<'a> {
     code: &'a Code,
-    fuse: bool,
     load: Load,
     pending: Pending,
     tokens: Vec<Token>,
@@ -84,22 +92,33 @@ pub(crate) struct Engine<'a> {
     excluded: Vec<u32>,
     queues: Vec<Queue>,
     links: Links,
-    balancers: Vec<(Balancer, Key)>,
+    balancers: Vec<Instance>,
     faults: Vec<Faulty>,
     holds: Vec<(u32, u32)>,
     spare_holds: Vec<u32>,
     draw_keys: Vec<Key>,
     request_key: Key,
     issued: u64,
-    /// The next mark to pass, and which it is.
-    mark: u64,
+    /// Arrivals that are known already: at least all until the next one that is looked at.
+    ahead: Vec<u64>,
+    next_ahead: usize,
+    last_drawn: u64,
+    drawn: u64,
+    /// Ordinal at which the second half of the window begins.
+    half: u64,
+    /// Instants of the window's first and last arrival, once known; and how many of them the clock has passed.
+    pub window: [u64; 2],
     passed: usize,
+    /// The next of them.
+    mark: u64,
+    /// Time and order of the event that runs.
+    turn: (u64, u64),
     pub ledger: Ledger,
 }
 
 impl<'a> Engine<'a> {
     /// `key` is the replication's.
-    pub fn new(code: &'a Code, load: Load, key: Key, fuse: bool) -> Engine<'a> {
+    pub fn new(code: &'a Code, load: Load, key: Key) -> Engine<'a> {
         let place = |i: u32| code.place_keys[i as usize];
         let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
@@ -107,16 +126,16 @@ impl<'a> Engine<'a> {
             let own = node.with(place(i.place)).with(u64::from(i.number));
             let picks = choice.with(place(i.place)).with(u64::from(i.number));
             let site = &code.lbs[i.lb as usize];
-            (Balancer::new(&site.balance, &code.weights[i.list as usize], own), picks)
+            let balancer = Balancer::new(&site.balance, &code.weights[i.list as usize], own);
+            Instance { balancer, picks, late: Late::default() }
         };
         let fault = |&(fault, at, number): &(u32, u32, u32)| {
             Faulty::new(&code.faults[fault as usize].law, node.with(place(at)).with(u64::from(number)))
         };
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
-        let mark = load.first_ns;
+        let half = load.from + (load.to - load.from) / 2;
         Engine {
             code,
-            fuse,
             load,
             pending: Pending::new(),
             tokens: Vec::new(),
@@ -135,8 +154,15 @@ impl<'a> Engine<'a> {
             draw_keys: code.draw_keys.iter().map(draw).collect(),
             request_key: key.with(purpose::REQUEST),
             issued: 0,
-            mark,
+            ahead: Vec::new(),
+            next_ahead: 0,
+            last_drawn: 0,
+            drawn: 0,
+            half,
+            window: [u64::MAX; 2],
             passed: 0,
+            mark: u64::MAX,
+            turn: (0, 0),
             ledger: Ledger::new(code),
         }
     }
@@ -144,31 +170,42 @@ impl<'a> Engine<'a> {
     /// Runs all requests to their end. False if it was stopped.
     pub fn run(&mut self, stop: &AtomicBool) -> bool {
         self.schedule_arrival();
-        let mut patience = PATIENCE;
         let mut now = 0;
+        let mut looked = 0;
         while let Some((event, is_arrival)) = self.pending.next() {
             self.ledger.time_went_back |= event.at < now;
             now = event.at;
+            self.turn = (now, event.key);
             if now > self.mark {
                 self.pass_marks(now);
             }
             if is_arrival {
+                if self.drawn != looked {
+                    looked = self.drawn;
+                    if stop.load(Ordering::Relaxed) {
+                        return false;
+                    }
+                }
                 self.arrive(event);
             } else if event.who & HOLD != 0 {
                 self.end_hold(event.who & !HOLD);
             } else if self.tokens[event.who as usize].tag == event.tag {
                 self.go_on(event.who, now, now, event.after_faults());
             }
-            patience -= 1;
-            if patience == 0 {
-                patience = PATIENCE;
-                if stop.load(Ordering::Relaxed) {
-                    return false;
-                }
-            }
         }
         self.pass_marks(u64::MAX);
         true
+    }
+
+    /// Requests that balancers still count, once all late returns are in.
+    pub fn left_at_balancers(&mut self) -> u64 {
+        let end = (u64::MAX, u64::MAX);
+        for lb in &mut self.balancers {
+            while let Some(target) = lb.late.before(end) {
+                lb.balancer.release(target);
+            }
+        }
+        self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum()
     }
 
     /// Slots still taken and requests still waiting at any queue.
@@ -178,22 +215,52 @@ impl<'a> Engine<'a> {
 
     #[cold]
     fn pass_marks(&mut self, now: u64) {
-        while now > self.mark && self.passed < 2 {
-            self.ledger.marks[self.passed] = self.ledger.snapshot(self.code, &self.queues, self.mark);
+        while self.passed < 2 && now > self.window[self.passed] {
+            let at = self.window[self.passed];
+            self.ledger.marks[self.passed] = self.ledger.snapshot(self.code, &self.queues, at);
             self.passed += 1;
-            self.mark = if self.passed == 1 { self.load.last_ns } else { u64::MAX };
         }
+        self.mark = self.window.get(self.passed).copied().unwrap_or(u64::MAX);
     }
 
+    /// With a constant way to the first step in turn, an arrival is looked at when it gets there.
+    #[inline]
     fn schedule_arrival(&mut self) {
         if self.issued == self.load.requests {
             return self.pending.set_source(None);
         }
-        let arrived = self.load.arrivals.next_ns();
-        // With a constant way to the first step in turn, the arrival is looked at when it gets there.
+        if self.next_ahead == self.ahead.len() {
+            self.draw_arrivals();
+        }
+        let arrived = self.ahead[self.next_ahead];
+        self.next_ahead += 1;
         let class = if self.code.prefix_ns > 0 { Class::Step } else { Class::Arrival };
         let at = arrived.saturating_add(self.code.prefix_ns);
+        // The window's instants must be known before the clock passes them.
+        while self.last_drawn <= at && self.drawn < self.load.requests {
+            self.draw_arrivals();
+        }
         self.pending.set_source(Some(Entry { at, key: order_key(class, self.issued), who: 0, tag: 0 }));
+    }
+
+    /// Draws a batch of arrivals ahead: they depend on nothing.
+    fn draw_arrivals(&mut self) {
+        self.ahead.drain(..self.next_ahead);
+        self.next_ahead = 0;
+        for _ in 0..BATCH.min(self.load.requests - self.drawn) {
+            let at = self.load.arrivals.next_ns();
+            self.ahead.push(at);
+            if self.drawn == self.load.from {
+                self.window[0] = at;
+                self.mark = self.mark.min(at);
+            }
+            self.drawn += 1;
+            if self.drawn == self.load.to {
+                self.window[1] = at;
+                self.mark = self.mark.min(at);
+            }
+            self.last_drawn = at;
+        }
     }
 
     fn arrive(&mut self, event: Entry) {
@@ -229,7 +296,7 @@ impl<'a> Engine<'a> {
         self.ledger.arrived += 1;
         self.ledger.entries[start.member as usize] += u32::from(selected);
         self.ledger.step(event.at, true);
-        self.ledger.ahead += u128::from(self.code.prefix_ns);
+        self.ledger.ahead = self.ledger.ahead.wrapping_add(self.code.prefix_ns);
         self.go_on(slot, event.at, arrived, event.after_faults());
     }
 
@@ -264,182 +331,189 @@ impl<'a> Engine<'a> {
     /// arrival, behind by the prefix.
     fn go_on(&mut self, slot: u32, now: u64, time: u64, after_faults: bool) {
         let code = self.code;
-        let mut token = self.tokens[slot as usize];
+        let frames = slot as usize * code.depth;
+        let token = &self.tokens[slot as usize];
+        let (mut pc, mut member, mut depth) = ((token.pc & !PARKED) as usize, token.member, token.depth as usize);
+        let mut failed = token.outcome.is_some();
+        let selected = token.selected;
         let mut time = time;
+        if token.pc & PARKED != 0 {
+            // It has waited before this step already.
+            time -= code.steps[pc].wait_ns;
+        }
         let mut drawn = false;
         // A step in turn, when it is not yet its time.
         macro_rules! in_turn {
             () => {
                 if time != now {
-                    return self.park(slot, token, now, time, drawn);
+                    return self.park(slot, pc, member, depth, now, time, drawn);
+                }
+            };
+        }
+        macro_rules! count_errors {
+            () => {
+                if failed {
+                    self.count_errors(slot, member, pc);
                 }
             };
         }
         loop {
-            let pc = token.pc as usize;
-            match code.ops[pc] {
-                Op::Wait { ns, part } => {
-                    self.ledger.parts[part.wrapping_add(token.member & code.mask) as usize] += ns & token.selected;
-                    if token.outcome.is_some() {
-                        self.count_errors(&token, pc);
-                    }
-                    time = time.saturating_add(ns);
-                    token.pc += 1;
-                    if !self.fuse {
-                        in_turn!();
-                    }
-                }
-                Op::Draw { draw, part } => {
-                    let ns = self.draw(slot, &token, draw);
-                    self.ledger.parts[part.wrapping_add(token.member & code.mask) as usize] += ns & token.selected;
-                    if token.outcome.is_some() {
-                        self.count_errors(&token, pc);
-                    }
-                    time = time.saturating_add(ns);
+            let step = code.steps[pc];
+            time = time.saturating_add(step.wait_ns);
+            match step.op {
+                Op::Draw { draw } => {
+                    time = time.saturating_add(self.draw(slot, member, draw, selected));
                     drawn = true;
-                    token.pc += 1;
-                    if !self.fuse {
-                        in_turn!();
-                    }
+                    pc += 1;
                 }
                 Op::Pick { lb } => {
                     let site = &code.lbs[lb as usize];
                     if site.ordered {
                         in_turn!();
                     }
-                    let instance = token.member.wrapping_add(site.offset);
-                    match self.pick(slot, &token, instance) {
+                    let instance = member.wrapping_add(site.offset);
+                    match self.pick(slot, instance) {
                         Some(index) => {
                             let list = code.instances[instance as usize].list;
                             let target = code.lists[list as usize][index as usize];
-                            let frame = slot as usize * code.depth + token.depth as usize;
-                            self.frames[frame] = [token.pc + 1, token.member, index, 0];
-                            token.depth += 1;
-                            token.pc = target.pc;
-                            token.member = target.member;
-                            self.ledger.entries[target.member as usize] += token.selected as u32 & 1;
+                            self.frames[frames + depth] = [pc as u32 + 1, member, index, 0];
+                            depth += 1;
+                            pc = target.pc as usize;
+                            member = target.member;
+                            self.ledger.entries[member as usize] += selected as u32 & 1;
                         }
-                        None => self.refuse(&mut token, site.stage, Kind::NoTarget, site.skip),
+                        None => {
+                            self.refuse(slot, member, site.stage, Kind::NoTarget);
+                            failed = true;
+                            pc = site.skip as usize;
+                        }
                     }
                 }
                 Op::Done { lb } => {
                     let site = &code.lbs[lb as usize];
                     if site.counts {
-                        in_turn!();
+                        let target = self.frames[frames + depth - 1][2];
+                        let instance = member.wrapping_add(site.offset);
+                        if time == now {
+                            self.done(slot, instance, target, now);
+                        } else if failed || !self.done_late(slot, instance, target, time) {
+                            return self.park(slot, pc, member, depth, now, time, drawn);
+                        }
                     }
-                    token.depth -= 1;
-                    let target = self.frames[slot as usize * code.depth + token.depth as usize][2];
-                    let instance = token.member.wrapping_add(site.offset);
-                    self.done(slot, &token, instance, target, now);
-                    if token.outcome.is_some() {
-                        self.count_errors(&token, pc);
-                    }
-                    token.pc += 1;
+                    count_errors!();
+                    depth -= 1;
+                    pc += 1;
                 }
                 Op::Enter { queue } => {
                     in_turn!();
                     let site = &code.queues[queue as usize];
-                    let index = token.member.wrapping_add(site.offset) as usize;
-                    let gauge = site.gauge.wrapping_add(token.member & code.mask) as usize;
-                    match self.queues[index].enter(site.limits, &mut self.links, slot) {
+                    let queue = &mut self.queues[member.wrapping_add(site.offset) as usize];
+                    let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & code.mask) as usize];
+                    match queue.enter(site.limits, &mut self.links, slot) {
                         QueueEntry::Inside => {
-                            let gauge = &mut self.ledger.gauges[gauge];
                             gauge.busy = gauge.busy.wrapping_sub(now);
-                            gauge.served = gauge.served.wrapping_sub(now & token.selected);
-                            token.pc += 1;
+                            gauge.served = gauge.served.wrapping_sub(now & selected);
+                            pc += 1;
                         }
                         QueueEntry::Waits => {
-                            let waiting = self.queues[index].waiting();
-                            let gauge = &mut self.ledger.gauges[gauge];
                             gauge.waiting = gauge.waiting.wrapping_sub(now);
-                            gauge.most = gauge.most.max(waiting);
-                            let part = code.stages[site.stage as usize].part.wrapping_add(token.member & code.mask);
-                            let part = &mut self.ledger.parts[part as usize];
-                            *part = part.wrapping_sub(now & token.selected);
-                            token.pc += 1;
-                            self.tokens[slot as usize] = token;
-                            return;
+                            gauge.most = gauge.most.max(queue.waiting());
+                            let part = &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
+                            *part = part.wrapping_sub(now & selected);
+                            return self.leave_at(slot, pc as u32 + 1, member, depth);
                         }
                         QueueEntry::Full => {
-                            let refusals = code.stages[site.stage as usize].refusals;
-                            self.count_refusal(&token, refusals);
-                            self.refuse(&mut token, site.stage, Kind::Overloaded, site.skip);
+                            self.count_refusal(slot, member, site.stage);
+                            self.refuse(slot, member, site.stage, Kind::Overloaded);
+                            failed = true;
+                            pc = site.skip as usize;
                         }
                     }
                 }
                 Op::Leave { queue } => {
                     in_turn!();
-                    self.leave(&token, queue, now);
-                    if token.outcome.is_some() {
-                        self.count_errors(&token, pc);
-                    }
-                    token.pc += 1;
+                    self.leave(queue, member, selected, now);
+                    count_errors!();
+                    pc += 1;
                 }
                 Op::Try { retry } => {
-                    let site = &code.retries[retry as usize];
-                    self.begin_attempts(slot, &mut token, site.config.exclude);
-                    token.pc += 1;
+                    self.begin_attempts(slot, frames + depth, code.retries[retry as usize].config.exclude);
+                    depth += 2;
+                    pc += 1;
                 }
                 Op::Tried { retry } => {
-                    if token.outcome.is_some() {
-                        self.count_errors(&token, pc);
+                    count_errors!();
+                    if self.next_attempt(slot, frames + depth - 2, retry) {
+                        failed = false;
+                        pc = code.retries[retry as usize].again as usize;
+                    } else {
+                        depth -= 2;
+                        pc += 1;
                     }
-                    let again = self.next_attempt(slot, &mut token, retry);
-                    token.pc = if again { code.retries[retry as usize].again } else { token.pc + 1 };
                 }
                 Op::Fault { fault } => {
                     in_turn!();
                     let site = &code.faults[fault as usize];
-                    let node = &mut self.faults[token.member.wrapping_add(site.offset) as usize];
+                    let node = &mut self.faults[member.wrapping_add(site.offset) as usize];
                     if node.is_up(&site.law, now, after_faults) {
-                        token.pc += 1;
+                        pc += 1;
                     } else {
-                        self.count_refusal(&token, code.stages[site.stage as usize].refusals);
-                        self.refuse(&mut token, site.stage, Kind::Refused, site.skip);
+                        self.count_refusal(slot, member, site.stage);
+                        self.refuse(slot, member, site.stage, Kind::Refused);
+                        failed = true;
+                        pc = site.skip as usize;
                     }
                 }
                 Op::Pass => {
-                    if token.outcome.is_some() {
-                        self.count_errors(&token, pc);
-                    }
-                    token.pc += 1;
+                    count_errors!();
+                    pc += 1;
+                }
+                Op::Turn => {
+                    in_turn!();
+                    pc += 1;
                 }
                 Op::Call { call } => {
                     let site = code.calls[call as usize];
-                    let target = code.call_targets[token.member.wrapping_add(site.offset) as usize];
-                    self.frames[slot as usize * code.depth + token.depth as usize] =
-                        [token.pc + 1, token.member, 0, 0];
-                    token.depth += 1;
-                    token.pc = target.pc;
-                    token.member = target.member;
-                    self.ledger.entries[target.member as usize] += token.selected as u32 & 1;
+                    let target = code.call_targets[member.wrapping_add(site.offset) as usize];
+                    self.frames[frames + depth] = [pc as u32 + 1, member, 0, 0];
+                    depth += 1;
+                    pc = target.pc as usize;
+                    member = target.member;
+                    self.ledger.entries[member as usize] += selected as u32 & 1;
                 }
                 Op::Back => {
-                    token.depth -= 1;
-                    token.pc += 1;
+                    depth -= 1;
+                    pc += 1;
                 }
                 Op::Return => {
-                    if token.outcome.is_some() {
-                        self.count_errors(&token, pc);
-                    }
-                    let frame = self.frames[slot as usize * code.depth + token.depth as usize - 1];
-                    token.pc = frame[0];
-                    token.member = frame[1];
+                    count_errors!();
+                    let frame = self.frames[frames + depth - 1];
+                    pc = frame[0] as usize;
+                    member = frame[1];
                 }
                 Op::End => {
-                    if token.outcome.is_some() {
-                        self.count_errors(&token, pc);
-                    }
-                    return self.end(slot, &token, now, time);
+                    count_errors!();
+                    return self.end(slot, now, time);
                 }
             }
         }
     }
 
-    /// The request waits for its time.
+    /// The request stops here until it is called again.
     #[inline]
-    fn park(&mut self, slot: u32, token: Token, now: u64, time: u64, drawn: bool) {
-        self.tokens[slot as usize] = token;
+    fn leave_at(&mut self, slot: u32, pc: u32, member: u32, depth: usize) {
+        let token = &mut self.tokens[slot as usize];
+        token.pc = pc;
+        token.member = member;
+        token.depth = depth as u32;
+    }
+
+    /// The request has come to a step that is not yet its time.
+    #[inline]
+    #[allow(clippy::too_many_arguments, reason = "the registers of a request, which must stay in registers")]
+    fn park(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now: u64, time: u64, drawn: bool) {
+        self.leave_at(slot, pc as u32 | PARKED, member, depth);
+        let token = &self.tokens[slot as usize];
         let entry = Entry { at: time, key: order_key(Class::Step, token.ordinal), who: slot, tag: token.tag };
         if drawn || now > time {
             self.pending.push(entry);
@@ -449,9 +523,9 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn draw(&mut self, slot: u32, token: &Token, draw: u32) -> u64 {
+    fn draw(&mut self, slot: u32, member: u32, draw: u32, selected: u64) -> u64 {
         let site = &self.code.draws[draw as usize];
-        let mut key = self.draw_keys[site.key as usize].with(token.way.bits());
+        let mut key = self.draw_keys[site.key as usize].with(self.tokens[slot as usize].way.bits());
         if let Some(counter) = site.visits {
             let visits = &mut self.visits[slot as usize * self.code.visits + counter as usize];
             if *visits > 0 {
@@ -459,113 +533,143 @@ impl<'a> Engine<'a> {
             }
             *visits += 1;
         }
-        site.sampler.draw(key)
+        let ns = site.sampler.draw(key);
+        self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize] += ns & selected;
+        ns
     }
 
     #[inline]
-    fn pick(&mut self, slot: u32, token: &Token, instance: u32) -> Option<u32> {
-        let (balancer, key) = &mut self.balancers[instance as usize];
-        let draw = key.with(token.tries.bits());
+    fn pick(&mut self, slot: u32, instance: u32) -> Option<u32> {
+        let lb = &mut self.balancers[instance as usize];
+        let token = &self.tokens[slot as usize];
+        let draw = lb.picks.with(token.tries.bits());
+        while let Some(target) = lb.late.before(self.turn) {
+            lb.balancer.release(target);
+        }
         if token.exclude == Exclude::None {
-            return balancer.pick(draw, &[]);
+            return lb.balancer.pick(draw, &[]);
         }
         let tried = &mut self.tried[slot as usize];
         tried.at(instance, &mut self.excluded);
-        let target = balancer.pick(draw, &self.excluded)?;
+        let target = lb.balancer.pick(draw, &self.excluded)?;
         tried.picked(token.exclude, instance, target);
         Some(target)
     }
 
     #[inline]
-    fn done(&mut self, slot: u32, token: &Token, instance: u32, target: u32, now: u64) {
+    fn done(&mut self, slot: u32, instance: u32, target: u32, now: u64) {
+        let token = &self.tokens[slot as usize];
         if token.exclude != Exclude::None {
             self.tried[slot as usize].came_back(token.exclude, instance, target, token.outcome);
         }
-        if let Release::After(hold) = self.balancers[instance as usize].0.done(target, token.outcome) {
-            let index = self.spare_holds.pop().unwrap_or(self.holds.len() as u32);
-            if index as usize == self.holds.len() {
-                self.holds.push((0, 0));
-            }
-            self.holds[index as usize] = (instance, target);
-            let key = order_key(Class::Hold, token.ordinal);
-            let entry = Entry { at: now.saturating_add(hold), key, who: HOLD | index, tag: 0 };
-            self.pending.push_constant(hold, entry);
+        if let Release::After(hold) = self.balancers[instance as usize].balancer.done(target, token.outcome) {
+            self.hold(instance, target, now, hold, token.ordinal);
         }
+    }
+
+    /// Notes that a request will come back at `time`, which nothing can prevent any more. Only the balancer's own picks can
+    /// tell, so they look it up; no event is needed. False if it must be one all the same.
+    #[inline]
+    fn done_late(&mut self, slot: u32, instance: u32, target: u32, time: u64) -> bool {
+        if !self.code.fused {
+            return false;
+        }
+        let key = order_key(Class::Step, self.tokens[slot as usize].ordinal);
+        self.balancers[instance as usize].late.note(time, key, target)
+    }
+
+    #[cold]
+    fn hold(&mut self, instance: u32, target: u32, now: u64, hold: u64, ordinal: u64) {
+        let index = self.spare_holds.pop().unwrap_or(self.holds.len() as u32);
+        if index as usize == self.holds.len() {
+            self.holds.push((0, 0));
+        }
+        self.holds[index as usize] = (instance, target);
+        let key = order_key(Class::Hold, ordinal);
+        let entry = Entry { at: now.saturating_add(hold), key, who: HOLD | index, tag: 0 };
+        self.pending.push_constant(hold, entry);
     }
 
     fn end_hold(&mut self, index: u32) {
         let (instance, target) = self.holds[index as usize];
-        self.balancers[instance as usize].0.release(target);
+        self.balancers[instance as usize].balancer.release(target);
         self.spare_holds.push(index);
     }
 
     #[inline]
-    fn leave(&mut self, token: &Token, queue: u32, now: u64) {
+    fn leave(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
         let site = &self.code.queues[queue as usize];
-        let gauge_index = site.gauge.wrapping_add(token.member & self.code.mask) as usize;
-        let gauge = &mut self.ledger.gauges[gauge_index];
+        let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
         gauge.busy = gauge.busy.wrapping_add(now);
-        gauge.served = gauge.served.wrapping_add(now & token.selected);
-        let index = token.member.wrapping_add(site.offset) as usize;
-        if let Some(next) = self.queues[index].leave(&mut self.links) {
+        gauge.served = gauge.served.wrapping_add(now & selected);
+        if let Some(next) = self.queues[member.wrapping_add(site.offset) as usize].leave(&mut self.links) {
             let woken = &self.tokens[next as usize];
             gauge.waiting = gauge.waiting.wrapping_add(now);
             gauge.busy = gauge.busy.wrapping_sub(now);
             gauge.served = gauge.served.wrapping_sub(now & woken.selected);
-            let part = self.code.stages[site.stage as usize].part.wrapping_add(token.member & self.code.mask);
-            let part = &mut self.ledger.parts[part as usize];
+            let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
             *part = part.wrapping_add(now & woken.selected);
             let key = order_key(Class::Step, woken.ordinal);
             self.pending.wake(Entry { at: now, key, who: next, tag: woken.tag });
         }
     }
 
-    fn begin_attempts(&mut self, slot: u32, token: &mut Token, exclude: Exclude) {
-        let frame = slot as usize * self.code.depth + token.depth as usize;
+    fn begin_attempts(&mut self, slot: u32, frame: usize, exclude: Exclude) {
+        let token = &mut self.tokens[slot as usize];
         self.frames[frame] = [Attempt::FIRST.0, exclude_code(token.exclude), 0, 0];
         let (way, tries) = (token.way.bits(), token.tries.bits());
         self.frames[frame + 1] = [way as u32, (way >> 32) as u32, tries as u32, (tries >> 32) as u32];
-        self.save_visits(slot, frame);
         token.exclude = exclude;
-        token.depth += 2;
+        self.save_visits(slot, frame);
     }
 
     /// Whether another attempt begins; otherwise the retry is left behind.
-    fn next_attempt(&mut self, slot: u32, token: &mut Token, retry: u32) -> bool {
-        let site = &self.code.retries[retry as usize];
-        let frame = slot as usize * self.code.depth + token.depth as usize - 2;
+    #[inline]
+    fn next_attempt(&mut self, slot: u32, frame: usize, retry: u32) -> bool {
         let attempt = Attempt(self.frames[frame][0]);
-        let [a, b, c, d] = self.frames[frame + 1];
-        let way = Key::from_bits(u64::from(a) | u64::from(b) << 32);
-        let tries = Key::from_bits(u64::from(c) | u64::from(d) << 32);
-        let redraw = site.config.work == Work::Redraw;
-        let Some(next) = site.config.next(attempt, token.outcome, true) else {
-            token.depth -= 2;
-            token.exclude = exclude_of(self.frames[frame][1]);
-            token.way = way;
-            token.tries = tries;
-            if redraw && attempt != Attempt::FIRST {
-                self.restore_visits(slot, frame);
+        let token = &mut self.tokens[slot as usize];
+        let config = &self.code.retries[retry as usize].config;
+        match config.next(attempt, token.outcome, true) {
+            Some(next) => {
+                self.try_again(slot, frame, retry, next);
+                true
             }
-            return false;
-        };
-        // The first attempt is the request itself, on the way that it came; each further one is a way of its own, on
-        // which nothing has been visited yet, or (`work="same"`) the first one again.
-        if !redraw {
-            self.restore_visits(slot, frame);
-        } else {
-            if attempt == Attempt::FIRST {
+            None => {
+                token.exclude = exclude_of(self.frames[frame][1]);
+                if attempt != Attempt::FIRST {
+                    (token.way, token.tries) = way_of(self.frames[frame + 1]);
+                    if config.work == Work::Redraw {
+                        self.restore_visits(slot, frame);
+                    }
+                }
+                false
+            }
+        }
+    }
+
+    /// The first attempt is the request itself, on the way that it came; each further one is a way of its own, on which
+    /// nothing has been visited yet, or (`work="same"`) the first one again.
+    #[cold]
+    fn try_again(&mut self, slot: u32, frame: usize, retry: u32, next: Attempt) {
+        let (way, tries) = way_of(self.frames[frame + 1]);
+        let redraw = self.code.retries[retry as usize].config.work == Work::Redraw;
+        if redraw {
+            if self.frames[frame][0] == Attempt::FIRST.0 {
                 self.save_visits(slot, frame);
             }
             let n = self.code.visits;
             self.visits[slot as usize * n..][..n].fill(0);
+        } else {
+            self.restore_visits(slot, frame);
+        }
+        let token = &mut self.tokens[slot as usize];
+        if redraw {
             token.way = way.with(purpose::ATTEMPT).with(u64::from(next.0));
         }
         token.tries = tries.with(purpose::ATTEMPT).with(u64::from(next.0));
         token.outcome = None;
         self.frames[frame][0] = next.0;
         self.ledger.extra_attempts += token.selected & 1;
-        true
     }
 
     fn save_visits(&mut self, slot: u32, frame: usize) {
@@ -580,40 +684,44 @@ impl<'a> Engine<'a> {
 
     /// A stage says no: the request goes back from there.
     #[cold]
-    fn refuse(&mut self, token: &mut Token, stage: u32, kind: Kind, skip: u32) {
+    fn refuse(&mut self, slot: u32, member: u32, stage: u32, kind: Kind) {
+        let token = &mut self.tokens[slot as usize];
         token.outcome = Some(kind);
-        token.pc = skip;
         if token.selected != 0 {
-            let part = self.code.stages[stage as usize].part.wrapping_add(token.member & self.code.mask);
+            let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
             self.ledger.error_at(part as usize, kind);
         }
     }
 
-    fn count_refusal(&mut self, token: &Token, refusals: Option<u32>) {
-        if let Some(offset) = refusals {
-            self.ledger.refusals[token.member.wrapping_add(offset) as usize] += token.selected as u32 & 1;
+    fn count_refusal(&mut self, slot: u32, member: u32, stage: u32) {
+        if let Some(offset) = self.code.stages[stage as usize].refusals {
+            let selected = self.tokens[slot as usize].selected;
+            self.ledger.refusals[member.wrapping_add(offset) as usize] += selected as u32 & 1;
         }
     }
 
     /// An error passes the stages that end at this step.
     #[cold]
-    fn count_errors(&mut self, token: &Token, pc: usize) {
+    fn count_errors(&mut self, slot: u32, member: u32, pc: usize) {
+        let token = &self.tokens[slot as usize];
         let Some(kind) = token.outcome.filter(|_| token.selected != 0) else { return };
         let (from, to) = self.code.covers[pc];
         for &stage in &self.code.cover_list[from as usize..to as usize] {
-            let part = self.code.stages[stage as usize].part.wrapping_add(token.member & self.code.mask);
+            let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
             self.ledger.error_at(part as usize, kind);
         }
     }
 
     #[inline]
-    fn end(&mut self, slot: u32, token: &Token, now: u64, time: u64) {
+    fn end(&mut self, slot: u32, now: u64, time: u64) {
+        let token = &mut self.tokens[slot as usize];
+        token.tag = token.tag.wrapping_add(1);
         let latency = time - token.arrived;
         let ledger = &mut self.ledger;
         ledger.ended += 1;
-        ledger.latency_sum += u128::from(latency);
+        ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);
         ledger.step(now, false);
-        ledger.ahead += u128::from(time - now);
+        ledger.ahead = ledger.ahead.wrapping_add(time - now);
         if token.selected != 0 {
             match token.outcome {
                 None => {
@@ -627,14 +735,17 @@ impl<'a> Engine<'a> {
             }
             ledger.first_end = ledger.first_end.min(time);
             ledger.last_end = ledger.last_end.max(time);
-            let half = usize::from(token.ordinal >= (self.load.from + self.load.to) / 2);
+            let half = usize::from(token.ordinal >= self.half);
             ledger.halves[half].0 += u128::from(latency);
             ledger.halves[half].1 += 1;
         }
-        let token = &mut self.tokens[slot as usize];
-        token.tag = token.tag.wrapping_add(1);
         self.spare.push(slot);
     }
+}
+
+fn way_of([a, b, c, d]: Frame) -> (Key, Key) {
+    let key = |low: u32, high: u32| Key::from_bits(u64::from(low) | u64::from(high) << 32);
+    (key(a, b), key(c, d))
 }
 
 fn exclude_code(exclude: Exclude) -> u32 {

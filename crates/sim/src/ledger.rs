@@ -1,5 +1,6 @@
 //! What a replication adds up while it runs, and what its self-checks compare.
 
+use crate::code::{Code, Stage};
 use weir_model::queue::Queue;
 use weir_policy::Kind;
 use weir_stats::Histogram;
@@ -46,12 +47,12 @@ pub(crate) struct Ledger {
     /// Arrivals and ends, all requests.
     pub arrived: u64,
     pub ended: u64,
-    /// Sum of all latencies.
-    pub latency_sum: u128,
+    /// Sum of all latencies; like all that follow it wraps, since checks compare and differences are small.
+    pub latency_sum: u64,
     /// Sum of what ran ahead of the clock: before the first step in turn, and after the last.
-    pub ahead: u128,
+    pub ahead: u64,
     /// Requests between their first and last step, integrated over time: Little's law's other side.
-    pub area: u128,
+    pub area: u64,
     pub inside: u64,
     pub last_step: u64,
     /// An event came before the one that ran last.
@@ -72,7 +73,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub fn new(code: &crate::code::Code) -> Ledger {
+    pub fn new(code: &Code) -> Ledger {
         Ledger {
             ok: Histogram::new(),
             failed: Histogram::new(),
@@ -102,7 +103,7 @@ impl Ledger {
     /// A request's first step in turn, or else its last, happens now.
     #[inline]
     pub fn step(&mut self, now: u64, starts: bool) {
-        self.area += u128::from(self.inside) * u128::from(now.saturating_sub(self.last_step));
+        self.area = self.area.wrapping_add(self.inside.wrapping_mul(now.wrapping_sub(self.last_step)));
         self.last_step = now;
         if starts {
             self.inside += 1;
@@ -120,8 +121,31 @@ impl Ledger {
         self.stage_errors[part * KINDS + kind as usize] += 1;
     }
 
+    /// Entries of selected requests at a stage's member: those of its block less those turned away further out.
+    pub fn entries_at(&self, code: &Code, stage: &Stage, member: u32) -> u64 {
+        let block = &code.blocks[stage.block as usize];
+        let turned_away = |s: u32| {
+            let offset = code.stages[s as usize].refusals?;
+            Some(u64::from(self.refusals[(block.base + member).wrapping_add(offset) as usize]))
+        };
+        let outer = block.stages.start..block.stages.start + stage.position;
+        u64::from(self.entries[(block.base + member) as usize]) - outer.filter_map(turned_away).sum::<u64>()
+    }
+
+    /// Adds what constant waits took to the parts: once per entry, so it need not be done while the clock runs.
+    pub fn add_constant_waits(&mut self, code: &Code) {
+        for stage in code.stages.iter().filter(|s| s.wait_ns > 0) {
+            let base = code.blocks[stage.block as usize].base;
+            for member in 0..stage.nodes.len() as u32 {
+                let ns = self.entries_at(code, stage, member).wrapping_mul(stage.wait_ns);
+                let part = &mut self.parts[stage.part.wrapping_add((base + member) & code.mask) as usize];
+                *part = part.wrapping_add(ns);
+            }
+        }
+    }
+
     /// The integrals of all queues at `now`.
-    pub fn snapshot(&mut self, code: &crate::code::Code, queues: &[Queue], now: u64) -> Snapshot {
+    pub fn snapshot(&mut self, code: &Code, queues: &[Queue], now: u64) -> Snapshot {
         let mut s = Snapshot {
             busy: self.gauges.iter().map(|g| g.busy).collect(),
             waiting: self.gauges.iter().map(|g| g.waiting).collect(),

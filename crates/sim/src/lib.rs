@@ -9,6 +9,7 @@ mod check;
 mod code;
 mod compile;
 mod engine;
+mod late;
 mod ledger;
 mod pending;
 pub mod result;

@@ -36,6 +36,12 @@ pub(crate) fn order_key(class: Class, request: u64) -> u64 {
 }
 
 impl Entry {
+    /// Time and order in one number.
+    #[inline]
+    fn order(&self) -> u128 {
+        u128::from(self.at) << 64 | u128::from(self.key)
+    }
+
     #[inline]
     fn before(&self, other: &Entry) -> bool {
         self.at < other.at || self.at == other.at && self.key < other.key
@@ -100,6 +106,80 @@ impl Lane {
     }
 }
 
+/// A 4-ary heap: the children of node i are family i; node i > 0 is in family (i - 1) / 4. Places that are not taken hold
+/// what comes after all, so a family is always complete.
+struct Heap {
+    top: Entry,
+    families: Vec<[Entry; 4]>,
+    size: usize,
+}
+
+impl Heap {
+    fn push(&mut self, entry: Entry) {
+        let mut i = self.size;
+        self.size += 1;
+        if i > 0 && (i - 1) / 4 == self.families.len() {
+            self.families.push([NOTHING; 4]);
+        }
+        while i > 0 {
+            let up = (i - 1) / 4;
+            let parent = if up == 0 { self.top } else { self.families[(up - 1) / 4][(up - 1) % 4] };
+            if !entry.before(&parent) {
+                break;
+            }
+            self.families[up][(i - 1) % 4] = parent;
+            i = up;
+        }
+        if i == 0 {
+            self.top = entry;
+        } else {
+            self.families[(i - 1) / 4][(i - 1) % 4] = entry;
+        }
+    }
+
+    /// Takes the top away.
+    fn pop(&mut self) {
+        self.size -= 1;
+        if self.size == 0 {
+            self.top = NOTHING;
+            return;
+        }
+        let at = self.size - 1;
+        let last = std::mem::replace(&mut self.families[at / 4][at % 4], NOTHING);
+        self.replace_top(last);
+    }
+
+    /// Takes the top away and puts an entry in, in one sift.
+    #[inline]
+    fn replace_top(&mut self, entry: Entry) {
+        // Where the hole is: the top, or a family and a place in it.
+        let mut hole: Option<(usize, usize)> = None;
+        let mut node = 0;
+        let sought = entry.order();
+        while let Some(family) = self.families.get(node) {
+            // Which child is least cannot be predicted, so it is computed rather than branched on.
+            let order = [family[0].order(), family[1].order(), family[2].order(), family[3].order()];
+            let left = usize::from(order[1] < order[0]);
+            let right = 2 + usize::from(order[3] < order[2]);
+            let at = if order[right] < order[left] { right } else { left };
+            if order[at] >= sought {
+                break;
+            }
+            let least = family[at];
+            match hole {
+                None => self.top = least,
+                Some((family, place)) => self.families[family][place & 3] = least,
+            }
+            hole = Some((node, at));
+            node = 4 * node + 1 + at;
+        }
+        match hole {
+            None => self.top = entry,
+            Some((family, place)) => self.families[family][place & 3] = entry,
+        }
+    }
+}
+
 /// Where the next event comes from.
 const HEAP: usize = 0;
 const SOURCE: usize = 1;
@@ -111,7 +191,7 @@ pub(crate) struct Pending {
     due: [u64; FIRST_LANE + LANES],
     used: usize,
     lanes: Vec<Lane>,
-    heap: Vec<Entry>,
+    heap: Heap,
     /// The heap's top has been taken and its place not filled yet.
     hole: bool,
     source: Entry,
@@ -125,7 +205,7 @@ impl Pending {
             due: [NEVER; FIRST_LANE + LANES],
             used: FIRST_LANE,
             lanes: Vec::new(),
-            heap: Vec::new(),
+            heap: Heap { top: NOTHING, families: Vec::new(), size: 0 },
             hole: false,
             source: NOTHING,
             woken: Vec::new(),
@@ -167,11 +247,11 @@ impl Pending {
     pub fn push(&mut self, entry: Entry) {
         if self.hole {
             self.hole = false;
-            self.sift_down(entry);
+            self.heap.replace_top(entry);
         } else {
-            self.sift_up(entry);
+            self.heap.push(entry);
         }
-        self.due[HEAP] = self.heap[0].at;
+        self.due[HEAP] = self.heap.top.at;
     }
 
     /// A request goes on at this very instant, in its turn.
@@ -180,56 +260,13 @@ impl Pending {
         self.woken.push(entry);
     }
 
-    fn sift_up(&mut self, entry: Entry) {
-        let mut i = self.heap.len();
-        self.heap.push(entry);
-        while i > 0 {
-            let parent = (i - 1) / 4;
-            if !entry.before(&self.heap[parent]) {
-                break;
-            }
-            self.heap[i] = self.heap[parent];
-            i = parent;
-        }
-        self.heap[i] = entry;
-    }
-
-    #[inline]
-    fn sift_down(&mut self, entry: Entry) {
-        let heap = &mut self.heap[..];
-        let mut i = 0;
-        loop {
-            let first = 4 * i + 1;
-            if first >= heap.len() {
-                break;
-            }
-            let end = (first + 4).min(heap.len());
-            let mut best = first;
-            for j in first + 1..end {
-                if heap[j].before(&heap[best]) {
-                    best = j;
-                }
-            }
-            if !heap[best].before(&entry) {
-                break;
-            }
-            heap[i] = heap[best];
-            i = best;
-        }
-        heap[i] = entry;
-    }
-
     /// Takes the next event; `None` if nothing is pending. The bool says whether it is the source's.
     #[inline]
     pub fn next(&mut self) -> Option<(Entry, bool)> {
         if self.hole {
             self.hole = false;
-            if let Some(last) = self.heap.pop()
-                && !self.heap.is_empty()
-            {
-                self.sift_down(last);
-            }
-            self.due[HEAP] = self.heap.first().map_or(NEVER, |e| e.at);
+            self.heap.pop();
+            self.due[HEAP] = self.heap.top.at;
         }
         let (mut best, mut from, mut tie) = (self.due[0], 0, false);
         for (i, &at) in self.due[..self.used].iter().enumerate().skip(1) {
@@ -257,7 +294,7 @@ impl Pending {
             HEAP => {
                 self.hole = true;
                 // Until the place is filled the heap's first time is unknown.
-                (self.heap[0], false)
+                (self.heap.top, false)
             }
             SOURCE => (self.source, true),
             _ => {
@@ -272,7 +309,7 @@ impl Pending {
 
     fn peek(&self, from: usize) -> Entry {
         match from {
-            HEAP => self.heap[0],
+            HEAP => self.heap.top,
             SOURCE => self.source,
             _ => self.lanes[from - FIRST_LANE].first().copied().unwrap_or(NOTHING),
         }

@@ -195,32 +195,24 @@ fn replicate(job: &Job, options: &Options, replication: u32, stop: &AtomicBool) 
     let (code, rows) = compiled.as_ref().map_err(Clone::clone)?;
     let key = Key::new(options.seed).with(u64::from(replication));
     let load = load(job.scenario, job.requests, key);
-    let mut engine = Engine::new(code, load.clone(), key, true);
+    let mut engine = Engine::new(code, load.clone(), key);
     if !engine.run(stop) {
         return Ok(None);
     }
-    let violations = check::violations(code, &engine, load.requests, load.to - load.from);
-    Ok(Some(summary::replication(code, job.point, rows, &load, &engine.ledger, violations)))
+    engine.ledger.add_constant_waits(code);
+    let violations = check::violations(code, &mut engine, load.requests, load.to - load.from);
+    Ok(Some(summary::replication(code, job.point, rows, &engine, violations)))
 }
 
 /// What is drawn for arrivals is keyed by this and the traffic alone, so equal traffic has equal arrivals everywhere.
 const ARRIVALS: u64 = 7;
 
-/// The arrivals of one replication, and where its window lies: they are counted beforehand, since the window's last
-/// arrival must be known when the clock passes it.
+/// The arrivals of one replication and its window.
 fn load(scenario: &Scenario, requests: u64, key: Key) -> Load {
     let arrivals = Arrivals::new(&scenario.traffic, key.with(ARRIVALS));
     let (from, to) = match scenario.window {
         Window::Middle => (requests / 4, requests - requests / 4),
         Window::All => (0, requests),
     };
-    let (mut first_ns, mut last_ns) = (0, 0);
-    let mut ahead = arrivals.clone();
-    for i in 0..to {
-        last_ns = ahead.next_ns();
-        if i == from {
-            first_ns = last_ns;
-        }
-    }
-    Load { arrivals, requests, from, to, first_ns, last_ns, deadline_ns: scenario.deadline_ns }
+    Load { arrivals, requests, from, to, deadline_ns: scenario.deadline_ns }
 }

@@ -1,7 +1,7 @@
 //! From the sums of replications to a result: estimates with intervals, one row per site or member.
 
-use crate::code::{Code, Stage};
-use crate::engine::Load;
+use crate::code::Code;
+use crate::engine::Engine;
 use crate::ledger::{KINDS, Ledger};
 use crate::result::{NodeResult, Requests, ScenarioResult};
 use weir_policy::Kind;
@@ -91,15 +91,15 @@ pub(crate) fn replication(
     code: &Code,
     point: &Point,
     rows: &[Row],
-    load: &Load,
-    ledger: &Ledger,
+    engine: &Engine,
     violations: Vec<String>,
 ) -> Replication {
-    let window_ns = load.last_ns - load.first_ns;
+    let ledger = &engine.ledger;
+    let window_ns = engine.window[1] - engine.window[0];
     let mut all = ledger.ok.clone();
     all.merge(&ledger.failed);
     Replication {
-        total: load.requests,
+        total: ledger.arrived,
         selected: all.count(),
         ok: ledger.ok.count(),
         errors: ledger.errors,
@@ -113,17 +113,6 @@ pub(crate) fn replication(
         rows: rows.iter().map(|row| row_sums(code, point, row, ledger, window_ns)).collect(),
         violations,
     }
-}
-
-/// Entries of selected requests at a stage's member: those of its block less those turned away further out.
-fn entries(code: &Code, ledger: &Ledger, stage: &Stage, member: u32) -> u64 {
-    let block = &code.blocks[stage.block as usize];
-    let turned_away = |s: u32| {
-        let offset = code.stages[s as usize].refusals?;
-        Some(u64::from(ledger.refusals[(block.base + member).wrapping_add(offset) as usize]))
-    };
-    let outer = block.stages.start..block.stages.start + stage.position;
-    u64::from(ledger.entries[(block.base + member) as usize]) - outer.filter_map(turned_away).sum::<u64>()
 }
 
 fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u64) -> RowSums {
@@ -155,7 +144,7 @@ fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u
             slots += f64::from(members.end - members.start) * f64::from(*concurrency);
         }
         for member in members {
-            let e = entries(code, ledger, stage, member);
+            let e = ledger.entries_at(code, stage, member);
             sums.requests += e;
             (n, least, most) = (n + 1, least.min(e), most.max(e));
             squares += (e as f64) * (e as f64);
