@@ -182,7 +182,9 @@ pub(crate) struct Code {
     pub place_keys: Vec<u64>,
     pub lbs: Vec<LbSite>,
     pub instances: Vec<Instance>,
-    pub lists: Vec<Vec<Target>>,
+    /// Where the targets of each list begin.
+    pub lists: Vec<u32>,
+    pub targets: Vec<Target>,
     pub weights: Vec<Vec<f64>>,
     pub queues: Vec<QueueSite>,
     pub queue_count: u32,
@@ -210,4 +212,13 @@ pub(crate) struct Code {
     pub excludes: bool,
     /// Whether steps may run ahead of time.
     pub fused: bool,
+}
+
+impl Code {
+    /// The targets of a list.
+    pub fn targets_of(&self, list: u32) -> &[Target] {
+        let from = self.lists[list as usize] as usize;
+        let to = self.lists.get(list as usize + 1).map_or(self.targets.len(), |l| *l as usize);
+        &self.targets[from..to]
+    }
 }

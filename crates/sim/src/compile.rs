@@ -116,6 +116,7 @@ impl<'a> Compiler<'a> {
             lbs: Vec::new(),
             instances: Vec::new(),
             lists: Vec::new(),
+            targets: Vec::new(),
             weights: Vec::new(),
             queues: Vec::new(),
             queue_count: 0,
@@ -509,7 +510,8 @@ impl<'a> Compiler<'a> {
         };
         for (list, used) in self.point.lists.iter().zip(used) {
             let list: &[NodeId] = if used { list } else { &[] };
-            self.code.lists.push(list.iter().map(|&id| target(id)).collect());
+            self.code.lists.push(self.code.targets.len() as u32);
+            self.code.targets.extend(list.iter().map(|&id| target(id)));
             self.code.weights.push(list.iter().map(|&id| weight(id)).collect());
         }
         self.code.start = target(root);
@@ -620,7 +622,7 @@ fn constant_prefix(code: &Code) -> u64 {
                         break None;
                     }
                     let mut starts: Vec<u32> =
-                        lists.iter().flat_map(|l| code.lists[*l as usize].iter().map(|t| t.pc)).collect();
+                        lists.iter().flat_map(|l| code.targets_of(*l).iter().map(|t| t.pc)).collect();
                     starts.sort_unstable();
                     starts.dedup();
                     let mut all = starts.iter().map(|&pc| from(code, pc, depth + 1, known));

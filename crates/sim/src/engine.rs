@@ -40,6 +40,7 @@ mod purpose {
 
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Token {
     pc: u32,
     member: u32,
@@ -64,6 +65,8 @@ struct Instance {
     balancer: Balancer,
     /// What its choices are drawn by.
     picks: Key,
+    /// Where its targets begin in [`Code::targets`].
+    targets: u32,
     /// Requests that will have come back before its next pick.
     late: Late,
 }
@@ -127,7 +130,7 @@ impl<'a> Engine<'a> {
             let picks = choice.with(place(i.place)).with(u64::from(i.number));
             let site = &code.lbs[i.lb as usize];
             let balancer = Balancer::new(&site.balance, &code.weights[i.list as usize], own);
-            Instance { balancer, picks, late: Late::default() }
+            Instance { balancer, picks, targets: code.lists[i.list as usize], late: Late::default() }
         };
         let fault = |&(fault, at, number): &(u32, u32, u32)| {
             Faulty::new(&code.faults[fault as usize].law, node.with(place(at)).with(u64::from(number)))
@@ -372,10 +375,9 @@ impl<'a> Engine<'a> {
                         in_turn!();
                     }
                     let instance = member.wrapping_add(site.offset);
-                    match self.pick(slot, instance) {
+                    match self.pick(slot, instance, site.counts) {
                         Some(index) => {
-                            let list = code.instances[instance as usize].list;
-                            let target = code.lists[list as usize][index as usize];
+                            let target = code.targets[(self.balancers[instance as usize].targets + index) as usize];
                             self.frames[frames + depth] = [pc as u32 + 1, member, index, 0];
                             depth += 1;
                             pc = target.pc as usize;
@@ -516,7 +518,7 @@ impl<'a> Engine<'a> {
         let token = &self.tokens[slot as usize];
         let entry = Entry { at: time, key: order_key(Class::Step, token.ordinal), who: slot, tag: token.tag };
         if drawn || now > time {
-            self.pending.push(entry);
+            self.pending.push(now, entry);
         } else {
             self.pending.push_constant(time - now, entry);
         }
@@ -539,12 +541,14 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn pick(&mut self, slot: u32, instance: u32) -> Option<u32> {
+    fn pick(&mut self, slot: u32, instance: u32, counts: bool) -> Option<u32> {
         let lb = &mut self.balancers[instance as usize];
         let token = &self.tokens[slot as usize];
         let draw = lb.picks.with(token.tries.bits());
-        while let Some(target) = lb.late.before(self.turn) {
-            lb.balancer.release(target);
+        if counts {
+            while let Some(target) = lb.late.before(self.turn) {
+                lb.balancer.release(target);
+            }
         }
         if token.exclude == Exclude::None {
             return lb.balancer.pick(draw, &[]);

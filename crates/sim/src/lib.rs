@@ -16,6 +16,7 @@ pub mod result;
 mod run;
 mod summary;
 mod warnings;
+mod wheel;
 
 pub use result::{NodeResult, Requests, Results, ScenarioResult};
 pub use run::{Error, Options, run};

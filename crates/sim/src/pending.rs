@@ -2,7 +2,9 @@
 //! when an event was scheduled, so no way of scheduling changes a byte of the result.
 //!
 //! Constant delays go through one first-in-first-out lane each: what is scheduled later comes later. Where times are equal
-//! a lane inserts from its end. Everything else is in a 4-ary heap that pops and pushes in one sift.
+//! a lane inserts from its end. Drawn times go to a timing wheel, what lies beyond it to a 4-ary heap.
+
+use crate::wheel::Wheel;
 
 /// The classes of events at one instant, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +45,7 @@ impl Entry {
     }
 
     #[inline]
-    fn before(&self, other: &Entry) -> bool {
+    pub fn before(&self, other: &Entry) -> bool {
         self.at < other.at || self.at == other.at && self.key < other.key
     }
 
@@ -66,7 +68,8 @@ struct Lane {
     tail: usize,
 }
 
-const NOTHING: Entry = Entry { at: NEVER, key: u64::MAX, who: 0, tag: 0 };
+/// What comes after all.
+pub(crate) const NOTHING: Entry = Entry { at: NEVER, key: u64::MAX, who: 0, tag: 0 };
 
 impl Lane {
     fn new(delay: u64) -> Lane {
@@ -181,9 +184,10 @@ impl Heap {
 }
 
 /// Where the next event comes from.
-const HEAP: usize = 0;
+const WHEEL: usize = 0;
 const SOURCE: usize = 1;
-const FIRST_LANE: usize = 2;
+const HEAP: usize = 2;
+const FIRST_LANE: usize = 3;
 
 /// Pending events of requests, beside the one next arrival.
 pub(crate) struct Pending {
@@ -191,9 +195,9 @@ pub(crate) struct Pending {
     due: [u64; FIRST_LANE + LANES],
     used: usize,
     lanes: Vec<Lane>,
+    wheel: Wheel,
+    /// What the wheel refuses.
     heap: Heap,
-    /// The heap's top has been taken and its place not filled yet.
-    hole: bool,
     source: Entry,
     /// Requests that were woken at this very instant.
     woken: Vec<Entry>,
@@ -205,8 +209,8 @@ impl Pending {
             due: [NEVER; FIRST_LANE + LANES],
             used: FIRST_LANE,
             lanes: Vec::new(),
+            wheel: Wheel::new(),
             heap: Heap { top: NOTHING, families: Vec::new(), size: 0 },
-            hole: false,
             source: NOTHING,
             woken: Vec::new(),
         }
@@ -222,6 +226,7 @@ impl Pending {
     /// An event after a delay that is the same for all that are scheduled with it.
     #[inline]
     pub fn push_constant(&mut self, delay: u64, entry: Entry) {
+        // The first lanes are the busiest.
         for (i, lane) in self.lanes.iter_mut().enumerate() {
             if lane.delay == delay {
                 lane.push(entry);
@@ -235,22 +240,26 @@ impl Pending {
     #[cold]
     fn push_new_delay(&mut self, delay: u64, entry: Entry) {
         if self.lanes.len() == LANES {
-            return self.push(entry);
+            return self.push(entry.at - delay, entry);
         }
         self.lanes.push(Lane::new(delay));
         self.used += 1;
         self.push_constant(delay, entry);
     }
 
-    /// An event at any time.
+    /// An event at any time that is not before `now`.
     #[inline]
-    pub fn push(&mut self, entry: Entry) {
-        if self.hole {
-            self.hole = false;
-            self.heap.replace_top(entry);
+    pub fn push(&mut self, now: u64, entry: Entry) {
+        if self.wheel.push(now, entry) {
+            self.due[WHEEL] = self.wheel.first().at;
         } else {
-            self.heap.push(entry);
+            self.push_far(entry);
         }
+    }
+
+    #[cold]
+    fn push_far(&mut self, entry: Entry) {
+        self.heap.push(entry);
         self.due[HEAP] = self.heap.top.at;
     }
 
@@ -263,11 +272,6 @@ impl Pending {
     /// Takes the next event; `None` if nothing is pending. The bool says whether it is the source's.
     #[inline]
     pub fn next(&mut self) -> Option<(Entry, bool)> {
-        if self.hole {
-            self.hole = false;
-            self.heap.pop();
-            self.due[HEAP] = self.heap.top.at;
-        }
         let (mut best, mut from, mut tie) = (self.due[0], 0, false);
         for (i, &at) in self.due[..self.used].iter().enumerate().skip(1) {
             if at < best {
@@ -277,6 +281,12 @@ impl Pending {
             }
         }
         if !self.woken.is_empty() {
+            if let [woken] = self.woken[..]
+                && best > woken.at
+            {
+                self.woken.clear();
+                return Some((woken, false));
+            }
             return self.next_of_instant();
         }
         if tie {
@@ -291,10 +301,16 @@ impl Pending {
     #[inline]
     fn take(&mut self, from: usize) -> (Entry, bool) {
         match from {
+            WHEEL => {
+                let entry = self.wheel.pop();
+                self.due[WHEEL] = self.wheel.first().at;
+                (entry, false)
+            }
             HEAP => {
-                self.hole = true;
-                // Until the place is filled the heap's first time is unknown.
-                (self.heap.top, false)
+                let entry = self.heap.top;
+                self.heap.pop();
+                self.due[HEAP] = self.heap.top.at;
+                (entry, false)
             }
             SOURCE => (self.source, true),
             _ => {
@@ -309,6 +325,7 @@ impl Pending {
 
     fn peek(&self, from: usize) -> Entry {
         match from {
+            WHEEL => *self.wheel.first(),
             HEAP => self.heap.top,
             SOURCE => self.source,
             _ => self.lanes[from - FIRST_LANE].first().copied().unwrap_or(NOTHING),
@@ -318,7 +335,7 @@ impl Pending {
     #[cold]
     fn first_of_tied(&self, at: u64) -> usize {
         let tied = (0..self.used).filter(|&i| self.due[i] == at);
-        tied.min_by_key(|&i| self.peek(i).key).unwrap_or(HEAP)
+        tied.min_by_key(|&i| self.peek(i).key).unwrap_or(WHEEL)
     }
 
     /// The first of those woken and those due at the same instant.
@@ -372,7 +389,7 @@ mod tests {
                     match kind {
                         0 if class == Class::Step => pending.wake(e),
                         0..8 => pending.push_constant(delay, e),
-                        _ => pending.push(e),
+                        _ => pending.push(now, e),
                     }
                 }
                 naive.sort_by_key(|e| (e.at, e.key));

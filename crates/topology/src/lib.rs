@@ -1,6 +1,39 @@
 //! From a topology file to a plan: the only thing that everything downstream sees.
-#![forbid(unsafe_code)]
+//!
+//! A file is Starlark. [`evaluate`] runs it in this process; [`sandbox::evaluate_in_child`] runs it in a child process
+//! under limits, which is what the command line does. Functions of the language are listed in one registry
+//! (`nodes/mod.rs`), one file per node or family; each checks its own arguments and records what is wrong as a
+//! [`Diagnostic`] instead of ending the evaluation, so that one run reports as many errors as can be known.
+//!
+//! No unsafe code is written here; the derives of the `starlark` crate expand to some (an `unsafe impl` per value type),
+//! which is why it is denied, not forbidden, and allowed in the folder `value` alone.
+#![deny(unsafe_code)]
 
+mod call;
+mod context;
+mod data;
+pub mod diagnostic;
+mod evaluate;
+mod graph;
+mod hash;
+mod json;
+mod load;
+mod names;
+mod nodes;
+mod offered;
+mod params;
+mod places;
 pub mod plan;
+mod plan_json;
+pub mod sandbox;
+mod suggest;
+mod validate;
+mod value;
+mod warn;
+mod wire;
 
+pub use diagnostic::{Diagnostic, Severity};
+pub use evaluate::{Evaluated, Request, evaluate};
+pub use offered::{SiteLoad, offered_load};
 pub use plan::Plan;
+pub use plan_json::PlanError;

@@ -1,0 +1,201 @@
+//! A timing wheel for events at drawn times: constant cost where a heap's grows with the number pending.
+//!
+//! Time is cut into buckets of equal width; bucket b of the ring holds the entries of one of them, and a bitmap says which
+//! hold any. Number and width of the buckets follow what is pending (a few entries in a bucket, the ring eight mean delays
+//! long); they change where an entry is kept, never the order in which entries come out. What lies beyond the ring, or
+//! would crowd a bucket (many events at one instant), is refused and belongs in the heap.
+
+use crate::pending::{Entry, NOTHING};
+
+const NONE: u32 = u32::MAX;
+/// Most entries of a bucket, which are searched for the first.
+const CROWD: u8 = 12;
+const LEAST_BUCKETS: usize = 256;
+const MOST_BUCKETS: usize = 1 << 22;
+/// The ring's length in mean delays, and its buckets per entry.
+const SPARE: u64 = 8;
+/// Pushes between two looks at whether the ring still fits.
+const LOOK: u32 = 1024;
+
+#[derive(Clone, Copy)]
+struct Slot {
+    entry: Entry,
+    next: u32,
+}
+
+pub(crate) struct Wheel {
+    slots: Vec<Slot>,
+    spare: u32,
+    heads: Vec<u32>,
+    sizes: Vec<u8>,
+    bits: Vec<u64>,
+    /// log2 of a bucket's width in ns.
+    shift: u32,
+    len: usize,
+    /// The first entry; `NOTHING` if empty.
+    first: Entry,
+    first_slot: u32,
+    /// Pushes since the last look, and the sum of their delays.
+    pushes: u32,
+    delays: u64,
+}
+
+impl Wheel {
+    pub fn new() -> Wheel {
+        Wheel {
+            slots: Vec::new(),
+            spare: NONE,
+            heads: vec![NONE; LEAST_BUCKETS],
+            sizes: vec![0; LEAST_BUCKETS],
+            bits: vec![0; LEAST_BUCKETS / 64],
+            shift: 20,
+            len: 0,
+            first: NOTHING,
+            first_slot: NONE,
+            pushes: 0,
+            delays: 0,
+        }
+    }
+
+    /// The first entry, or `NOTHING`.
+    #[inline]
+    pub fn first(&self) -> &Entry {
+        &self.first
+    }
+
+    /// Takes an entry in; false if it belongs in the heap. `now` is not after any entry's time.
+    #[inline]
+    pub fn push(&mut self, now: u64, entry: Entry) -> bool {
+        self.pushes += 1;
+        self.delays = self.delays.saturating_add(entry.at - now);
+        if self.pushes == LOOK {
+            self.look(now);
+        }
+        let mask = self.heads.len() - 1;
+        if (entry.at >> self.shift) - (now >> self.shift) > mask as u64 {
+            return false;
+        }
+        let bucket = (entry.at >> self.shift) as usize & mask;
+        if self.sizes[bucket] == CROWD {
+            return false;
+        }
+        let slot = self.spare;
+        let next = self.heads[bucket];
+        let slot = if slot == NONE {
+            self.slots.push(Slot { entry, next });
+            self.slots.len() as u32 - 1
+        } else {
+            self.spare = self.slots[slot as usize].next;
+            self.slots[slot as usize] = Slot { entry, next };
+            slot
+        };
+        self.heads[bucket] = slot;
+        self.sizes[bucket] += 1;
+        self.bits[bucket / 64] |= 1 << (bucket % 64);
+        self.len += 1;
+        if entry.before(&self.first) {
+            self.first = entry;
+            self.first_slot = slot;
+        }
+        true
+    }
+
+    /// Takes the first entry out; there must be one.
+    #[inline]
+    pub fn pop(&mut self) -> Entry {
+        let (entry, slot) = (self.first, self.first_slot);
+        let bucket = (entry.at >> self.shift) as usize & (self.heads.len() - 1);
+        let next = self.slots[slot as usize].next;
+        if self.heads[bucket] == slot {
+            self.heads[bucket] = next;
+        } else {
+            let mut before = self.heads[bucket];
+            while self.slots[before as usize].next != slot {
+                before = self.slots[before as usize].next;
+            }
+            self.slots[before as usize].next = next;
+        }
+        self.slots[slot as usize].next = self.spare;
+        self.spare = slot;
+        self.sizes[bucket] -= 1;
+        self.len -= 1;
+        if self.heads[bucket] == NONE {
+            self.bits[bucket / 64] &= !(1 << (bucket % 64));
+        }
+        self.find_first(bucket);
+        entry
+    }
+
+    /// Finds the first entry at or after a bucket, going round once.
+    #[inline]
+    fn find_first(&mut self, from: usize) {
+        if self.len == 0 {
+            self.first = NOTHING;
+            self.first_slot = NONE;
+            return;
+        }
+        let mut word = from / 64;
+        let mut bits = self.bits[word] & (!0 << (from % 64));
+        while bits == 0 {
+            word = if word + 1 == self.bits.len() { 0 } else { word + 1 };
+            bits = self.bits[word];
+        }
+        let bucket = word * 64 + bits.trailing_zeros() as usize;
+        let mut slot = self.heads[bucket];
+        let mut best = slot;
+        loop {
+            let Slot { entry, next } = &self.slots[slot as usize];
+            if entry.before(&self.slots[best as usize].entry) {
+                best = slot;
+            }
+            if *next == NONE {
+                break;
+            }
+            slot = *next;
+        }
+        self.first = self.slots[best as usize].entry;
+        self.first_slot = best;
+    }
+
+    /// Whether the ring fits what is pending; if not, all entries move to one that does. They all fit there: a longer ring
+    /// only takes more, and what does not fit a shorter one keeps the old.
+    #[cold]
+    fn look(&mut self, now: u64) {
+        let mean = self.delays / u64::from(self.pushes);
+        self.pushes = 0;
+        self.delays = 0;
+        let buckets = (self.len * SPARE as usize).next_power_of_two().clamp(LEAST_BUCKETS, MOST_BUCKETS);
+        let width = (mean.saturating_mul(SPARE) / buckets as u64).max(1);
+        let shift = 63 - width.leading_zeros();
+        let fits = buckets <= self.heads.len() && buckets * 8 > self.heads.len() && shift.abs_diff(self.shift) <= 1;
+        if !fits {
+            self.rebuild(now, buckets, shift);
+        }
+    }
+
+    fn rebuild(&mut self, now: u64, buckets: usize, shift: u32) {
+        let mut entries = Vec::with_capacity(self.len);
+        for &head in &self.heads {
+            let mut slot = head;
+            while slot != NONE {
+                entries.push(self.slots[slot as usize].entry);
+                slot = self.slots[slot as usize].next;
+            }
+        }
+        let mut next = Wheel {
+            heads: vec![NONE; buckets],
+            sizes: vec![0; buckets],
+            bits: vec![0; buckets / 64],
+            shift,
+            ..Wheel::new()
+        };
+        if entries.iter().all(|e| {
+            next.pushes = 0;
+            next.push(now, *e)
+        }) {
+            next.pushes = 0;
+            next.delays = 0;
+            *self = next;
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What an evaluation gathers on its way: findings, the graph, scenarios, parameters. The evaluator carries a reference.
+
+use crate::diagnostic::{At, Diagnostic, Severity};
+use crate::graph::Graph;
+use crate::params::Params;
+use crate::places::Calls;
+use crate::plan::{DataFile, Scenario};
+use starlark::codemap::{CodeMapId, FileSpan};
+use starlark::eval::Evaluator;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Findings beyond this many are not kept.
+const MOST_FINDINGS: usize = 100;
+
+pub(crate) use crate::value::Context;
+
+/// The state of one evaluation.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) findings: Findings,
+    pub(crate) graph: Graph,
+    pub(crate) scenarios: Vec<Scenario>,
+    pub(crate) params: Params,
+    pub(crate) files: Files,
+    /// Hash of each data file, by its path as written.
+    pub(crate) data_files: Vec<DataFile>,
+    /// Values already read, by path and column kind.
+    pub(crate) data: BTreeMap<PathBuf, Arc<[u64]>>,
+    /// Nodes that are the model of a server: (node, `file:line:column` of that server).
+    pub(crate) models: HashMap<u32, String>,
+}
+
+/// The files of an evaluation.
+#[derive(Default)]
+pub(crate) struct Files {
+    by_codemap: HashMap<CodeMapId, File>,
+}
+
+/// A topology file: its number, and where its calls stand.
+pub(crate) struct File {
+    /// 0: the topology file; loaded ones in order of their first `load`.
+    pub(crate) number: u32,
+    /// The last part of its name, for labels.
+    pub(crate) label: String,
+    /// Its folder.
+    pub(crate) folder: PathBuf,
+    /// Its calls by span.
+    pub(crate) calls: Calls,
+}
+
+impl Files {
+    /// Registers a parsed file.
+    pub(crate) fn add(&mut self, codemap: CodeMapId, file: File) {
+        self.by_codemap.insert(codemap, file);
+    }
+
+    /// The file of a span.
+    pub(crate) fn get(&self, codemap: CodeMapId) -> Option<&File> {
+        self.by_codemap.get(&codemap)
+    }
+}
+
+/// Errors and warnings, each once.
+#[derive(Default)]
+pub(crate) struct Findings {
+    list: Vec<Diagnostic>,
+    seen: HashSet<Diagnostic>,
+    errors: usize,
+}
+
+impl Findings {
+    /// Keeps a finding that is not there yet.
+    pub(crate) fn add(&mut self, finding: Diagnostic) {
+        if finding.severity == Severity::Error {
+            self.errors += 1;
+        }
+        if self.list.len() < MOST_FINDINGS && self.seen.insert(finding.clone()) {
+            self.list.push(finding);
+        }
+    }
+
+    /// Whether any of them is an error.
+    pub(crate) fn failed(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// All, in the order of the files and lines where that is known.
+    pub(crate) fn into_sorted(mut self) -> Vec<Diagnostic> {
+        // The topology file comes first by being found first; a stable sort keeps findings of a line in order.
+        let mut order: Vec<Option<String>> = Vec::new();
+        for f in &self.list {
+            if !order.contains(&f.file) {
+                order.push(f.file.clone());
+            }
+        }
+        self.list.sort_by_key(|f| (order.iter().position(|o| *o == f.file), f.line, f.column));
+        self.list
+    }
+}
+
+impl Context {
+    /// The context of an evaluation.
+    pub(crate) fn of<'a>(eval: &Evaluator<'_, 'a, '_>) -> starlark::Result<&'a Context> {
+        eval.extra
+            .and_then(|e| e.downcast_ref::<Context>())
+            .ok_or_else(|| crate::value::stop("weir's context is missing (a fault in weir)"))
+    }
+
+    /// Keeps a finding.
+    pub(crate) fn find(&self, finding: Diagnostic) {
+        self.state.borrow_mut().findings.add(finding);
+    }
+}
+
+/// Where a native function was called from: the innermost call in a file.
+pub(crate) fn innermost(eval: &Evaluator<'_, '_, '_>) -> Option<FileSpan> {
+    (0..eval.call_stack_count()).find_map(|n| eval.call_stack_nth_location(n))
+}
+
+/// The same as a place with its line of source.
+pub(crate) fn here(eval: &Evaluator<'_, '_, '_>) -> Option<At> {
+    innermost(eval).map(|span| At::of(&span))
+}

@@ -1,0 +1,153 @@
+//! From a request (a file and its parameters) to a plan, in this process.
+
+use crate::context::{Context, State};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::hash;
+use crate::load::{Runner, Source};
+use crate::params::{MOST_POINTS, Params};
+use crate::plan::{DataFile, Plan, Point};
+use crate::warn;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The schema of a plan.
+pub(crate) const SCHEMA: &str = "weir.plan/1";
+/// An evaluation has a stack of its own: the parser and the interpreter are recursive.
+const STACK_BYTES: usize = 64 << 20;
+
+/// A file to evaluate.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// The file's name for messages and for the plan: as the user wrote it, or `<stdin>`.
+    pub name: String,
+    /// Where it lies, so that `load` and data files are found beside it; `None`: the working directory.
+    pub path: Option<PathBuf>,
+    /// Its bytes.
+    pub source: Vec<u8>,
+    /// Parameters that are set (`-p name=value`).
+    pub params: Vec<(String, String)>,
+    /// Parameters that are swept (`--sweep name=a,b`), in place of the file's own list.
+    pub sweeps: Vec<(String, Vec<String>)>,
+}
+
+/// What a file evaluates to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluated {
+    /// The plan.
+    pub plan: Plan,
+    /// Findings that are no errors.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Evaluates a file in this process, on a thread of its own.
+///
+/// # Errors
+/// Every error that can be known, and the warnings beside them, in the order of the text. Nothing limits memory here:
+/// for files that are not trusted use [`crate::sandbox::evaluate_in_child`].
+pub fn evaluate(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
+    evaluate_or_panic(request).unwrap_or_else(|| {
+        let message = "weir failed while it evaluated the file (a fault in weir)";
+        Err(vec![Diagnostic::error(message).in_file(&request.name)])
+    })
+}
+
+/// The same; `None` where the evaluation panicked (the message went to standard error).
+pub(crate) fn evaluate_or_panic(request: &Request) -> Option<Result<Evaluated, Vec<Diagnostic>>> {
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+        match builder.spawn_scoped(scope, || evaluate_here(request)) {
+            Ok(thread) => thread.join().ok(),
+            Err(e) => {
+                let message = format!("no thread to evaluate the file: {e}");
+                Some(Err(vec![Diagnostic::error(message).in_file(&request.name)]))
+            }
+        }
+    })
+}
+
+/// The same on this thread.
+fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
+    let mut params = Params::new(&request.params, &request.sweeps)?;
+    let source =
+        Source { name: request.name.clone(), path: request.path.clone(), bytes: request.source.clone() };
+    let mut points: Vec<Point> = Vec::new();
+    let mut data_files: Vec<DataFile> = Vec::new();
+    let mut warnings: Vec<Diagnostic> = Vec::new();
+    loop {
+        let context = Context::default();
+        context.state.borrow_mut().params = params;
+        Runner::new(&context).main(&source);
+        let mut state: State = context.state.take();
+        params = std::mem::take(&mut state.params);
+        if state.findings.failed() {
+            return Err(state.findings.into_sorted());
+        }
+        if points.len() >= MOST_POINTS {
+            return Err(vec![
+                Diagnostic::error(format!("the sweeps have more than {MOST_POINTS} combinations"))
+                    .in_file(&request.name),
+            ]);
+        }
+        warn::unreached(&mut state);
+        let mut point = finish(&mut state, &mut params, &mut data_files);
+        let mut found = std::mem::take(&mut state.findings).into_sorted();
+        found.extend(warn::overloaded(&point));
+        point.warnings = found.iter().map(in_one_line).collect();
+        for finding in found {
+            if !warnings.contains(&finding) {
+                warnings.push(finding);
+            }
+        }
+        points.push(point);
+        if !params.advance() {
+            break;
+        }
+    }
+    let unknown = params.unknown();
+    if !unknown.is_empty() {
+        return Err(unknown);
+    }
+    let file = Path::new(&request.name)
+        .file_name()
+        .map_or_else(|| request.name.clone(), |n| n.to_string_lossy().into_owned());
+    let mut plan = Plan {
+        schema: SCHEMA.to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        file,
+        hash: String::new(),
+        data_files,
+        points,
+    };
+    plan.hash = hash::of(&plan);
+    Ok(Evaluated { plan, warnings })
+}
+
+fn finish(state: &mut State, params: &mut Params, data_files: &mut Vec<DataFile>) -> Point {
+    for file in std::mem::take(&mut state.data_files) {
+        if !data_files.contains(&file) {
+            data_files.push(file);
+        }
+    }
+    let parts = std::mem::take(&mut state.graph).finish();
+    Point {
+        params: params.take_asked(),
+        places: parts.places,
+        sites: parts.sites,
+        specs: parts.specs,
+        lists: parts.lists,
+        nodes: parts.nodes,
+        scenarios: std::mem::take(&mut state.scenarios),
+        warnings: Vec::new(),
+    }
+}
+
+/// A warning as a plan keeps it: one sentence with its place.
+fn in_one_line(finding: &Diagnostic) -> String {
+    debug_assert!(finding.severity == Severity::Warning);
+    match &finding.file {
+        Some(file) if finding.line > 0 => {
+            format!("{} ({file}:{}:{})", finding.message, finding.line, finding.column)
+        }
+        _ => finding.message.clone(),
+    }
+}

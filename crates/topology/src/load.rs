@@ -1,0 +1,275 @@
+//! Parsing and running topology files, the first and those that it loads.
+
+use crate::context::{Context, File};
+use crate::data::plainly;
+use crate::diagnostic::{At, Diagnostic};
+use crate::names;
+use crate::nodes;
+use crate::places::Calls;
+use crate::value::{DurationValue, FunctionValue, NamespaceValue, Poison};
+use starlark::ErrorKind;
+use starlark::environment::{FrozenModule, Globals, GlobalsBuilder, Module};
+use starlark::eval::{Evaluator, FileLoader};
+use starlark::syntax::{AstModule, Dialect};
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+/// Calls are nested at most so deep.
+const MOST_FRAMES: usize = 1000;
+/// Steps (calls and rounds of loops) of one file.
+const MOST_STEPS: u64 = 100_000_000;
+/// No topology file is larger.
+pub(crate) const MOST_SOURCE: usize = 16 << 20;
+
+/// Runs files for one evaluation.
+pub(crate) struct Runner<'a> {
+    context: &'a Context,
+    builtins: Vec<String>,
+    /// Loaded files by their real path.
+    loaded: HashMap<PathBuf, FrozenModule>,
+    /// Files whose loading is under way.
+    open: Vec<(PathBuf, String)>,
+    files: u32,
+}
+
+/// What `load` finds: the modules that this file names, by the name in the text.
+struct Loaded(HashMap<String, FrozenModule>);
+
+impl FileLoader for Loaded {
+    fn load(&self, path: &str) -> starlark::Result<FrozenModule> {
+        self.0.get(path).cloned().ok_or_else(|| crate::value::stop(format!("\"{path}\" was not loaded")))
+    }
+}
+
+/// A file to run.
+pub(crate) struct Source {
+    /// As the user names it, for messages.
+    pub(crate) name: String,
+    /// Where it lies; `None` for standard input.
+    pub(crate) path: Option<PathBuf>,
+    /// Its bytes.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl<'a> Runner<'a> {
+    /// A runner whose findings go to the context.
+    pub(crate) fn new(context: &'a Context) -> Runner<'a> {
+        let builtins = Globals::standard().names().map(|n| n.as_str().to_owned()).collect();
+        Runner { context, builtins, loaded: HashMap::new(), open: Vec::new(), files: 0 }
+    }
+
+    /// Runs the topology file.
+    pub(crate) fn main(&mut self, source: &Source) {
+        if let Some(real) = source.path.as_ref().and_then(|p| p.canonicalize().ok()) {
+            self.open.push((real, source.name.clone()));
+        }
+        self.run(source, false);
+    }
+
+    /// Parses and runs a file; its frozen module, if it is wanted and there is one.
+    fn run(&mut self, source: &Source, freeze: bool) -> Option<FrozenModule> {
+        let ast = self.parse(source)?;
+        let number = self.files;
+        self.files += 1;
+        let folder = source
+            .path
+            .as_ref()
+            .and_then(|p| p.parent())
+            .map_or_else(|| PathBuf::from("."), Path::to_path_buf);
+        let label =
+            Path::new(&source.name).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let codemap = ast.file_span(starlark_syntax::codemap::Span::default()).file.id();
+        let file = File { number, label, folder: folder.clone(), calls: Calls::of(&ast) };
+        self.context.state.borrow_mut().files.add(codemap, file);
+        let names = names::check(&ast, &self.builtins);
+        names.findings.into_iter().for_each(|f| self.context.find(f));
+        let loader = self.loads(&ast, source, &folder);
+        let globals = globals(&names.unknown);
+        Module::with_temp_heap(|module| {
+            let ran = {
+                let mut eval = Evaluator::new(&module);
+                eval.extra = Some(self.context);
+                eval.set_loader(&loader);
+                eval.set_max_callstack_size(MOST_FRAMES)
+                    .and_then(|()| eval.set_max_tick_count(MOST_STEPS))
+                    .map_err(starlark::Error::new_other)
+                    .and_then(|()| eval.eval_module(ast, &globals).map(drop))
+            };
+            if let Err(error) = ran {
+                self.context.find(finding(&error, &source.name));
+                return None;
+            }
+            if !freeze {
+                return None;
+            }
+            match module.freeze() {
+                Ok(frozen) => Some(frozen),
+                Err(_) => {
+                    self.context.find(
+                        Diagnostic::error("this file cannot be loaded: its values cannot be frozen")
+                            .in_file(&source.name),
+                    );
+                    None
+                }
+            }
+        })
+    }
+
+    fn parse(&mut self, source: &Source) -> Option<AstModule> {
+        let whole = |message: String| Diagnostic::error(message).in_file(&source.name);
+        if source.bytes.len() > MOST_SOURCE {
+            self.context.find(whole(format!("the file is larger than {} MiB", MOST_SOURCE >> 20)));
+            return None;
+        }
+        let text = match std::str::from_utf8(&source.bytes) {
+            Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
+            Err(e) => {
+                let line = source.bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+                let mut finding = whole(format!(
+                    "the file is not UTF-8: byte {} (line {line}) belongs to no character",
+                    e.valid_up_to()
+                ));
+                finding.help = Some("save it as UTF-8".to_owned());
+                self.context.find(finding);
+                return None;
+            }
+        };
+        let dialect = Dialect { enable_f_strings: true, ..Dialect::Extended };
+        match AstModule::parse(&source.name, text.to_owned(), &dialect) {
+            Ok(ast) => Some(ast),
+            Err(error) => {
+                self.context.find(finding(&error, &source.name));
+                None
+            }
+        }
+    }
+
+    /// Runs the files that a file loads, in the order of its text.
+    fn loads(&mut self, ast: &AstModule, source: &Source, folder: &Path) -> Loaded {
+        let mut modules = HashMap::new();
+        for load in ast.loads() {
+            if modules.contains_key(load.module_id) {
+                continue;
+            }
+            let at = At::of(&load.span);
+            let module = self
+                .load(load.module_id, &at, source, folder)
+                .unwrap_or_else(|| poisoned(load.symbols.values().copied()));
+            modules.insert(load.module_id.to_owned(), module);
+        }
+        Loaded(modules)
+    }
+
+    fn load(&mut self, name: &str, at: &At, source: &Source, folder: &Path) -> Option<FrozenModule> {
+        let path = folder.join(name);
+        let wrong = |message: String| Some(Diagnostic::error(message).at(at));
+        let (finding, read) =
+            match path.canonicalize().and_then(|real| std::fs::read(&path).map(|bytes| (real, bytes))) {
+                Ok(read) => (None, Some(read)),
+                Err(e) => (wrong(format!("cannot load \"{name}\": {}", plainly(&e))), None),
+            };
+        if let Some(finding) = finding {
+            self.context.find(finding);
+        }
+        let (real, bytes) = read?;
+        if let Some(module) = self.loaded.get(&real) {
+            return Some(module.clone());
+        }
+        if let Some(from) = self.open.iter().position(|o| o.0 == real) {
+            let ring: Vec<&str> = self.open[from..].iter().map(|o| o.1.as_str()).collect();
+            let ring = format!("{} -> {}", ring.join(" -> "), self.open[from].1);
+            self.context.find(
+                Diagnostic::error(format!("the files load each other in a cycle: {ring}"))
+                    .at(at)
+                    .help("move what both need into a third file"),
+            );
+            return None;
+        }
+        if self.open.len() > 100 {
+            self.context.find(Diagnostic::error("files are loaded more than 100 deep").at(at));
+            return None;
+        }
+        let beside =
+            Path::new(&source.name).parent().map(|p| p.join(name)).unwrap_or_else(|| PathBuf::from(name));
+        let inner = Source { name: beside.to_string_lossy().into_owned(), path: Some(path), bytes };
+        self.open.push((real.clone(), inner.name.clone()));
+        let module = self.run(&inner, true);
+        self.open.pop();
+        if let Some(module) = &module {
+            self.loaded.insert(real, module.clone());
+        }
+        module
+    }
+}
+
+/// A module in whose place an error was reported: every name asked of it is poison.
+fn poisoned<'s>(names: impl Iterator<Item = &'s str>) -> FrozenModule {
+    let mut builder = GlobalsBuilder::new();
+    for name in names {
+        builder.set(name, Poison);
+    }
+    FrozenModule::from_globals(&builder.build()).unwrap_or_else(|_| {
+        // Freezing plain values cannot fail; an empty module would at worst bring a second message.
+        Module::with_temp_heap(|m| m.freeze()).unwrap_or_else(|_| unreachable!("an empty module freezes"))
+    })
+}
+
+/// Everything predeclared, and poison for names that do not exist.
+fn globals(unknown: &BTreeSet<String>) -> Globals {
+    let mut builder = GlobalsBuilder::standard();
+    for name in nodes::top_level() {
+        if let Some(index) = nodes::find(name) {
+            builder.set(name, FunctionValue(index));
+        }
+    }
+    for space in nodes::NAMESPACES {
+        builder.set(space, NamespaceValue(space.to_owned()));
+    }
+    for (unit, ns) in crate::value::UNITS {
+        builder.set(unit, DurationValue(ns));
+    }
+    for (unit, bytes) in nodes::SIZES {
+        builder.set(unit, bytes);
+    }
+    for name in unknown {
+        builder.set(name, Poison);
+    }
+    builder.build()
+}
+
+/// An error that ended the evaluation, as a finding.
+fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
+    let text = error.without_diagnostic().to_string();
+    let text = text.trim();
+    let (message, help) = match error.kind() {
+        ErrorKind::StackOverflow(_) => (
+            format!("endless recursion: calls are nested more than {MOST_FRAMES} deep"),
+            Some("let the function end, or build the nodes in a `for` loop".to_owned()),
+        ),
+        ErrorKind::Parser(_) => {
+            (format!("syntax error: {}", text.strip_prefix("Parse error: ").unwrap_or(text)), None)
+        }
+        _ if text.contains("ticks has been exceeded") => {
+            (format!("the file takes more than {} million steps", MOST_STEPS / 1_000_000), None)
+        }
+        _ => (lower_first(text.strip_prefix("fail: ").unwrap_or(text)), None),
+    };
+    let mut finding = Diagnostic::error(message);
+    finding.help = help;
+    let last = error.call_stack().frames.iter().rev().find_map(|f| f.location.as_ref());
+    match error.span().or(last) {
+        Some(span) => finding.at(&At::of(span)),
+        None => finding.in_file(file),
+    }
+}
+
+/// Messages start in lower case, unless with a name.
+fn lower_first(text: &str) -> String {
+    let mut chars = text.chars();
+    match (chars.next(), text.chars().nth(1)) {
+        (Some(first), Some(second)) if first.is_uppercase() && second.is_lowercase() => {
+            first.to_lowercase().chain(chars).collect()
+        }
+        _ => text.to_owned(),
+    }
+}

@@ -1,0 +1,167 @@
+//! `dist.*`: distributions of durations.
+
+use super::{Function, need};
+use crate::call::{Call, Outcome, describe, list};
+use crate::data;
+use crate::value::DistValue;
+use weir_model::Dist;
+
+pub(super) static FUNCTIONS: [Function; 10] = [
+    Function { name: "dist.fixed", args: &[need("d")], more: &[], make: fixed },
+    Function { name: "dist.exponential", args: &[need("mean")], more: &[], make: exponential },
+    Function { name: "dist.uniform", args: &[need("low"), need("high")], more: &[], make: uniform },
+    Function { name: "dist.lognormal", args: &[need("mean"), need("cv")], more: &[], make: lognormal },
+    Function { name: "dist.pareto", args: &[need("minimum"), need("alpha")], more: &[], make: pareto },
+    Function { name: "dist.erlang", args: &[need("k"), need("mean")], more: &[], make: erlang },
+    Function { name: "dist.hyperexponential", args: &[need("phases")], more: &[], make: hyperexponential },
+    Function { name: "dist.empirical", args: &[need("values")], more: &[], make: empirical },
+    Function { name: "dist.sum", args: &[need("a"), need("b")], more: &[], make: sum },
+    Function { name: "dist.rounded", args: &[need("dist"), need("to")], more: &[], make: rounded },
+];
+
+fn made<'v>(call: &Call<'v, '_, '_, '_>, dist: Option<Dist>) -> Outcome<'v> {
+    Ok(dist.map(|d| call.heap().alloc(DistValue(d))))
+}
+
+fn fixed<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let dist = call.duration("d").map(|ns| Dist::Fixed { ns });
+    made(call, dist)
+}
+
+fn exponential<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let dist = call.duration("mean").map(|mean_ns| Dist::Exponential { mean_ns });
+    made(call, dist)
+}
+
+fn uniform<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let (Some(low_ns), Some(high_ns)) = (call.duration("low"), call.duration("high")) else {
+        return Ok(None);
+    };
+    if low_ns > high_ns {
+        call.wrong_but("`low` of `dist.uniform` is greater than `high`", "swap the two");
+    }
+    made(call, Some(Dist::Uniform { low_ns, high_ns }))
+}
+
+fn lognormal<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let (Some(mean_ns), Some(cv)) = (call.duration("mean"), call.not_negative("cv")) else { return Ok(None) };
+    if cv > 1e6 {
+        call.wrong(format!("`cv` of `dist.lognormal` must be at most 1000000, and is {cv}"));
+    }
+    made(call, Some(Dist::Lognormal { mean_ns, cv }))
+}
+
+fn pareto<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let (minimum, alpha) = (call.duration("minimum"), call.real("alpha"));
+    if let Some(alpha) = alpha.filter(|a| *a <= 0.0) {
+        call.wrong(format!("`alpha` of `dist.pareto` must be above 0, and is {alpha}"));
+    }
+    let (Some(minimum_ns), Some(alpha)) = (minimum, alpha) else { return Ok(None) };
+    made(call, Some(Dist::Pareto { minimum_ns, alpha }))
+}
+
+fn erlang<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let (k, mean) = (call.count("k", 1, 1_000_000), call.duration("mean"));
+    let (Some(k), Some(mean_ns)) = (k, mean) else { return Ok(None) };
+    made(call, Some(Dist::Erlang { k, mean_ns }))
+}
+
+fn hyperexponential<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    const SHAPE: &str = "write `dist.hyperexponential([(0.9, 40*ms), (0.1, 240*ms)])`";
+    let Some(value) = call.value("phases") else { return Ok(None) };
+    let Some(items) = list(value) else {
+        call.unfit("phases", "a list of (probability, mean)", value);
+        return Ok(None);
+    };
+    if items.is_empty() {
+        call.wrong_but("`dist.hyperexponential` has no phases: the list is empty", SHAPE);
+    }
+    let mut phases = Vec::new();
+    for item in items {
+        let Some([p, mean]) = list(item).and_then(|pair| <[_; 2]>::try_from(pair).ok()) else {
+            call.wrong_but(
+                format!(
+                    "a phase of `dist.hyperexponential` must be (probability, mean), and is {}",
+                    describe(item)
+                ),
+                SHAPE,
+            );
+            continue;
+        };
+        let p = call.real_of("a probability of `dist.hyperexponential`", p);
+        let mean = call.ns("a mean of `dist.hyperexponential`", mean);
+        if let Some(p) = p.filter(|p| !(0.0..=1.0).contains(p)) {
+            call.wrong(format!(
+                "a probability of `dist.hyperexponential` must be between 0 and 1, and is {p}"
+            ));
+        }
+        if let (Some(p), Some(mean)) = (p, mean) {
+            phases.push((p, mean));
+        }
+    }
+    let total: f64 = phases.iter().map(|p| p.0).sum();
+    if !call.failed() && (total - 1.0).abs() > 1e-9 {
+        call.wrong(format!("the probabilities of `dist.hyperexponential` add up to {total}, not to 1"));
+    }
+    made(call, Some(Dist::Hyperexponential { phases }))
+}
+
+fn empirical<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let Some(value) = call.value("values") else { return Ok(None) };
+    if let Some(path) = value.unpack_str() {
+        let path = path.to_owned();
+        let Some(values_ns) = data::durations(call, &path) else { return Ok(None) };
+        return made(call, Some(Dist::Empirical { source: Some(path), values_ns }));
+    }
+    let Some(items) = list(value) else {
+        call.unfit("values", "a list of durations or the name of a CSV file", value);
+        return Ok(None);
+    };
+    if items.is_empty() {
+        call.wrong("`dist.empirical` needs at least one value: the list is empty");
+        return Ok(None);
+    }
+    let values: Vec<u64> =
+        items.into_iter().filter_map(|item| call.ns("a value of `dist.empirical`", item)).collect();
+    made(call, Some(Dist::Empirical { source: None, values_ns: values.into() }))
+}
+
+fn sum<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let (Some(a), Some(b)) = (call.dist("a"), call.dist("b")) else { return Ok(None) };
+    bounded(call, depth(&a).max(depth(&b)), size(&a) + size(&b));
+    made(call, Some(Dist::Sum { a: Box::new(a), b: Box::new(b) }))
+}
+
+fn rounded<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let (of, to) = (call.dist("dist"), call.positive_duration("to"));
+    let (Some(of), Some(to_ns)) = (of, to) else { return Ok(None) };
+    bounded(call, depth(&of), size(&of));
+    made(call, Some(Dist::Rounded { of: Box::new(of), to_ns }))
+}
+
+/// Each draw walks the whole distribution, so it stays small.
+fn bounded(call: &mut Call<'_, '_, '_, '_>, depth: u32, size: u32) {
+    if depth > 64 {
+        call.wrong("distributions are nested more than 64 deep");
+    } else if size > 1000 {
+        call.wrong("a distribution is made of more than 1000 others");
+    }
+}
+
+/// How deep a distribution is nested.
+fn depth(dist: &Dist) -> u32 {
+    match dist {
+        Dist::Sum { a, b } => 1 + depth(a).max(depth(b)),
+        Dist::Rounded { of, .. } => 1 + depth(of),
+        _ => 1,
+    }
+}
+
+/// Of how many distributions it is made.
+fn size(dist: &Dist) -> u32 {
+    match dist {
+        Dist::Sum { a, b } => 1 + size(a) + size(b),
+        Dist::Rounded { of, .. } => 1 + size(of),
+        _ => 1,
+    }
+}

@@ -1,0 +1,166 @@
+//! The registry: every function of the language. A new one is a file of its own and a line in [`ALL`].
+
+mod cable;
+mod delay;
+mod dist;
+mod faulty;
+mod later;
+mod lb;
+mod param;
+mod pool;
+mod queue;
+mod retry;
+mod scenario;
+mod server;
+mod traffic;
+mod weight;
+
+use crate::call::{Call, Outcome};
+
+/// Every function, built or known by name only.
+static ALL: &[&[Function]] = &[
+    &server::FUNCTIONS,
+    &queue::FUNCTIONS,
+    &retry::FUNCTIONS,
+    &pool::FUNCTIONS,
+    &weight::FUNCTIONS,
+    &lb::FUNCTIONS,
+    &delay::FUNCTIONS,
+    &cable::FUNCTIONS,
+    &faulty::FUNCTIONS,
+    &scenario::FUNCTIONS,
+    &traffic::FUNCTIONS,
+    &dist::FUNCTIONS,
+    &param::FUNCTIONS,
+    later::FUNCTIONS,
+];
+
+/// A function of the language.
+pub(crate) struct Function {
+    /// As written: `cable`, `lb.least_conn`.
+    pub(crate) name: &'static str,
+    /// Its arguments in order; none: it is not built yet, and whatever is given goes unchecked.
+    pub(crate) args: &'static [Arg],
+    /// Further arguments that its family shares, by keyword.
+    pub(crate) more: &'static [Arg],
+    /// What it does with them.
+    pub(crate) make: for<'v, 'a, 'e, 'c> fn(&mut Call<'v, 'a, 'e, 'c>) -> Outcome<'v>,
+}
+
+/// An argument of a function.
+pub(crate) struct Arg {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// Whether it must, may or cannot yet be given.
+    pub(crate) need: Need,
+}
+
+/// See [`Arg`].
+pub(crate) enum Need {
+    /// It must be given.
+    Required,
+    /// It may be given.
+    Optional,
+    /// It belongs to the contract and is not built yet: only its default is taken.
+    Later(Default),
+}
+
+/// The default of an argument that is not built yet.
+#[derive(Clone, Copy)]
+pub(crate) enum Default {
+    None,
+    Int(i64),
+    Float(f64),
+    Text(&'static str),
+    /// In ns.
+    Duration(i64),
+    /// An empty list or dictionary.
+    Empty,
+}
+
+/// An argument that must be given.
+pub(crate) const fn need(name: &'static str) -> Arg {
+    Arg { name, need: Need::Required }
+}
+
+/// An argument that may be given.
+pub(crate) const fn may(name: &'static str) -> Arg {
+    Arg { name, need: Need::Optional }
+}
+
+/// An argument of a later issue.
+pub(crate) const fn later(name: &'static str, default: Default) -> Arg {
+    Arg { name, need: Need::Later(default) }
+}
+
+/// Duration units, predeclared.
+pub(crate) const UNITS: [&str; 6] = ["ns", "us", "ms", "s", "minutes", "hours"];
+/// Size units, predeclared.
+pub(crate) const SIZES: [(&str, i32); 2] = [("KiB", 1024), ("MiB", 1024 * 1024)];
+/// Namespaces, predeclared.
+pub(crate) const NAMESPACES: [&str; 8] = ["lb", "dist", "traffic", "limit", "health", "tls", "key", "keys"];
+
+/// All functions with their index.
+fn functions() -> impl Iterator<Item = &'static Function> {
+    ALL.iter().flat_map(|family| family.iter())
+}
+
+/// The function of that index (which came from [`find`]).
+pub(crate) fn get(index: u32) -> &'static Function {
+    let mut index = index as usize;
+    for family in ALL {
+        match family.get(index) {
+            Some(function) => return function,
+            None => index -= family.len(),
+        }
+    }
+    &later::UNKNOWN
+}
+
+/// The index of a function by its full name.
+pub(crate) fn find(name: &str) -> Option<u32> {
+    functions().position(|f| f.name == name).and_then(|i| u32::try_from(i).ok())
+}
+
+/// Whether it is a predeclared namespace.
+pub(crate) fn is_namespace(name: &str) -> bool {
+    NAMESPACES.contains(&name)
+}
+
+/// The members of a namespace.
+pub(crate) fn members(space: &str) -> impl Iterator<Item = &'static str> {
+    let prefix = format!("{space}.");
+    functions().filter_map(move |f| f.name.strip_prefix(prefix.as_str()))
+}
+
+/// Functions without a namespace.
+pub(crate) fn top_level() -> impl Iterator<Item = &'static str> {
+    functions().map(|f| f.name).filter(|n| !n.contains('.'))
+}
+
+/// Every predeclared name.
+pub(crate) fn predeclared() -> impl Iterator<Item = &'static str> {
+    top_level().chain(NAMESPACES).chain(UNITS).chain(SIZES.iter().map(|s| s.0))
+}
+
+/// The full name of a namespace's member that was written without its namespace.
+pub(crate) fn home_of(name: &str) -> Option<&'static str> {
+    functions().map(|f| f.name).find(|n| n.split_once('.').is_some_and(|(_, member)| member == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_name_is_there_once() {
+        let mut seen = HashSet::new();
+        assert!(functions().all(|f| seen.insert(f.name)));
+        assert!(predeclared().all(|p| p.split('.').next().is_some_and(|s| !s.is_empty())));
+        assert!(
+            functions().all(|f| f.args.len() + f.more.len() <= crate::call::MOST_ARGUMENTS),
+            "a call has room for all"
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! `pool(n, f)`: calls f n times; n different nodes.
+
+use super::{Function, Need, need};
+use crate::call::{Call, Outcome, describe};
+use crate::graph::MOST_NODES;
+use crate::value::{FunctionValue, NodeValue, Poison};
+use starlark::values::{Value, ValueLike};
+
+pub(super) static FUNCTIONS: [Function; 1] =
+    [Function { name: "pool", args: &[need("n"), need("f")], more: &[], make }];
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let n = size(call);
+    let Some(f) = call.value("f") else { return Ok(None) };
+    if f.downcast_ref::<NodeValue>().is_some() {
+        call.wrong_but(
+            "`f` of `pool` must be a function, and is a node: a pool of one node would be that node n times",
+            "write `pool(n, lambda: ...)`",
+        );
+        return Ok(None);
+    }
+    let Some(indexed) = wants_index(f) else {
+        call.unfit("f", "a function", f);
+        return Ok(None);
+    };
+    let Some(n) = n else { return Ok(None) };
+    let mut made = Vec::with_capacity(n);
+    for i in 0..n {
+        let index = call.heap().alloc(i64::try_from(i).unwrap_or(i64::MAX));
+        let node =
+            call.eval.eval_function(f, if indexed { std::slice::from_ref(&index) } else { &[] }, &[])?;
+        if node.downcast_ref::<NodeValue>().is_none() && node.downcast_ref::<Poison>().is_none() {
+            let message =
+                format!("the function that `pool` calls must return a node, and returns {}", describe(node));
+            if node.is_none() {
+                call.wrong_but(message, "is its `return` missing?");
+            } else {
+                call.wrong(message);
+            }
+            return Ok(None);
+        }
+        made.push(node);
+    }
+    Ok(Some(call.heap().alloc(made)))
+}
+
+fn size(call: &mut Call<'_, '_, '_, '_>) -> Option<usize> {
+    let value = call.value("n")?;
+    // A number beyond 64 bits is an int all the same.
+    let n = call.whole("n", 1, i64::MAX as u64)?;
+    let n = usize::try_from(n).unwrap_or(usize::MAX);
+    if n > MOST_NODES {
+        call.wrong(format!(
+            "a pool of {} is too large: a file makes at most {MOST_NODES} nodes",
+            value.to_str()
+        ));
+        return None;
+    }
+    Some(n)
+}
+
+/// Whether f is called with its number; `None` where it cannot be called at all.
+fn wants_index(f: Value<'_>) -> Option<bool> {
+    if let Some(function) = f.downcast_ref::<FunctionValue>() {
+        return Some(function.function().args.iter().any(|a| matches!(a.need, Need::Required)));
+    }
+    if f.downcast_ref::<Poison>().is_some() {
+        return Some(false);
+    }
+    match f.parameters_spec() {
+        Some(spec) => Some(!spec.can_fill_with_args(0, &[])),
+        None => (f.get_type() == "function").then_some(true),
+    }
+}

@@ -1,0 +1,78 @@
+//! `scenario(name, node, traffic, requests, window="middle"|"all", deadline=60*s)`: one run.
+
+use super::{Default, Function, later, may, need};
+use crate::call::{Call, Outcome};
+use crate::diagnostic::At;
+use crate::plan::{Scenario, Window};
+use crate::value::TrafficValue;
+use starlark::values::{Value, ValueLike};
+use weir_model::Traffic;
+
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "scenario",
+    args: &[
+        need("name"),
+        need("node"),
+        need("traffic"),
+        may("requests"),
+        later("duration", Default::None),
+        may("window"),
+        may("deadline"),
+        later("patience", Default::None),
+        later("events", Default::Empty),
+    ],
+    more: &[],
+    make,
+}];
+
+/// The default deadline.
+const MINUTE_NS: u64 = 60_000_000_000;
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let name = call.name_or_none();
+    if call.is_none("name") {
+        let none = Value::new_none();
+        call.unfit("name", "a string", none);
+    }
+    let root = call.node_at("node");
+    let traffic = traffic(call);
+    let requests = if call.is_none("requests") { None } else { call.whole("requests", 1, 1_000_000_000_000) };
+    if call.value_or_none("requests").is_none() && !call.failed() {
+        call.wrong_but("`scenario` needs `requests`", "say how many, as in `requests=100000`");
+    }
+    let words = [("middle", Some(Window::Middle)), ("auto", None), ("all", Some(Window::All))];
+    let window = call.choice("window", &words).unwrap_or_default();
+    let deadline = if call.is_none("deadline") { Some(u64::MAX) } else { call.positive_duration("deadline") };
+    let at = call.span().map(|s| At::of(&s));
+    if let Some(name) = &name {
+        let before =
+            call.context.state.borrow().scenarios.iter().find(|s| s.name == *name).map(|s| s.span.clone());
+        if let Some(before) = before {
+            call.wrong_but(
+                format!("two scenarios are called \"{name}\""),
+                format!("the first is at {before}"),
+            );
+        }
+    }
+    let (Some(name), Some(root), Some(traffic)) = (name, root, traffic) else { return Ok(None) };
+    if !call.failed() {
+        let span = at.map(|a| a.span()).unwrap_or_default();
+        let deadline_ns = deadline.unwrap_or(MINUTE_NS);
+        let made = Scenario { name, root, traffic, requests, window, deadline_ns, span };
+        call.context.state.borrow_mut().scenarios.push(made);
+    }
+    Ok(Some(Value::new_none()))
+}
+
+fn traffic(call: &mut Call<'_, '_, '_, '_>) -> Option<Traffic> {
+    let value = call.value("traffic")?;
+    if let Some(traffic) = value.downcast_ref::<TrafficValue>() {
+        return Some(traffic.0.clone());
+    }
+    let message = format!(
+        "`traffic` of `scenario` must be traffic (when requests arrive), and is {}",
+        crate::call::describe(value)
+    );
+    call.wrong_but(message, "write `traffic.poisson(every=1*ms)` or `traffic.poisson(rate=1000)`");
+    None
+}

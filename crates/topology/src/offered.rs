@@ -1,0 +1,144 @@
+//! Offered load: how busy each queue would be, computed from arrivals, weights and means without running anything.
+
+use crate::plan::{NodeId, Point, Spec, To};
+use std::collections::HashMap;
+
+/// The load of the queues of a site in one scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteLoad {
+    /// Index in [`Point::sites`].
+    pub site: u32,
+    /// How many queues of the site the scenario reaches.
+    pub count: u64,
+    /// Arrivals over capacity of the busiest of them, as a share: 1 is full.
+    pub utilisation: f64,
+    /// Arrivals at all of them together, per second.
+    pub rate_per_s: f64,
+}
+
+/// The offered load of every site of queues that the scenario reaches, in the order of the sites. Each balancer is
+/// taken to split by weight; retries are taken not to happen. Empty where arrivals or means are unknown (an
+/// infinite mean).
+pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
+    let Some(scenario) = point.scenarios.get(scenario) else { return Vec::new() };
+    let Some(rate) = scenario.traffic.rate_per_s() else { return Vec::new() };
+    let mut walk = Walk { point, rates: vec![0.0; point.nodes.len()] };
+    let Some(root) = walk.rates.get_mut(scenario.root as usize) else { return Vec::new() };
+    *root = rate;
+    walk.spread(scenario.root);
+    let holds = walk.holds_s();
+    let mut sites: Vec<Option<SiteLoad>> = vec![None; point.sites.len()];
+    for id in 0..point.nodes.len() {
+        let node = &point.nodes[id];
+        let rate = walk.rates[id];
+        let Some(Spec::Queue { concurrency, .. }) = point.specs.get(node.spec as usize) else { continue };
+        let To::Node(inner) = node.to else { continue };
+        if rate <= 0.0 {
+            continue;
+        }
+        let Some(hold_s) = holds.get(inner as usize).filter(|h| h.is_finite()) else { continue };
+        let utilisation = rate * hold_s / f64::from(*concurrency);
+        let load = SiteLoad { site: node.site, count: 0, utilisation: 0.0, rate_per_s: 0.0 };
+        if let Some(slot) = sites.get_mut(node.site as usize) {
+            let load = slot.get_or_insert(load);
+            load.count += 1;
+            load.rate_per_s += rate;
+            load.utilisation = load.utilisation.max(utilisation);
+        }
+    }
+    sites.into_iter().flatten().collect()
+}
+
+struct Walk<'a> {
+    point: &'a Point,
+    /// Arrivals per second at each node.
+    rates: Vec<f64>,
+}
+
+impl Walk<'_> {
+    fn spec(&self, id: NodeId) -> Option<&Spec> {
+        let node = self.point.nodes.get(id as usize)?;
+        self.point.specs.get(node.spec as usize)
+    }
+
+    fn weight(&self, id: NodeId) -> f64 {
+        match self.spec(id) {
+            Some(Spec::Weight { weight }) => *weight,
+            _ => 1.0,
+        }
+    }
+
+    /// Arrivals from the root on. A node comes after all that it leads to, so backwards every rate is final in time.
+    /// Balancers over one list are added up first: a list of a quarter of a million is walked once, not per router.
+    fn spread(&mut self, root: NodeId) {
+        let mut lists: Vec<f64> = vec![0.0; self.point.lists.len()];
+        // The highest target of each list: once all nodes above it are done, the list's rate is final.
+        let mut ending: HashMap<NodeId, Vec<u32>> = HashMap::new();
+        for (i, list) in self.point.lists.iter().enumerate() {
+            if let (Some(highest), Ok(i)) = (list.iter().max(), u32::try_from(i)) {
+                ending.entry(*highest).or_default().push(i);
+            }
+        }
+        for id in (0..=root).rev() {
+            for list in ending.remove(&id).unwrap_or_default() {
+                self.share(list, lists[list as usize]);
+            }
+            let rate = self.rates[id as usize];
+            if rate <= 0.0 {
+                continue;
+            }
+            match self.point.nodes[id as usize].to {
+                To::None => {}
+                To::Node(next) => self.rates[next as usize] += rate,
+                To::List(list) => lists[list as usize] += rate,
+            }
+        }
+    }
+
+    fn share(&mut self, list: u32, rate: f64) {
+        if rate <= 0.0 {
+            return;
+        }
+        let point = self.point;
+        let targets = &point.lists[list as usize];
+        let total: f64 = targets.iter().map(|t| self.weight(*t)).sum();
+        for target in targets {
+            if total > 0.0 {
+                self.rates[*target as usize] += rate * self.weight(*target) / total;
+            }
+        }
+    }
+
+    /// The mean time that a request spends at each node and behind it, without waiting, s; infinite where a mean is.
+    fn holds_s(&self) -> Vec<f64> {
+        let mut holds: Vec<f64> = Vec::with_capacity(self.point.nodes.len());
+        let mut of_list: HashMap<u32, f64> = HashMap::new();
+        // A node comes after all that it leads to, so forwards everything behind it is known.
+        for node in &self.point.nodes {
+            let (own_ns, model) = match self.point.specs.get(node.spec as usize) {
+                Some(Spec::Delay { time }) => (time.mean_ns().unwrap_or(f64::INFINITY), None),
+                Some(Spec::Cable { time }) => (2.0 * time.mean_ns().unwrap_or(f64::INFINITY), None),
+                Some(Spec::Server { model, .. }) => (0.0, *model),
+                _ => (0.0, None),
+            };
+            let behind = match (node.to, model) {
+                (To::Node(next), _) | (To::None, Some(next)) => {
+                    holds.get(next as usize).copied().unwrap_or(0.0)
+                }
+                (To::None, None) => 0.0,
+                (To::List(list), _) => *of_list.entry(list).or_insert_with(|| self.list_s(list, &holds)),
+            };
+            holds.push(own_ns / 1e9 + behind);
+        }
+        holds
+    }
+
+    fn list_s(&self, list: u32, holds: &[f64]) -> f64 {
+        let Some(targets) = self.point.lists.get(list as usize) else { return 0.0 };
+        let weighed =
+            targets.iter().map(|t| (self.weight(*t), holds.get(*t as usize).copied().unwrap_or(0.0)));
+        let (total, sum) =
+            weighed.filter(|(w, _)| *w > 0.0).fold((0.0, 0.0), |(t, s), (w, h)| (t + w, s + w * h));
+        if total > 0.0 { sum / total } else { 0.0 }
+    }
+}

@@ -1,0 +1,120 @@
+//! Where calls stand in the text: the `def` around each, its callee as written, and its number among its like.
+//!
+//! A place must survive comments and other functions, so calls are numbered per `def` and callee, in the order of the
+//! text, whether they are ever evaluated or not.
+
+use starlark::syntax::AstModule;
+use starlark_syntax::syntax::ast::{AstExpr, AstStmt, ExprP, StmtP};
+use starlark_syntax::syntax::uniplate::Visit;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// The calls of a file by their spans (byte offsets).
+#[derive(Default)]
+pub(crate) struct Calls {
+    by_span: HashMap<(u32, u32), CallSite>,
+}
+
+/// A call in the text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CallSite {
+    /// The top-level `def` around it, or `<file>`.
+    pub(crate) def: Rc<str>,
+    /// The callee as written.
+    pub(crate) callee: String,
+    /// Its number among calls of that callee in that `def`, from 1.
+    pub(crate) number: u32,
+}
+
+impl Calls {
+    /// The call of that span.
+    pub(crate) fn get(&self, begin: u32, end: u32) -> Option<&CallSite> {
+        self.by_span.get(&(begin, end))
+    }
+
+    /// All calls of a parsed file.
+    pub(crate) fn of(ast: &AstModule) -> Calls {
+        let mut found: Vec<Found> = Vec::new();
+        statement(ast.statement(), &Rc::from("<file>"), false, &mut found);
+        // The end of the callee is where the parenthesis opens: the order in which a reader meets the calls.
+        found.sort_by_key(|f| f.callee_end);
+        let mut numbers: HashMap<(Rc<str>, String), u32> = HashMap::new();
+        let mut by_span = HashMap::new();
+        for f in found {
+            let number = numbers.entry((f.def.clone(), f.callee.clone())).or_insert(0);
+            *number += 1;
+            by_span.insert(f.span, CallSite { def: f.def, callee: f.callee, number: *number });
+        }
+        Calls { by_span }
+    }
+}
+
+struct Found {
+    span: (u32, u32),
+    callee_end: u32,
+    callee: String,
+    def: Rc<str>,
+}
+
+fn statement(stmt: &AstStmt, def: &Rc<str>, inside: bool, found: &mut Vec<Found>) {
+    let named: Rc<str>;
+    let (def, inside) = match &stmt.node {
+        StmtP::Def(d) if !inside => {
+            named = Rc::from(d.name.node.ident.as_str());
+            (&named, true)
+        }
+        _ => (def, inside),
+    };
+    stmt.node.visit_children(|child| match child {
+        Visit::Stmt(s) => statement(s, def, inside, found),
+        Visit::Expr(e) => expression(e, def, found),
+    });
+}
+
+fn expression(expr: &AstExpr, def: &Rc<str>, found: &mut Vec<Found>) {
+    if let ExprP::Call(callee, _) = &expr.node {
+        found.push(Found {
+            span: (expr.span.begin().get(), expr.span.end().get()),
+            callee_end: callee.span.end().get(),
+            callee: dotted(callee).unwrap_or_else(|| callee.node.to_string()),
+            def: def.clone(),
+        });
+    }
+    expr.node.visit_expr(|e| expression(e, def, found));
+}
+
+/// `lb.least_conn`, if it is names and dots.
+pub(crate) fn dotted(expr: &AstExpr) -> Option<String> {
+    match &expr.node {
+        ExprP::Identifier(name) => Some(name.node.ident.clone()),
+        ExprP::Dot(of, member) => Some(format!("{}.{}", dotted(of)?, member.node)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use starlark::syntax::Dialect;
+
+    fn places(source: &str) -> Vec<String> {
+        let ast = AstModule::parse("t", source.to_owned(), &Dialect::Extended).expect("parses");
+        let mut calls: Vec<_> = Calls::of(&ast).by_span.into_iter().collect();
+        calls.sort_by_key(|(span, _)| (span.0, std::cmp::Reverse(span.1)));
+        calls.into_iter().map(|(_, c)| format!("{}/{}#{}", c.def, c.callee, c.number)).collect()
+    }
+
+    #[test]
+    fn calls_are_numbered_in_the_text_per_def_and_callee() {
+        let source = "a = f(f(1), lb.x())\ndef g():\n  def h():\n    return f(2)\n  k = lambda: f(3)\n  return f(4)\nb = f(5)\n";
+        assert_eq!(
+            places(source),
+            ["<file>/f#1", "<file>/f#2", "<file>/lb.x#1", "g/f#1", "g/f#2", "g/f#3", "<file>/f#3"]
+        );
+    }
+
+    #[test]
+    fn chained_calls_are_told_apart() {
+        assert_eq!(places("a = f()()\n"), ["<file>/f()#1", "<file>/f#1"]);
+    }
+}

@@ -1,0 +1,12 @@
+//! What the evaluator carries: the state of the evaluation.
+
+use crate::context::State;
+use starlark::values::ProvidesStaticType;
+use std::cell::RefCell;
+
+/// The state of one evaluation, reached from native functions through `Evaluator::extra`.
+#[derive(Default, ProvidesStaticType)]
+pub(crate) struct Context {
+    /// Borrowed for the length of one operation, never across a call back into the language.
+    pub(crate) state: RefCell<State>,
+}
