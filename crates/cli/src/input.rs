@@ -4,17 +4,19 @@ use crate::args::File;
 use crate::failure::{Failure, reason};
 use std::io::{Read, Write};
 use std::process::ExitCode;
-use weir_topology::Plan;
+use weir_topology::sandbox::{self, child_main, evaluate_in_child};
+use weir_topology::{Evaluated, Plan, Request};
 
 /// The hidden first argument that makes this binary the child in which a topology is evaluated.
-pub(crate) const CHILD: &str = "__evaluate";
+pub(crate) const CHILD: &str = sandbox::CHILD;
 
 /// The child's side of an evaluation.
 pub(crate) fn child() -> ExitCode {
-    ExitCode::from(4)
+    child_main()
 }
 
-/// The plan of a topology file, or of a file that is a plan already.
+/// The plan of a topology file, or of a file that is a plan already. What is surely a mistake though it can be run is said
+/// on standard error, unless `quiet`.
 pub(crate) fn load(args: &File) -> Result<Plan, Failure> {
     for (i, (name, _)) in args.sweeps.iter().enumerate() {
         if args.params.iter().any(|(n, _)| n == name) {
@@ -26,32 +28,53 @@ pub(crate) fn load(args: &File) -> Result<Plan, Failure> {
             return Err(Failure::Usage(format!("--sweep names `{name}` twice")));
         }
     }
-    let bytes = read(args)?;
-    if looks_like_plan(&bytes) {
-        if !args.params.is_empty() || !args.sweeps.is_empty() {
-            return Err(Failure::Usage(format!(
-                "`{}` is a plan: it is evaluated already, so -p and --sweep are refused",
-                args.file.display()
-            )));
-        }
-        return serde_json::from_slice(&bytes).map_err(|e| {
-            Failure::Usage(format!("`{}` is not a plan of this version: {e}", args.file.display()))
-        });
+    let source = read(args)?;
+    if !Plan::is_json(&source) {
+        return evaluate(args, source);
     }
-    Err(Failure::Usage("evaluation is not wired".into()))
-}
-
-/// Says what is surely a mistake though it can be run.
-pub(crate) fn warn(plan: &Plan, quiet: bool) {
-    if quiet {
-        return;
+    if !args.params.is_empty() || !args.sweeps.is_empty() {
+        return Err(Failure::Usage(format!(
+            "`{}` is a plan: it is evaluated already, so -p and --sweep are refused",
+            args.file.display()
+        )));
     }
+    let plan =
+        Plan::from_json(&source).map_err(|e| Failure::Usage(format!("`{}`: {e}", args.file.display())))?;
     let mut said: Vec<&str> = Vec::new();
     for warning in plan.points.iter().flat_map(|p| &p.warnings) {
         if !said.contains(&warning.as_str()) {
             said.push(warning);
-            let _ = writeln!(std::io::stderr(), "warning: {warning}");
         }
+    }
+    tell(args, said.iter().map(|w| format!("warning: {w}")));
+    Ok(plan)
+}
+
+fn evaluate(args: &File, source: Vec<u8>) -> Result<Plan, Failure> {
+    let piped = args.file.as_os_str() == "-";
+    let request = Request {
+        name: if piped { "<stdin>".into() } else { args.file.display().to_string() },
+        path: (!piped).then(|| args.file.clone()),
+        source,
+        params: args.params.clone(),
+        sweeps: args.sweeps.clone(),
+    };
+    let exe = std::env::current_exe()
+        .map_err(|e| Failure::Environment(format!("cannot find the weir binary itself: {}", reason(&e))))?;
+    match evaluate_in_child(&request, &exe) {
+        Ok(Evaluated { plan, warnings }) => {
+            tell(args, warnings.iter().map(ToString::to_string));
+            Ok(plan)
+        }
+        Err(wrong @ sandbox::Failure::Wrong(_)) => Err(Failure::Worded(wrong.to_string())),
+        Err(sandbox::Failure::Environment(why)) => Err(Failure::Environment(why)),
+    }
+}
+
+fn tell(args: &File, sentences: impl Iterator<Item = String>) {
+    let mut err = std::io::stderr().lock();
+    for sentence in sentences.filter(|_| !args.quiet) {
+        let _ = writeln!(err, "{sentence}");
     }
 }
 
@@ -78,15 +101,10 @@ fn read(args: &File) -> Result<Vec<u8>, Failure> {
             .map(|_| bytes.len() as u64 <= limit)
     };
     let whole =
-        up_to(LONGEST_FILE, &mut bytes)? || (looks_like_plan(&bytes) && up_to(LONGEST_PLAN, &mut bytes)?);
+        up_to(LONGEST_FILE, &mut bytes)? || (Plan::is_json(&bytes) && up_to(LONGEST_PLAN, &mut bytes)?);
     if whole {
         Ok(bytes)
     } else {
         Err(Failure::Usage(format!("`{}` is too long for a topology", args.file.display())))
     }
-}
-
-/// A plan is one JSON object; no topology file begins with a brace.
-fn looks_like_plan(bytes: &[u8]) -> bool {
-    bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{')
 }

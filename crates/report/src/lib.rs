@@ -10,6 +10,7 @@ mod entry;
 mod html;
 mod json;
 mod number;
+mod offered;
 mod sites;
 mod table;
 mod text;
@@ -19,6 +20,10 @@ pub use text::Sites;
 
 use std::io::{self, Write};
 use weir_sim::Results;
+use weir_topology::Plan;
+
+/// How wide a table for a terminal may grow.
+const WIDTH: usize = 100;
 
 /// Writes the contract's JSON (`weir.sim/1`), ending with a new line.
 ///
@@ -50,6 +55,14 @@ pub fn text(results: &Results, sites: Sites, out: &mut dyn Write) -> io::Result<
 /// What `out` says.
 pub fn html(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     html::write(results, out)
+}
+
+/// Writes what a plan offers to its queues, for `weir check`.
+///
+/// # Errors
+/// What `out` says.
+pub fn offered(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+    offered::write(plan, out)
 }
 
 /// The line every result ends with.

@@ -2,13 +2,11 @@
 
 use crate::number::{self, count, with_interval};
 use crate::table::{Side, Table};
-use crate::{comparison, entry, signature, sites};
+use crate::{WIDTH, comparison, entry, signature, sites};
 use std::io::{self, Write};
 use weir_sim::{Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
 
-/// How wide a table may grow.
-const WIDTH: usize = 100;
 /// Up to this many scenarios each one's sites are shown without being asked for.
 const FEW: usize = 3;
 

@@ -1,4 +1,4 @@
-//! `weir check FILE`: its errors on standard error (2), or what it holds on standard output (0). Starts nothing.
+//! `weir check FILE`: its errors on standard error (2), or what it offers to each pool on standard output (0). Starts nothing.
 
 use super::later;
 use crate::args::Check;
@@ -10,20 +10,5 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
         later::option("--serve")?;
     }
     let plan = input::load(&args.file)?;
-    input::warn(&plan, args.file.quiet);
-    output::to_stdout(|out| {
-        let points = plan.points.len();
-        for (i, point) in plan.points.iter().enumerate() {
-            let which = if points > 1 { format!(" (point {} of {points})", i + 1) } else { String::new() };
-            writeln!(
-                out,
-                "{}{which}: {} nodes at {} sites, {} scenarios",
-                plan.file,
-                point.nodes.len(),
-                point.sites.len(),
-                point.scenarios.len()
-            )?;
-        }
-        writeln!(out, "weir {} · plan {}", plan.version, plan.hash)
-    })
+    output::to_stdout(|out| weir_report::offered(&plan, out))
 }

@@ -18,7 +18,6 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     }
     let save_form = args.save.as_deref().map(form_of).transpose()?;
     let plan = input::load(&args.file)?;
-    input::warn(&plan, args.file.quiet);
     require_scenario(&plan)?;
     let html = args.html.as_deref().map(Target::open).transpose()?;
     let save = args.save.as_deref().map(Target::open).transpose()?;
