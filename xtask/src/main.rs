@@ -1,2 +1,73 @@
-//! xtask
-fn main(){}
+//! The project's recipes, `cargo xtask RECIPE`: one command per task, the same here and in CI.
+#![forbid(unsafe_code)]
+
+mod deps;
+mod recipes;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: cargo xtask RECIPE
+
+  test    all tests, optimised
+  lint    formatting, and clippy without warnings
+  deps    dependencies point downwards only
+  tidy    the lints of the tree: headers, sizes, bans, words that do not belong
+  deny    licences, bans and sources of all dependencies (cargo-deny)
+  bench   the benchmarks of bench/
+  ci      all of these but bench, and what was skipped and why
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let root = root();
+    let done = match args.first().map(String::as_str) {
+        Some("test") => recipes::test(&root),
+        Some("lint") => recipes::lint(&root),
+        Some("deps") => recipes::report("deps", &deps::check(&root)),
+        Some("tidy") => recipes::report("tidy", &tidy::check(&root)),
+        Some("deny") => recipes::deny(&root),
+        Some("bench") => recipes::bench(&root),
+        Some("ci") => recipes::ci(&root),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(recipes::Stop::Failed(what)) => {
+            eprintln!("{what} failed");
+            ExitCode::from(1)
+        }
+        Err(recipes::Stop::Skipped(what, why)) => {
+            eprintln!("{what} skipped: {why}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+/// The folder of the workspace.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dependencies_point_downwards() {
+        let problems = deps::check(&root());
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+
+    #[test]
+    fn the_tree_is_tidy() {
+        let problems = tidy::check(&root());
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+}

@@ -1,1 +1,71 @@
-//! report
+//! What a simulation found out, for people and for programs: text, JSON, CSV and one HTML page.
+//!
+//! Every form is a function from [`Results`] to bytes: the same results give the same bytes, in any environment. JSON and
+//! CSV carry every number as it is; text and HTML round each to what its interval can bear.
+#![forbid(unsafe_code)]
+
+mod comparison;
+mod csv;
+mod entry;
+mod html;
+mod json;
+mod number;
+mod offered;
+mod sites;
+mod table;
+mod text;
+
+pub use number::duration;
+pub use text::Sites;
+
+use std::io::{self, Write};
+use weir_sim::Results;
+use weir_topology::Plan;
+
+/// How wide a table for a terminal may grow.
+const WIDTH: usize = 100;
+
+/// Writes the contract's JSON (`weir.sim/1`), ending with a new line.
+///
+/// # Errors
+/// What `out` says.
+pub fn json(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    json::write(results, out)
+}
+
+/// Writes tidy CSV: one row per scenario, node (or none) and metric; see the header in the file.
+///
+/// # Errors
+/// What `out` says.
+pub fn csv(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    csv::write(results, out)
+}
+
+/// Writes tables for a terminal, at most 100 columns wide unless names need more.
+///
+/// # Errors
+/// What `out` says.
+pub fn text(results: &Results, sites: Sites, out: &mut dyn Write) -> io::Result<()> {
+    text::write(results, sites, out)
+}
+
+/// Writes one self-contained HTML page.
+///
+/// # Errors
+/// What `out` says.
+pub fn html(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    html::write(results, out)
+}
+
+/// Writes what a plan offers to its queues, for `weir check`.
+///
+/// # Errors
+/// What `out` says.
+pub fn offered(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+    offered::write(plan, out)
+}
+
+/// The line every result ends with.
+fn signature(results: &Results) -> String {
+    format!("weir {} · seed {} · plan {}", results.version, results.seed, results.plan)
+}

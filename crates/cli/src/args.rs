@@ -1,0 +1,247 @@
+//! The command line as plain data: one definition gives the options, their help and their types.
+
+use crate::failure::Failure;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Simulate a load-balancing topology from one file.
+#[derive(Parser, Debug)]
+#[command(
+    name = "weir",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = "Not built yet: graph, compare, serve, load, verify, fit, profile.",
+    after_long_help = "\
+Examples:
+  weir check bamboo.star                           what is wrong with a file
+  weir sim bamboo.star                             simulate all of its scenarios
+  weir sim bamboo.star --sweep routers=1,2,4,8     once for each number of routers
+
+Exit codes: 0 done; 1 the answer is no; 2 wrong usage or a wrong topology; 3 the environment failed;
+4 weir found a fault in itself; 130 interrupted.
+
+Not built yet: graph, compare, serve, load, verify, fit, profile."
+)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Report the errors of a file and what it offers to each pool; starts nothing
+    Check(Check),
+    /// Print the plan of a file as JSON
+    Plan(File),
+    /// Simulate the scenarios of a file
+    Sim(Sim),
+    /// A picture of a topology
+    #[command(hide = true, disable_help_flag = true)]
+    Graph(Later),
+    /// Paired differences of two results or files
+    #[command(hide = true, disable_help_flag = true)]
+    Compare(Later),
+    /// Run a topology as a load balancer
+    #[command(hide = true, disable_help_flag = true)]
+    Serve(Later),
+    /// Drive a scenario's load at a URL
+    #[command(hide = true, disable_help_flag = true)]
+    Load(Later),
+    /// Compare simulation and reality
+    #[command(hide = true, disable_help_flag = true)]
+    Verify(Later),
+    /// From an access log to a model
+    #[command(hide = true, disable_help_flag = true)]
+    Fit(Later),
+    /// What each place is worth
+    #[command(hide = true, disable_help_flag = true)]
+    Profile(Later),
+}
+
+/// The arguments of a command that is not built yet.
+#[derive(Args, Debug)]
+pub(crate) struct Later {
+    /// Whatever it is.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) rest: Vec<OsString>,
+}
+
+/// A file with its parameters.
+#[derive(Args, Debug)]
+pub(crate) struct File {
+    /// Topology file, or its plan (JSON); `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Set a parameter of the file (also switches its sweep off)
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) params: Vec<(String, String)>,
+    /// Run once for each of these values
+    #[arg(long = "sweep", value_name = "NAME=A,B,...", value_parser = list)]
+    pub(crate) sweeps: Vec<(String, Vec<String>)>,
+    /// Say nothing but results and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// `weir check`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir check bamboo.star
+  weir check bamboo.star -p servers=10
+
+Errors go to standard error with file, line and remedy (exit code 2).")]
+pub(crate) struct Check {
+    #[command(flatten)]
+    pub(crate) file: File,
+    /// Also check that it can be served
+    #[arg(long, hide = true)]
+    pub(crate) serve: bool,
+}
+
+/// `weir sim`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir sim bamboo.star                             all scenarios, 10 replications, a table
+  weir sim bamboo.star one_router -p servers=500   one of them, with a parameter set
+  weir sim bamboo.star --sweep routers=1,2,4,8,16  the product of all sweeps, point by point
+  weir sim bamboo.star --output json | jq .        every number with its 95 % interval
+  weir sim bamboo.star --save run.csv --html run.html
+
+The same file, seed and version give the same bytes for any number of threads.")]
+pub(crate) struct Sim {
+    #[command(flatten)]
+    pub(crate) file: File,
+    /// Only these scenarios
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<String>,
+    /// Seed of all draws
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Independent replications of each scenario
+    #[arg(long, value_name = "R", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) replications: u32,
+    /// Requests per replication, instead of what the file says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) requests: Option<u64>,
+    /// Threads to use [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// One row per site, or one for every member of it
+    #[arg(long, value_name = "sites|all", hide_possible_values = true)]
+    pub(crate) nodes: Option<Nodes>,
+    /// Form of what goes to standard output
+    #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
+    pub(crate) output: Form,
+    /// Also write a page with tables
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Also write the result; the form is the ending, .json or .csv
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+
+    /// Repeat until the interval is that narrow
+    #[arg(long, value_name = "SHARE", hide = true)]
+    precision: Option<String>,
+    /// Write each request's way
+    #[arg(long, value_name = "FILE", hide = true)]
+    trace: Option<PathBuf>,
+    /// Run again when the file changes
+    #[arg(long, hide = true)]
+    watch: bool,
+    /// The k-th of n parts
+    #[arg(long, value_name = "K/N", hide = true)]
+    shard: Option<String>,
+}
+
+impl Sim {
+    /// The first option given that is part of the contract but not built yet.
+    pub(crate) fn not_built(&self) -> Option<&'static str> {
+        [
+            ("--precision", self.precision.is_some()),
+            ("--trace", self.trace.is_some()),
+            ("--watch", self.watch),
+            ("--shard", self.shard.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(name, given)| given.then_some(name))
+    }
+}
+
+/// Which nodes a result lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Nodes {
+    /// One entry per site.
+    Sites,
+    /// One per member.
+    All,
+}
+
+/// The form of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// Tables.
+    Text,
+    /// `weir.sim/1`.
+    Json,
+    /// Tidy rows.
+    Csv,
+}
+
+/// The command line of this process. Help and version are printed here.
+pub(crate) fn parse() -> Result<Option<Command>, Failure> {
+    match Cli::try_parse() {
+        Ok(cli) => Ok(Some(cli.command)),
+        Err(e) if e.use_stderr() => {
+            // Coloured where standard error is a terminal that wants it.
+            let _ = e.print();
+            let _ = std::io::stderr().flush();
+            Err(Failure::Worded(String::new()))
+        }
+        Err(e) => crate::output::to_stdout(|out| write!(out, "{}", e.render())).map(|()| None),
+    }
+}
+
+/// `name=value`.
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("write NAME=VALUE".into()),
+    }
+}
+
+/// `name=a,b,c`.
+fn list(text: &str) -> Result<(String, Vec<String>), String> {
+    let (name, values) = setting(text).map_err(|_| "write NAME=A,B,...")?;
+    let values: Vec<String> = values.split(',').map(str::to_owned).collect();
+    if values.iter().any(String::is_empty) {
+        return Err("a value is empty; write NAME=A,B,...".into());
+    }
+    Ok((name, values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn settings_and_lists_are_taken_apart_at_the_first_equals_sign() {
+        assert_eq!(setting("a=b=c").unwrap(), ("a".into(), "b=c".into()));
+        assert_eq!(setting("a=").unwrap(), ("a".into(), String::new()));
+        assert!(setting("=b").is_err() && setting("a").is_err());
+        assert_eq!(list("a=1,2").unwrap(), ("a".into(), vec!["1".into(), "2".into()]));
+        assert!(list("a=1,,2").is_err() && list("a=").is_err());
+    }
+}

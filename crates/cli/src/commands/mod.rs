@@ -1,0 +1,26 @@
+//! The commands, one file each; here each finds its file.
+
+mod check;
+mod later;
+mod plan;
+mod sim;
+
+use crate::args::Command;
+use crate::failure::Failure;
+
+/// Does what was asked; `None` is a command line that has been answered already (help, version).
+pub(crate) fn run(command: Option<Command>) -> Result<(), Failure> {
+    match command {
+        None => Ok(()),
+        Some(Command::Check(args)) => check::run(&args),
+        Some(Command::Plan(args)) => plan::run(&args),
+        Some(Command::Sim(args)) => sim::run(&args),
+        Some(Command::Graph(args)) => later::run("graph", &args),
+        Some(Command::Compare(args)) => later::run("compare", &args),
+        Some(Command::Serve(args)) => later::run("serve", &args),
+        Some(Command::Load(args)) => later::run("load", &args),
+        Some(Command::Verify(args)) => later::run("verify", &args),
+        Some(Command::Fit(args)) => later::run("fit", &args),
+        Some(Command::Profile(args)) => later::run("profile", &args),
+    }
+}

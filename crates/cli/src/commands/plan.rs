@@ -1,0 +1,10 @@
+//! `weir plan FILE`: the plan as JSON on standard output. Given a plan, it prints that plan.
+
+use crate::args::File;
+use crate::failure::Failure;
+use crate::{input, output};
+
+pub(crate) fn run(args: &File) -> Result<(), Failure> {
+    let plan = input::load(args)?;
+    output::to_stdout(|out| out.write_all(&plan.to_json()))
+}

@@ -1,0 +1,61 @@
+//! Why a command did not do what it was asked: the contract's exit codes, each with what to say.
+
+use std::io::Write;
+
+/// An end other than success.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// 2: wrong usage or a wrong topology. A sentence, or several with their places; printed after `error: `.
+    Usage(String),
+    /// 2: worded from the first to the last character by the topology's diagnostics; empty where clap has spoken.
+    Worded(String),
+    /// 3: the environment failed.
+    Environment(String),
+    /// 4: weir found a fault in itself.
+    Fault(String),
+    /// 130: interrupted; what was finished has been printed.
+    Interrupted,
+}
+
+impl Failure {
+    /// The environment failed at `path`.
+    pub(crate) fn at(path: &std::path::Path, doing: &str, error: &std::io::Error) -> Failure {
+        Failure::Environment(format!("cannot {doing} `{}`: {}", path.display(), reason(error)))
+    }
+
+    /// The exit code of the process.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::Usage(_) | Failure::Worded(_) => 2,
+            Failure::Environment(_) => 3,
+            Failure::Fault(_) => 4,
+            Failure::Interrupted => 130,
+        }
+    }
+
+    /// Says it on standard error; where that is closed, nobody is left to hear.
+    pub(crate) fn tell(&self) {
+        let text = match self {
+            Failure::Usage(text) | Failure::Environment(text) => format!("error: {text}\n"),
+            Failure::Worded(text) => text.clone(),
+            Failure::Fault(text) => format!(
+                "error: weir found a fault in itself: {text}\n\
+                 This is not your mistake. Please report it with the command, the topology file and this version: weir {}\n",
+                env!("CARGO_PKG_VERSION")
+            ),
+            Failure::Interrupted => "interrupted\n".into(),
+        };
+        let mut err = std::io::stderr().lock();
+        let _ = err.write_all(text.as_bytes());
+        if !text.is_empty() && !text.ends_with('\n') {
+            let _ = err.write_all(b"\n");
+        }
+        let _ = err.flush();
+    }
+}
+
+/// What the system says, without Rust's `(os error 2)`.
+pub(crate) fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}

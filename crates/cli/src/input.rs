@@ -1,0 +1,110 @@
+//! From FILE to a plan: the only place that knows how the front end evaluates a topology.
+
+use crate::args::File;
+use crate::failure::{Failure, reason};
+use std::io::{Read, Write};
+use std::process::ExitCode;
+use weir_topology::sandbox::{self, child_main, evaluate_in_child};
+use weir_topology::{Evaluated, Plan, Request};
+
+/// The hidden first argument that makes this binary the child in which a topology is evaluated.
+pub(crate) const CHILD: &str = sandbox::CHILD;
+
+/// The child's side of an evaluation.
+pub(crate) fn child() -> ExitCode {
+    child_main()
+}
+
+/// The plan of a topology file, or of a file that is a plan already. What is surely a mistake though it can be run is said
+/// on standard error, unless `quiet`.
+pub(crate) fn load(args: &File) -> Result<Plan, Failure> {
+    for (i, (name, _)) in args.sweeps.iter().enumerate() {
+        if args.params.iter().any(|(n, _)| n == name) {
+            return Err(Failure::Usage(format!(
+                "`{name}` is set by -p and swept by --sweep; leave one of them out"
+            )));
+        }
+        if args.sweeps[..i].iter().any(|(n, _)| n == name) {
+            return Err(Failure::Usage(format!("--sweep names `{name}` twice")));
+        }
+    }
+    let source = read(args)?;
+    if !Plan::is_json(&source) {
+        return evaluate(args, source);
+    }
+    if !args.params.is_empty() || !args.sweeps.is_empty() {
+        return Err(Failure::Usage(format!(
+            "`{}` is a plan: it is evaluated already, so -p and --sweep are refused",
+            args.file.display()
+        )));
+    }
+    let plan =
+        Plan::from_json(&source).map_err(|e| Failure::Usage(format!("`{}`: {e}", args.file.display())))?;
+    let mut said: Vec<&str> = Vec::new();
+    for warning in plan.points.iter().flat_map(|p| &p.warnings) {
+        if !said.contains(&warning.as_str()) {
+            said.push(warning);
+        }
+    }
+    tell(args, said.iter().map(|w| format!("warning: {w}")));
+    Ok(plan)
+}
+
+fn evaluate(args: &File, source: Vec<u8>) -> Result<Plan, Failure> {
+    let piped = args.file.as_os_str() == "-";
+    let request = Request {
+        name: if piped { "<stdin>".into() } else { args.file.display().to_string() },
+        path: (!piped).then(|| args.file.clone()),
+        source,
+        params: args.params.clone(),
+        sweeps: args.sweeps.clone(),
+    };
+    let exe = std::env::current_exe()
+        .map_err(|e| Failure::Environment(format!("cannot find the weir binary itself: {}", reason(&e))))?;
+    match evaluate_in_child(&request, &exe) {
+        Ok(Evaluated { plan, warnings }) => {
+            tell(args, warnings.iter().map(ToString::to_string));
+            Ok(plan)
+        }
+        Err(wrong @ sandbox::Failure::Wrong(_)) => Err(Failure::Worded(wrong.to_string())),
+        Err(sandbox::Failure::Environment(why)) => Err(Failure::Environment(why)),
+    }
+}
+
+fn tell(args: &File, sentences: impl Iterator<Item = String>) {
+    let mut err = std::io::stderr().lock();
+    for sentence in sentences.filter(|_| !args.quiet) {
+        let _ = writeln!(err, "{sentence}");
+    }
+}
+
+/// A topology file may be this long; so may not what was given by mistake (a log, a device).
+const LONGEST_FILE: u64 = 16 << 20;
+/// A plan may be this long: a million nodes take a tenth of it.
+const LONGEST_PLAN: u64 = 2 << 30;
+
+fn read(args: &File) -> Result<Vec<u8>, Failure> {
+    let cannot =
+        |e: &std::io::Error| Failure::Usage(format!("cannot read `{}`: {}", args.file.display(), reason(e)));
+    let mut from: Box<dyn Read> = if args.file.as_os_str() == "-" {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(std::fs::File::open(&args.file).map_err(|e| cannot(&e))?)
+    };
+    let mut bytes = Vec::new();
+    let mut up_to = |limit: u64, bytes: &mut Vec<u8>| {
+        let left = limit + 1 - bytes.len() as u64;
+        from.by_ref()
+            .take(left)
+            .read_to_end(bytes)
+            .map_err(|e| cannot(&e))
+            .map(|_| bytes.len() as u64 <= limit)
+    };
+    let whole =
+        up_to(LONGEST_FILE, &mut bytes)? || (Plan::is_json(&bytes) && up_to(LONGEST_PLAN, &mut bytes)?);
+    if whole {
+        Ok(bytes)
+    } else {
+        Err(Failure::Usage(format!("`{}` is too long for a topology", args.file.display())))
+    }
+}

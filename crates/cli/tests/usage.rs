@@ -1,0 +1,99 @@
+//! The command line itself: help, wrong usage, what is not built yet. No topology is evaluated here.
+
+mod common;
+use common::{Scratch, frozen, run};
+
+#[test]
+fn help_is_frozen_and_the_short_one_fits_a_screen() {
+    for (name, args) in [
+        ("help-short.txt", &["-h"][..]),
+        ("help-long.txt", &["--help"]),
+        ("help-check-short.txt", &["check", "-h"]),
+        ("help-plan-short.txt", &["plan", "-h"]),
+        ("help-sim-short.txt", &["sim", "-h"]),
+        ("help-sim-long.txt", &["sim", "--help"]),
+    ] {
+        let ran = run(args);
+        let text = ran.succeeds();
+        frozen(name, text);
+        if name.ends_with("short.txt") {
+            assert!(text.lines().count() <= 36, "{name} is longer than a screen");
+        }
+        assert!(text.lines().all(|l| l.chars().count() <= 110), "{name} is wider than a screen");
+    }
+}
+
+#[test]
+fn version_is_one_line() {
+    assert_eq!(run(&["--version"]).succeeds(), concat!("weir ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn no_command_is_answered_with_usage() {
+    run::<&str>(&[]).fails(2, "usage");
+}
+
+#[test]
+fn wrong_usage_names_what_is_wrong() {
+    for (args, says) in [
+        (&["simulate", "a.star"][..], "simulate"),
+        (&["sim"], "usage"),
+        (&["sim", "a.star", "--frobnicate"], "frobnicate"),
+        (&["sim", "a.star", "--replications", "0"], "replications"),
+        (&["sim", "a.star", "--requests", "0"], "requests"),
+        (&["sim", "a.star", "--threads", "0"], "threads"),
+        (&["sim", "a.star", "--seed", "lucky"], "lucky"),
+        (&["sim", "a.star", "--seed", "-1"], "-1"),
+        (&["sim", "a.star", "--output", "yaml"], "yaml"),
+        (&["sim", "a.star", "--nodes", "some"], "some"),
+        (&["sim", "a.star", "-p", "size"], "size"),
+        (&["sim", "a.star", "-p", "=4"], "=4"),
+        (&["sim", "a.star", "--sweep", "size"], "size"),
+        (&["sim", "a.star", "--sweep", "size=1,,2"], "size=1,,2"),
+        (&["sim", "a.star", "--sweep", "size=1,2", "--sweep", "size=3"], "size"),
+        (&["sim", "a.star", "--sweep", "size=1,2", "-p", "size=3"], "size"),
+        (&["sim", "a.star", "--save", "run.xlsx"], ".csv"),
+        (&["sim", "a.star", "--save", "run"], ".json"),
+    ] {
+        run(args).fails(2, says);
+    }
+}
+
+#[test]
+fn what_is_not_built_yet_says_so() {
+    for command in ["graph", "compare", "serve", "load", "verify", "fit", "profile"] {
+        for rest in [&[][..], &["a.star", "b.star", "--to", "x", "-o", "y", "--help"]] {
+            let args: Vec<&str> = [command].into_iter().chain(rest.iter().copied()).collect();
+            run(&args).fails(2, &format!("`weir {command}` is not built yet"));
+        }
+    }
+    for option in [&["--precision", "1%"][..], &["--trace", "t.json"], &["--watch"], &["--shard", "1/2"]] {
+        let args: Vec<&str> = ["sim", "a.star"].into_iter().chain(option.iter().copied()).collect();
+        run(&args).fails(2, &format!("`{}` is not built yet", option[0]));
+    }
+    run(&["check", "a.star", "--serve"]).fails(2, "`--serve` is not built yet");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let scratch = Scratch::new("unreadable");
+    for command in ["check", "plan", "sim"] {
+        run(&[command, &scratch.path("no-such-file.star")]).fails(2, "no-such-file.star");
+        run(&[command, &scratch.path("")]).fails(2, &scratch.path(""));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_device_without_end_is_no_topology() {
+    run(&["sim", "/dev/zero"]).fails(2, "/dev/zero");
+}
+
+#[test]
+fn a_plan_takes_no_parameters() {
+    let scratch = Scratch::new("plan-params");
+    let plan = scratch.file("plan.json", "{}");
+    run(&["sim", &plan, "-p", "size=4"]).fails(2, "evaluated already");
+    run(&["plan", &plan, "--sweep", "size=4"]).fails(2, "evaluated already");
+    run(&["sim", &plan]).fails(2, "plan.json");
+}

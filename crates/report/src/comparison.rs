@@ -1,0 +1,28 @@
+//! The table of scenarios: one row each, swept parameters as columns, success and latency with their intervals.
+
+use crate::entry;
+use crate::number::{percentage, with_interval};
+use crate::table::{Side, Table};
+use weir_sim::Results;
+
+/// All scenarios side by side; latencies are those of all requests, in ms.
+pub(crate) fn table(results: &Results) -> Table {
+    let swept = entry::swept(results);
+    let mut t = Table::new();
+    t.column("scenario", Side::Left);
+    for p in &swept {
+        t.column(p, Side::Right);
+    }
+    for heading in ["success", "mean", "p50", "p95", "p99"] {
+        t.column(heading, Side::Right);
+    }
+    for s in &results.scenarios {
+        let mut cells = vec![s.name.clone()];
+        cells.extend(swept.iter().map(|p| entry::param(s, p).map(entry::value).unwrap_or_default()));
+        cells.push(percentage(&s.success));
+        let l = &s.latency_all;
+        cells.extend([&l.mean, &l.p50, &l.p95, &l.p99].map(with_interval));
+        t.row(cells);
+    }
+    t
+}

@@ -1,0 +1,147 @@
+//! What all forms say of a scenario in the same words: its parameters, its label, its metrics by name.
+
+use crate::number::duration;
+use weir_sim::{NodeResult, Results, ScenarioResult};
+use weir_stats::{Estimate, Latency};
+use weir_topology::plan::Value;
+
+/// A parameter's value as one writes it after `-p name=`.
+pub(crate) fn value(v: &Value) -> String {
+    match v {
+        Value::Bool(b) => b.to_string(),
+        Value::Int(i) => i.to_string(),
+        Value::Float(x) => format!("{x:?}"),
+        Value::Duration { ns } => duration(*ns),
+        Value::Text(s) => s.clone(),
+    }
+}
+
+/// The names of all parameters of the scenarios, in order of first mention.
+pub(crate) fn params(results: &Results) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in results.scenarios.iter().flat_map(|s| &s.params) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The parameters that differ between scenarios: those that were swept.
+pub(crate) fn swept(results: &Results) -> Vec<&str> {
+    let differs = |name: &str| {
+        let mut values = results.scenarios.iter().map(|s| param(s, name));
+        let first = values.next();
+        values.any(|v| Some(v) != first)
+    };
+    params(results).into_iter().filter(|name| differs(name)).collect()
+}
+
+/// A scenario's value of a parameter, if it has it.
+pub(crate) fn param<'a>(s: &'a ScenarioResult, name: &str) -> Option<&'a Value> {
+    s.params.iter().find(|(n, _)| n == name).map(|(_, v)| v)
+}
+
+/// `bamboo (routers=4)`: the name with those parameters that were swept.
+pub(crate) fn label(s: &ScenarioResult, swept: &[&str]) -> String {
+    let point: Vec<String> =
+        swept.iter().filter_map(|name| Some(format!("{name}={}", value(param(s, name)?)))).collect();
+    if point.is_empty() { s.name.clone() } else { format!("{} ({})", s.name, point.join(", ")) }
+}
+
+/// Every warning once, with the labels of the scenarios that have it; in order of first mention.
+pub(crate) fn warnings(results: &Results) -> Vec<(&str, Vec<String>)> {
+    let swept = swept(results);
+    let mut all: Vec<(&str, Vec<String>)> = Vec::new();
+    for s in &results.scenarios {
+        for w in &s.warnings {
+            let label = label(s, &swept);
+            match all.iter_mut().find(|(text, _)| text == w) {
+                Some((_, labels)) => labels.push(label),
+                None => all.push((w, vec![label])),
+            }
+        }
+    }
+    all
+}
+
+/// At most four labels; how many more there are.
+pub(crate) fn listed(labels: &[String]) -> String {
+    const SHOWN: usize = 4;
+    let mut s = labels[..labels.len().min(SHOWN)].join(", ");
+    if labels.len() > SHOWN {
+        s.push_str(&format!(" and {} more", labels.len() - SHOWN));
+    }
+    s
+}
+
+/// The metrics of a scenario as (name, estimate): the paths of the JSON.
+pub(crate) fn metrics(s: &ScenarioResult) -> Vec<(String, Estimate)> {
+    let r = &s.requests;
+    let mut all: Vec<(String, Estimate)> = [
+        ("requests.total", r.total),
+        ("requests.selected", r.selected),
+        ("requests.ok", r.ok),
+        ("requests.failed", r.failed),
+    ]
+    .map(|(name, n)| (name.to_owned(), sum(n)))
+    .into();
+    all.extend(r.errors.iter().map(|(kind, n)| (format!("requests.errors.{}", kind.name()), sum(*n))));
+    all.extend(
+        [
+            ("success", s.success),
+            ("goodput_per_s", s.goodput_per_s),
+            ("request_rate_per_s", s.request_rate_per_s),
+            ("response_rate_per_s", s.response_rate_per_s),
+            ("attempts_per_request", s.attempts_per_request),
+        ]
+        .map(|(name, e)| (name.to_owned(), e)),
+    );
+    for (set, latency) in [("all", &s.latency_all), ("ok", &s.latency_ok)] {
+        all.extend(quantiles(latency).into_iter().map(|(q, e)| (format!("latency_ms.{set}.{q}"), e)));
+    }
+    all
+}
+
+/// The metrics of a node as (name, estimate): the paths of the JSON.
+pub(crate) fn node_metrics(n: &NodeResult) -> Vec<(String, Estimate)> {
+    let mut all = vec![("requests".to_owned(), sum(n.requests))];
+    all.extend(n.errors.iter().map(|(kind, k)| (format!("errors.{}", kind.name()), sum(*k))));
+    all.extend(
+        [
+            ("utilisation", n.utilisation),
+            ("queue.mean", n.queue_mean),
+            ("queue.max", number(n.queue_max.map(|n| n as f64))),
+            ("wait_ms", n.wait_ms),
+            ("service_ms", n.service_ms),
+            ("latency_part_ms", n.latency_part_ms),
+            ("spread.min", number(n.spread_min)),
+            ("spread.max", number(n.spread_max)),
+            ("spread.cv", n.spread_cv),
+        ]
+        .map(|(name, e)| (name.to_owned(), e)),
+    );
+    all
+}
+
+fn quantiles(l: &Latency) -> [(&'static str, Estimate); 8] {
+    [
+        ("min", number(l.min)),
+        ("mean", l.mean),
+        ("p50", l.p50),
+        ("p90", l.p90),
+        ("p95", l.p95),
+        ("p99", l.p99),
+        ("p999", l.p999),
+        ("max", number(l.max)),
+    ]
+}
+
+/// A number over all replications: it has no interval.
+fn number(x: Option<f64>) -> Estimate {
+    Estimate { value: x, low: None, high: None }
+}
+
+fn sum(n: u64) -> Estimate {
+    number(Some(n as f64))
+}

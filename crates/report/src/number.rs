@@ -1,0 +1,171 @@
+//! Numbers for people: as many digits as the interval can bear, and durations as the language writes them.
+
+use weir_stats::Estimate;
+
+/// Digits of a number that comes without an interval.
+const DIGITS_WITHOUT_INTERVAL: i32 = 4;
+
+/// What stands where nothing can be said.
+pub(crate) const UNKNOWN: &str = "–";
+
+/// `141.7 ±0.5`: the value rounded to the precision of its interval, and half of the interval's width.
+pub(crate) fn with_interval(e: &Estimate) -> String {
+    let Some(value) = e.value else { return UNKNOWN.into() };
+    match half_width(e) {
+        Some(half) if half > 0.0 => {
+            let places = places_of(half);
+            format!("{} ±{half:.places$}", fixed(value, places))
+        }
+        Some(_) => exact(value),
+        None => significant(value),
+    }
+}
+
+/// The value alone, rounded in the same way.
+pub(crate) fn alone(e: &Estimate) -> String {
+    let Some(value) = e.value else { return UNKNOWN.into() };
+    match half_width(e) {
+        Some(half) if half > 0.0 => fixed(value, places_of(half).min(5)),
+        Some(_) => exact(value),
+        None => significant(value),
+    }
+}
+
+/// A share as a percentage, with its interval: `99.93 ±0.02 %`.
+pub(crate) fn percentage(e: &Estimate) -> String {
+    let percent = |x: Option<f64>| x.map(|x| x * 100.0);
+    let scaled = Estimate { value: percent(e.value), low: percent(e.low), high: percent(e.high) };
+    match scaled.value {
+        Some(_) => format!("{} %", with_interval(&scaled)),
+        None => UNKNOWN.into(),
+    }
+}
+
+/// A number without an interval, or what stands for none.
+pub(crate) fn plain(x: Option<f64>) -> String {
+    x.map_or_else(|| UNKNOWN.into(), significant)
+}
+
+/// A count with its thousands apart: `1 000 000`.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A duration as the language writes it: `5ms`, `1.5s`, `250us`, exactly.
+pub fn duration(ns: i64) -> String {
+    let magnitude = ns.unsigned_abs();
+    let (unit, per_unit) = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)]
+        .into_iter()
+        .find(|&(_, per_unit)| magnitude >= per_unit)
+        .unwrap_or(("s", 1_000_000_000));
+    let sign = if ns < 0 { "-" } else { "" };
+    let (whole, rest) = (magnitude / per_unit, magnitude % per_unit);
+    if rest == 0 {
+        return format!("{sign}{whole}{unit}");
+    }
+    let places = per_unit.ilog10() as usize;
+    let fraction = format!("{rest:0places$}");
+    format!("{sign}{whole}.{}{unit}", fraction.trim_end_matches('0'))
+}
+
+fn half_width(e: &Estimate) -> Option<f64> {
+    let half = (e.high? - e.low?) / 2.0;
+    half.is_finite().then_some(half.max(0.0))
+}
+
+/// Decimal places at which a half width shows one digit, or two where the first is a 1.
+fn places_of(half: f64) -> usize {
+    let written = format!("{half:.1e}");
+    let exponent = exponent_of(&written);
+    let digits = if written.starts_with('1') { 2 } else { 1 };
+    usize::try_from(digits - 1 - exponent).unwrap_or(0).min(12)
+}
+
+fn significant(x: f64) -> String {
+    if x == 0.0 || !x.is_finite() {
+        return if x == 0.0 { "0".into() } else { UNKNOWN.into() };
+    }
+    let exponent = exponent_of(&format!("{x:.3e}"));
+    let places = usize::try_from(DIGITS_WITHOUT_INTERVAL - 1 - exponent).unwrap_or(0).min(12);
+    trimmed(fixed(x, places))
+}
+
+/// A number whose replications all agree: up to nine digits, without zeros behind.
+fn exact(x: f64) -> String {
+    if !x.is_finite() {
+        return UNKNOWN.into();
+    }
+    let exponent = if x == 0.0 { 0 } else { exponent_of(&format!("{x:.8e}")) };
+    trimmed(fixed(x, usize::try_from(8 - exponent).unwrap_or(0).min(6)))
+}
+
+/// The decimal exponent of a number written by `{:e}`: without a logarithm, so the same everywhere.
+fn exponent_of(written: &str) -> i32 {
+    written.rsplit('e').next().and_then(|e| e.parse().ok()).unwrap_or(0)
+}
+
+fn fixed(x: f64, places: usize) -> String {
+    let s = format!("{x:.places$}");
+    let zero = s.starts_with('-') && s.bytes().all(|b| matches!(b, b'-' | b'0' | b'.'));
+    if zero { s[1..].to_owned() } else { s }
+}
+
+fn trimmed(s: String) -> String {
+    if s.contains('.') { s.trim_end_matches('0').trim_end_matches('.').to_owned() } else { s }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn e(value: f64, half: f64) -> Estimate {
+        Estimate { value: Some(value), low: Some(value - half), high: Some(value + half) }
+    }
+
+    #[test]
+    fn a_value_is_rounded_to_the_precision_of_its_interval() {
+        assert_eq!(with_interval(&e(141.7346, 0.52)), "141.7 ±0.5");
+        assert_eq!(with_interval(&e(141.7346, 0.1249)), "141.73 ±0.12");
+        assert_eq!(with_interval(&e(1732.46, 12.4)), "1732 ±12");
+        assert_eq!(with_interval(&e(0.5, 0.0096)), "0.500 ±0.010");
+        assert_eq!(with_interval(&e(20.0, 0.0)), "20");
+        assert_eq!(with_interval(&e(-0.001, 0.3)), "0.0 ±0.3");
+        assert_eq!(with_interval(&Estimate { value: Some(141.7346), low: None, high: None }), "141.7");
+        assert_eq!(with_interval(&Estimate::default()), "–");
+        assert_eq!(percentage(&e(0.99934, 0.0002)), "99.93 ±0.02 %");
+        assert_eq!(percentage(&e(1.0, 0.0)), "100 %");
+        assert_eq!(alone(&e(0.81234, 0.004)), "0.812");
+    }
+
+    #[test]
+    fn counts_have_their_thousands_apart() {
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(1_000_000), "1 000 000");
+    }
+
+    #[test]
+    fn durations_are_written_as_the_language_reads_them() {
+        for (ns, text) in [
+            (0, "0s"),
+            (10, "10ns"),
+            (250_000, "250us"),
+            (5_000_000, "5ms"),
+            (1_500_000, "1.5ms"),
+            (1_500_000_000, "1.5s"),
+            (90_000_000_000, "90s"),
+            (1_000_000_001, "1.000000001s"),
+            (-5_000_000, "-5ms"),
+        ] {
+            assert_eq!(duration(ns), text);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The table of sites: where in the topology requests went, waited and spent their time.
+
+use crate::number::{UNKNOWN, alone, count, plain};
+use crate::table::{Side, Table};
+use std::collections::BTreeMap;
+use weir_sim::{NodeResult, ScenarioResult};
+
+/// One row per site (or member) of a scenario. Columns that no site can fill are left out.
+pub(crate) fn table(s: &ScenarioResult) -> Table {
+    let mut t = Table::new();
+    t.column("site", Side::Left);
+    for heading in ["requests", "failed", "busy", "waiting", "most", "wait", "service", "part", "spread"] {
+        t.column(heading, Side::Right);
+    }
+    let mut of_place: BTreeMap<&str, usize> = BTreeMap::new();
+    for n in &s.nodes {
+        *of_place.entry(&n.place).or_default() += 1;
+    }
+    for n in &s.nodes {
+        let failed: u64 = n.errors.iter().map(|(_, k)| k).sum();
+        t.row(vec![
+            name(n, of_place[n.place.as_str()] > 1),
+            count(n.requests),
+            if failed == 0 { UNKNOWN.into() } else { count(failed) },
+            alone(&n.utilisation),
+            alone(&n.queue_mean),
+            n.queue_max.map_or_else(|| UNKNOWN.into(), count),
+            alone(&n.wait_ms),
+            alone(&n.service_ms),
+            alone(&n.latency_part_ms),
+            spread(n),
+        ]);
+    }
+    t.without_empty_columns(UNKNOWN)
+}
+
+/// What the columns mean, for those who do not know them yet.
+pub(crate) const LEGEND: [&str; 3] = [
+    "busy: share of slots in use · waiting: mean number at a member, most: the most ever",
+    "wait, service: mean ms per entry · part: ms of the mean latency spent there; the parts add up to it",
+    "spread: least and most requests of a member",
+];
+
+fn name(n: &NodeResult, one_of_many: bool) -> String {
+    let mut s = n.place.clone();
+    if n.name != n.kind {
+        s = format!("{s} {}", n.name);
+    }
+    match n.id {
+        Some(id) if one_of_many => format!("{s} #{id}"),
+        _ if n.count > 1 => format!("{s} ×{}", n.count),
+        _ => s,
+    }
+}
+
+fn spread(n: &NodeResult) -> String {
+    match (n.spread_min, n.spread_max) {
+        (Some(_), Some(_)) if n.count > 1 => format!("{}..{}", plain(n.spread_min), plain(n.spread_max)),
+        _ => UNKNOWN.into(),
+    }
+}

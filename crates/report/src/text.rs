@@ -1,0 +1,133 @@
+//! Tables for a terminal: first in words what would mislead, then the scenarios side by side, then site by site.
+
+use crate::number::{self, count, with_interval};
+use crate::table::{Side, Table};
+use crate::{WIDTH, comparison, entry, signature, sites};
+use std::io::{self, Write};
+use weir_sim::{Results, ScenarioResult};
+use weir_stats::{Estimate, Latency};
+
+/// Up to this many scenarios each one's sites are shown without being asked for.
+const FEW: usize = 3;
+
+/// Whether each scenario's sites are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sites {
+    /// Where there are few scenarios.
+    Few,
+    /// Always.
+    Always,
+}
+
+pub(crate) fn write(results: &Results, which: Sites, out: &mut dyn Write) -> io::Result<()> {
+    for (text, labels) in entry::warnings(results) {
+        write!(out, "{}", wrapped(&format!("warning: {text} [{}]", entry::listed(&labels))))?;
+    }
+    if results.scenarios.iter().any(|s| !s.warnings.is_empty()) {
+        writeln!(out)?;
+    }
+    let swept = entry::swept(results);
+    if results.interrupted {
+        writeln!(out, "Interrupted: what follows is what was finished.\n")?;
+    }
+    writeln!(out, "{}: latency of all requests in ms, ± half of the 95 % interval\n", results.file)?;
+    if results.scenarios.len() > 1 {
+        writeln!(out, "{}", comparison::table(results).text(WIDTH))?;
+    }
+    let detail = which == Sites::Always || results.scenarios.len() <= FEW;
+    if detail {
+        for s in &results.scenarios {
+            scenario(s, &swept, results, out)?;
+        }
+        if results.scenarios.iter().any(|s| !s.nodes.is_empty()) {
+            writeln!(out, "{}\n", sites::LEGEND.join("\n"))?;
+        }
+    } else {
+        writeln!(out, "--nodes sites shows each scenario site by site.\n")?;
+    }
+    writeln!(out, "{}", signature(results))
+}
+
+fn scenario(s: &ScenarioResult, swept: &[&str], results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", entry::label(s, swept))?;
+    for line in summary(s, results) {
+        writeln!(out, "  {line}")?;
+    }
+    writeln!(out, "\n{}", indented(&latency(s).text(WIDTH - 2)))?;
+    if !s.nodes.is_empty() {
+        writeln!(out, "{}", indented(&sites::table(s).text(WIDTH - 2)))?;
+    }
+    Ok(())
+}
+
+/// Counts and rates in sentences.
+pub(crate) fn summary(s: &ScenarioResult, results: &Results) -> Vec<String> {
+    let r = &s.requests;
+    let times = if results.replications == 1 { "replication" } else { "replications" };
+    let mut lines = vec![format!(
+        "{} of {} requests in {} {times} count; {} succeeded",
+        count(r.selected),
+        count(r.total),
+        results.replications,
+        number::percentage(&s.success)
+    )];
+    if r.failed > 0 {
+        let kinds: Vec<String> =
+            r.errors.iter().map(|(kind, n)| format!("{} {}", count(*n), kind.name())).collect();
+        lines.push(format!("{} failed: {}", count(r.failed), kinds.join(", ")));
+    }
+    lines.push(format!(
+        "{} requests/s, {} responses/s, goodput {}/s; attempts per request {}",
+        with_interval(&s.request_rate_per_s),
+        with_interval(&s.response_rate_per_s),
+        with_interval(&s.goodput_per_s),
+        with_interval(&s.attempts_per_request)
+    ));
+    lines
+}
+
+/// Latencies of all requests and, where some failed, of the successes.
+pub(crate) fn latency(s: &ScenarioResult) -> Table {
+    let mut t = Table::new();
+    t.column("latency ms", Side::Left);
+    for heading in ["min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"] {
+        t.column(heading, Side::Right);
+    }
+    t.row(latency_row("all", &s.latency_all));
+    if s.requests.failed > 0 {
+        t.row(latency_row("ok", &s.latency_ok));
+    }
+    t
+}
+
+fn latency_row(name: &str, l: &Latency) -> Vec<String> {
+    let estimates: [&Estimate; 6] = [&l.mean, &l.p50, &l.p90, &l.p95, &l.p99, &l.p999];
+    let mut cells = vec![name.to_owned(), number::plain(l.min)];
+    cells.extend(estimates.map(with_interval));
+    cells.push(number::plain(l.max));
+    cells
+}
+
+fn indented(lines: &str) -> String {
+    lines.lines().map(|l| format!("  {l}\n")).collect()
+}
+
+/// The sentence in lines of at most the width of a table, the further ones indented; words are never cut.
+fn wrapped(sentence: &str) -> String {
+    let mut out = String::new();
+    let mut used = 0;
+    for word in sentence.split(' ') {
+        let n = word.chars().count();
+        if used > 0 && used + 1 + n > WIDTH {
+            out.push_str("\n  ");
+            used = 2;
+        } else if used > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += n;
+    }
+    out.push('\n');
+    out
+}
