@@ -92,7 +92,7 @@ fn a_device_without_end_is_no_topology() {
 #[test]
 fn a_plan_takes_no_parameters() {
     let scratch = Scratch::new("plan-params");
-    let plan = scratch.file("plan.json", "{}");
+    let plan = scratch.file("plan.json", "{\"schema\": \"weir.plan/1\"}");
     run(&["sim", &plan, "-p", "size=4"]).fails(2, "evaluated already");
     run(&["plan", &plan, "--sweep", "size=4"]).fails(2, "evaluated already");
     run(&["sim", &plan]).fails(2, "plan.json");

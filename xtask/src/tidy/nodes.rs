@@ -28,8 +28,8 @@ fn functions(file: &Source, uses: &[Source]) -> Vec<String> {
     let header: String = file.text.lines().take_while(|l| l.starts_with("//!")).collect();
     let mut problems = Vec::new();
     for name in file.code().filter_map(|(_, l)| l.trim().strip_prefix("name: \"")?.split('"').next()) {
-        if !header.contains(&format!("`{name}(")) {
-            problems.push(format!("{}: its first lines do not explain `{name}(...)`", file.path));
+        if !header.contains(&format!("`{name}")) {
+            problems.push(format!("{}: its first lines do not explain `{name}`", file.path));
         }
         if !uses.iter().any(|f| f.text.contains(&format!("{name}("))) {
             problems.push(format!("{}: no example and no test uses {name}(...)", file.path));
