@@ -21,12 +21,19 @@ pub(crate) fn violations(code: &Code, engine: &mut Engine, requests: u64, select
     });
     let left = engine.left_in_queues();
     law(left == 0, &|| format!("conservation: {left} requests are left in queues"));
-    law(at_balancers == 0, &|| format!("conservation: balancers still count {at_balancers} requests in flight"));
+    law(at_balancers == 0, &|| {
+        format!("conservation: balancers still count {at_balancers} requests in flight")
+    });
     let counted = ledger.ok.count() + ledger.failed.count();
-    law(counted == selected, &|| format!("conservation: {counted} of {selected} selected requests were counted"));
+    law(counted == selected, &|| {
+        format!("conservation: {counted} of {selected} selected requests were counted")
+    });
     let area = ledger.area.wrapping_add(ledger.ahead);
     law(area == ledger.latency_sum, &|| {
-        format!("Little's law: requests in flight integrate to {area} ns, latencies add up to {} ns", ledger.latency_sum)
+        format!(
+            "Little's law: requests in flight integrate to {area} ns, latencies add up to {} ns",
+            ledger.latency_sum
+        )
     });
     let parts = ledger.parts.iter().fold(0, |sum: u64, p| sum.wrapping_add(*p));
     let latencies = (ledger.ok.sum() + ledger.failed.sum()) as u64;
@@ -52,7 +59,8 @@ fn utilisation(code: &Code, ledger: &Ledger) -> Vec<(u64, u64)> {
         let members = if code.mask == 0 { 1 } else { site.members };
         for member in site.base..site.base + members {
             let at = |offset: u32| offset.wrapping_add(member & code.mask) as usize;
-            let inner = (site.stage + 1..block.stages.end).map(|s| ledger.parts[at(code.stages[s as usize].part)]);
+            let inner =
+                (site.stage + 1..block.stages.end).map(|s| ledger.parts[at(code.stages[s as usize].part)]);
             found.push((ledger.gauges[at(site.gauge)].served, inner.fold(0, u64::wrapping_add)));
         }
     }

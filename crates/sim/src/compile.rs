@@ -1,7 +1,8 @@
 //! From a point of a plan and one of its scenarios to [`Code`].
 
 use crate::code::{
-    Block, CallSite, Code, DrawSite, FaultSite, Instance, LbSite, Op, QueueSite, RetrySite, Stage, Step, Target,
+    Block, CallSite, Code, DrawSite, FaultSite, Instance, LbSite, Op, QueueSite, RetrySite, Stage, Step,
+    Target,
 };
 use std::collections::HashMap;
 use weir_model::Dist;
@@ -211,7 +212,8 @@ impl<'a> Compiler<'a> {
                 None => {
                     let block = self.drafts.len() as u32;
                     known.insert(shape.clone(), block);
-                    let stage = |&n: &u32| (self.point.nodes[n as usize].site, self.point.nodes[n as usize].spec);
+                    let stage =
+                        |&n: &u32| (self.point.nodes[n as usize].site, self.point.nodes[n as usize].spec);
                     self.drafts.push(Draft {
                         chain: chain.iter().map(stage).collect(),
                         nodes: vec![Vec::new(); chain.len()],
@@ -544,7 +546,11 @@ impl<'a> Compiler<'a> {
                     To::Node(child) => behind[child as usize] + u32::from(self.head[child as usize]),
                     To::List(l) => {
                         let most = of_list[l as usize].get_or_insert_with(|| {
-                            self.point.lists[l as usize].iter().map(|&t| behind[t as usize]).max().unwrap_or(0)
+                            self.point.lists[l as usize]
+                                .iter()
+                                .map(|&t| behind[t as usize])
+                                .max()
+                                .unwrap_or(0)
                         });
                         *most + 1
                     }
@@ -552,7 +558,9 @@ impl<'a> Compiler<'a> {
         }
         let depth = behind[root as usize] as usize;
         if depth > 10_000 {
-            return Err(format!("a request would pass {depth} balancers and retries one inside another; 10,000 is the limit"));
+            return Err(format!(
+                "a request would pass {depth} balancers and retries one inside another; 10,000 is the limit"
+            ));
         }
         Ok(depth)
     }
@@ -632,7 +640,11 @@ fn constant_prefix(code: &Code) -> u64 {
                     starts.dedup();
                     let mut all = starts.iter().map(|&pc| from(code, pc, depth + 1, known));
                     let first = all.next().flatten();
-                    break if all.all(|x| x == first) { first.map(|x| total.saturating_add(x)) } else { None };
+                    break if all.all(|x| x == first) {
+                        first.map(|x| total.saturating_add(x))
+                    } else {
+                        None
+                    };
                 }
                 Op::Enter { .. } | Op::Fault { .. } | Op::Pick { .. } => break Some(total),
                 _ => break None,

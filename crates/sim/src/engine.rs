@@ -5,9 +5,9 @@
 //! event. The engine decides nothing: balancers, retries, queues, faults and draws are `policy`'s and `model`'s.
 
 use crate::code::{Code, Op};
+use crate::late::Late;
 use crate::ledger::Ledger;
 use crate::pending::{Class, Entry, Pending, order_key};
-use crate::late::Late;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::faulty::Faulty;
 use weir_model::queue::{Entry as QueueEntry, Links, Queue};
@@ -367,7 +367,8 @@ impl<'a> Engine<'a> {
         let code = self.code;
         let frames = slot as usize * code.depth;
         let token = &self.tokens[slot as usize];
-        let (mut pc, mut member, mut depth) = ((token.pc & !PARKED) as usize, token.member, token.depth as usize);
+        let (mut pc, mut member, mut depth) =
+            ((token.pc & !PARKED) as usize, token.member, token.depth as usize);
         let mut failed = token.outcome.is_some();
         let selected = token.selected;
         let mut time = time;
@@ -408,7 +409,8 @@ impl<'a> Engine<'a> {
                     let instance = member.wrapping_add(site.offset);
                     match self.pick(slot, instance, site.counts) {
                         Some(index) => {
-                            let target = code.targets[(self.balancers[instance as usize].targets + index) as usize];
+                            let target =
+                                code.targets[(self.balancers[instance as usize].targets + index) as usize];
                             self.frames[frames + depth] = [pc as u32 + 1, member, index, 0];
                             depth += 1;
                             pc = target.pc as usize;
@@ -451,7 +453,8 @@ impl<'a> Engine<'a> {
                         QueueEntry::Waits => {
                             gauge.waiting = gauge.waiting.wrapping_sub(now);
                             gauge.most = gauge.most.max(queue.waiting());
-                            let part = &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
+                            let part =
+                                &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
                             *part = part.wrapping_sub(now & selected);
                             return self.leave_at(slot, pc as u32 + 1, member, depth);
                         }
@@ -767,7 +770,8 @@ impl<'a> Engine<'a> {
         token.tag = token.tag.wrapping_add(1);
         let latency = time - token.arrived;
         #[cfg(test)]
-        let latency = latency + u64::from(self.sabotage == Some(Sabotage::StretchLatency) && self.issued >= 100);
+        let latency =
+            latency + u64::from(self.sabotage == Some(Sabotage::StretchLatency) && self.issued >= 100);
         let ledger = &mut self.ledger;
         ledger.ended += 1;
         ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);

@@ -165,7 +165,8 @@ impl Ledger {
                 let queue = &queues[member.wrapping_add(site.offset) as usize];
                 let gauge = site.gauge.wrapping_add(member & code.mask) as usize;
                 s.busy[gauge] = s.busy[gauge].wrapping_add(u64::from(queue.inside()).wrapping_mul(now));
-                s.waiting[gauge] = s.waiting[gauge].wrapping_add(u64::from(queue.waiting()).wrapping_mul(now));
+                s.waiting[gauge] =
+                    s.waiting[gauge].wrapping_add(u64::from(queue.waiting()).wrapping_mul(now));
                 self.gauges[gauge].most = self.gauges[gauge].most.max(queue.waiting());
             }
         }

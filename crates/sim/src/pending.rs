@@ -369,7 +369,12 @@ mod tests {
             for step in 0..30_000u64 {
                 let draw = Key::new(spread).with(step);
                 if source.is_none() && step < 25_000 {
-                    let e = Entry { at: now + draw.below(spread), key: order_key(Class::Arrival, request), who: 0, tag: 0 };
+                    let e = Entry {
+                        at: now + draw.below(spread),
+                        key: order_key(Class::Arrival, request),
+                        who: 0,
+                        tag: 0,
+                    };
                     request += 1;
                     source = Some(e);
                     pending.set_source(source);

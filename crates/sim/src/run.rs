@@ -1,11 +1,11 @@
 //! Running the scenarios of a plan: replications spread over threads, results in order.
 
+use crate::check;
 use crate::code::Code;
 use crate::compile::compile;
 use crate::engine::{Engine, Load};
 use crate::result::{Results, ScenarioResult};
 use crate::summary::{self, Replication, Row};
-use crate::check;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -93,7 +93,8 @@ pub(crate) fn run_with(
                     if item >= items {
                         break;
                     }
-                    let (job, replication) = (item / replications as usize, (item % replications as usize) as u32);
+                    let (job, replication) =
+                        (item / replications as usize, (item % replications as usize) as u32);
                     let outcome = replicate(&jobs[job], options, replication, stop, fuse);
                     if send.send((job, replication, outcome)).is_err() {
                         break;
@@ -117,7 +118,8 @@ pub(crate) fn run_with(
                 }
             }
             if runs[job].iter().all(Option::is_some) {
-                let finished: Vec<Replication> = std::mem::take(&mut runs[job]).into_iter().flatten().collect();
+                let finished: Vec<Replication> =
+                    std::mem::take(&mut runs[job]).into_iter().flatten().collect();
                 results[job] = finish(&jobs[job], &finished, &mut failure);
             }
         }
@@ -151,7 +153,9 @@ fn finish(job: &Job, runs: &[Replication], failure: &mut Option<String>) -> Opti
     let broken: Vec<String> = runs
         .iter()
         .enumerate()
-        .flat_map(|(i, r)| r.violations.iter().map(move |v| format!("{}, replication {i}: {v}", job.scenario.name)))
+        .flat_map(|(i, r)| {
+            r.violations.iter().map(move |v| format!("{}, replication {i}: {v}", job.scenario.name))
+        })
         .collect();
     if !broken.is_empty() {
         failure.get_or_insert(format!("{FAULT}{}", broken.join("\n")));
@@ -188,7 +192,9 @@ fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>, Error> {
         for point in &plan.points {
             let Some(scenario) = point.scenarios.iter().find(|s| s.name == name) else { continue };
             let requests = options.requests.or(scenario.requests).ok_or_else(|| {
-                Error::Plan(format!("scenario \"{name}\" says neither requests= nor duration=: how long should it run?"))
+                Error::Plan(format!(
+                    "scenario \"{name}\" says neither requests= nor duration=: how long should it run?"
+                ))
             })?;
             jobs.push(Job { point, scenario, requests, compiled: OnceLock::new() });
         }

@@ -218,7 +218,8 @@ fn node(point: &Point, code: &Code, row: &Row, index: usize, runs: &[Replication
     let over = |f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
         Estimate::of(runs.iter().map(|r| f(&r.rows[index], r)))
     };
-    let per_entry = |ns: u64, r: &RowSums| (r.requests > 0).then(|| ns as f64 / NS_PER_MS / r.requests as f64);
+    let per_entry =
+        |ns: u64, r: &RowSums| (r.requests > 0).then(|| ns as f64 / NS_PER_MS / r.requests as f64);
     let nodes = || {
         row.parts.iter().flat_map(|&(s, one)| {
             let nodes = &code.stages[s as usize].nodes;
@@ -254,7 +255,9 @@ fn node(point: &Point, code: &Code, row: &Row, index: usize, runs: &[Replication
             (_, true) => over(&|r, _| per_entry(r.part_ns, r)),
             _ => nothing,
         },
-        latency_part_ms: over(&|row, r| (r.selected > 0).then(|| row.part_ns as f64 / NS_PER_MS / r.selected as f64)),
+        latency_part_ms: over(&|row, r| {
+            (r.selected > 0).then(|| row.part_ns as f64 / NS_PER_MS / r.selected as f64)
+        }),
         spread_min: runs.iter().map(|r| r.rows[index].spread.0).reduce(f64::min),
         spread_max: runs.iter().map(|r| r.rows[index].spread.1).reduce(f64::max),
         spread_cv: over(&|r, _| Some(r.spread.2)),

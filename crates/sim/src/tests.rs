@@ -9,7 +9,8 @@ use weir_stats::Key;
 use weir_topology::{Plan, Request, evaluate};
 
 fn plan(source: &str) -> Plan {
-    let request = Request { name: "test.star".into(), source: source.as_bytes().to_vec(), ..Request::default() };
+    let request =
+        Request { name: "test.star".into(), source: source.as_bytes().to_vec(), ..Request::default() };
     evaluate(&request).unwrap_or_else(|e| panic!("{}\n{source}", e[0])).plan
 }
 
@@ -52,7 +53,9 @@ fn random_file(seed: u64) -> String {
         n += 1;
         Key::new(seed).with(n).below(below)
     };
-    let mut text = String::from("def e(m):\n    return dist.rounded(dist.exponential(m * ms), 1 * ms)\n\nn0 = server(\"a\")\n");
+    let mut text = String::from(
+        "def e(m):\n    return dist.rounded(dist.exponential(m * ms), 1 * ms)\n\nn0 = server(\"a\")\n",
+    );
     let nodes = 4 + draw(9);
     for i in 1..=nodes {
         let child = |d: u64| format!("n{}", i - 1 - d.min(i - 1));
@@ -64,11 +67,16 @@ fn random_file(seed: u64) -> String {
             3 => format!("queue(delay(e({k}), {a}), capacity = {k})"),
             4 => format!("delay(e({k}), {a})"),
             5 => format!("retry({k}, {a}, on = [\"refused\", \"overloaded\"])"),
-            6 => format!("faulty({k}0 * ms, {k} * ms, {a}, clock = \"{}\")", if draw(2) == 0 { "eager" } else { "lazy" }),
+            6 => format!(
+                "faulty({k}0 * ms, {k} * ms, {a}, clock = \"{}\")",
+                if draw(2) == 0 { "eager" } else { "lazy" }
+            ),
             7 => format!("lb.least_conn([{a}, {b}], error_hold = {} * ms)", draw(3)),
             8 => format!("lb.round_robin([weight({k}, {a}), {b}])"),
             9 => format!("lb.p2c([{a}, {b}, {a}])"),
-            _ => format!("lb.random([weight({k}, {a}), {b}] + pool({k}, lambda: queue(delay({k} * ms, server()))))"),
+            _ => format!(
+                "lb.random([weight({k}, {a}), {b}] + pool({k}, lambda: queue(delay({k} * ms, server()))))"
+            ),
         };
         text += &format!("n{i} = {node}\n");
     }
@@ -208,7 +216,9 @@ scenario("s", lb.least_conn(pool(3, dyno)), traffic.poisson(every = 5 * ms), req
 #[test]
 fn overload_is_said_in_words() {
     let file = |every: &str| {
-        format!("scenario(\"x\", queue(delay(dist.exponential(10 * ms), server())), traffic.poisson(every = {every}), requests = 20000)\n")
+        format!(
+            "scenario(\"x\", queue(delay(dist.exponential(10 * ms), server())), traffic.poisson(every = {every}), requests = 20000)\n"
+        )
     };
     let over = &results(&file("9 * ms"))[0].warnings;
     assert!(over.iter().any(|w| w.starts_with("overloaded: the queue at")), "{over:?}");
@@ -218,7 +228,9 @@ fn overload_is_said_in_words() {
 /// The contract's numbers of the window and of the estimators.
 #[test]
 fn the_window_is_the_posts() {
-    let r = &results("scenario(\"x\", delay(3 * ms, server()), traffic.constant(every = 10 * ms), requests = 1003)\n")[0];
+    let r = &results(
+        "scenario(\"x\", delay(3 * ms, server()), traffic.constant(every = 10 * ms), requests = 1003)\n",
+    )[0];
     assert_eq!((r.requests.total, r.requests.selected), (3 * 1003, 3 * (1003 - 2 * 250)));
     assert!((r.request_rate_per_s.value.unwrap() - 503.0 / 5.02).abs() < 1e-9);
     assert_eq!(r.latency_all.min, Some(3.0));

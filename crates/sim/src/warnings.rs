@@ -54,9 +54,8 @@ pub(crate) fn of(
 /// The queue that is busiest, if it is busy all the time.
 fn overloaded_site<'a>(point: &'a Point, rows: &[Row], runs: &[Replication]) -> Option<(&'a str, f64)> {
     let busy = |row: usize| Estimate::of(runs.iter().map(|r| r.utilisation(row))).value;
-    let (row, busy) = (0..rows.len())
-        .filter_map(|row| busy(row).map(|b| (row, b)))
-        .max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let (row, busy) =
+        (0..rows.len()).filter_map(|row| busy(row).map(|b| (row, b))).max_by(|a, b| a.1.total_cmp(&b.1))?;
     (busy > OVERLOADED).then(|| (point.sites[rows[row].site() as usize].label.as_str(), busy))
 }
 

@@ -167,7 +167,8 @@ impl Wheel {
         let buckets = (self.len * SPARE as usize).next_power_of_two().clamp(LEAST_BUCKETS, MOST_BUCKETS);
         let width = (mean.saturating_mul(SPARE) / buckets as u64).max(1);
         let shift = 63 - width.leading_zeros();
-        let fits = buckets <= self.heads.len() && buckets * 8 > self.heads.len() && shift.abs_diff(self.shift) <= 1;
+        let fits =
+            buckets <= self.heads.len() && buckets * 8 > self.heads.len() && shift.abs_diff(self.shift) <= 1;
         if !fits {
             self.rebuild(now, buckets, shift);
         }
