@@ -5,7 +5,7 @@
 //! non-empty level is kept, so a pick is a choice among the set bits of one bitmap and a count changes two bits.
 //! Cost: O(1) for random ties at any size (trials on the bitmap, then selection by blocks of 4,096), a scan of at most
 //! n/64 words otherwise. Measured equal to an array partitioned by count at 250 targets, faster at 250,000
-//! (`notes/engine.md`). State per target: a count of 4 bytes, one bit per level in use.
+//! (`notes/engine.md`). State per target: a count of a byte, one bit per level in use.
 
 use weir_stats::Key;
 
@@ -16,7 +16,10 @@ const TRIALS: u64 = 12;
 /// In-flight counts of the targets 0..n of one balancer (or of one class of equal weight).
 #[derive(Clone, Debug)]
 pub struct Levels {
-    counts: Vec<u32>,
+    /// Counts up to 254; 255 says to look at `wide`. A byte each, so that even 250,000 stay in the cache.
+    narrow: Vec<u8>,
+    /// Counts by target, once any has passed 254.
+    wide: Vec<u32>,
     present: Vec<bool>,
     words: usize,
     bits: Vec<u64>,
@@ -31,7 +34,8 @@ impl Levels {
     pub fn new(present: Vec<bool>) -> Levels {
         let n = present.len();
         let mut levels = Levels {
-            counts: vec![0; n],
+            narrow: vec![0; n],
+            wide: Vec::new(),
             present,
             words: n.div_ceil(64),
             bits: Vec::new(),
@@ -96,7 +100,26 @@ impl Levels {
     /// Requests in flight at a target.
     #[inline]
     pub fn count(&self, target: u32) -> u32 {
-        self.counts[target as usize]
+        match self.narrow[target as usize] {
+            u8::MAX => self.wide[target as usize],
+            count => u32::from(count),
+        }
+    }
+
+    #[inline]
+    fn set_count(&mut self, target: usize, count: u32) {
+        if count < u32::from(u8::MAX) {
+            self.narrow[target] = count as u8;
+        } else {
+            self.set_wide(target, count);
+        }
+    }
+
+    #[cold]
+    fn set_wide(&mut self, target: usize, count: u32) {
+        self.wide.resize(self.narrow.len(), 0);
+        self.wide[target] = count;
+        self.narrow[target] = u8::MAX;
     }
 
     /// How many targets are at the least level, and that level; `None` if no target is present.
@@ -109,8 +132,8 @@ impl Levels {
     /// One more request in flight at a target.
     #[inline]
     pub fn up(&mut self, target: u32) {
-        let (i, level) = (target as usize, self.counts[target as usize] as usize);
-        self.counts[i] += 1;
+        let (i, level) = (target as usize, self.count(target) as usize);
+        self.set_count(i, level as u32 + 1);
         if self.present[i] {
             if level + 1 == self.sizes.len() {
                 self.add_level();
@@ -126,12 +149,12 @@ impl Levels {
     /// One less. A target with none in flight is left as it is: the caller counts wrongly, which its own checks report.
     #[inline]
     pub fn down(&mut self, target: u32) {
-        let (i, level) = (target as usize, self.counts[target as usize] as usize);
+        let (i, level) = (target as usize, self.count(target) as usize);
         debug_assert!(level > 0, "a target with nothing in flight released a request");
         if level == 0 {
             return;
         }
-        self.counts[i] -= 1;
+        self.set_count(i, level as u32 - 1);
         if self.present[i] {
             self.shift(i, level, level - 1);
             self.least = self.least.min(level - 1);
@@ -150,7 +173,7 @@ impl Levels {
             return;
         }
         self.present[i] = present;
-        let level = self.counts[i] as usize;
+        let level = self.count(target) as usize;
         while self.sizes.len() <= level {
             self.add_level();
         }
@@ -165,7 +188,7 @@ impl Levels {
     /// Uniformly one of the targets at the least level, which must not be empty.
     #[inline]
     pub fn pick_random(&self, draw: Key) -> u32 {
-        let n = self.counts.len() as u64;
+        let n = self.narrow.len() as u64;
         for trial in 0..TRIALS {
             let i = draw.nth(trial).below(n) as usize;
             if self.bits[self.least * self.words + i / 64] >> (i % 64) & 1 == 1 {
@@ -275,6 +298,22 @@ mod tests {
                 assert_eq!(levels.next_from(t as u32), next);
             }
         }
+    }
+
+    /// Counts beyond what a byte holds, and back.
+    #[test]
+    fn long_lines_are_counted_too() {
+        let mut levels = Levels::new(vec![true; 2]);
+        for k in 0..1000 {
+            assert_eq!(levels.count(0), k);
+            levels.up(0);
+        }
+        assert_eq!(levels.least(), Some((0, 1)));
+        for k in (0..1000).rev() {
+            levels.down(0);
+            assert_eq!(levels.count(0), k);
+        }
+        assert_eq!(levels.least(), Some((0, 2)));
     }
 
     /// A rare level of a large set is chosen from uniformly too, though the trials miss it.

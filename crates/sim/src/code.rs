@@ -186,8 +186,8 @@ pub(crate) struct Code {
     pub place_keys: Vec<u64>,
     pub lbs: Vec<LbSite>,
     pub instances: Vec<Instance>,
-    /// Where the targets of each list begin.
-    pub lists: Vec<u32>,
+    pub lists: Vec<Targets>,
+    /// The targets of lists that are not [`Targets::Members`].
     pub targets: Vec<Target>,
     pub weights: Vec<Vec<f64>>,
     pub queues: Vec<QueueSite>,
@@ -211,6 +211,8 @@ pub(crate) struct Code {
     pub mask: u32,
     /// Frames that a request needs at most.
     pub depth: usize,
+    /// Retries that a request is inside of at most.
+    pub retry_depth: usize,
     /// Counters of visits that a request needs.
     pub visits: usize,
     /// Whether any retry leaves targets out.
@@ -219,11 +221,35 @@ pub(crate) struct Code {
     pub fused: bool,
 }
 
-impl Code {
-    /// The targets of a list.
-    pub fn targets_of(&self, list: u32) -> &[Target] {
-        let from = self.lists[list as usize] as usize;
-        let to = self.lists.get(list as usize + 1).map_or(self.targets.len(), |l| *l as usize);
-        &self.targets[from..to]
+/// The targets of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Targets {
+    /// Members of one block in a row, from the first one: nothing to look up.
+    Members(Target),
+    /// Entries of [`Code::targets`], and how many.
+    Table(u32, u32),
+}
+
+impl Targets {
+    /// The target of that index.
+    #[inline]
+    pub fn get(&self, code: &Code, index: u32) -> Target {
+        match *self {
+            Targets::Members(first) => Target { pc: first.pc, member: first.member + index },
+            Targets::Table(from, _) => code.targets[(from + index) as usize],
+        }
+    }
+
+    /// Where code begins for any of them; each once.
+    pub fn starts(&self, code: &Code) -> Vec<u32> {
+        let mut starts: Vec<u32> = match *self {
+            Targets::Members(first) => vec![first.pc],
+            Targets::Table(from, n) => {
+                code.targets[from as usize..(from + n) as usize].iter().map(|t| t.pc).collect()
+            }
+        };
+        starts.sort_unstable();
+        starts.dedup();
+        starts
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::code::{
     Block, CallSite, Code, DrawSite, FaultSite, Instance, LbSite, Op, QueueSite, RetrySite, Stage, Step,
-    Target,
+    Target, Targets,
 };
 use std::collections::HashMap;
 use weir_model::Dist;
@@ -136,6 +136,7 @@ impl<'a> Compiler<'a> {
             repeat_count: 0,
             mask: if members { u32::MAX } else { 0 },
             depth: 0,
+            retry_depth: 0,
             visits: 0,
             excludes: false,
             fused: fuse,
@@ -236,6 +237,7 @@ impl<'a> Compiler<'a> {
             base += draft.nodes[0].len() as u32;
         }
         self.code.members = base;
+        self.code.queue_count = base;
     }
 
     fn number_nodes(&mut self) {
@@ -411,10 +413,17 @@ impl<'a> Compiler<'a> {
 
     fn queue(&mut self, stage: u32, draft: &Draft, limits: Limits) -> Op {
         let members = draft.nodes[0].len() as u32;
+        let block = self.code.stages[stage as usize].block;
         let queue = self.code.queues.len() as u32;
+        // The block's first queue stands with its member; further ones behind all members.
+        let first = self.code.queues.last().is_none_or(|q| self.code.stages[q.stage as usize].block != block);
+        let slot = if first { 0 } else { self.code.queue_count.wrapping_sub(draft.base) };
+        if !first {
+            self.code.queue_count += members;
+        }
         self.code.queues.push(QueueSite {
             limits,
-            offset: self.code.queue_count.wrapping_sub(draft.base),
+            offset: slot,
             gauge: offset(self.code.gauge_count, draft.base, self.code.mask),
             part: self.code.stages[stage as usize].part,
             stage,
@@ -422,7 +431,6 @@ impl<'a> Compiler<'a> {
             members,
             base: draft.base,
         });
-        self.code.queue_count += members;
         self.code.gauge_count += if self.code.mask == 0 { 1 } else { members };
         self.code.stages[stage as usize].queue = Some(queue);
         if limits.capacity != u64::MAX {
@@ -517,8 +525,18 @@ impl<'a> Compiler<'a> {
         };
         for (list, used) in self.point.lists.iter().zip(used) {
             let list: &[NodeId] = if used { list } else { &[] };
-            self.code.lists.push(self.code.targets.len() as u32);
-            self.code.targets.extend(list.iter().map(|&id| target(id)));
+            let targets: Vec<Target> = list.iter().map(|&id| target(id)).collect();
+            let in_a_row = |first: &Target| {
+                let row = targets.iter().zip(first.member..);
+                row.into_iter().all(|(t, member)| *t == Target { pc: first.pc, member })
+            };
+            self.code.lists.push(match targets.first().filter(|first| in_a_row(first)) {
+                Some(first) => Targets::Members(*first),
+                None => Targets::Table(self.code.targets.len() as u32, targets.len() as u32),
+            });
+            if let Some(Targets::Table(..)) = self.code.lists.last() {
+                self.code.targets.extend(targets);
+            }
             self.code.weights.push(list.iter().map(|&id| weight(id)).collect());
         }
         self.code.start = target(root);
@@ -526,13 +544,14 @@ impl<'a> Compiler<'a> {
         let root_block = self.block_of[root as usize].0 as usize;
         let next = drafts.get(root_block + 1).map_or(self.code.steps.len(), |d| d.pc as usize);
         self.code.steps[next - 1].op = Op::End;
-        self.code.depth = self.depth(root)?;
+        self.code.depth = self.depth(root, false)?;
+        self.code.retry_depth = self.depth(root, true)?;
         self.code.order = self.order(root_block);
         Ok(self.code)
     }
 
-    /// Frames that a request from `root` needs at most: one per balancer and call, two per retry.
-    fn depth(&self, root: NodeId) -> Result<usize, String> {
+    /// What a request from `root` passes at most, one inside another: balancers and calls (a frame each), or retries.
+    fn depth(&self, root: NodeId, retries: bool) -> Result<usize, String> {
         let mut behind = vec![0u32; self.point.nodes.len()];
         let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
         for id in 0..=root as usize {
@@ -540,10 +559,12 @@ impl<'a> Compiler<'a> {
                 continue;
             }
             let retry = matches!(self.point.specs[self.point.nodes[id].spec as usize], Spec::Retry(_));
-            behind[id] = 2 * u32::from(retry)
+            behind[id] = u32::from(retry && retries)
                 + match inside(self.point, id as u32) {
                     To::None => 0,
-                    To::Node(child) => behind[child as usize] + u32::from(self.head[child as usize]),
+                    To::Node(child) => {
+                        behind[child as usize] + u32::from(self.head[child as usize] && !retries)
+                    }
                     To::List(l) => {
                         let most = of_list[l as usize].get_or_insert_with(|| {
                             self.point.lists[l as usize]
@@ -552,14 +573,15 @@ impl<'a> Compiler<'a> {
                                 .max()
                                 .unwrap_or(0)
                         });
-                        *most + 1
+                        *most + u32::from(!retries)
                     }
                 };
         }
         let depth = behind[root as usize] as usize;
-        if depth > 10_000 {
+        let (most, what) = if retries { (200, "retries") } else { (10_000, "balancers and shared nodes") };
+        if depth > most {
             return Err(format!(
-                "a request would pass {depth} balancers and retries one inside another; 10,000 is the limit"
+                "a request would pass {depth} {what} one inside another; {most} is the limit"
             ));
         }
         Ok(depth)
@@ -635,7 +657,7 @@ fn constant_prefix(code: &Code) -> u64 {
                         break None;
                     }
                     let mut starts: Vec<u32> =
-                        lists.iter().flat_map(|l| code.targets_of(*l).iter().map(|t| t.pc)).collect();
+                        lists.iter().flat_map(|l| code.lists[*l as usize].starts(code)).collect();
                     starts.sort_unstable();
                     starts.dedup();
                     let mut all = starts.iter().map(|&pc| from(code, pc, depth + 1, known));

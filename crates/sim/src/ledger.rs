@@ -1,7 +1,7 @@
 //! What a replication adds up while it runs, and what its self-checks compare.
 
 use crate::code::{Code, Stage};
-use weir_model::queue::Queue;
+use crate::engine::Member;
 use weir_policy::Kind;
 use weir_stats::Histogram;
 
@@ -62,7 +62,7 @@ pub(crate) struct Ledger {
     /// By part: time of selected requests.
     pub parts: Vec<u64>,
     pub gauges: Vec<Gauge>,
-    /// By member: entries of selected requests.
+    /// By member: entries of selected requests; filled in at the end.
     pub entries: Vec<u32>,
     /// By refusing member: selected requests turned away.
     pub refusals: Vec<u32>,
@@ -95,7 +95,7 @@ impl Ledger {
             halves: [(0, 0); 2],
             parts: vec![0; code.part_count as usize],
             gauges: vec![Gauge::default(); code.gauge_count as usize],
-            entries: vec![0; code.members as usize],
+            entries: Vec::new(),
             refusals: vec![0; code.refusal_count as usize],
             repeats: vec![0; code.repeat_count as usize],
             stage_errors: Vec::new(),
@@ -151,7 +151,7 @@ impl Ledger {
     }
 
     /// The integrals of all queues at `now`.
-    pub fn snapshot(&mut self, code: &Code, queues: &[Queue], now: u64) -> Snapshot {
+    pub fn snapshot(&mut self, code: &Code, members: &[Member], now: u64) -> Snapshot {
         let mut s = Snapshot {
             busy: self.gauges.iter().map(|g| g.busy).collect(),
             waiting: self.gauges.iter().map(|g| g.waiting).collect(),
@@ -162,7 +162,7 @@ impl Ledger {
         }
         for site in &code.queues {
             for member in site.base..site.base + site.members {
-                let queue = &queues[member.wrapping_add(site.offset) as usize];
+                let queue = &members[member.wrapping_add(site.offset) as usize].queue;
                 let gauge = site.gauge.wrapping_add(member & code.mask) as usize;
                 s.busy[gauge] = s.busy[gauge].wrapping_add(u64::from(queue.inside()).wrapping_mul(now));
                 s.waiting[gauge] =

@@ -14,9 +14,11 @@ mod ledger;
 mod pending;
 pub mod result;
 mod run;
+mod source;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod token;
 mod warnings;
 mod wheel;
 

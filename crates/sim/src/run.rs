@@ -3,8 +3,9 @@
 use crate::check;
 use crate::code::Code;
 use crate::compile::compile;
-use crate::engine::{Engine, Load};
+use crate::engine::Engine;
 use crate::result::{Results, ScenarioResult};
+use crate::source::Load;
 use crate::summary::{self, Replication, Row};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

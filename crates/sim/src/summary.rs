@@ -95,7 +95,7 @@ pub(crate) fn replication(
     violations: Vec<String>,
 ) -> Replication {
     let ledger = &engine.ledger;
-    let window_ns = engine.window[1] - engine.window[0];
+    let window_ns = engine.window()[1] - engine.window()[0];
     let mut all = ledger.ok.clone();
     all.merge(&ledger.failed);
     Replication {

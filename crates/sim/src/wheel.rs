@@ -1,19 +1,22 @@
 //! A timing wheel for events at drawn times: constant cost where a heap's grows with the number pending.
 //!
 //! Time is cut into buckets of equal width; bucket b of the ring holds the entries of one of them, and a bitmap says which
-//! hold any. Number and width of the buckets follow what is pending (a few entries in a bucket, the ring eight mean delays
+//! hold any. Number and width of the buckets follow what is pending (a few entries in a bucket, the ring four mean delays
 //! long); they change where an entry is kept, never the order in which entries come out. What lies beyond the ring, or
 //! would crowd a bucket (many events at one instant), is refused and belongs in the heap.
 
 use crate::pending::{Entry, NOTHING};
 
-const NONE: u32 = u32::MAX;
+/// No slot; also the most slots there can be.
+const NONE: u32 = (1 << COUNT_SHIFT) - 1;
+/// A bucket is its first slot and, above that, how many entries it has.
+const COUNT_SHIFT: u32 = 26;
 /// Most entries of a bucket, which are searched for the first.
-const CROWD: u8 = 12;
+const CROWD: u32 = 12;
 const LEAST_BUCKETS: usize = 256;
 const MOST_BUCKETS: usize = 1 << 22;
 /// The ring's length in mean delays, and its buckets per entry.
-const SPARE: u64 = 8;
+const SPARE: u64 = 4;
 /// Pushes between two looks at whether the ring still fits.
 const LOOK: u32 = 1024;
 
@@ -27,7 +30,6 @@ pub(crate) struct Wheel {
     slots: Vec<Slot>,
     spare: u32,
     heads: Vec<u32>,
-    sizes: Vec<u8>,
     bits: Vec<u64>,
     /// log2 of a bucket's width in ns.
     shift: u32,
@@ -46,7 +48,6 @@ impl Wheel {
             slots: Vec::new(),
             spare: NONE,
             heads: vec![NONE; LEAST_BUCKETS],
-            sizes: vec![0; LEAST_BUCKETS],
             bits: vec![0; LEAST_BUCKETS / 64],
             shift: 20,
             len: 0,
@@ -76,11 +77,12 @@ impl Wheel {
             return false;
         }
         let bucket = (entry.at >> self.shift) as usize & mask;
-        if self.sizes[bucket] == CROWD {
+        let head = self.heads[bucket];
+        let (next, size) = (head & NONE, head >> COUNT_SHIFT);
+        if size == CROWD || self.len == NONE as usize {
             return false;
         }
         let slot = self.spare;
-        let next = self.heads[bucket];
         let slot = if slot == NONE {
             self.slots.push(Slot { entry, next });
             self.slots.len() as u32 - 1
@@ -89,8 +91,7 @@ impl Wheel {
             self.slots[slot as usize] = Slot { entry, next };
             slot
         };
-        self.heads[bucket] = slot;
-        self.sizes[bucket] += 1;
+        self.heads[bucket] = slot | (size + 1) << COUNT_SHIFT;
         self.bits[bucket / 64] |= 1 << (bucket % 64);
         self.len += 1;
         if entry.before(&self.first) {
@@ -106,10 +107,12 @@ impl Wheel {
         let (entry, slot) = (self.first, self.first_slot);
         let bucket = (entry.at >> self.shift) as usize & (self.heads.len() - 1);
         let next = self.slots[slot as usize].next;
-        if self.heads[bucket] == slot {
-            self.heads[bucket] = next;
+        let (head, size) = (self.heads[bucket] & NONE, (self.heads[bucket] >> COUNT_SHIFT) - 1);
+        if head == slot {
+            self.heads[bucket] = next | size << COUNT_SHIFT;
         } else {
-            let mut before = self.heads[bucket];
+            self.heads[bucket] = head | size << COUNT_SHIFT;
+            let mut before = head;
             while self.slots[before as usize].next != slot {
                 before = self.slots[before as usize].next;
             }
@@ -117,9 +120,8 @@ impl Wheel {
         }
         self.slots[slot as usize].next = self.spare;
         self.spare = slot;
-        self.sizes[bucket] -= 1;
         self.len -= 1;
-        if self.heads[bucket] == NONE {
+        if size == 0 {
             self.bits[bucket / 64] &= !(1 << (bucket % 64));
         }
         self.find_first(bucket);
@@ -141,7 +143,7 @@ impl Wheel {
             bits = self.bits[word];
         }
         let bucket = word * 64 + bits.trailing_zeros() as usize;
-        let mut slot = self.heads[bucket];
+        let mut slot = self.heads[bucket] & NONE;
         let mut best = slot;
         loop {
             let Slot { entry, next } = &self.slots[slot as usize];
@@ -177,19 +179,14 @@ impl Wheel {
     fn rebuild(&mut self, now: u64, buckets: usize, shift: u32) {
         let mut entries = Vec::with_capacity(self.len);
         for &head in &self.heads {
-            let mut slot = head;
+            let mut slot = head & NONE;
             while slot != NONE {
                 entries.push(self.slots[slot as usize].entry);
                 slot = self.slots[slot as usize].next;
             }
         }
-        let mut next = Wheel {
-            heads: vec![NONE; buckets],
-            sizes: vec![0; buckets],
-            bits: vec![0; buckets / 64],
-            shift,
-            ..Wheel::new()
-        };
+        let mut next =
+            Wheel { heads: vec![NONE; buckets], bits: vec![0; buckets / 64], shift, ..Wheel::new() };
         if entries.iter().all(|e| {
             next.pushes = 0;
             next.push(now, *e)

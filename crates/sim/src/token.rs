@@ -1,0 +1,335 @@
+//! What travels with a request: one cache line for what every event needs, side tables for what few topologies do.
+
+use weir_policy::config::Exclude;
+use weir_policy::retry::{Attempt, Tried};
+use weir_policy::{Kind, Outcome};
+use weir_stats::Key;
+
+use crate::code::Code;
+
+/// What a request returns to: step, member, and the target that was picked.
+pub(crate) type Frame = [u32; 3];
+
+/// Frames that a token holds itself; deeper ones stand in a table.
+const OWN_FRAMES: usize = 2;
+
+/// A step with this bit is one that the request has come to, waits and all.
+pub(crate) const PARKED: u32 = 1 << 31;
+
+/// A request on its way.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct Token {
+    pub pc: u32,
+    pub member: u32,
+    /// Changes when the slot goes to another request: events of the old one are stale.
+    pub tag: u32,
+    /// Frames in use.
+    pub depth: u16,
+    /// Retries that it is inside of.
+    pub retries: u8,
+    /// Selected (1 bit), exclusion rule (2), outcome (4).
+    bits: u8,
+    pub ordinal: u64,
+    pub arrived: u64,
+    /// The request and its way: what its work is drawn by.
+    pub way: Key,
+    frames: [Frame; OWN_FRAMES],
+}
+
+const SELECTED: u8 = 1;
+const EXCLUDE_SHIFT: u8 = 1;
+const OUTCOME_SHIFT: u8 = 3;
+
+impl Token {
+    fn new(tag: u32, ordinal: u64, arrived: u64, way: Key, selected: bool) -> Token {
+        let bits = u8::from(selected) | exclude_code(Exclude::None) << EXCLUDE_SHIFT;
+        let frames = [[0; 3]; OWN_FRAMES];
+        Token { pc: 0, member: 0, tag, depth: 0, retries: 0, bits, ordinal, arrived, way, frames }
+    }
+
+    /// Whether the window selects it.
+    #[inline]
+    pub fn selected(&self) -> bool {
+        self.bits & SELECTED != 0
+    }
+
+    /// All ones if the window selects it, else 0.
+    #[inline]
+    pub fn mask(&self) -> u64 {
+        0u64.wrapping_sub(u64::from(self.bits & SELECTED))
+    }
+
+    /// How its present attempt stands.
+    #[inline]
+    pub fn outcome(&self) -> Outcome {
+        match self.bits >> OUTCOME_SHIFT {
+            0 => None,
+            kind => Kind::ALL.get(usize::from(kind) - 1).copied(),
+        }
+    }
+
+    pub fn set_outcome(&mut self, outcome: Outcome) {
+        let code = outcome.map_or(0, |kind| kind as u8 + 1);
+        self.bits = self.bits & ((1 << OUTCOME_SHIFT) - 1) | code << OUTCOME_SHIFT;
+    }
+
+    /// Which targets its further attempts leave out.
+    #[inline]
+    pub fn exclude(&self) -> Exclude {
+        exclude_of(self.bits >> EXCLUDE_SHIFT & 3)
+    }
+
+    fn set_exclude(&mut self, exclude: Exclude) {
+        self.bits = self.bits & !(3 << EXCLUDE_SHIFT) | exclude_code(exclude) << EXCLUDE_SHIFT;
+    }
+}
+
+fn exclude_code(exclude: Exclude) -> u8 {
+    match exclude {
+        Exclude::None => 0,
+        Exclude::Tried => 1,
+        Exclude::ConnectFailed => 2,
+    }
+}
+
+#[inline]
+fn exclude_of(code: u8) -> Exclude {
+    match code {
+        0 => Exclude::None,
+        1 => Exclude::Tried,
+        _ => Exclude::ConnectFailed,
+    }
+}
+
+/// A retry that a request is inside of.
+#[derive(Clone, Copy, Debug)]
+struct Attempts {
+    attempt: Attempt,
+    /// What held outside.
+    exclude: Exclude,
+    way: Key,
+    tries: Key,
+    /// The request and all its attempts up to now: what choices are drawn by.
+    tries_now: Key,
+}
+
+/// All requests on their way, by slot.
+pub(crate) struct Tokens {
+    pub slots: Vec<Token>,
+    spare: Vec<u32>,
+    /// Frames beyond a token's own, retries, visits, and copies of visits: so many per slot.
+    deep: Vec<Frame>,
+    deep_each: usize,
+    attempts: Vec<Attempts>,
+    attempts_each: usize,
+    visits: Vec<u32>,
+    visits_each: usize,
+    saved_visits: Vec<u32>,
+    pub tried: Vec<Tried>,
+    excludes: bool,
+}
+
+impl Tokens {
+    pub fn new(code: &Code) -> Tokens {
+        Tokens {
+            slots: Vec::new(),
+            spare: Vec::new(),
+            deep: Vec::new(),
+            deep_each: code.depth.saturating_sub(OWN_FRAMES),
+            attempts: Vec::new(),
+            attempts_each: code.retry_depth,
+            visits: Vec::new(),
+            visits_each: code.visits,
+            saved_visits: Vec::new(),
+            tried: Vec::new(),
+            excludes: code.excludes,
+        }
+    }
+
+    /// A slot for a request that arrives.
+    #[inline]
+    pub fn add(&mut self, ordinal: u64, arrived: u64, way: Key, selected: bool) -> u32 {
+        let slot = self.spare.pop().unwrap_or_else(|| self.grow());
+        let token = &mut self.slots[slot as usize];
+        *token = Token::new(token.tag, ordinal, arrived, way, selected);
+        if self.visits_each > 0 {
+            self.clear_visits(slot);
+        }
+        if self.excludes {
+            self.tried[slot as usize].clear();
+        }
+        slot
+    }
+
+    /// The request is done; what is still scheduled for it is stale.
+    #[inline]
+    pub fn remove(&mut self, slot: u32) {
+        let token = &mut self.slots[slot as usize];
+        token.tag = token.tag.wrapping_add(1);
+        self.spare.push(slot);
+    }
+
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        let slot = self.slots.len() as u32;
+        assert!(slot < u32::MAX / 2, "more requests in flight than can be numbered");
+        let nobody = Key::from_bits(0);
+        let exclude = Exclude::None;
+        self.slots.push(Token::new(0, 0, 0, nobody, false));
+        let n = self.slots.len();
+        self.deep.resize(n * self.deep_each, [0; 3]);
+        let outside =
+            Attempts { attempt: Attempt::FIRST, exclude, way: nobody, tries: nobody, tries_now: nobody };
+        self.attempts.resize(n * self.attempts_each, outside);
+        self.visits.resize(n * self.visits_each, 0);
+        self.saved_visits.resize(self.attempts.len() * self.visits_each, 0);
+        if self.excludes {
+            self.tried.push(Tried::default());
+        }
+        slot
+    }
+
+    /// Sets frame `depth` of a request.
+    #[inline]
+    pub fn set_frame(&mut self, slot: u32, depth: usize, frame: Frame) {
+        if depth < OWN_FRAMES {
+            self.slots[slot as usize].frames[depth] = frame;
+        } else {
+            self.deep[slot as usize * self.deep_each + depth - OWN_FRAMES] = frame;
+        }
+    }
+
+    /// Frame `depth` of a request.
+    #[inline]
+    pub fn frame(&self, slot: u32, depth: usize) -> Frame {
+        if depth < OWN_FRAMES {
+            self.slots[slot as usize].frames[depth]
+        } else {
+            self.deep[slot as usize * self.deep_each + depth - OWN_FRAMES]
+        }
+    }
+
+    /// The request and all its attempts: what choices are drawn by.
+    #[inline]
+    pub fn tries(&self, slot: u32) -> Key {
+        let token = &self.slots[slot as usize];
+        match token.retries {
+            0 => token.way,
+            n => self.attempts[slot as usize * self.attempts_each + usize::from(n) - 1].tries_now,
+        }
+    }
+
+    /// A request enters a retry under a rule of exclusion.
+    pub fn begin_attempts(&mut self, slot: u32, exclude: Exclude) {
+        let tries = self.tries(slot);
+        let token = &mut self.slots[slot as usize];
+        let row = slot as usize * self.attempts_each + usize::from(token.retries);
+        let (outside, way) = (token.exclude(), token.way);
+        self.attempts[row] =
+            Attempts { attempt: Attempt::FIRST, exclude: outside, way, tries, tries_now: tries };
+        token.set_exclude(exclude);
+        token.retries += 1;
+        if self.visits_each > 0 {
+            self.save_visits(slot, row);
+        }
+    }
+
+    /// The attempt that a request is in, of the innermost retry.
+    #[inline]
+    pub fn attempt(&self, slot: u32) -> Attempt {
+        self.attempts[self.innermost(slot)].attempt
+    }
+
+    #[inline]
+    fn innermost(&self, slot: u32) -> usize {
+        slot as usize * self.attempts_each + usize::from(self.slots[slot as usize].retries) - 1
+    }
+
+    /// The innermost retry begins another attempt, keyed by `tag`. The first attempt is the request itself, on the way
+    /// that it came; each further one is a way of its own, on which nothing has been visited yet, or (not `redraw`) the
+    /// first one again.
+    #[cold]
+    pub fn try_again(&mut self, slot: u32, next: Attempt, redraw: bool, tag: u64) {
+        let row = self.innermost(slot);
+        if self.visits_each > 0 {
+            if !redraw {
+                self.restore_visits(slot, row);
+            } else {
+                if self.attempts[row].attempt == Attempt::FIRST {
+                    self.save_visits(slot, row);
+                }
+                self.clear_visits(slot);
+            }
+        }
+        let attempts = &mut self.attempts[row];
+        let token = &mut self.slots[slot as usize];
+        if redraw {
+            token.way = attempts.way.with(tag).with(u64::from(next.0));
+        }
+        attempts.tries_now = attempts.tries.with(tag).with(u64::from(next.0));
+        attempts.attempt = next;
+        token.set_outcome(None);
+    }
+
+    /// A request leaves the innermost retry with its answer.
+    #[inline]
+    pub fn end_attempts(&mut self, slot: u32, redraw: bool) {
+        let row = self.innermost(slot);
+        let attempts = self.attempts[row];
+        if attempts.attempt != Attempt::FIRST && redraw && self.visits_each > 0 {
+            self.restore_visits(slot, row);
+        }
+        let token = &mut self.slots[slot as usize];
+        token.set_exclude(attempts.exclude);
+        token.way = attempts.way;
+        token.retries -= 1;
+    }
+
+    /// How often a request has been at a counted place before, and counts this visit.
+    #[inline]
+    pub fn visit(&mut self, slot: u32, counter: u32) -> u32 {
+        let visits = &mut self.visits[slot as usize * self.visits_each + counter as usize];
+        *visits += 1;
+        *visits - 1
+    }
+
+    fn clear_visits(&mut self, slot: u32) {
+        let n = self.visits_each;
+        self.visits[slot as usize * n..][..n].fill(0);
+    }
+
+    fn save_visits(&mut self, slot: u32, row: usize) {
+        let n = self.visits_each;
+        self.saved_visits[row * n..][..n].copy_from_slice(&self.visits[slot as usize * n..][..n]);
+    }
+
+    fn restore_visits(&mut self, slot: u32, row: usize) {
+        let n = self.visits_each;
+        self.visits[slot as usize * n..][..n].copy_from_slice(&self.saved_visits[row * n..][..n]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_a_cache_line() {
+        assert_eq!(size_of::<Token>(), 64);
+    }
+
+    #[test]
+    fn bits_do_not_disturb_each_other() {
+        let mut token = Token::new(0, 1, 2, Key::new(3), true);
+        for kind in Kind::ALL {
+            for exclude in [Exclude::Tried, Exclude::ConnectFailed, Exclude::None] {
+                token.set_outcome(Some(kind));
+                token.set_exclude(exclude);
+                assert_eq!((token.outcome(), token.exclude(), token.selected()), (Some(kind), exclude, true));
+            }
+        }
+        token.set_outcome(None);
+        assert_eq!((token.outcome(), token.mask()), (None, u64::MAX));
+    }
+}
