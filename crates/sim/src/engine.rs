@@ -9,7 +9,7 @@ use crate::late::Late;
 use crate::ledger::Ledger;
 use crate::pending::{Class, Entry, Pending, order_key};
 use crate::source::{Load, Source};
-use crate::token::{PARKED, Tokens};
+use crate::token::{IDLE, PARKED, Tokens};
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::faulty::Faulty;
 use weir_model::queue::{Entry as QueueEntry, Links, Queue};
@@ -289,7 +289,8 @@ impl<'a> Engine<'a> {
                     match self.pick(slot, instance, site.counts) {
                         Some(index) => {
                             let target = self.balancers[instance as usize].targets.get(code, index);
-                            self.tokens.set_frame(slot, depth, [pc as u32 + 1, member, index]);
+                            let back = pc as u32 + 1 | if site.counts { 0 } else { IDLE };
+                            self.tokens.set_frame(slot, depth, [back, member, index]);
                             depth += 1;
                             pc = target.pc as usize;
                             member = target.member;
@@ -387,7 +388,7 @@ impl<'a> Engine<'a> {
                 Op::Call { call } => {
                     let site = code.calls[call as usize];
                     let target = code.call_targets[member.wrapping_add(site.offset) as usize];
-                    self.tokens.set_frame(slot, depth, [pc as u32 + 1, member, 0]);
+                    self.tokens.set_frame(slot, depth, [pc as u32 + 1 | IDLE, member, 0]);
                     depth += 1;
                     pc = target.pc as usize;
                     member = target.member;
@@ -399,9 +400,11 @@ impl<'a> Engine<'a> {
                 }
                 Op::Return => {
                     count_errors!();
-                    let frame = self.tokens.frame(slot, depth - 1);
-                    pc = frame[0] as usize;
-                    member = frame[1];
+                    let [back, caller, _] = self.tokens.frame(slot, depth - 1);
+                    let behind = usize::from(back & IDLE != 0 && !failed);
+                    pc = (back & !IDLE) as usize + behind;
+                    depth -= behind;
+                    member = caller;
                 }
                 Op::End => {
                     count_errors!();

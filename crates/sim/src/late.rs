@@ -8,9 +8,17 @@
 use std::collections::VecDeque;
 
 /// Notes of one balancer, in the total order of events.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Late {
     notes: VecDeque<(u64, u64, u32)>,
+    /// Time of the first note; the end of time if there is none.
+    first: u64,
+}
+
+impl Default for Late {
+    fn default() -> Late {
+        Late { notes: VecDeque::new(), first: u64::MAX }
+    }
 }
 
 impl Late {
@@ -21,6 +29,7 @@ impl Late {
         let in_order = self.notes.back().is_none_or(|&(a, k, _)| (a, k) <= (at, key));
         if in_order {
             self.notes.push_back((at, key, target));
+            self.first = self.first.min(at);
         }
         in_order
     }
@@ -28,11 +37,15 @@ impl Late {
     /// Takes the next note that comes before `turn`.
     #[inline]
     pub fn before(&mut self, turn: (u64, u64)) -> Option<u32> {
+        if self.first > turn.0 {
+            return None;
+        }
         let &(at, key, target) = self.notes.front()?;
         if (at, key) >= turn {
             return None;
         }
         self.notes.pop_front();
+        self.first = self.notes.front().map_or(u64::MAX, |note| note.0);
         Some(target)
     }
 }

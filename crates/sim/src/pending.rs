@@ -184,14 +184,13 @@ impl Heap {
 }
 
 /// Where the next event comes from.
-const WHEEL: usize = 0;
+const DRAWN: usize = 0;
 const SOURCE: usize = 1;
-const HEAP: usize = 2;
-const FIRST_LANE: usize = 3;
+const FIRST_LANE: usize = 2;
 
 /// Pending events of requests, beside the one next arrival.
 pub(crate) struct Pending {
-    /// The earliest time of the heap, of the source, and of each lane.
+    /// The earliest drawn time, of the source, and of each lane.
     due: [u64; FIRST_LANE + LANES],
     used: usize,
     lanes: Vec<Lane>,
@@ -250,17 +249,10 @@ impl Pending {
     /// An event at any time that is not before `now`.
     #[inline]
     pub fn push(&mut self, now: u64, entry: Entry) {
-        if self.wheel.push(now, entry) {
-            self.due[WHEEL] = self.wheel.first().at;
-        } else {
-            self.push_far(entry);
+        if !self.wheel.push(now, entry) {
+            self.heap.push(entry);
         }
-    }
-
-    #[cold]
-    fn push_far(&mut self, entry: Entry) {
-        self.heap.push(entry);
-        self.due[HEAP] = self.heap.top.at;
+        self.due[DRAWN] = self.due[DRAWN].min(entry.at);
     }
 
     /// A request goes on at this very instant, in its turn.
@@ -301,17 +293,7 @@ impl Pending {
     #[inline]
     fn take(&mut self, from: usize) -> (Entry, bool) {
         match from {
-            WHEEL => {
-                let entry = self.wheel.pop();
-                self.due[WHEEL] = self.wheel.first().at;
-                (entry, false)
-            }
-            HEAP => {
-                let entry = self.heap.top;
-                self.heap.pop();
-                self.due[HEAP] = self.heap.top.at;
-                (entry, false)
-            }
+            DRAWN => (self.take_drawn(), false),
             SOURCE => (self.source, true),
             _ => {
                 let lane = &mut self.lanes[from - FIRST_LANE];
@@ -323,10 +305,24 @@ impl Pending {
         }
     }
 
+    /// Takes the first event at a drawn time.
+    #[inline]
+    fn take_drawn(&mut self) -> Entry {
+        let entry = if self.heap.top.before(self.wheel.first()) {
+            let top = self.heap.top;
+            self.heap.pop();
+            top
+        } else {
+            self.wheel.pop()
+        };
+        self.due[DRAWN] = self.wheel.first().at.min(self.heap.top.at);
+        entry
+    }
+
     fn peek(&self, from: usize) -> Entry {
         match from {
-            WHEEL => *self.wheel.first(),
-            HEAP => self.heap.top,
+            DRAWN if self.heap.top.before(self.wheel.first()) => self.heap.top,
+            DRAWN => *self.wheel.first(),
             SOURCE => self.source,
             _ => self.lanes[from - FIRST_LANE].first().copied().unwrap_or(NOTHING),
         }
@@ -335,7 +331,7 @@ impl Pending {
     #[cold]
     fn first_of_tied(&self, at: u64) -> usize {
         let tied = (0..self.used).filter(|&i| self.due[i] == at);
-        tied.min_by_key(|&i| self.peek(i).key).unwrap_or(WHEEL)
+        tied.min_by_key(|&i| self.peek(i).key).unwrap_or(DRAWN)
     }
 
     /// The first of those woken and those due at the same instant.

@@ -13,6 +13,9 @@ pub(crate) type Frame = [u32; 3];
 /// Frames that a token holds itself; deeper ones stand in a table.
 const OWN_FRAMES: usize = 2;
 
+/// A frame whose step has this bit returns behind that step, unless the request failed: there is nothing to do at it.
+pub(crate) const IDLE: u32 = 1 << 31;
+
 /// A step with this bit is one that the request has come to, waits and all.
 pub(crate) const PARKED: u32 = 1 << 31;
 
