@@ -97,6 +97,7 @@ fn results(n: usize) -> Results {
         seed: 1,
         replications: 10,
         scenarios: all,
+        events: 0,
         interrupted: false,
     }
 }

@@ -143,6 +143,7 @@ impl<'a> Engine<'a> {
             if self.breaks(Sabotage::TurnClockBack) {
                 now += 1_000_000_000;
             }
+            self.ledger.events += 1;
             self.ledger.time_went_back |= event.at < now;
             now = event.at;
             self.turn = (now, event.key);
@@ -289,7 +290,7 @@ impl<'a> Engine<'a> {
                     match self.pick(slot, instance, site.counts) {
                         Some(index) => {
                             let target = self.balancers[instance as usize].targets.get(code, index);
-                            let back = pc as u32 + 1 | if site.counts { 0 } else { IDLE };
+                            let back = (pc as u32 + 1) | if site.counts { 0 } else { IDLE };
                             self.tokens.set_frame(slot, depth, [back, member, index]);
                             depth += 1;
                             pc = target.pc as usize;
@@ -388,7 +389,7 @@ impl<'a> Engine<'a> {
                 Op::Call { call } => {
                     let site = code.calls[call as usize];
                     let target = code.call_targets[member.wrapping_add(site.offset) as usize];
-                    self.tokens.set_frame(slot, depth, [pc as u32 + 1 | IDLE, member, 0]);
+                    self.tokens.set_frame(slot, depth, [(pc as u32 + 1) | IDLE, member, 0]);
                     depth += 1;
                     pc = target.pc as usize;
                     member = target.member;

@@ -44,6 +44,8 @@ pub(crate) struct Ledger {
     /// First and last end of a selected request.
     pub first_end: u64,
     pub last_end: u64,
+    /// Events taken from the pending set.
+    pub events: u64,
     /// Arrivals and ends, all requests.
     pub arrived: u64,
     pub ended: u64,
@@ -84,6 +86,7 @@ impl Ledger {
             extra_attempts: 0,
             first_end: u64::MAX,
             last_end: 0,
+            events: 0,
             arrived: 0,
             ended: 0,
             latency_sum: 0,

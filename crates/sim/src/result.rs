@@ -19,6 +19,8 @@ pub struct Results {
     pub replications: u32,
     /// In the order of the file, then sweep point.
     pub scenarios: Vec<ScenarioResult>,
+    /// Events that the finished scenarios took, all replications.
+    pub events: u64,
     /// Whether it was stopped; then `scenarios` has only what was finished.
     pub interrupted: bool,
 }

@@ -85,6 +85,7 @@ pub(crate) fn run_with(
         jobs.iter().map(|_| (0..replications).map(|_| None).collect()).collect();
     let mut results: Vec<Option<ScenarioResult>> = jobs.iter().map(|_| None).collect();
     let mut failure = None;
+    let mut events = 0;
     std::thread::scope(|scope| {
         for _ in 0..options.threads.clamp(1, items.max(1)) {
             let (send, next, jobs) = (send.clone(), &next, &jobs);
@@ -121,6 +122,7 @@ pub(crate) fn run_with(
             if runs[job].iter().all(Option::is_some) {
                 let finished: Vec<Replication> =
                     std::mem::take(&mut runs[job]).into_iter().flatten().collect();
+                events += finished.iter().map(|r| r.events).sum::<u64>();
                 results[job] = finish(&jobs[job], &finished, &mut failure);
             }
         }
@@ -139,6 +141,7 @@ pub(crate) fn run_with(
         seed: options.seed,
         replications,
         scenarios: results.into_iter().flatten().collect(),
+        events,
         interrupted,
     })
 }

@@ -51,6 +51,8 @@ struct RowSums {
 
 /// What is kept of a replication.
 pub(crate) struct Replication {
+    /// Events that it took.
+    pub events: u64,
     total: u64,
     selected: u64,
     ok: u64,
@@ -99,6 +101,7 @@ pub(crate) fn replication(
     let mut all = ledger.ok.clone();
     all.merge(&ledger.failed);
     Replication {
+        events: ledger.events,
         total: ledger.arrived,
         selected: all.count(),
         ok: ledger.ok.count(),

@@ -84,10 +84,6 @@ fn random_file(seed: u64) -> String {
     text + &format!("scenario(\"s\", n{nodes}, {traffic}, requests = 600)\n")
 }
 
-fn without_warnings(results: &[ScenarioResult]) -> Vec<ScenarioResult> {
-    results.iter().cloned().map(|r| ScenarioResult { warnings: Vec::new(), ..r }).collect()
-}
-
 /// The same bytes with every wait an event of its own and nothing noted instead of scheduled: the order at one instant is
 /// the contract's, not an accident of scheduling. Self-checks run in all of them.
 #[test]
@@ -99,7 +95,8 @@ fn fusion_changes_nothing() {
             let options = Options { members, replications: 2, ..options() };
             let fused = simulate(&plan, &options, true).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
             let unfused = simulate(&plan, &options, false).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
-            assert_eq!(fused, unfused, "{source}");
+            assert!(fused.events <= unfused.events);
+            assert_eq!(fused, Results { events: fused.events, ..unfused }, "{source}");
         }
     }
 }
@@ -235,5 +232,5 @@ fn the_window_is_the_posts() {
     assert!((r.request_rate_per_s.value.unwrap() - 503.0 / 5.02).abs() < 1e-9);
     assert_eq!(r.latency_all.min, Some(3.0));
     assert_eq!(r.latency_all.p999.value, None, "503 samples have no 99.9 % quantile");
-    assert_eq!(without_warnings(&[r.clone()])[0].attempts_per_request.value, Some(1.0));
+    assert_eq!(r.attempts_per_request.value, Some(1.0));
 }

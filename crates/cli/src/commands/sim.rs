@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::{input, interrupt};
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 use weir_report::Sites;
 use weir_sim::{Error, Results};
 use weir_topology::Plan;
@@ -50,8 +51,12 @@ fn simulate(plan: &Plan, args: &Sim) -> Result<Results, Failure> {
     };
     let stop = interrupt::stop_flag();
     let progress = Progress::new(args.file.quiet);
+    let start = Instant::now();
     let outcome = weir_sim::run(plan, &options, &|done, all| progress.tell(done, all), &stop);
     progress.end();
+    if let (Ok(results), false) = (&outcome, args.file.quiet) {
+        tell_effort(results, start.elapsed());
+    }
     outcome.map_err(|error| match error {
         Error::UnknownScenario(name, known) => {
             Failure::Usage(format!("{} has no scenario `{name}`; it has {}", plan.file, known.join(", ")))
@@ -59,6 +64,26 @@ fn simulate(plan: &Plan, args: &Sim) -> Result<Results, Failure> {
         Error::Plan(sentence) => Failure::Usage(sentence),
         Error::SelfCheck(sentences) => Failure::Fault(sentences.join("\n  ")),
     })
+}
+
+/// What the run took, on standard error: it differs from run to run, so it is no result.
+fn tell_effort(results: &Results, took: Duration) {
+    let requests: u64 = results.scenarios.iter().map(|s| s.requests.total).sum();
+    let (requests, events) = (thousands(requests), thousands(results.events));
+    let _ = writeln!(io::stderr(), "{requests} requests, {events} events in {:.2} s", took.as_secs_f64());
+}
+
+/// A number with its digits in groups of three.
+fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut grouped = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
 }
 
 fn render(args: &Sim, form: Form, results: &Results, out: &mut dyn Write) -> io::Result<()> {
