@@ -20,7 +20,8 @@ pub(crate) fn root() -> PathBuf {
 /// The scenarios of `weir sim ARGS --output json`.
 #[track_caller]
 pub(crate) fn scenarios(args: &[&str]) -> Vec<Value> {
-    let args: Vec<&str> = ["sim"].into_iter().chain(args.iter().copied()).chain(["--output", "json"]).collect();
+    let args: Vec<&str> =
+        ["sim"].into_iter().chain(args.iter().copied()).chain(["--output", "json"]).collect();
     let doc: Value = serde_json::from_str(run(&args).succeeds()).expect("one JSON document");
     doc["scenarios"].as_array().expect("a list").clone()
 }
