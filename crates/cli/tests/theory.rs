@@ -223,7 +223,7 @@ fn the_formulas_are_those_of_the_books() {
     near(many_servers(2, 50.0, 80.0)[0].1, 80.0 * 2.777_778);
     near(one_queue(150.0, 120.0, 24400.0)[0].1, 526.666_667);
     near(shorter_of_two(0.8), 2.955_737);
-    near(1.0 - room_for(5, 1, 100.0, 80.0)[0].1, 0.088_828);
+    near(1.0 - room_for(5, 1, 100.0, 80.0)[0].1, 0.2 * 0.8f64.powi(5) / (1.0 - 0.8f64.powi(6)));
     // Round robin over 250: E_250/M/1 at 0.8.
     near(renewal_queue(1.0, |s| (1.0 + 1.25 / 250.0 * s).powi(-250))[0].1, 2.701_902);
 }
