@@ -129,6 +129,12 @@ impl Queue {
         self.inside
     }
 
+    /// Whether nobody is inside (then nobody waits either).
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.inside == 0
+    }
+
     /// How many wait.
     #[inline]
     pub fn waiting(&self) -> u32 {

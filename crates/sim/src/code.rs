@@ -108,6 +108,8 @@ pub(crate) struct QueueSite {
     pub part: u32,
     pub stage: u32,
     pub skip: u32,
+    /// Requests enter in order of arrival, a constant time after it: one that finds it idle may enter ahead of time.
+    pub ahead: bool,
     pub members: u32,
     pub base: u32,
 }
@@ -165,6 +167,9 @@ pub(crate) struct Block {
     /// Number of its first member.
     pub base: u32,
     pub stages: std::ops::Range<u32>,
+    pub members: u32,
+    /// The call that it ends in.
+    pub calls: Option<u32>,
     /// It ends at a server rather than in other blocks.
     pub leaf: bool,
 }

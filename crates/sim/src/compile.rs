@@ -1,5 +1,6 @@
 //! From a point of a plan and one of its scenarios to [`Code`].
 
+use crate::ahead;
 use crate::code::{
     Block, CallSite, Code, DrawSite, FaultSite, Instance, LbSite, Op, QueueSite, RetrySite, Stage, Step,
     Target, Targets,
@@ -34,7 +35,7 @@ pub(crate) fn compile(point: &Point, root: NodeId, members: bool, fuse: bool) ->
     c.find_repeated_places();
     let mut code = c.finish(root)?;
     if fuse {
-        code.prefix_ns = constant_prefix(&code);
+        ahead::find(&mut code);
     }
     Ok(code)
 }
@@ -285,7 +286,13 @@ impl<'a> Compiler<'a> {
             });
         }
         let stages = first..self.code.stages.len() as u32;
-        self.code.blocks.push(Block { base: draft.base, stages, leaf: draft.end == End::Leaf });
+        self.code.blocks.push(Block {
+            base: draft.base,
+            members,
+            stages,
+            calls: None,
+            leaf: draft.end == End::Leaf,
+        });
         first
     }
 
@@ -297,6 +304,9 @@ impl<'a> Compiler<'a> {
             let offset = (self.code.call_targets.len() as u32).wrapping_sub(draft.base);
             let call = self.code.calls.len() as u32;
             self.code.calls.push(CallSite { offset });
+            if let Some(block) = self.code.blocks.last_mut() {
+                block.calls = Some(call);
+            }
             for &node in draft.nodes.last().into_iter().flatten() {
                 // The block's first step is not known yet where it comes later; `finish` fills it in.
                 if let To::Node(child) = inside(self.point, node) {
@@ -428,6 +438,7 @@ impl<'a> Compiler<'a> {
             part: self.code.stages[stage as usize].part,
             stage,
             skip: NOT,
+            ahead: false,
             members,
             base: draft.base,
         });
@@ -632,49 +643,4 @@ fn inside(point: &Point, id: NodeId) -> To {
 
 fn offset(next: u32, base: u32, mask: u32) -> u32 {
     next.wrapping_sub(base & mask)
-}
-
-/// The wait before the first step that must happen in its turn, if it is the same on every way; else 0.
-fn constant_prefix(code: &Code) -> u64 {
-    let mut known: HashMap<u32, Option<u64>> = HashMap::new();
-    fn from(code: &Code, pc: u32, depth: usize, known: &mut HashMap<u32, Option<u64>>) -> Option<u64> {
-        if let Some(known) = known.get(&pc) {
-            return *known;
-        }
-        let mut total = 0u64;
-        let mut at = pc as usize;
-        let result = loop {
-            total = total.saturating_add(code.steps[at].wait_ns);
-            match code.steps[at].op {
-                Op::Try { .. } => {}
-                Op::Pick { lb } if !code.lbs[lb as usize].ordered && depth < 64 => {
-                    let mut lists: Vec<u32> =
-                        code.instances.iter().filter(|i| i.lb == lb).map(|i| i.list).collect();
-                    lists.sort_unstable();
-                    lists.dedup();
-                    let none = |l: &u32| !code.weights[*l as usize].iter().any(|w| *w > 0.0);
-                    if lists.iter().any(none) {
-                        break None;
-                    }
-                    let mut starts: Vec<u32> =
-                        lists.iter().flat_map(|l| code.lists[*l as usize].starts(code)).collect();
-                    starts.sort_unstable();
-                    starts.dedup();
-                    let mut all = starts.iter().map(|&pc| from(code, pc, depth + 1, known));
-                    let first = all.next().flatten();
-                    break if all.all(|x| x == first) {
-                        first.map(|x| total.saturating_add(x))
-                    } else {
-                        None
-                    };
-                }
-                Op::Enter { .. } | Op::Fault { .. } | Op::Pick { .. } => break Some(total),
-                _ => break None,
-            }
-            at += 1;
-        };
-        known.insert(pc, result);
-        result
-    }
-    from(code, code.start.pc, 0, &mut known).unwrap_or(0)
 }

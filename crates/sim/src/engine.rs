@@ -52,10 +52,14 @@ struct Instance {
 
 /// A member of a block, and its first queue: what a pick touches is what the entry will need.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
 pub(crate) struct Member {
     pub queue: Queue,
     /// Entries of selected requests.
     pub entries: u32,
+    /// Requests on their way to the queue, where some enter ahead of time; and when the last of those does.
+    coming: u32,
+    pub since: u64,
 }
 
 /// An event with this bit is not a request's but ends a hold.
@@ -320,14 +324,23 @@ impl<'a> Engine<'a> {
                     pc += 1;
                 }
                 Op::Enter { queue } => {
-                    in_turn!();
                     let site = &code.queues[queue as usize];
-                    let queue = &mut self.members[member.wrapping_add(site.offset) as usize].queue;
+                    let at = &mut self.members[member.wrapping_add(site.offset) as usize];
+                    if time == now {
+                        at.coming -= u32::from(site.ahead);
+                    } else if site.ahead && at.coming == 0 && at.queue.is_idle() {
+                        // Nobody can come in between: it enters at its time, which is known.
+                        at.since = time;
+                    } else {
+                        at.coming += u32::from(site.ahead);
+                        return self.park(slot, pc, member, depth, now, time, drawn);
+                    }
+                    let queue = &mut at.queue;
                     let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & code.mask) as usize];
                     match queue.enter(site.limits, &mut self.links, slot) {
                         QueueEntry::Inside => {
-                            gauge.busy = gauge.busy.wrapping_sub(now);
-                            gauge.served = gauge.served.wrapping_sub(now & selected);
+                            gauge.busy = gauge.busy.wrapping_sub(time);
+                            gauge.served = gauge.served.wrapping_sub(time & selected);
                             pc += 1;
                         }
                         QueueEntry::Waits => {

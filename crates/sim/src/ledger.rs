@@ -165,9 +165,11 @@ impl Ledger {
         }
         for site in &code.queues {
             for member in site.base..site.base + site.members {
-                let queue = &members[member.wrapping_add(site.offset) as usize].queue;
+                let Member { queue, since, .. } = &members[member.wrapping_add(site.offset) as usize];
                 let gauge = site.gauge.wrapping_add(member & code.mask) as usize;
-                s.busy[gauge] = s.busy[gauge].wrapping_add(u64::from(queue.inside()).wrapping_mul(now));
+                // One that has entered ahead of time is not inside yet.
+                let until = if site.ahead { now.max(*since) } else { now };
+                s.busy[gauge] = s.busy[gauge].wrapping_add(u64::from(queue.inside()).wrapping_mul(until));
                 s.waiting[gauge] =
                     s.waiting[gauge].wrapping_add(u64::from(queue.waiting()).wrapping_mul(now));
                 self.gauges[gauge].most = self.gauges[gauge].most.max(queue.waiting());

@@ -5,6 +5,7 @@
 //! whether a request is tried again, how long work takes and when a node fails is decided in `policy` and `model`.
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod check;
 mod code;
 mod compile;

@@ -43,6 +43,14 @@ scenario("routers", lb.random(routers), traffic.constant(every = 2 * ms), reques
 scenario("burst", retry(2, lb.random(routers)), traffic.renewal(ms_exp(1500 * us)), requests = 4000)
 scenario("weak", lb.p2c([weight(2, weak()), weak(), weak(), cable(3 * ms, shared[0])]), traffic.constant(every = 2 * ms), requests = 4000)
 scenario("turns", lb.round_robin([weight(3, dyno()), weight(1, weak())]), traffic.constant(every = 7 * ms), requests = 3000)
+def plain():
+    return cable(2 * ms, queue(delay(ms_exp(10 * ms), server()), capacity = 4))
+
+plains = pool(7, plain)
+scenario("idle", lb.least_conn(plains), traffic.constant(every = 2 * ms), requests = 4000)
+scenario("idle behind routers", lb.random(pool(3, lambda: cable(1 * ms, lb.least_conn(plains)))), traffic.renewal(ms_exp(2 * ms)), requests = 4000)
+scenario("drawn way", lb.least_conn(pool(5, lambda: cable(ms_exp(2 * ms), queue(delay(9 * ms, server()))))), traffic.constant(every = 2 * ms), requests = 3000)
+scenario("two ways", lb.round_robin([plains[0], cable(1 * ms, plains[0]), cable(3 * ms, plains[1])]), traffic.constant(every = 6 * ms), requests = 3000)
 scenario("eager", lb.least_conn(pool(3, lambda: faulty(30 * ms, 10 * ms, cable(1 * ms, queue(delay(4 * ms, server()))))), ties = "rotate"), traffic.constant(every = 3 * ms), requests = 3000, window = "all")
 "#;
 
