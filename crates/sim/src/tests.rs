@@ -59,7 +59,7 @@ fn random_file(seed: u64) -> String {
     let mut n = 0;
     let mut draw = |below: u64| {
         n += 1;
-        Key::new(seed).with(n).below(below)
+        Key::new(seed).with(n).bits() % below
     };
     let mut text = String::from(
         "def e(m):\n    return dist.rounded(dist.exponential(m * ms), 1 * ms)\n\nn0 = server(\"a\")\n",
