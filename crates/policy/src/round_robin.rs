@@ -2,7 +2,8 @@
 //!
 //! - Idea: every target raises its current value by its weight; the highest is taken and lowered by the sum.
 //! - Signal: none. State: one integer per target (with equal weights just a cursor, which gives the same sequence).
-//! - Cost of a decision: O(1) with equal weights, O(n) with others.
+//! - Cost of a decision: O(1): the sequence repeats after W picks, so a short one is written down; O(n) where it is long,
+//!   and after targets were left out, which takes the balancer off the beaten track.
 //! - Formula: over each cycle of W = sum of weights picks, target i is taken exactly w_i times; {5,1,1}: a a b a c a a.
 //! - Pathologies: balancers that start alike hit the first target together (hence `start="random"`); blind to queues.
 //! - Source: nginx, commit "smooth weighted round-robin" (2012). In the language: `lb.round_robin(targets, start=)`.
@@ -19,6 +20,30 @@ pub struct RoundRobin {
     cursor: usize,
     /// (current value, weight) of each of `open`; empty where weights are equal.
     smooth: Vec<(i64, i64)>,
+    /// The sequence from all-zero values on, if it is short; `cursor` counts in it while `on_cycle`, and the values are
+    /// those of its start.
+    cycle: Vec<u32>,
+    on_cycle: bool,
+}
+
+/// Longest sequence that is written down, and most work that this may take.
+const LONGEST_CYCLE: i64 = 4096;
+const MOST_WORK: i64 = 1 << 20;
+
+/// Greatest sum of unequal weights (divided by what they have in common): a start is drawn by walking there.
+pub const GREATEST_SUM: f64 = 1_000_000.0;
+
+/// Whether these whole weights make a sequence longer than [`GREATEST_SUM`].
+pub fn is_too_long(weights: &[f64]) -> bool {
+    let open = || weights.iter().copied().filter(|w| *w > 0.0);
+    let Some(first) = open().next() else { return false };
+    if open().all(|w| w == first) {
+        return false;
+    }
+    // Beyond 2^53 whole numbers are no longer exact, and far too many anyway.
+    let common =
+        if open().all(|w| w < (1u64 << 53) as f64) { open().map(|w| w as i64).fold(0, gcd) } else { 1 };
+    open().map(|w| w / common as f64).sum::<f64>() > GREATEST_SUM
 }
 
 impl RoundRobin {
@@ -29,15 +54,20 @@ impl RoundRobin {
         let common = whole.iter().copied().fold(0, gcd).max(1);
         let equal = whole.windows(2).all(|w| w[0] == w[1]);
         let smooth = if equal { Vec::new() } else { whole.iter().map(|w| (0, w / common)).collect() };
-        let mut lb = RoundRobin { open, cursor: 0, smooth };
-        if start == Start::Random && !lb.open.is_empty() {
-            if equal {
-                lb.cursor = draw.below(lb.open.len() as u64) as usize;
+        let mut lb = RoundRobin { open, cursor: 0, smooth, cycle: Vec::new(), on_cycle: false };
+        let length = if equal { lb.open.len() as i64 } else { lb.smooth.iter().map(|(_, w)| w).sum() };
+        if !equal && length <= LONGEST_CYCLE && length * lb.open.len() as i64 <= MOST_WORK {
+            lb.cycle = (0..length).filter_map(|_| lb.step(&[])).collect();
+            lb.on_cycle = true;
+        }
+        if start == Start::Random && length > 0 {
+            let steps = draw.below(length as u64);
+            if equal || lb.on_cycle {
+                lb.cursor = steps as usize;
             } else {
-                let cycle: i64 = lb.smooth.iter().map(|(_, w)| w).sum();
-                for _ in 0..draw.below(cycle as u64) {
+                (0..steps).for_each(|_| {
                     lb.step(&[]);
-                }
+                });
             }
         }
         lb
@@ -50,7 +80,12 @@ impl RoundRobin {
             return None;
         }
         if !self.smooth.is_empty() {
-            return self.step(exclude).or_else(|| self.step(&[]));
+            if self.on_cycle && exclude.is_empty() {
+                let target = self.cycle[self.cursor];
+                self.cursor = if self.cursor + 1 == self.cycle.len() { 0 } else { self.cursor + 1 };
+                return Some(target);
+            }
+            return self.step_without(exclude);
         }
         if !exclude.is_empty() {
             return Some(self.turn_without(exclude));
@@ -74,6 +109,22 @@ impl RoundRobin {
             }
         }
         self.turn()
+    }
+
+    /// A step of the values, which leaves the written cycle until they are all zero again.
+    #[cold]
+    fn step_without(&mut self, exclude: &[u32]) -> Option<u32> {
+        if self.on_cycle {
+            self.on_cycle = false;
+            for _ in 0..self.cursor {
+                self.step(&[]);
+            }
+        }
+        let target = self.step(exclude).or_else(|| self.step(&[]));
+        if !self.cycle.is_empty() && self.smooth.iter().all(|(current, _)| *current == 0) {
+            (self.on_cycle, self.cursor) = (true, 0);
+        }
+        target
     }
 
     fn step(&mut self, exclude: &[u32]) -> Option<u32> {
@@ -151,6 +202,29 @@ mod tests {
             seen[lb.pick(&[]).unwrap() as usize] += 1;
         }
         assert!(seen.iter().all(|c| (850..1150).contains(c)), "{seen:?}");
+    }
+
+    #[test]
+    fn long_sequences_are_told_apart() {
+        assert!(!is_too_long(&[5e9, 5e9, 5e9]) && !is_too_long(&[]) && !is_too_long(&[0.0]));
+        assert!(!is_too_long(&[2e9, 4e9]), "1 and 2");
+        assert!(is_too_long(&[1_000_000_007.0, 1.0]) && is_too_long(&[1e300, 1.0]));
+    }
+
+    /// The written cycle and the bare algorithm agree, with and without targets left out.
+    #[test]
+    fn a_written_cycle_changes_no_pick() {
+        for seed in 0..100u64 {
+            let draw = Key::new(seed);
+            let weights: Vec<f64> = (0..4).map(|i| (1 + draw.nth(i).below(7)) as f64).collect();
+            let mut written = RoundRobin::new(&weights, Start::First, draw);
+            let mut bare = written.clone();
+            (bare.cycle, bare.on_cycle) = (Vec::new(), false);
+            for i in 0..400u64 {
+                let exclude: &[u32] = if draw.with(i).unit() < 0.05 { &[1] } else { &[] };
+                assert_eq!(written.pick(exclude), bare.pick(exclude), "{weights:?}, pick {i}");
+            }
+        }
     }
 
     #[test]

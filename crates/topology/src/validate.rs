@@ -7,6 +7,7 @@ use crate::plan::{NodeId, Plan, Point, Spec, To};
 use std::collections::HashSet;
 use weir_model::{Dist, Traffic};
 use weir_policy::config::{Balance, Ties};
+use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
 
 /// Checks everything that the evaluation of a file would have made sure of.
 ///
@@ -115,8 +116,8 @@ fn weights(p: &Point, balance: &Balance, targets: &[NodeId]) -> Result<(), Strin
         if targets.iter().any(|t| weight(t).fract() != 0.0) {
             return Err("`lb.round_robin` needs whole weights".to_owned());
         }
-        if targets.iter().map(weight).sum::<f64>() > f64::from(u32::MAX) {
-            return Err(format!("the weights of `lb.round_robin` must add up to at most {}", u32::MAX));
+        if is_too_long(&targets.iter().map(weight).collect::<Vec<_>>()) {
+            return Err(format!("unequal weights of `lb.round_robin` must add up to at most {GREATEST_SUM}"));
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use super::{Arg, Default, Function, later, may, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{NodeId, Spec, To};
 use weir_policy::config::{Balance, Start, Ties};
+use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
 
 /// What every balancer takes besides its own arguments.
 pub(super) static COMMON: [Arg; 14] = [
@@ -69,8 +70,11 @@ fn round_robin<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
                 format!("`lb.round_robin` needs whole weights, and one of its targets weighs {w}"),
                 "scale the weights, as in `weight(3, a)` and `weight(2, b)` for 1.5 and 1",
             );
-        } else if weights.iter().sum::<f64>() > f64::from(u32::MAX) {
-            call.wrong(format!("the weights of `lb.round_robin` must add up to at most {}", u32::MAX));
+        } else if is_too_long(&weights) {
+            call.wrong_but(
+                format!("unequal weights of `lb.round_robin` must add up to at most {GREATEST_SUM}"),
+                "smaller ones in the same proportions, as in `weight(3, a)` and `weight(2, b)`",
+            );
         }
     }
     balancer(call, targets, Balance::RoundRobin { start })
