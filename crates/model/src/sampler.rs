@@ -7,7 +7,7 @@ use crate::Dist;
 use std::sync::Arc;
 use weir_stats::{Key, math};
 
-/// Longest duration that is ever drawn: a century. Heavy tails are cut there, so that sums of times cannot overflow.
+/// Longest duration that is ever drawn: a century. Heavy tails are cut there, and longer constants too.
 pub const LONGEST_NS: u64 = 100 * 366 * 24 * 3_600 * 1_000_000_000;
 
 /// A distribution made ready for drawing.
@@ -51,7 +51,7 @@ impl Sampler {
     /// For a distribution whose arguments have been checked.
     pub fn new(dist: &Dist) -> Sampler {
         match dist {
-            Dist::Fixed { ns } => Sampler::Fixed(*ns),
+            Dist::Fixed { ns } => Sampler::Fixed((*ns).min(LONGEST_NS)),
             Dist::Exponential { mean_ns } => Sampler::Exponential(*mean_ns as f64),
             Dist::Uniform { low_ns, high_ns } => Sampler::Uniform(*low_ns as f64, (high_ns - low_ns) as f64),
             Dist::Lognormal { mean_ns, cv } => {
@@ -111,7 +111,7 @@ impl Sampler {
             Sampler::Sum(a, b) => (a.draw(key.nth(1)) + b.draw(key.nth(2))).min(LONGEST_NS),
             Sampler::Rounded(of, to) => {
                 let ns = of.draw(key);
-                (ns + to / 2) / to.max(&1) * to
+                (ns.saturating_add(to / 2) / to.max(&1)).saturating_mul(*to).min(LONGEST_NS)
             }
         }
     }

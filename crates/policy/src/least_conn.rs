@@ -3,7 +3,8 @@
 //! - Idea: send the request where the fewest are in flight; by weight, where (in flight + 1) / weight is least.
 //! - Signal: requests in flight from this balancer, counted from the pick until the whole response is back.
 //! - State: a count per target, bitmaps per level ([`Levels`]), one set of them per distinct weight.
-//! - Cost of a decision: O(distinct weights), not of targets.
+//! - Cost of a decision: O(distinct weights) for random ties, whatever the number of targets; a scan of n/64 words at
+//!   most for the others.
 //! - Ties: `random` uniformly, `first` the lowest index, `rotate` the next after the last chosen.
 //! - Pathologies: a target that fails fast has the fewest in flight and draws all traffic (`error_hold` keeps a failed
 //!   request counted); several balancers over the same targets with `first` pile onto the same few (the Timelike posts'

@@ -122,7 +122,7 @@ impl Levels {
         self.narrow[target] = u8::MAX;
     }
 
-    /// How many targets are at the least level, and that level; `None` if no target is present.
+    /// The least level, and how many targets are at it; `None` if no target is present.
     #[inline]
     pub fn least(&self) -> Option<(u32, u32)> {
         let size = *self.sizes.get(self.least)?;

@@ -53,7 +53,7 @@ impl Tried {
 
     /// A balancer picked a target for an attempt under this rule.
     pub fn picked(&mut self, rule: Exclude, balancer: u32, target: u32) {
-        if rule == Exclude::Tried {
+        if rule == Exclude::Tried && !self.list.contains(&(balancer, target)) {
             self.list.push((balancer, target));
         }
     }

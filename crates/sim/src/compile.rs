@@ -325,6 +325,12 @@ impl<'a> Compiler<'a> {
                     let (site, _) = draft.chain[i];
                     self.wait(&time, purpose::BACK, self.point.sites[site as usize].place, first + i as u32);
                 }
+                Some(Post::Op(op @ Op::Tried { .. })) => {
+                    // The nodes inside fail with each attempt, the retry itself with the last one only.
+                    let itself = waiting.pop();
+                    self.op(op, &waiting);
+                    waiting = itself.into_iter().collect();
+                }
                 Some(Post::Op(op)) => {
                     self.op(op, &waiting);
                     waiting.clear();
@@ -456,8 +462,8 @@ impl<'a> Compiler<'a> {
         let sampler = Sampler::new(time);
         let entry = &mut self.code.stages[stage as usize];
         if let Some(ns) = sampler.constant() {
-            entry.wait_ns += ns;
-            self.wait_ns += ns;
+            entry.wait_ns = entry.wait_ns.saturating_add(ns);
+            self.wait_ns = self.wait_ns.saturating_add(ns);
         } else {
             let part = entry.part;
             let known = self.code.draw_keys.iter().position(|k| *k == (purpose, place));

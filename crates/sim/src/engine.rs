@@ -62,6 +62,24 @@ pub(crate) struct Member {
     pub since: u64,
 }
 
+/// How a replication ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// All requests came to their end.
+    Done,
+    /// It was told to stop.
+    Stopped,
+    /// Virtual time passed [`HORIZON_NS`].
+    TooLong,
+}
+
+/// The end of the time that is counted: 146 years. Sums of a few such times still fit a word.
+pub(crate) const HORIZON_NS: u64 = 1 << 62;
+/// What is later is scheduled here, and never run.
+const END_OF_TIME: u64 = u64::MAX - 1;
+/// The stop flag is looked at when these bits of the number of events are zero.
+const PATIENCE: u64 = (1 << 16) - 1;
+
 /// An event with this bit is not a request's but ends a hold.
 const HOLD: u32 = 1 << 31;
 
@@ -89,6 +107,8 @@ pub(crate) struct Engine<'a> {
     mark: u64,
     /// Time and order of the event that runs.
     turn: (u64, u64),
+    /// A request ended beyond the time that is counted.
+    beyond_horizon: bool,
     pub ledger: Ledger,
     #[cfg(test)]
     pub sabotage: Option<Sabotage>,
@@ -131,36 +151,37 @@ impl<'a> Engine<'a> {
             passed: 0,
             mark: u64::MAX,
             turn: (0, 0),
+            beyond_horizon: false,
             ledger: Ledger::new(code),
             #[cfg(test)]
             sabotage: None,
         }
     }
 
-    /// Runs all requests to their end. False if it was stopped.
-    pub fn run(&mut self, stop: &AtomicBool) -> bool {
+    /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
+    pub fn run(&mut self, stop: &AtomicBool) -> Ended {
         self.schedule_arrival();
         let mut now = 0;
-        let mut looked = 0;
         while let Some((event, is_arrival)) = self.pending.next() {
             #[cfg(test)]
             if self.breaks(Sabotage::TurnClockBack) {
                 now += 1_000_000_000;
             }
             self.ledger.events += 1;
+            if self.ledger.events & PATIENCE == 0 && stop.load(Ordering::Relaxed) {
+                return Ended::Stopped;
+            }
+            if event.at > HORIZON_NS {
+                return Ended::TooLong;
+            }
             self.ledger.time_went_back |= event.at < now;
             now = event.at;
-            self.turn = (now, event.key);
+            // A woken request may have a lower key than the event that woke it; what that one did has happened.
+            self.turn = self.turn.max((now, event.key));
             if now > self.mark {
                 self.pass_marks(now);
             }
             if is_arrival {
-                if self.source.batches() != looked {
-                    looked = self.source.batches();
-                    if stop.load(Ordering::Relaxed) {
-                        return false;
-                    }
-                }
                 self.arrive(event);
             } else if event.who & HOLD != 0 {
                 self.end_hold(event.who & !HOLD);
@@ -168,9 +189,12 @@ impl<'a> Engine<'a> {
                 self.go_on(event.who, now, now, event.after_faults());
             }
         }
+        if self.beyond_horizon {
+            return Ended::TooLong;
+        }
         self.pass_marks(u64::MAX);
         self.ledger.entries = self.members[..self.code.members as usize].iter().map(|m| m.entries).collect();
-        true
+        Ended::Done
     }
 
     /// Instants of the window's first and last arrival.
@@ -219,7 +243,7 @@ impl<'a> Engine<'a> {
         };
         self.mark = self.source.window.get(self.passed).copied().unwrap_or(u64::MAX);
         let class = if prefix_ns > 0 { Class::Step } else { Class::Arrival };
-        let at = arrived.saturating_add(prefix_ns);
+        let at = arrived.saturating_add(prefix_ns).min(END_OF_TIME);
         self.pending.set_source(Some(Entry { at, key: order_key(class, self.issued), who: 0, tag: 0 }));
     }
 
@@ -318,6 +342,9 @@ impl<'a> Engine<'a> {
                         } else if failed || !self.done_late(slot, instance, target, time) {
                             return self.park(slot, pc, member, depth, now, time, drawn);
                         }
+                    } else if failed {
+                        let target = self.tokens.frame(slot, depth - 1)[2];
+                        self.came_back(slot, member.wrapping_add(site.offset), target);
                     }
                     count_errors!();
                     depth -= 1;
@@ -443,11 +470,12 @@ impl<'a> Engine<'a> {
     fn park(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now: u64, time: u64, drawn: bool) {
         self.leave_at(slot, pc as u32 | PARKED, member, depth);
         let token = &self.tokens.slots[slot as usize];
-        let entry = Entry { at: time, key: order_key(Class::Step, token.ordinal), who: slot, tag: token.tag };
+        let at = time.min(END_OF_TIME);
+        let entry = Entry { at, key: order_key(Class::Step, token.ordinal), who: slot, tag: token.tag };
         if drawn || now > time {
             self.pending.push(now, entry);
         } else {
-            self.pending.push_constant(time - now, entry);
+            self.pending.push_constant(at - now, entry);
         }
     }
 
@@ -493,12 +521,20 @@ impl<'a> Engine<'a> {
     #[inline]
     fn done(&mut self, slot: u32, instance: u32, target: u32, now: u64) {
         let token = &self.tokens.slots[slot as usize];
-        let (outcome, exclude, ordinal) = (token.outcome(), token.exclude(), token.ordinal);
-        if exclude != Exclude::None {
-            self.tokens.tried[slot as usize].came_back(exclude, instance, target, outcome);
-        }
+        let (outcome, ordinal) = (token.outcome(), token.ordinal);
+        self.came_back(slot, instance, target);
         if let Release::After(hold) = self.balancers[instance as usize].balancer.done(target, outcome) {
             self.hold(instance, target, now, hold, ordinal);
+        }
+    }
+
+    /// What a retry leaves out next time may depend on how the request came back.
+    #[inline]
+    fn came_back(&mut self, slot: u32, instance: u32, target: u32) {
+        let token = &self.tokens.slots[slot as usize];
+        let (outcome, exclude) = (token.outcome(), token.exclude());
+        if exclude != Exclude::None {
+            self.tokens.tried[slot as usize].came_back(exclude, instance, target, outcome);
         }
     }
 
@@ -525,8 +561,8 @@ impl<'a> Engine<'a> {
         }
         self.holds[index as usize] = (instance, target);
         let key = order_key(Class::Hold, ordinal);
-        let entry = Entry { at: now.saturating_add(hold), key, who: HOLD | index, tag: 0 };
-        self.pending.push_constant(hold, entry);
+        let at = now.saturating_add(hold).min(END_OF_TIME);
+        self.pending.push_constant(at - now, Entry { at, key, who: HOLD | index, tag: 0 });
     }
 
     fn end_hold(&mut self, index: u32) {
@@ -610,6 +646,7 @@ impl<'a> Engine<'a> {
     fn end(&mut self, slot: u32, now: u64, time: u64) {
         let token = &self.tokens.slots[slot as usize];
         let latency = time - token.arrived;
+        self.beyond_horizon |= time > HORIZON_NS;
         #[cfg(test)]
         let latency =
             latency + u64::from(self.sabotage == Some(Sabotage::StretchLatency) && self.issued >= 100);

@@ -34,14 +34,14 @@ impl Late {
         in_order
     }
 
-    /// Takes the next note that comes before `turn`.
+    /// Takes the next note that does not come after `turn`, the greatest time and order that has run.
     #[inline]
     pub fn before(&mut self, turn: (u64, u64)) -> Option<u32> {
         if self.first > turn.0 {
             return None;
         }
         let &(at, key, target) = self.notes.front()?;
-        if (at, key) >= turn {
+        if (at, key) > turn {
             return None;
         }
         self.notes.pop_front();
@@ -59,10 +59,10 @@ mod tests {
         let mut late = Late::default();
         assert!(late.note(5, 1, 10) && late.note(5, 2, 11) && late.note(9, 0, 12));
         assert!(!late.note(8, 0, 13), "out of order");
-        assert_eq!(late.before((5, 1)), None);
-        assert_eq!(late.before((5, 2)), Some(10));
-        assert_eq!(late.before((9, 0)), Some(11));
-        assert_eq!(late.before((9, 0)), None);
+        assert_eq!(late.before((5, 0)), None);
+        assert_eq!(late.before((5, 1)), Some(10));
+        assert_eq!(late.before((5, 9)), Some(11));
+        assert_eq!(late.before((8, 9)), None);
         assert_eq!(late.before((u64::MAX, 0)), Some(12));
     }
 }

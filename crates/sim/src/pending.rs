@@ -225,7 +225,6 @@ impl Pending {
     /// An event after a delay that is the same for all that are scheduled with it.
     #[inline]
     pub fn push_constant(&mut self, delay: u64, entry: Entry) {
-        // The first lanes are the busiest.
         for (i, lane) in self.lanes.iter_mut().enumerate() {
             if lane.delay == delay {
                 lane.push(entry);

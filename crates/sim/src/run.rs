@@ -3,7 +3,7 @@
 use crate::check;
 use crate::code::Code;
 use crate::compile::compile;
-use crate::engine::Engine;
+use crate::engine::{Ended, Engine};
 use crate::result::{Results, ScenarioResult};
 use crate::source::Load;
 use crate::summary::{self, Replication, Row};
@@ -223,8 +223,16 @@ fn replicate(
     let key = Key::new(options.seed).with(u64::from(replication));
     let load = load(job.scenario, job.requests, key);
     let mut engine = Engine::new(code, load.clone(), key);
-    if !engine.run(stop) {
-        return Ok(None);
+    match engine.run(stop) {
+        Ended::Done => {}
+        Ended::Stopped => return Ok(None),
+        Ended::TooLong => {
+            return Err(format!(
+                "scenario \"{}\" runs for more than 146 years of virtual time: shorten its waits, its gaps, or its number \
+                 of requests",
+                job.scenario.name
+            ));
+        }
     }
     engine.ledger.add_constant_waits(code);
     let violations = check::violations(code, &mut engine, load.requests, load.to - load.from);

@@ -53,15 +53,12 @@ impl Source {
         Some(at)
     }
 
-    /// Batches drawn so far: something that changes now and then.
-    #[inline]
-    pub fn batches(&self) -> u64 {
-        self.drawn / BATCH
-    }
-
     fn draw(&mut self) {
-        self.ahead.drain(..self.next);
-        self.next = 0;
+        // Those taken go once they are the larger half, so each is moved once.
+        if self.next * 2 >= self.ahead.len() {
+            self.ahead.drain(..self.next);
+            self.next = 0;
+        }
         for _ in 0..BATCH.min(self.load.requests - self.drawn) {
             let at = self.load.arrivals.next_ns();
             self.ahead.push(at);

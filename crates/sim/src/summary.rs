@@ -39,6 +39,9 @@ pub(crate) fn rows(code: &Code) -> Vec<Row> {
 #[derive(Clone, Default)]
 struct RowSums {
     requests: u64,
+    /// Entries that the stage itself turned away.
+    refused: u64,
+    /// By kind; empty if there are none.
     errors: Vec<u64>,
     part_ns: u64,
     served_ns: u64,
@@ -119,7 +122,7 @@ pub(crate) fn replication(
 }
 
 fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u64) -> RowSums {
-    let mut sums = RowSums { errors: vec![0; KINDS], ..RowSums::default() };
+    let mut sums = RowSums::default();
     let (mut busy, mut waiting, mut slots, mut queues) = (0.0, 0.0, 0.0, 0.0);
     let (mut n, mut least, mut most, mut squares) = (0u64, u64::MAX, 0u64, 0.0);
     for &(s, one) in &row.parts {
@@ -132,7 +135,10 @@ fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u
         let at = |offset: u32| offset.wrapping_add((base + members.start) & code.mask) as usize;
         let part = at(stage.part);
         sums.part_ns += ledger.parts[part];
-        if let Some(errors) = ledger.stage_errors.get(part * KINDS..(part + 1) * KINDS) {
+        if let Some(errors) = ledger.stage_errors.get(part * KINDS..(part + 1) * KINDS)
+            && errors.iter().any(|e| *e > 0)
+        {
+            sums.errors.resize(KINDS, 0);
             sums.errors.iter_mut().zip(errors).for_each(|(sum, e)| *sum += e);
         }
         if let (Some(q), Spec::Queue { concurrency, .. }) = (stage.queue, &point.specs[stage.spec as usize]) {
@@ -149,6 +155,9 @@ fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u
         for member in members {
             let e = ledger.entries_at(code, stage, member);
             sums.requests += e;
+            sums.refused += stage.refusals.map_or(0, |offset| {
+                u64::from(ledger.refusals[(base + member).wrapping_add(offset) as usize])
+            });
             (n, least, most) = (n + 1, least.min(e), most.max(e));
             squares += (e as f64) * (e as f64);
         }
@@ -158,7 +167,8 @@ fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u
         sums.queue_mean = Some(waiting / (window_ns as f64 * queues));
     }
     let mean = sums.requests as f64 / n.max(1) as f64;
-    let variance = (squares / n.max(1) as f64 - mean * mean).max(0.0);
+    // Exact in whole numbers where they are equal; rounding of the squares must not show as spread.
+    let variance = if least == most { 0.0 } else { (squares / n.max(1) as f64 - mean * mean).max(0.0) };
     let cv = if mean > 0.0 { variance.sqrt() / mean } else { 0.0 };
     sums.spread = (least as f64, most as f64, cv);
     sums
@@ -195,7 +205,7 @@ pub(crate) fn scenario(
         latency_all: latency(runs, |r| &r.all),
         latency_ok: latency(runs, |r| &r.successes),
         nodes: rows.iter().enumerate().map(|(i, row)| node(point, code, row, i, runs)).collect(),
-        warnings: crate::warnings::of(point, scenario, code, rows, runs),
+        warnings: crate::warnings::of(point, code, rows, runs),
     }
 }
 
@@ -221,8 +231,11 @@ fn node(point: &Point, code: &Code, row: &Row, index: usize, runs: &[Replication
     let over = |f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
         Estimate::of(runs.iter().map(|r| f(&r.rows[index], r)))
     };
-    let per_entry =
-        |ns: u64, r: &RowSums| (r.requests > 0).then(|| ns as f64 / NS_PER_MS / r.requests as f64);
+    // Per entry that was let in.
+    let per_entry = |ns: u64, r: &RowSums| {
+        let entries = r.requests - r.refused;
+        (entries > 0).then(|| ns as f64 / NS_PER_MS / entries as f64)
+    };
     let nodes = || {
         row.parts.iter().flat_map(|&(s, one)| {
             let nodes = &code.stages[s as usize].nodes;
@@ -248,7 +261,7 @@ fn node(point: &Point, code: &Code, row: &Row, index: usize, runs: &[Replication
         place: point.sites[row.site as usize].label.clone(),
         count,
         requests: runs.iter().map(|r| r.rows[index].requests).sum(),
-        errors: kinds(|k| runs.iter().map(|r| r.rows[index].errors[k]).sum()),
+        errors: kinds(|k| runs.iter().filter_map(|r| r.rows[index].errors.get(k)).sum()),
         utilisation: if queue { over(&|r, _| r.utilisation) } else { nothing },
         queue_mean: if queue { over(&|r, _| r.queue_mean) } else { nothing },
         queue_max: queue.then(|| runs.iter().map(|r| r.rows[index].queue_max).max()).flatten(),
@@ -280,6 +293,12 @@ impl Replication {
 }
 
 impl Row {
+    /// Whether its queues turn requests away.
+    pub fn is_bounded(&self, point: &Point, code: &Code) -> bool {
+        let spec = |stage: u32| &point.specs[code.stages[stage as usize].spec as usize];
+        self.parts.iter().any(|&(stage, _)| matches!(spec(stage), Spec::Queue { capacity: Some(_), .. }))
+    }
+
     /// The site that it stands for.
     pub fn site(&self) -> u32 {
         self.site

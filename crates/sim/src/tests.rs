@@ -51,6 +51,8 @@ scenario("idle", lb.least_conn(plains), traffic.constant(every = 2 * ms), reques
 scenario("idle behind routers", lb.random(pool(3, lambda: cable(1 * ms, lb.least_conn(plains)))), traffic.renewal(ms_exp(2 * ms)), requests = 4000)
 scenario("drawn way", lb.least_conn(pool(5, lambda: cable(ms_exp(2 * ms), queue(delay(9 * ms, server()))))), traffic.constant(every = 2 * ms), requests = 3000)
 scenario("two ways", lb.round_robin([plains[0], cable(1 * ms, plains[0]), cable(3 * ms, plains[1])]), traffic.constant(every = 6 * ms), requests = 3000)
+one = queue(lb.least_conn([delay(5 * ms, server("a")), delay(7 * ms, server("b"))], ties = "first"))
+scenario("overtaken", lb.round_robin([delay(3 * ms, one), one], start = "first"), traffic.constant(every = 1 * ms), requests = 2, window = "all")
 scenario("eager", lb.least_conn(pool(3, lambda: faulty(30 * ms, 10 * ms, cable(1 * ms, queue(delay(4 * ms, server()))))), ties = "rotate"), traffic.constant(every = 3 * ms), requests = 3000, window = "all")
 "#;
 
@@ -179,6 +181,58 @@ fn attempts_redraw_their_work_or_keep_it() {
     // Three draws: Erlang(3, 60 ms), p99 168.1; one draw three times: 60 ms ln 100 = 276.3.
     assert!((p99("redraw") - 168.1).abs() < 4.0, "{}", p99("redraw"));
     assert!((p99("same") - 276.3).abs() < 8.0, "{}", p99("same"));
+}
+
+/// Attempts of nested retries are as independent as those of one.
+#[test]
+fn nested_attempts_are_independent() {
+    let work = "delay(dist.exponential(20 * ms), faulty(1 * us, 1000 * hours, server()))";
+    let source = format!(
+        "scenario(\"nested\", retry(2, retry(2, {work})), traffic.poisson(rate = 50), requests = 40000)\n\
+         scenario(\"flat\", retry(4, {work}), traffic.poisson(rate = 50), requests = 40000)\n"
+    );
+    for r in results(&source) {
+        // Erlang(4, 80 ms): p99 200.9.
+        assert!(
+            (r.latency_all.p99.value.unwrap() - 200.9).abs() < 4.0,
+            "{}: {:?}",
+            r.name,
+            r.latency_all.p99
+        );
+        for node in r.nodes.iter().filter(|n| n.kind == "retry") {
+            assert_eq!(node.errors.iter().map(|e| e.1).sum::<u64>(), node.requests, "one failure per entry");
+        }
+    }
+}
+
+/// A request that meets a woken one at one instant: worked out by hand.
+#[test]
+fn a_return_is_seen_by_a_request_that_it_wakes() {
+    let r = results(TIES).into_iter().find(|r| r.name == "overtaken").unwrap();
+    // Request 1 takes `a` at 2 ms until 7 ms; request 0 waits from 4 ms, takes `a` too, and ends at 12 ms.
+    assert_eq!((r.latency_all.min, r.latency_all.max), (Some(5.0), Some(11.0)));
+}
+
+/// What a bounded queue could not take is no sign of overload, and no part of its service.
+#[test]
+fn a_bounded_queue_settles() {
+    let source = "scenario(\"x\", queue(delay(10 * ms, server()), capacity = 3), traffic.poisson(rate = 1000), requests = 20000)\n";
+    let r = &results(source)[0];
+    assert_eq!(r.warnings, Vec::<String>::new());
+    let queue = r.nodes.iter().find(|n| n.kind == "queue").unwrap();
+    assert!((queue.service_ms.value.unwrap() - 10.0).abs() < 1e-9);
+}
+
+/// Times that no word can hold are refused, not wrapped.
+#[test]
+fn a_run_of_centuries_is_refused() {
+    for file in [
+        "scenario(\"x\", server(), traffic.constant(every = 800000 * hours), requests = 10)\n",
+        "x = server()\nfor _ in range(8):\n    x = delay(500000 * hours, x)\nscenario(\"x\", queue(x), traffic.constant(every = 1 * ms), requests = 10)\n",
+    ] {
+        let said = simulate(&plan(file), &options(), true);
+        assert!(matches!(&said, Err(Error::Plan(why)) if why.contains("146 years")), "{said:?}");
+    }
 }
 
 /// Each self-check fires when what it guards is broken.

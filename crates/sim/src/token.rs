@@ -267,10 +267,12 @@ impl Tokens {
         }
         let attempts = &mut self.attempts[row];
         let token = &mut self.slots[slot as usize];
+        // Which of the nested retries it is belongs to the key: (1, 2) and (2, 1) are different ways.
+        let position = u64::from(token.retries) << 32 | u64::from(next.0);
         if redraw {
-            token.way = attempts.way.with(tag).with(u64::from(next.0));
+            token.way = attempts.way.with(tag).with(position);
         }
-        attempts.tries_now = attempts.tries.with(tag).with(u64::from(next.0));
+        attempts.tries_now = attempts.tries.with(tag).with(position);
         attempts.attempt = next;
         token.set_outcome(None);
     }

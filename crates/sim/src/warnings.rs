@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::summary::{Replication, Row};
 use weir_stats::Estimate;
-use weir_topology::plan::{Point, Scenario, Spec};
+use weir_topology::plan::{Point, Spec};
 
 /// A queue busier than this has no steady state that a run could show.
 const OVERLOADED: f64 = 0.995;
@@ -11,15 +11,9 @@ const OVERLOADED: f64 = 0.995;
 const DRIFT: f64 = 0.1;
 
 /// The warnings of a finished scenario, the gravest first.
-pub(crate) fn of(
-    point: &Point,
-    scenario: &Scenario,
-    code: &Code,
-    rows: &[Row],
-    runs: &[Replication],
-) -> Vec<String> {
+pub(crate) fn of(point: &Point, code: &Code, rows: &[Row], runs: &[Replication]) -> Vec<String> {
     let mut warnings = Vec::new();
-    let overloaded = overloaded_site(point, rows, runs);
+    let overloaded = overloaded_site(point, code, rows, runs);
     let drift = drift(runs);
     match (overloaded, drift) {
         (Some((site, busy)), _) => warnings.push(format!(
@@ -47,15 +41,21 @@ pub(crate) fn of(
         }
     }
     warnings.dedup();
-    let _ = scenario;
     warnings
 }
 
 /// The queue that is busiest, if it is busy all the time.
-fn overloaded_site<'a>(point: &'a Point, rows: &[Row], runs: &[Replication]) -> Option<(&'a str, f64)> {
+fn overloaded_site<'a>(
+    point: &'a Point,
+    code: &Code,
+    rows: &[Row],
+    runs: &[Replication],
+) -> Option<(&'a str, f64)> {
     let busy = |row: usize| Estimate::of(runs.iter().map(|r| r.utilisation(row))).value;
+    // A bounded queue turns away what it cannot hold: it settles however much is offered.
+    let unbounded = (0..rows.len()).filter(|&row| !rows[row].is_bounded(point, code));
     let (row, busy) =
-        (0..rows.len()).filter_map(|row| busy(row).map(|b| (row, b))).max_by(|a, b| a.1.total_cmp(&b.1))?;
+        unbounded.filter_map(|row| busy(row).map(|b| (row, b))).max_by(|a, b| a.1.total_cmp(&b.1))?;
     (busy > OVERLOADED).then(|| (point.sites[rows[row].site() as usize].label.as_str(), busy))
 }
 
@@ -66,6 +66,11 @@ fn drift(runs: &[Replication]) -> Option<f64> {
         _ => None,
     };
     let e = Estimate::of(runs.iter().map(growth));
-    let (value, low, high) = (e.value?, e.low?, e.high?);
-    (value.abs() > DRIFT && (low > 0.0 || high < 0.0)).then_some(value)
+    let value = e.value?;
+    let beyond_chance = match (e.low, e.high) {
+        (Some(low), Some(high)) => low > 0.0 || high < 0.0,
+        // A single replication has no interval; then only what nobody would call chance.
+        _ => value.abs() > 5.0 * DRIFT,
+    };
+    (value.abs() > DRIFT && beyond_chance).then_some(value)
 }

@@ -33,8 +33,8 @@ pub struct Latency {
 }
 
 impl Estimate {
-    /// From the values of independent replications; a replication that cannot say is left out, and fewer than all
-    /// saying makes the whole unsaid (a quantile that only some replications have would be biased).
+    /// From the values of independent replications. If one of them cannot say, nothing is said: a quantile that only some
+    /// replications have would be biased.
     pub fn of(values: impl IntoIterator<Item = Option<f64>>) -> Estimate {
         let Some(values) = values.into_iter().collect::<Option<Vec<f64>>>() else {
             return Estimate::default();
