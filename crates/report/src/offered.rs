@@ -60,7 +60,12 @@ fn contents(point: &Point) -> String {
 
 fn utilisation(load: &SiteLoad) -> String {
     let figure = figure(load.utilisation);
-    if load.utilisation >= 1.0 { format!("{figure} overloaded") } else { figure }
+    // A balancer that looks at load sends the excess elsewhere, and a bounded queue turns it away.
+    if load.utilisation >= 1.0 && !load.steered && !load.bounded {
+        format!("{figure} overloaded")
+    } else {
+        figure
+    }
 }
 
 /// Four digits: these are computed, not measured.

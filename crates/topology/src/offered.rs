@@ -14,6 +14,10 @@ pub struct SiteLoad {
     pub utilisation: f64,
     /// Arrivals at all of them together, per second.
     pub rate_per_s: f64,
+    /// Whether they turn requests away rather than let any number wait.
+    pub bounded: bool,
+    /// Whether a balancer that looks at load splits the arrivals: then the split by weight is only where it begins.
+    pub steered: bool,
 }
 
 /// The offered load of every site of queues that the scenario reaches, in the order of the sites. Each balancer is
@@ -22,7 +26,8 @@ pub struct SiteLoad {
 pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
     let Some(scenario) = point.scenarios.get(scenario) else { return Vec::new() };
     let Some(rate) = scenario.traffic.rate_per_s() else { return Vec::new() };
-    let mut walk = Walk { point, rates: vec![0.0; point.nodes.len()] };
+    let n = point.nodes.len();
+    let mut walk = Walk { point, rates: vec![0.0; n], steered: vec![false; n] };
     let Some(root) = walk.rates.get_mut(scenario.root as usize) else { return Vec::new() };
     *root = rate;
     walk.spread(scenario.root);
@@ -31,19 +36,25 @@ pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
     for id in 0..point.nodes.len() {
         let node = &point.nodes[id];
         let rate = walk.rates[id];
-        let Some(Spec::Queue { concurrency, .. }) = point.specs.get(node.spec as usize) else { continue };
+        let Some(Spec::Queue { concurrency, capacity, .. }) = point.specs.get(node.spec as usize) else {
+            continue;
+        };
         let To::Node(inner) = node.to else { continue };
         if rate <= 0.0 {
             continue;
         }
         let Some(hold_s) = holds.get(inner as usize).filter(|h| h.is_finite()) else { continue };
         let utilisation = rate * hold_s / f64::from(*concurrency);
-        let load = SiteLoad { site: node.site, count: 0, utilisation: 0.0, rate_per_s: 0.0 };
+        let (bounded, steered) = (false, false);
+        let load =
+            SiteLoad { site: node.site, count: 0, utilisation: 0.0, rate_per_s: 0.0, bounded, steered };
         if let Some(slot) = sites.get_mut(node.site as usize) {
             let load = slot.get_or_insert(load);
             load.count += 1;
             load.rate_per_s += rate;
             load.utilisation = load.utilisation.max(utilisation);
+            load.bounded |= capacity.is_some();
+            load.steered |= walk.steered[id];
         }
     }
     sites.into_iter().flatten().collect()
@@ -53,6 +64,8 @@ struct Walk<'a> {
     point: &'a Point,
     /// Arrivals per second at each node.
     rates: Vec<f64>,
+    /// Whether a balancer that looks at load is on the way to each node.
+    steered: Vec<bool>,
 }
 
 impl Walk<'_> {
@@ -71,7 +84,7 @@ impl Walk<'_> {
     /// Arrivals from the root on. A node comes after all that it leads to, so backwards every rate is final in time.
     /// Balancers over one list are added up first: a list of a quarter of a million is walked once, not per router.
     fn spread(&mut self, root: NodeId) {
-        let mut lists: Vec<f64> = vec![0.0; self.point.lists.len()];
+        let mut lists: Vec<(f64, bool)> = vec![(0.0, false); self.point.lists.len()];
         // The highest target of each list: once all nodes above it are done, the list's rate is final.
         let mut ending: HashMap<NodeId, Vec<u32>> = HashMap::new();
         for (i, list) in self.point.lists.iter().enumerate() {
@@ -89,13 +102,22 @@ impl Walk<'_> {
             }
             match self.point.nodes[id as usize].to {
                 To::None => {}
-                To::Node(next) => self.rates[next as usize] += rate,
-                To::List(list) => lists[list as usize] += rate,
+                To::Node(next) => {
+                    self.rates[next as usize] += rate;
+                    self.steered[next as usize] |= self.steered[id as usize];
+                }
+                To::List(list) => {
+                    let looks =
+                        matches!(self.spec(id), Some(Spec::Lb(balance)) if balance.counts_in_flight());
+                    let (sum, steered) = &mut lists[list as usize];
+                    *sum += rate;
+                    *steered |= looks || self.steered[id as usize];
+                }
             }
         }
     }
 
-    fn share(&mut self, list: u32, rate: f64) {
+    fn share(&mut self, list: u32, (rate, steered): (f64, bool)) {
         if rate <= 0.0 {
             return;
         }
@@ -105,6 +127,7 @@ impl Walk<'_> {
         for target in targets {
             if total > 0.0 {
                 self.rates[*target as usize] += rate * self.weight(*target) / total;
+                self.steered[*target as usize] |= steered;
             }
         }
     }

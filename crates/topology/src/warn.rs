@@ -93,16 +93,26 @@ fn index(n: usize) -> u32 {
 pub(crate) fn overloaded(point: &Point) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();
     for (i, scenario) in point.scenarios.iter().enumerate() {
-        for load in offered::offered_load(point, i) {
-            if load.utilisation > 1.0 {
+        let loads = offered::offered_load(point, i);
+        // Where balancers look at load, one queue's excess goes to the others; only if all of them have too much it stays.
+        let relieved = loads.iter().any(|l| l.steered && l.utilisation <= 1.0);
+        for load in loads {
+            if load.utilisation > 1.0 && !(load.steered && relieved) {
                 let Some(site) = point.sites.get(load.site as usize) else { continue };
                 let (queues, their) = match load.count {
                     1 => ("the queue".to_owned(), "its"),
                     n => (format!("the {n} queues of"), "their"),
                 };
                 let finding = warning(format!(
-                    "scenario \"{}\": the offered load of {queues} {} is {:.2} of {their} capacity: the run will not settle",
-                    scenario.name, site.label, load.utilisation
+                    "scenario \"{}\": the offered load of {queues} {} is {:.2} of {their} capacity: {}",
+                    scenario.name,
+                    site.label,
+                    load.utilisation,
+                    if load.bounded {
+                        "what finds them full is turned away"
+                    } else {
+                        "the run will not settle"
+                    }
                 ));
                 found.push(at_span(finding, &site.span));
             }
