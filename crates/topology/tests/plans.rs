@@ -287,6 +287,26 @@ fn the_offered_load_of_every_queue_is_known() {
     );
 }
 
+#[test]
+fn an_excess_is_overload_only_where_nothing_relieves_it() {
+    let done = run("def work(ms_each, **more):\n    return queue(delay(ms_each*ms, server()), **more)\n\
+         scenario(\"relieved\", lb.least_conn([work(10), work(100)]), traffic.poisson(rate=50), requests=9)\n\
+         scenario(\"full\", work(10, capacity=3), traffic.poisson(rate=1000), requests=9)\n\
+         scenario(\"over\", lb.p2c(pool(2, lambda: work(100))), traffic.poisson(rate=50), requests=9)\n");
+    let found = said(&done.warnings);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].starts_with("scenario \"full\"") && found[0].ends_with("full is turned away"),
+        "{}",
+        found[0]
+    );
+    assert!(
+        found[1].starts_with("scenario \"over\"") && found[1].ends_with("will not settle"),
+        "{}",
+        found[1]
+    );
+}
+
 /// A folder of its own for files that a test writes.
 fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
