@@ -159,6 +159,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
+    #[inline(never)]
     pub fn run(&mut self, stop: &AtomicBool) -> Ended {
         self.schedule_arrival();
         let mut now = 0;
