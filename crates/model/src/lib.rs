@@ -9,4 +9,5 @@ pub mod sampler;
 pub mod traffic;
 
 pub use dist::Dist;
+pub use queue::OnCancel;
 pub use traffic::Traffic;

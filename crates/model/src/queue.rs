@@ -7,6 +7,28 @@
 //! A ticket waits in one queue at a time, so all queues of a world share one [`Links`] table: no allocation per wait, and a
 //! ticket in the middle can be taken out in constant time (cancellation).
 
+use serde::{Deserialize, Serialize};
+
+/// What becomes of a request in a queue or a `concurrent` when its client has gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnCancel {
+    /// A waiting one leaves, one inside is cut off and frees its slot.
+    #[default]
+    Stop,
+    /// A waiting one leaves, one inside goes on to its end and holds its slot.
+    Skip,
+    /// Both go on as if nothing had happened, and nobody gets the result.
+    Finish,
+}
+
+impl OnCancel {
+    /// Whether a request goes on that waits (not `inside`), or is inside.
+    pub fn goes_on(self, inside: bool) -> bool {
+        self == OnCancel::Finish || inside && self == OnCancel::Skip
+    }
+}
+
 /// No ticket.
 pub const NOBODY: u32 = u32::MAX;
 

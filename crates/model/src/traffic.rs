@@ -24,6 +24,33 @@ pub enum Traffic {
         /// The gap.
         gap: Dist,
     },
+    /// A Poisson process whose rate changes: each state holds for an exponential time, then the next one begins, round
+    /// and round from the first.
+    Mmpp {
+        /// Rate per second (not negative, not all 0) and mean stay, ns (positive).
+        states: Vec<(f64, u64)>,
+    },
+    /// A Poisson process whose rate is piecewise linear: 0 before the first point, the last rate after the last point.
+    Schedule {
+        /// Time, ns, ascending (two equal times are a jump), and rate per second there, not negative.
+        points: Vec<(u64, f64)>,
+        /// Whether it begins anew at the last point's time.
+        repeat: bool,
+    },
+    /// So many users, each of whom thinks, sends a request, waits for its answer, and thinks again.
+    Closed {
+        /// At least 1.
+        users: u32,
+        /// How long a user thinks.
+        think: Dist,
+    },
+    /// Recorded instants.
+    Trace {
+        /// The file's name as written.
+        file: String,
+        /// Ascending, ns.
+        arrivals_ns: Vec<u64>,
+    },
 }
 
 /// The instants of an open arrival process, in order; the first comes after one gap.
@@ -49,6 +76,7 @@ impl Arrivals {
             Traffic::Poisson { gap_ns } => Gap::Exponential(*gap_ns),
             Traffic::Constant { gap_ns } => Gap::Constant(*gap_ns),
             Traffic::Renewal { gap } => Gap::Drawn(Sampler::new(gap)),
+            _ => Gap::Constant(1.0),
         };
         Arrivals { gap, key: traffic.mix(key), issued: 0, last_ns: 0 }
     }
@@ -77,6 +105,7 @@ impl Traffic {
             Traffic::Poisson { gap_ns } => key.with(1).with(gap_ns.to_bits()),
             Traffic::Constant { gap_ns } => key.with(2).with(gap_ns.to_bits()),
             Traffic::Renewal { gap } => gap.mix(key.with(3)),
+            _ => key,
         }
     }
 
@@ -85,6 +114,7 @@ impl Traffic {
         let gap_ns = match self {
             Traffic::Poisson { gap_ns } | Traffic::Constant { gap_ns } => *gap_ns,
             Traffic::Renewal { gap } => gap.mean_ns()?,
+            _ => return None,
         };
         (gap_ns > 0.0).then(|| 1e9 / gap_ns)
     }

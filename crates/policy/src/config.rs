@@ -108,4 +108,8 @@ pub struct Retry {
     pub methods: Methods,
     /// What a further attempt draws.
     pub work: Work,
+    /// Attempt k waits a uniform draw from 0 to min(`backoff_max_ns`, `backoff_ns` 2^(k-2)); 0: at once.
+    pub backoff_ns: u64,
+    /// The longest backoff.
+    pub backoff_max_ns: u64,
 }

@@ -78,7 +78,15 @@ mod tests {
     use crate::config::Work;
 
     fn retry(attempts: u32, on: &[Kind], methods: Methods) -> Retry {
-        Retry { attempts, on: on.to_vec(), exclude: Exclude::Tried, methods, work: Work::Redraw }
+        Retry {
+            attempts,
+            on: on.to_vec(),
+            exclude: Exclude::Tried,
+            methods,
+            work: Work::Redraw,
+            backoff_ns: 0,
+            backoff_max_ns: 0,
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_policy::config::Exclude;
 use weir_stats::Key;
-use weir_topology::plan::{Clock, NodeId, Place, Point, Spec, To};
+use weir_topology::plan::{Clock, Faulty, Lb, NodeId, Place, Point, Spec, To};
 
 /// Purposes of draws that belong to a request; part of their keys.
 mod purpose {
@@ -380,11 +380,11 @@ impl<'a> Compiler<'a> {
                 self.wait(time, purpose::WORK, place, stage);
                 None
             }
-            Spec::Cable { time } => {
+            Spec::Cable { time, .. } => {
                 self.wait(time, purpose::OUT, place, stage);
                 Some(Post::Wait(time.clone()))
             }
-            Spec::Queue { concurrency, capacity } => {
+            Spec::Queue { concurrency, capacity, .. } => {
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
                 Some(Post::Op(self.queue(stage, draft, limits)))
             }
@@ -399,7 +399,7 @@ impl<'a> Compiler<'a> {
                 self.code.retries.push(RetrySite { config: config.clone(), again, repeats });
                 Some(Post::Op(Op::Tried { retry }))
             }
-            Spec::Faulty { mtbf_ns, mttr_ns, clock, starts_up } => {
+            Spec::Faulty(Faulty { mtbf_ns, mttr_ns, clock, starts_up, .. }) => {
                 let fault = self.code.faults.len() as u32;
                 let offset = (self.code.fault_nodes.len() as u32).wrapping_sub(draft.base);
                 let law = Law::new(*mtbf_ns, *mttr_ns, *clock == Clock::Lazy, *starts_up);
@@ -410,7 +410,7 @@ impl<'a> Compiler<'a> {
                 self.op(Op::Fault { fault }, &[]);
                 Some(Post::Op(Op::Pass))
             }
-            Spec::Lb(balance) => {
+            Spec::Lb(Lb { balance, .. }) => {
                 let lb = self.code.lbs.len() as u32;
                 let offset = (self.code.instances.len() as u32).wrapping_sub(draft.base);
                 for &node in &draft.nodes[position] {
@@ -424,6 +424,7 @@ impl<'a> Compiler<'a> {
                 self.op(Op::Pick { lb }, &[]);
                 Some(Post::Op(Op::Done { lb }))
             }
+            _ => None,
         }
     }
 

@@ -48,7 +48,7 @@ fn hash_point(point: &Point, sink: &mut Sink) {
     for spec in &point.specs {
         match spec {
             Spec::Delay { time } => sink.put(&("delay", bare(time))),
-            Spec::Cable { time } => sink.put(&("cable", bare(time))),
+            Spec::Cable { time, loss, resend_ns } => sink.put(&("cable", bare(time), loss, resend_ns)),
             other => sink.put(other),
         }
     }
@@ -61,7 +61,16 @@ fn hash_point(point: &Point, sink: &mut Sink) {
             Traffic::Renewal { gap } => Traffic::Renewal { gap: bare(gap) },
             other => other.clone(),
         };
-        sink.put(&(&s.name, s.root, traffic, s.requests, s.window, s.deadline_ns));
+        sink.put(&(
+            &s.name,
+            s.root,
+            traffic,
+            s.requests,
+            s.duration_ns,
+            s.window,
+            s.deadline_ns,
+            s.patience_ns,
+        ));
     }
 }
 

@@ -107,8 +107,7 @@ impl Walk<'_> {
                     self.steered[next as usize] |= self.steered[id as usize];
                 }
                 To::List(list) => {
-                    let looks =
-                        matches!(self.spec(id), Some(Spec::Lb(balance)) if balance.counts_in_flight());
+                    let looks = matches!(self.spec(id), Some(Spec::Lb(lb)) if lb.balance.counts_in_flight());
                     let (sum, steered) = &mut lists[list as usize];
                     *sum += rate;
                     *steered |= looks || self.steered[id as usize];
@@ -140,7 +139,7 @@ impl Walk<'_> {
         for node in &self.point.nodes {
             let (own_ns, model) = match self.point.specs.get(node.spec as usize) {
                 Some(Spec::Delay { time }) => (time.mean_ns().unwrap_or(f64::INFINITY), None),
-                Some(Spec::Cable { time }) => (2.0 * time.mean_ns().unwrap_or(f64::INFINITY), None),
+                Some(Spec::Cable { time, .. }) => (2.0 * time.mean_ns().unwrap_or(f64::INFINITY), None),
                 Some(Spec::Server { model, .. }) => (0.0, *model),
                 _ => (0.0, None),
             };

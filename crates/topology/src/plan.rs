@@ -5,7 +5,8 @@
 //! it leads *to*. Target lists are interned too, so ten routers over one pool name one list.
 
 use serde::{Deserialize, Serialize};
-use weir_model::{Dist, Traffic};
+use weir_model::{Dist, OnCancel, Traffic};
+use weir_policy::Kind;
 use weir_policy::config::{Balance, Retry};
 
 /// Index of a node in [`Point::nodes`].
@@ -127,7 +128,7 @@ pub enum To {
     None,
     /// One node.
     Node(NodeId),
-    /// The targets of a balancer: index in [`Point::lists`].
+    /// The targets of a balancer, the nodes of a `sequence` or `fanout`: index in [`Point::lists`].
     List(u32),
 }
 
@@ -147,6 +148,55 @@ pub enum Clock {
     Eager,
     /// Looked at only when a request enters (the posts').
     Lazy,
+}
+
+/// What a request finds, and what becomes of those inside, while a node is down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// What enters is `refused`; those inside finish.
+    #[default]
+    Refuse,
+    /// A killed process: what enters gets `connect_failed`, what is inside `reset`.
+    Crash,
+    /// What enters is swallowed; those inside finish.
+    Blackhole,
+    /// The work of what enters takes longer.
+    Slow,
+}
+
+/// The time-line that a faulty node follows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// Its own.
+    #[default]
+    Own,
+    /// That of all nodes with the same `together` (then clock, mtbf, mttr and starts are equal as well).
+    Together(String),
+    /// That of the `block(...)` of this number, counted through the file as it is evaluated.
+    Block(u32),
+}
+
+/// `faulty(...)`, or one of the nodes that `block(...)` returned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Faulty {
+    /// Mean time between failures (a mean up period).
+    pub mtbf_ns: u64,
+    /// Mean time to repair (a mean down period).
+    pub mttr_ns: u64,
+    /// How its state follows time.
+    pub clock: Clock,
+    /// What being down means.
+    pub mode: Mode,
+    /// How many times longer work takes while down, in mode `slow`; positive, finite.
+    pub slow: f64,
+    /// Whether it starts up.
+    pub starts_up: bool,
+    /// Whether health checks pass while it is down (`checks="pass"`).
+    pub checks_pass: bool,
+    /// Whose time-line it follows.
+    pub line: Line,
 }
 
 /// A kind of node with its arguments.
@@ -172,6 +222,10 @@ pub enum Spec {
     Cable {
         /// One crossing.
         time: Dist,
+        /// The share of crossings that are lost, 0 to 1.
+        loss: f64,
+        /// A lost crossing is sent again after this, then twice, four times it, ns; `None`: it is gone.
+        resend_ns: Option<u64>,
     },
     /// At most `concurrency` inside, the rest in order of arrival.
     #[serde(rename = "queue")]
@@ -180,6 +234,60 @@ pub enum Spec {
         concurrency: u32,
         /// How many may wait; `None`: any number.
         capacity: Option<u64>,
+        /// The longest wait, ns; `None`: any.
+        timeout_ns: Option<u64>,
+        /// What becomes of a request whose client has gone.
+        on_cancel: OnCancel,
+    },
+    /// The whole response comes within this time, or the request behind is cancelled.
+    #[serde(rename = "timeout")]
+    Timeout {
+        /// The limit, ns; `None`: none.
+        time_ns: Option<u64>,
+    },
+    /// A server that shares its cores among the requests inside: a leaf.
+    #[serde(rename = "concurrent")]
+    Concurrent {
+        /// What a request brings.
+        work: Dist,
+        /// How many requests progress at full rate; positive, finite.
+        cores: f64,
+        /// What each further request costs all (the Universal Scalability Law's sigma); not negative.
+        contention: f64,
+        /// What each pair of requests costs all (its kappa); not negative.
+        coherency: f64,
+        /// How many are inside at once, at least 1; `None`: all.
+        threads: Option<u32>,
+        /// What becomes of a request whose client has gone.
+        on_cancel: OnCancel,
+    },
+    /// The work behind it takes longer at first.
+    #[serde(rename = "warmup")]
+    Warmup {
+        /// How many times longer, at the start; positive, finite.
+        factor: f64,
+        /// The requests over which the factor falls to 1.
+        requests: Option<u64>,
+        /// The time over which it does, ns. At least one of the two is given.
+        time_ns: Option<u64>,
+    },
+    /// Each request fails with this probability, after the node behind has done its work.
+    #[serde(rename = "flaky")]
+    Flaky {
+        /// 0 to 1.
+        p: f64,
+        /// How it fails.
+        #[serde(rename = "error")]
+        kind: Kind,
+    },
+    /// One after another, to the first error.
+    #[serde(rename = "sequence")]
+    Sequence,
+    /// All at once.
+    #[serde(rename = "fanout")]
+    Fanout {
+        /// How many must be ok; 1 to the number of nodes.
+        need: u32,
     },
     /// A target's weight at the balancer above.
     #[serde(rename = "weight")]
@@ -190,21 +298,21 @@ pub enum Spec {
     /// Further attempts.
     #[serde(rename = "retry")]
     Retry(Retry),
-    /// Up and down by turns; refuses while down.
+    /// Up and down by turns.
     #[serde(rename = "faulty")]
-    Faulty {
-        /// Mean time between failures (a mean up period).
-        mtbf_ns: u64,
-        /// Mean time to repair (a mean down period).
-        mttr_ns: u64,
-        /// How its state follows time.
-        clock: Clock,
-        /// Whether it starts up.
-        starts_up: bool,
-    },
+    Faulty(Faulty),
     /// A balancer.
     #[serde(rename = "lb")]
-    Lb(Balance),
+    Lb(Lb),
+}
+
+/// A balancer: its policy, and what all policies have in common.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lb {
+    /// Which target is picked.
+    pub balance: Balance,
+    /// For how long a target to which a connection failed is passed over, ns; 0: not at all.
+    pub pass_over_ns: u64,
 }
 
 /// One run: what `sim` simulates.
@@ -216,12 +324,16 @@ pub struct Scenario {
     pub root: NodeId,
     /// When they arrive.
     pub traffic: Traffic,
-    /// How many.
+    /// How many; `None`: as many as arrive in `duration_ns`.
     pub requests: Option<u64>,
+    /// For how long requests arrive, ns; `None`: until there are `requests`. At least one of the two is given.
+    pub duration_ns: Option<u64>,
     /// Which of them count.
     pub window: Window,
     /// What counts as goodput, ns.
     pub deadline_ns: u64,
+    /// When clients leave (`cancelled`), ns after their request began; `None`: never.
+    pub patience_ns: Option<u64>,
     /// Where the call stands, `file:line:column`; not part of the hash.
     pub span: String,
 }
@@ -247,8 +359,15 @@ impl Spec {
             Spec::Queue { .. } => "queue",
             Spec::Weight { .. } => "weight",
             Spec::Retry(_) => "retry",
-            Spec::Faulty { .. } => "faulty",
-            Spec::Lb(balance) => balance.name(),
+            Spec::Faulty(Faulty { line: Line::Block(_), .. }) => "block",
+            Spec::Faulty(_) => "faulty",
+            Spec::Lb(lb) => lb.balance.name(),
+            Spec::Timeout { .. } => "timeout",
+            Spec::Concurrent { .. } => "concurrent",
+            Spec::Warmup { .. } => "warmup",
+            Spec::Flaky { .. } => "flaky",
+            Spec::Sequence => "sequence",
+            Spec::Fanout { .. } => "fanout",
         }
     }
 }

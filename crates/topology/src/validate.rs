@@ -3,7 +3,7 @@
 use crate::evaluate::SCHEMA;
 use crate::graph::MOST_NODES;
 use crate::params::MOST_POINTS;
-use crate::plan::{NodeId, Plan, Point, Spec, To};
+use crate::plan::{Faulty, NodeId, Plan, Point, Spec, To};
 use std::collections::HashSet;
 use weir_model::{Dist, Traffic};
 use weir_policy::config::{Balance, Ties};
@@ -66,7 +66,7 @@ fn point(p: &Point) -> Result<(), String> {
             _ => None,
         };
         let last = match (node.to, spec) {
-            (To::None, Spec::Server { .. }) => model,
+            (To::None, Spec::Server { .. } | Spec::Concurrent { .. }) => model,
             (
                 To::Node(next),
                 Spec::Delay { .. }
@@ -74,16 +74,19 @@ fn point(p: &Point) -> Result<(), String> {
                 | Spec::Queue { .. }
                 | Spec::Weight { .. }
                 | Spec::Retry(_)
-                | Spec::Faulty { .. },
+                | Spec::Faulty(_)
+                | Spec::Timeout { .. }
+                | Spec::Warmup { .. }
+                | Spec::Flaky { .. },
             ) => Some(next),
-            (To::List(list), Spec::Lb(_)) => {
+            (To::List(list), Spec::Lb(_) | Spec::Sequence | Spec::Fanout { .. }) => {
                 within(at("to"), list, p.lists.len(), "list")?;
                 Some(highest[list as usize])
             }
             (_, spec) => {
                 let wanted = match spec {
-                    Spec::Server { .. } => "to nothing",
-                    Spec::Lb(_) => "to a list",
+                    Spec::Server { .. } | Spec::Concurrent { .. } => "to nothing",
+                    Spec::Lb(_) | Spec::Sequence | Spec::Fanout { .. } => "to a list",
                     _ => "to one node",
                 };
                 return Err(format!("{}: a `{}` leads {wanted}", at("to"), spec.kind()));
@@ -97,8 +100,8 @@ fn point(p: &Point) -> Result<(), String> {
                 at("to")
             ));
         }
-        if let (Spec::Lb(balance), To::List(list)) = (spec, node.to) {
-            weights(p, balance, &p.lists[list as usize]).map_err(|why| format!("nodes[{i}]: {why}"))?;
+        if let (Spec::Lb(lb), To::List(list)) = (spec, node.to) {
+            weights(p, &lb.balance, &p.lists[list as usize]).map_err(|why| format!("nodes[{i}]: {why}"))?;
         }
     }
     scenarios(p)
@@ -164,7 +167,7 @@ fn scenarios(p: &Point) -> Result<(), String> {
 
 fn spec(spec: &Spec) -> Result<(), String> {
     match spec {
-        Spec::Delay { time } | Spec::Cable { time } => dist(time),
+        Spec::Delay { time } | Spec::Cable { time, .. } => dist(time),
         Spec::Queue { concurrency: 0, .. } => Err("concurrency must be at least 1".to_owned()),
         Spec::Weight { weight } if !(weight.is_finite() && *weight >= 0.0) => {
             Err(format!("a weight must be finite and not negative, and is {weight}"))
@@ -172,7 +175,7 @@ fn spec(spec: &Spec) -> Result<(), String> {
         Spec::Retry(retry) if retry.attempts == 0 || retry.attempts > 1_000_000 => {
             Err("attempts must be 1 to 1000000".to_owned())
         }
-        Spec::Faulty { mtbf_ns, mttr_ns, .. } => {
+        Spec::Faulty(Faulty { mtbf_ns, mttr_ns, .. }) => {
             duration(*mtbf_ns)?;
             duration(*mttr_ns)?;
             if *mtbf_ns == 0 || *mttr_ns == 0 {
@@ -181,8 +184,18 @@ fn spec(spec: &Spec) -> Result<(), String> {
                 Ok(())
             }
         }
-        Spec::Lb(Balance::LeastConn { error_hold_ns, .. }) => duration(*error_hold_ns),
-        Spec::Lb(Balance::P2c { choices, ties, error_hold_ns, bias, .. }) => {
+        Spec::Lb(lb) => {
+            duration(lb.pass_over_ns)?;
+            policy(&lb.balance)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn policy(balance: &Balance) -> Result<(), String> {
+    match balance {
+        Balance::LeastConn { error_hold_ns, .. } => duration(*error_hold_ns),
+        Balance::P2c { choices, ties, error_hold_ns, bias, .. } => {
             duration(*error_hold_ns)?;
             if *choices == 0 || *choices > 1_000_000 {
                 Err("choices must be 1 to 1000000".to_owned())

@@ -20,5 +20,5 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (time, node) = (call.dist("time"), call.node_at("node"));
     let (Some(time), Some(node)) = (time, node) else { return Ok(None) };
-    call.node(Spec::Cable { time }, To::Node(node))
+    call.node(Spec::Cable { time, loss: 0.0, resend_ns: None }, To::Node(node))
 }

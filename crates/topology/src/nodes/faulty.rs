@@ -2,7 +2,7 @@
 
 use super::{Default, Function, later, may, need};
 use crate::call::{Call, Outcome};
-use crate::plan::{Clock, Spec, To};
+use crate::plan::{Clock, Faulty, Line, Mode, Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "faulty",
@@ -31,5 +31,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     call.choice("mode", &[("refuse", Some(())), ("crash", None), ("blackhole", None), ("slow", None)]);
     let starts_up = call.choice("starts", &[("up", Some(true)), ("down", Some(false))]).unwrap_or(true);
     let (Some(mtbf_ns), Some(mttr_ns), Some(node)) = (mtbf, mttr, node) else { return Ok(None) };
-    call.node(Spec::Faulty { mtbf_ns, mttr_ns, clock, starts_up }, To::Node(node))
+    let (mode, slow, checks_pass, line) = (Mode::Refuse, 10.0, false, Line::Own);
+    let faulty = Faulty { mtbf_ns, mttr_ns, clock, mode, slow, starts_up, checks_pass, line };
+    call.node(Spec::Faulty(faulty), To::Node(node))
 }

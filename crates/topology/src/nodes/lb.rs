@@ -2,7 +2,7 @@
 
 use super::{Arg, Default, Function, later, may, need};
 use crate::call::{Call, Outcome};
-use crate::plan::{NodeId, Spec, To};
+use crate::plan::{Lb, NodeId, Spec, To};
 use weir_policy::config::{Balance, Start, Ties};
 use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
 
@@ -134,5 +134,5 @@ fn balancer<'v>(
         return Ok(None);
     }
     let list = call.context.state.borrow_mut().graph.list(targets);
-    call.node(Spec::Lb(balance), To::List(list))
+    call.node(Spec::Lb(Lb { balance, pass_over_ns: 1_000_000_000 }), To::List(list))
 }

@@ -3,6 +3,7 @@
 use super::{Default, Function, later, may, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
+use weir_model::OnCancel;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "queue",
@@ -23,5 +24,6 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let concurrency = call.count("concurrency", 1, u32::MAX).unwrap_or(1);
     let capacity = if call.is_none("capacity") { None } else { call.whole("capacity", 0, i64::MAX as u64) };
     let Some(node) = node else { return Ok(None) };
-    call.node(Spec::Queue { concurrency, capacity }, To::Node(node))
+    let (timeout_ns, on_cancel) = (None, OnCancel::Stop);
+    call.node(Spec::Queue { concurrency, capacity, timeout_ns, on_cancel }, To::Node(node))
 }

@@ -47,7 +47,9 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         .choice("work", &[("redraw", Some(Work::Redraw)), ("same", Some(Work::Same))])
         .unwrap_or_default();
     let (Some(attempts), Some(node)) = (attempts, node) else { return Ok(None) };
-    call.node(Spec::Retry(Retry { attempts, on, exclude, methods, work }), To::Node(node))
+    let (backoff_ns, backoff_max_ns) = (0, 0);
+    let retry = Retry { attempts, on, exclude, methods, work, backoff_ns, backoff_max_ns };
+    call.node(Spec::Retry(retry), To::Node(node))
 }
 
 /// The kinds of `on`, each once, in the order of the contract's table.

@@ -58,7 +58,9 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     if !call.failed() {
         let span = at.map(|a| a.span()).unwrap_or_default();
         let deadline_ns = deadline.unwrap_or(MINUTE_NS);
-        let made = Scenario { name, root, traffic, requests, window, deadline_ns, span };
+        let (duration_ns, patience_ns) = (None, None);
+        let made =
+            Scenario { name, root, traffic, requests, duration_ns, window, deadline_ns, patience_ns, span };
         call.context.state.borrow_mut().scenarios.push(made);
     }
     Ok(Some(Value::new_none()))
