@@ -5,6 +5,7 @@
 //! event. The engine decides nothing: balancers, retries, queues, faults and draws are `policy`'s and `model`'s.
 
 use crate::code::{Code, Op, Targets};
+use crate::ending::{Ended, HORIZON_NS};
 use crate::late::Late;
 use crate::ledger::Ledger;
 use crate::pending::{Class, Entry, Pending, order_key};
@@ -62,19 +63,6 @@ pub(crate) struct Member {
     pub since: u64,
 }
 
-/// How a replication ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// All requests came to their end.
-    Done,
-    /// It was told to stop.
-    Stopped,
-    /// Virtual time passed [`HORIZON_NS`].
-    TooLong,
-}
-
-/// The end of the time that is counted: 146 years. Sums of a few such times still fit a word.
-pub(crate) const HORIZON_NS: u64 = 1 << 62;
 /// What is later is scheduled here, and never run.
 const END_OF_TIME: u64 = u64::MAX - 1;
 /// The stop flag is looked at when these bits of the number of events are zero.
@@ -131,7 +119,8 @@ impl<'a> Engine<'a> {
             Faulty::new(&code.faults[fault as usize].law, node.with(place(at)).with(u64::from(number)))
         };
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
-        let half = load.from + (load.to - load.from) / 2;
+        let (from, to) = load.ordinals();
+        let half = from + (to - from) / 2;
         Engine {
             code,
             source: Source::new(load),
@@ -199,9 +188,9 @@ impl<'a> Engine<'a> {
         Ended::Done
     }
 
-    /// Instants of the window's first and last arrival.
-    pub fn window(&self) -> [u64; 2] {
-        self.source.window
+    /// How long the window's first and last arrival are apart, ns.
+    pub fn window_ns(&self) -> u64 {
+        self.source.window[1].saturating_sub(self.source.window[0])
     }
 
     /// Requests that balancers still count, once all late returns are in.
@@ -231,6 +220,7 @@ impl<'a> Engine<'a> {
         while self.passed < 2 && now > self.source.window[self.passed] {
             let at = self.source.window[self.passed];
             self.ledger.marks[self.passed] = self.ledger.snapshot(self.code, &self.members, at);
+            self.ledger.marked_ns[self.passed] = at;
             self.passed += 1;
         }
         self.mark = self.source.window.get(self.passed).copied().unwrap_or(u64::MAX);
@@ -255,7 +245,7 @@ impl<'a> Engine<'a> {
         self.schedule_arrival();
         let arrived = event.at - self.code.prefix_ns;
         let way = self.request_key.with(ordinal);
-        let selected = (self.source.load.from..self.source.load.to).contains(&ordinal);
+        let selected = (self.source.from..self.source.to).contains(&ordinal);
         let slot = self.tokens.add(ordinal, arrived, way, selected);
         let start = self.code.start;
         let token = &mut self.tokens.slots[slot as usize];
@@ -427,10 +417,6 @@ impl<'a> Engine<'a> {
                     count_errors!();
                     pc += 1;
                 }
-                Op::Turn => {
-                    in_turn!();
-                    pc += 1;
-                }
                 Op::Call { call } => {
                     let site = code.calls[call as usize];
                     let target = code.call_targets[member.wrapping_add(site.offset) as usize];
@@ -547,9 +533,6 @@ impl<'a> Engine<'a> {
     /// tell, so they look it up; no event is needed. False if it must be one all the same.
     #[inline]
     fn done_late(&mut self, slot: u32, instance: u32, target: u32, time: u64) -> bool {
-        if !self.code.fused {
-            return false;
-        }
         #[cfg(test)]
         if self.breaks(Sabotage::ForgetReturn) {
             return true;
@@ -665,21 +648,8 @@ impl<'a> Engine<'a> {
             return;
         }
         if token.selected() {
-            match token.outcome() {
-                None => {
-                    ledger.ok.record(latency);
-                    ledger.good += u64::from(latency <= self.source.load.deadline_ns);
-                }
-                Some(kind) => {
-                    ledger.failed.record(latency);
-                    ledger.errors[kind as usize] += 1;
-                }
-            }
-            ledger.first_end = ledger.first_end.min(time);
-            ledger.last_end = ledger.last_end.max(time);
-            let half = usize::from(token.ordinal >= self.half);
-            ledger.halves[half].0 += u128::from(latency);
-            ledger.halves[half].1 += 1;
+            let second_half = token.ordinal >= self.half;
+            ledger.record(latency, token.outcome(), time, second_half, self.source.load.deadline_ns);
         }
         self.tokens.remove(slot);
     }

@@ -1,6 +1,7 @@
 //! Running the scenarios of a plan: replications spread over threads, results in order.
 
 use crate::check;
+use crate::blocks::Layout;
 use crate::code::Code;
 use crate::compile::compile;
 use crate::engine::{Ended, Engine};
@@ -214,7 +215,7 @@ fn replicate(
     fuse: bool,
 ) -> Result<Option<Replication>, String> {
     let compiled = job.compiled.get_or_init(|| {
-        let code = compile(job.point, job.scenario.root, options.members, fuse)
+        let code = compile(Layout::new(job.point, job.scenario.root), options.members)
             .map_err(|e| format!("scenario \"{}\": {e}", job.scenario.name))?;
         let rows = summary::rows(&code);
         Ok((code, rows))

@@ -116,12 +116,12 @@ pub(crate) fn replication(
         all: Latencies::of(&all),
         successes: Latencies::of(&ledger.ok),
         halves: ledger.halves.map(|(sum, n)| (n > 0).then(|| sum as f64 / n as f64)),
-        rows: rows.iter().map(|row| row_sums(code, point, row, ledger, window_ns)).collect(),
+        rows: rows.iter().map(|row| row_sums(code, row, ledger, window_ns)).collect(),
         violations,
     }
 }
 
-fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u64) -> RowSums {
+fn row_sums(code: &Code, row: &Row, ledger: &Ledger, window_ns: u64) -> RowSums {
     let mut sums = RowSums::default();
     let (mut busy, mut waiting, mut slots, mut queues) = (0.0, 0.0, 0.0, 0.0);
     let (mut n, mut least, mut most, mut squares) = (0u64, u64::MAX, 0u64, 0.0);
@@ -141,8 +141,8 @@ fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u
             sums.errors.resize(KINDS, 0);
             sums.errors.iter_mut().zip(errors).for_each(|(sum, e)| *sum += e);
         }
-        if let (Some(q), Spec::Queue { concurrency, .. }) = (stage.queue, &point.specs[stage.spec as usize]) {
-            let gauge = at(code.queues[q as usize].gauge);
+        if let Some(gauge) = stage.gauge {
+            let gauge = at(gauge);
             let [first, last] = &ledger.marks;
             let between = |a: &[u64], b: &[u64]| b[gauge].wrapping_sub(a[gauge]) as f64;
             busy += between(&first.busy, &last.busy);
@@ -150,7 +150,7 @@ fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u
             sums.queue_max = sums.queue_max.max(u64::from(last.most[gauge]));
             sums.served_ns += ledger.gauges[gauge].served;
             queues += f64::from(members.end - members.start);
-            slots += f64::from(members.end - members.start) * f64::from(*concurrency);
+            slots += f64::from(members.end - members.start) * stage.slots;
         }
         for member in members {
             let e = ledger.entries_at(code, stage, member);
