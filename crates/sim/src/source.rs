@@ -60,7 +60,7 @@ impl Source {
             self.next = 0;
         }
         for _ in 0..BATCH.min(self.load.requests - self.drawn) {
-            let at = self.load.arrivals.next_ns();
+            let at = self.load.arrivals.next_ns().unwrap_or(u64::MAX);
             self.ahead.push(at);
             if self.drawn == self.load.from {
                 self.window[0] = at;
