@@ -157,9 +157,12 @@ impl Concurrent {
     pub fn leave(&mut self, law: &Law, jobs: &mut Jobs, now_ns: u64, ticket: u32) -> Option<u32> {
         self.advance(law, now_ns);
         match jobs.of[ticket as usize].at {
-            NOBODY => self.done -= 1,
+            NOBODY => {
+                assert!(self.done > 0, "one leaves that is not inside");
+                self.done -= 1;
+            }
             at => {
-                debug_assert_eq!(self.open[at as usize].ticket, ticket);
+                assert_eq!(self.open[at as usize].ticket, ticket, "one leaves that is not here");
                 self.take_out(jobs, at as usize);
             }
         }

@@ -37,6 +37,14 @@ impl Naive {
     }
 }
 
+/// The heap is one, and every ticket knows its place.
+fn check(server: &Concurrent, jobs: &Jobs) {
+    for (at, open) in server.open.iter().enumerate() {
+        assert!(at == 0 || server.open[(at - 1) / 2] < *open);
+        assert_eq!(jobs.of[open.ticket as usize].at, at as u32);
+    }
+}
+
 /// Random arrivals, cut-offs, renunciations and idle questions against the naive model, to the last bit.
 #[test]
 fn agrees_with_lowering_what_is_left() {
@@ -93,6 +101,7 @@ fn agrees_with_lowering_what_is_left() {
                 }
                 _ => {}
             }
+            check(&server, &jobs);
             assert_eq!(
                 (server.inside() as usize, server.waiting() as usize),
                 (naive.inside.len(), naive.waiting.len())
@@ -218,6 +227,9 @@ fn a_great_crowd_is_cut_off_in_any_order() {
     // Those at even places of a scattered order are cut off, the rest ends in the order of its ends.
     for ticket in (0..n).map(|i| (u64::from(i) * 7919 % u64::from(n)) as u32).filter(|t| t % 2 == 0) {
         assert_eq!(server.leave(&law, &mut jobs, u64::from(n), ticket), None);
+        if ticket % 1000 == 0 {
+            check(&server, &jobs);
+        }
     }
     let mut last = 0;
     while let Some(now) = server.next_end_ns(&law, &jobs) {
