@@ -49,7 +49,9 @@ impl Arrivals {
     }
 
     /// The next instant, ns; saturates at the end of time. `None`: no more will come.
-    #[inline]
+    // Always inline: called as a function it takes 17 ns in place of 6, since each call's first conversion to f64 then waits
+    // for what the last call left in that register.
+    #[inline(always)]
     pub fn next_ns(&mut self) -> Option<u64> {
         self.issued += 1;
         let gap = match &self.gap {
@@ -65,6 +67,7 @@ impl Arrivals {
         Some(self.last_ns)
     }
 
+    #[cold]
     #[inline(never)]
     fn next_rare(&mut self) -> Option<u64> {
         match &mut self.gap {
