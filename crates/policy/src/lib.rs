@@ -11,6 +11,7 @@ pub mod least_conn;
 pub mod levels;
 pub mod outcome;
 pub mod p2c;
+pub mod pass_over;
 pub mod random;
 pub mod retry;
 pub mod round_robin;
