@@ -62,7 +62,12 @@ pub(crate) fn column(call: &mut Call<'_, '_, '_, '_>, path: &str, column: Column
             Some(values)
         }
         Err(why) => {
-            call.wrong(format!("the data file \"{path}\" {why}"));
+            let message = format!("the data file \"{path}\" {why}");
+            if key.0.exists() {
+                call.wrong(message);
+            } else {
+                call.wrong_but(message, "its path begins in the folder of the file that names it");
+            }
             None
         }
     }
@@ -212,5 +217,13 @@ mod tests {
             assert!(why.contains(part), "{text:?}: {why}");
         }
         assert!(parse(b"\xff", Column::Duration).is_err());
+    }
+
+    #[test]
+    fn instants_ascend() {
+        let of = |text: &str| parse(text.as_bytes(), Column::Arrival);
+        assert_eq!(of("arrival_s\n0\n0.5\n0.5\n"), Ok(vec![0, 500_000_000, 500_000_000]));
+        let why = of("arrival_ns\n7\n5\n").expect_err("descends");
+        assert!(why.contains("row 3") && why.contains("sort the rows"), "{why}");
     }
 }

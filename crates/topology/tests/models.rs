@@ -5,7 +5,7 @@ use weir_model::{Dist, OnCancel, Traffic};
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Methods, Retry, Work};
 use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Plan, Spec, To};
-use weir_topology::{Evaluated, Request, evaluate, offered_load};
+use weir_topology::{Evaluated, Request, Severity, evaluate, offered_load};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;
@@ -286,4 +286,199 @@ fn sequences_and_fanouts_pass_on_all_that_comes() {
     assert_eq!(loads(0), [(30.0, 0.3), (30.0, 0.6), (20.0, 0.3)]);
     assert_eq!(loads(1), [(20.0, 0.2), (20.0, 0.4), (20.0, 20.0 * 0.030 / 4.0)]);
     assert!(loads(2).is_empty(), "nobody knows the rate of a closed loop beforehand");
+}
+
+#[test]
+fn malformed_traces_are_refused_with_row_and_column() {
+    let folder = folder("bad_traces");
+    let says = |csv: &str| {
+        std::fs::write(folder.join("a.csv"), csv).expect("written");
+        let findings = evaluate(&in_folder(&folder, "x = traffic.trace(\"a.csv\")\n")).expect_err("refused");
+        assert_eq!((findings.len(), findings[0].line, findings[0].column), (1, 1, 5));
+        findings[0].message.clone()
+    };
+    let instant = "an instant must be finite, not negative and at most 292 years";
+    for (csv, said) in [
+        ("", "is empty: a header and values are wanted".to_owned()),
+        ("arrival_s\n", "has no values below its header: at least one is wanted".to_owned()),
+        ("1\n2\n", "has no column `arrival_ms` (or `_s`, `_us`, `_ns`); its columns are 1".to_owned()),
+        (
+            "arrival,path\n1,/\n",
+            "has a column `arrival` without a unit: call it `arrival_ms`, `arrival_s`, `arrival_us` or `arrival_ns`"
+                .to_owned(),
+        ),
+        (
+            "arrival_min\n1\n",
+            "has no column `arrival_ms` (or `_s`, `_us`, `_ns`); its columns are arrival_min".to_owned(),
+        ),
+        ("arrival_s,arrival_ms\n1,1000\n", "has several columns `arrival_...`: one is wanted".to_owned()),
+        (
+            "path,arrival_s\n/,1\n/,3\n/,2\n",
+            "holds 2 in row 4, column `arrival_s`, which is before the instant above it: sort the rows by `arrival_s`"
+                .to_owned(),
+        ),
+        ("arrival_s\n-1\n", format!("holds -1 in row 2, column `arrival_s`: {instant}")),
+        ("arrival_s\nnan\n", format!("holds nan in row 2, column `arrival_s`: {instant}")),
+        ("arrival_s\nsoon\n", "holds \"soon\" in row 2, column `arrival_s`: a number is wanted".to_owned()),
+        ("path,arrival_s\n/,1\n/\n", "has no column `arrival_s` in row 3".to_owned()),
+    ] {
+        assert_eq!(says(csv), format!("the data file \"a.csv\" {said}"), "{csv:?}");
+    }
+}
+
+#[test]
+fn wrong_plans_are_refused() {
+    let text = String::from_utf8(plan(ALL).to_json()).expect("UTF-8");
+    for (from, to, part) in [
+        ("\"cores\":2.5", "\"cores\":0", "cores must be finite and above 0"),
+        ("\"contention\":0.1", "\"contention\":-0.1", "contention must be finite and not negative"),
+        ("\"coherency\":0.001", "\"coherency\":-1", "coherency"),
+        ("\"threads\":16", "\"threads\":0", "threads must be at least 1"),
+        ("\"on_cancel\":\"finish\"", "\"on_cancel\":\"abort\"", "unknown variant"),
+        ("\"timeout_ns\":1000000000", "\"timeout_ns\":0", "timeout_ns must be above 0"),
+        ("\"mode\":\"crash\"", "\"mode\":\"burn\"", "unknown variant"),
+        ("\"mttr_ns\":10000000000", "\"mttr_ns\":0", "mtbf and mttr must be above 0"),
+        ("\"slow\":3.0", "\"slow\":-3.0", "slow must be finite and above 0"),
+        ("\"mttr_ns\":1000000000,", "\"mttr_ns\":2000000000,", "it shares the time-line of specs["),
+        ("{\"together\":\"power\"}", "{\"together\":\"\"}", "together must be 1 to 200"),
+        ("\"loss\":0.01", "\"loss\":1.01", "loss must be between 0 and 1"),
+        ("\"loss\":0.01", "\"loss\":1", "never arrives"),
+        ("\"resend_ns\":200000000", "\"resend_ns\":0", "resend_ns must be above 0"),
+        ("\"p\":0.5", "\"p\":-0.5", "p must be between 0 and 1"),
+        ("\"error\":\"reset\"", "\"error\":\"lost\"", "no node fails with \"lost\""),
+        ("\"factor\":8.0", "\"factor\":0.0", "factor must be finite and above 0"),
+        ("\"requests\":100,\"time_ns\":30000000000", "\"requests\":null,\"time_ns\":null", "there must be"),
+        ("\"requests\":100,", "\"requests\":0,", "requests must be at least 1"),
+        ("\"need\":1", "\"need\":0", "need must be at least 1"),
+        ("\"need\":1", "\"need\":3", "it needs 3 of 2 nodes"),
+        ("\"time_ns\":2000000000", "\"time_ns\":0", "time_ns must be above 0"),
+        ("\"backoff_ns\":10000000", "\"backoff_ns\":0", "must both be 0, or both above 0"),
+        ("\"pass_over_ns\":0", "\"pass_over_ns\":18446744073709551615", "longer than 292 years"),
+        ("[100.0,10000000000]", "[-100.0,10000000000]", "a rate must be 0, or between"),
+        ("[100.0,10000000000]", "[0.0,10000000000]", "all rates are 0"),
+        ("[100.0,10000000000]", "[100.0,0]", "a mean stay must be longer than 0"),
+        ("[10000000000,50.5]", "[90000000000,50.5]", "must not go back in time"),
+        ("[10000000000,50.5]", "[10000000000,0]", "its rate is 0 all the time"),
+        ("\"users\":7", "\"users\":0", "users must be 1 to 10000000"),
+        (
+            "\"requests\":null,\"duration_ns\":60000000000",
+            "\"requests\":null,\"duration_ns\":null",
+            "there must be",
+        ),
+        ("\"duration_ns\":60000000000", "\"duration_ns\":0", "duration_ns: must be above 0"),
+        ("\"patience_ns\":5000000000", "\"patience_ns\":0", "patience_ns: must be above 0"),
+    ] {
+        assert!(text.contains(from), "{from} is not in {text}");
+        let why = Plan::from_json(text.replacen(from, to, 1).as_bytes()).expect_err(from).to_string();
+        assert!(why.contains(part), "{from} -> {to}: {why}");
+    }
+}
+
+#[test]
+fn wrong_traces_and_shapes_of_plans_are_refused() {
+    let folder = folder("plan_traces");
+    std::fs::write(folder.join("a.csv"), "arrival_ns\n5\n7\n").expect("written");
+    let source = "scenario(\"x\", sequence([server()]), traffic.trace(\"a.csv\"), requests=2)\n";
+    let plan = evaluate(&in_folder(&folder, source)).expect("evaluates").plan;
+    let text = String::from_utf8(plan.to_json()).expect("UTF-8");
+    for (from, to, part) in [
+        ("[5,7]", "[7,5]", "must be ascending"),
+        ("[5,7]", "[]", "at least one instant"),
+        ("[5,7]", "[5,18446744073709551615]", "longer than 292 years"),
+        ("{\"list\":0}", "{\"node\":0}", "a `sequence` leads to a list"),
+        (
+            "{\"kind\":\"sequence\"}",
+            "{\"kind\":\"timeout\",\"time_ns\":null}",
+            "a `timeout` leads to one node",
+        ),
+    ] {
+        assert!(text.contains(from), "{from} is not in {text}");
+        let why = Plan::from_json(text.replacen(from, to, 1).as_bytes()).expect_err(from).to_string();
+        assert!(why.contains(part), "{from} -> {to}: {why}");
+    }
+}
+
+#[test]
+fn single_bytes_changed_never_panic() {
+    let json = plan(ALL).to_json();
+    let mut state = 3u64;
+    for _ in 0..3000 {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let mut bytes = json.clone();
+        let at = (state >> 33) as usize % bytes.len();
+        bytes[at] = (state >> 24) as u8;
+        if let Ok(plan) = Plan::from_json(&bytes) {
+            assert_eq!(Plan::from_json(&plan.to_json()).expect("reads"), plan);
+            for i in 0..plan.points[0].scenarios.len() {
+                let _ = offered_load(&plan.points[0], i);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_argument_belongs_to_the_meaning() {
+    let before = plan(ALL).hash;
+    for (from, to) in [
+        ("cores=2.5", "cores=2"),
+        ("contention=0.1", "contention=0.2"),
+        ("threads=16", "threads=17"),
+        ("on_cancel=\"finish\"", "on_cancel=\"skip\""),
+        ("timeout=1*s", "timeout=2*s"),
+        ("\"crash\"", "\"refuse\""),
+        ("checks=\"pass\"", "checks=\"fail\""),
+        ("slow=3", "slow=4"),
+        ("loss=0.01", "loss=0.02"),
+        ("resend=200*ms", "resend=100*ms"),
+        ("pass_over=None", "pass_over=1*s"),
+        ("need=1", "need=2"),
+        ("kind=\"reset\"", "kind=\"refused\""),
+        ("requests=100,", "requests=101,"),
+        ("time=30*s", "time=31*s"),
+        ("timeout(2*s", "timeout(3*s"),
+        ("backoff=10*ms", "backoff=11*ms"),
+        ("(100, 10*s)", "(100, 11*s)"),
+        ("(10*s, 1)", "(10*s, 2)"),
+        ("repeat=True", "repeat=False"),
+        ("closed(7", "closed(8"),
+        ("patience=5*s", "patience=6*s"),
+        ("requests=9, duration=60*s", "requests=9"),
+    ] {
+        assert!(ALL.contains(from), "{from}");
+        assert_ne!(plan(&ALL.replacen(from, to, 1)).hash, before, "{from} -> {to}");
+    }
+    assert_eq!(plan(&ALL.replace("pass_over=None", "pass_over=0*s")).hash, before);
+    let many = ["backoff=10*ms", "backoff=10*ms, backoff_max=100*ms"];
+    assert_eq!(plan(&ALL.replace(many[0], many[1])).hash, before, "a default written out changes nothing");
+}
+
+#[test]
+fn a_hint_is_said_once_and_kept_out_of_the_plan() {
+    let done =
+        run("scenario(\"x\", retry(2, timeout(1*s, server())), traffic.poisson(rate=1), requests=9)\n");
+    assert_eq!(done.warnings.len(), 1);
+    assert_eq!(done.warnings[0].severity, Severity::Hint);
+    assert!(done.plan.points[0].warnings.is_empty());
+}
+
+#[test]
+fn shared_nodes_take_the_worst_of_all_ways() {
+    let said =
+        |source: &str| run(source).warnings.into_iter().map(|f| (f.line, f.message)).collect::<Vec<_>>();
+    // Two routers share one list; only the second comes without a limit.
+    let found = said(
+        "dynos = pool(3, lambda: faulty(9*s, 1*s, server(), mode=\"blackhole\"))\n\
+         a = timeout(1*s, lb.random(dynos))\n\
+         b = lb.random(dynos)\n\
+         scenario(\"safe\", a, traffic.poisson(rate=1), requests=900)\n\
+         scenario(\"open\", sequence([a, b]), traffic.poisson(rate=1), requests=900)\n",
+    );
+    assert!(found.len() == 1 && found[0].0 == 1 && found[0].1.contains("scenario \"open\""), "{found:?}");
+    // The same through the model of a server, and with the greater product by the second way.
+    let found = said(
+        "inner = server(addr=\"a:1\", model=retry(6, server()))\n\
+         scenario(\"x\", lb.random([retry(2, inner), retry(5, retry(4, inner))]), traffic.poisson(rate=1), requests=9)\n",
+    );
+    assert!(found.len() == 1 && found[0].0 == 1, "{found:?}");
+    assert!(found[0].1.contains("120 attempts") && found[0].1.ends_with("(5 x 4 x 6)"), "{found:?}");
 }

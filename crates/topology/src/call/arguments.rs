@@ -286,7 +286,9 @@ impl<'v> Call<'v, '_, '_, '_> {
             let what = self.of(name);
             let message = format!("{what} must be between 0 and 1, and is {x}");
             if (1.0..=100.0).contains(&x) {
-                self.wrong_but(message, format!("for {x} percent write {}", x / 100.0));
+                // To six digits: a hundredth of 1.1 is no short number.
+                let share = (x * 1e4).round() / 1e6;
+                self.wrong_but(message, format!("for {x} percent write {share}"));
             } else {
                 self.wrong(message);
             }

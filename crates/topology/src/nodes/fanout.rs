@@ -17,11 +17,11 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let Some(nodes) = nodes else { return Ok(None) };
     let all = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
     if let Some(need) = given.filter(|n| *n > all) {
-        let them = if all == 1 { "is one node".to_owned() } else { format!("are {all} nodes") };
-        call.wrong_but(
-            format!("`need` of `fanout` is {need}, and there {them}: it could never be ok"),
-            format!("take 1 to {all}, or leave `need` out to wait for all"),
-        );
+        let (them, help) = match all {
+            1 => ("is one node".to_owned(), "give it more nodes, or leave `need` out".to_owned()),
+            n => (format!("are {n} nodes"), format!("take 1 to {n}, or leave `need` out to wait for all")),
+        };
+        call.wrong_but(format!("`need` of `fanout` is {need}, and there {them}: it could never be ok"), help);
         return Ok(None);
     }
     let list = call.context.state.borrow_mut().graph.list(nodes);

@@ -6,10 +6,10 @@
 //! - Draws: the k-th period of a time-line; nodes of a block, and those with the same `together`, share one.
 
 use super::{Function, may, need};
-use crate::call::{Call, Outcome};
+use crate::call::{Call, Outcome, list};
 use crate::context::Shared;
 use crate::diagnostic::At;
-use crate::plan::{Clock, Faulty, Line, Mode, Spec, To};
+use crate::plan::{Clock, Faulty, Line, Mode, NodeId, Spec, To};
 use crate::value::{NodeValue, show_ns};
 
 pub(super) static FUNCTIONS: [Function; 2] = [
@@ -51,13 +51,25 @@ pub(super) static FUNCTIONS: [Function; 2] = [
 fn faulty<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let law = law(call);
     let together = together(call);
-    let node = call.node_at("node");
+    let node = node(call);
     let (Some(mut law), Some(node)) = (law, node) else { return Ok(None) };
     if let Some(name) = together {
         agree(call, &name, &law);
         law.line = Line::Together(name);
     }
     call.node(Spec::Faulty(law), To::Node(node))
+}
+
+/// The node; who gives several wants a `block`.
+fn node(call: &mut Call<'_, '_, '_, '_>) -> Option<NodeId> {
+    if call.value("node").is_some_and(|value| list(value).is_some()) {
+        call.wrong_but(
+            "`node` of `faulty` must be one node, and is a list",
+            "several that fail together are a `block(mtbf, mttr, nodes)`; for each its own, wrap them one by one",
+        );
+        return None;
+    }
+    call.node_at("node")
 }
 
 /// A node around each of the nodes, all at one site and on one time-line.

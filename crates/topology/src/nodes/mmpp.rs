@@ -4,9 +4,9 @@
 //! - In the proxy: nothing; `weir load` sends so.
 //! - Draws: each stay and each gap.
 
-use super::traffic::{MAY_BE_ZERO, made, rate_of};
+use super::traffic::{MAY_BE_ZERO, made, pairs, rate_of};
 use super::{Function, need};
-use crate::call::{Call, Outcome, describe, list};
+use crate::call::{Call, Outcome};
 use weir_model::Traffic;
 
 pub(super) static FUNCTIONS: [Function; 1] =
@@ -16,28 +16,10 @@ const SHAPE: &str =
     "write `traffic.mmpp([(100, 10*s), (1000, 1*s)])`: 100 per second for 10 s on average, then 1000";
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let Some(value) = call.value("states") else { return Ok(None) };
-    let Some(items) = list(value) else {
-        let message = format!(
-            "`states` of `traffic.mmpp` must be a list of (rate, mean stay), and is {}",
-            describe(value)
-        );
-        call.wrong_but(message, SHAPE);
-        return Ok(None);
-    };
-    if items.is_empty() {
-        call.wrong_but("`traffic.mmpp` has no states: the list is empty", SHAPE);
-    }
-    let mut states = Vec::with_capacity(items.len());
-    for (i, item) in items.into_iter().enumerate() {
-        let Some([rate, stay]) = list(item).and_then(|pair| <[_; 2]>::try_from(pair).ok()) else {
-            let message = format!(
-                "`states[{i}]` of `traffic.mmpp` must be (rate, mean stay), and is {}",
-                describe(item)
-            );
-            call.wrong_but(message, SHAPE);
-            continue;
-        };
+    let Some(pairs) = pairs(call, "states", "(rate, mean stay)", SHAPE) else { return Ok(None) };
+    let mut states = Vec::with_capacity(pairs.len());
+    for (i, pair) in pairs.into_iter().enumerate() {
+        let Some([rate, stay]) = pair else { continue };
         let rate = rate_of(call, &format!("the rate in `states[{i}]` of `traffic.mmpp`"), rate, MAY_BE_ZERO);
         let what = format!("the mean stay in `states[{i}]` of `traffic.mmpp`");
         let stay = call.ns(&what, stay);

@@ -38,7 +38,8 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let root = call.node_at("node");
     let traffic = traffic(call);
     let requests = if call.is_none("requests") { None } else { call.whole("requests", 1, 1_000_000_000_000) };
-    let (duration_ns, patience_ns) = (call.limit("duration"), call.limit("patience"));
+    let duration_ns = if call.is_none("duration") { None } else { call.positive_duration("duration") };
+    let patience_ns = call.limit("patience");
     if requests.is_none() && duration_ns.is_none() && !call.failed() {
         call.wrong_but(
             "`scenario` needs `requests` or `duration`",

@@ -6,7 +6,7 @@
 
 use super::traffic::made;
 use super::{Function, need};
-use crate::call::{Call, Outcome};
+use crate::call::{Call, Outcome, describe};
 use crate::data::{self, Column};
 use weir_model::Traffic;
 
@@ -16,7 +16,12 @@ pub(super) static FUNCTIONS: [Function; 1] =
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let Some(value) = call.value("file") else { return Ok(None) };
     let Some(file) = value.unpack_str().map(str::to_owned) else {
-        call.unfit("file", "the name of a CSV file", value);
+        let message =
+            format!("`file` of `traffic.trace` must be the name of a CSV file, and is {}", describe(value));
+        call.wrong_but(
+            message,
+            "a file with a header and a column such as `arrival_s` (or `_ms`, `_us`, `_ns`)",
+        );
         return Ok(None);
     };
     let Some(arrivals) = data::column(call, &file, Column::Arrival) else { return Ok(None) };

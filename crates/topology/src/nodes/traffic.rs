@@ -5,9 +5,9 @@
 //! - Draws: each gap.
 
 use super::{Function, may, need};
-use crate::call::{Call, Outcome};
-use crate::value::TrafficValue;
-use starlark::values::Value;
+use crate::call::{Call, Outcome, describe, list};
+use crate::value::{Poison, TrafficValue};
+use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
 
 pub(super) static FUNCTIONS: [Function; 3] = [
@@ -98,4 +98,36 @@ pub(super) fn rate_of<'v>(
 /// Traffic as a value of the language.
 pub(super) fn made<'v>(call: &Call<'v, '_, '_, '_>, traffic: Traffic) -> Outcome<'v> {
     Ok(Some(call.heap().alloc(TrafficValue(traffic))))
+}
+
+/// The items of a list of pairs, which `wanted` names and `shape` shows by example; none of a malformed item.
+pub(super) fn pairs<'v>(
+    call: &mut Call<'v, '_, '_, '_>,
+    name: &str,
+    wanted: &str,
+    shape: &str,
+) -> Option<Vec<Option<[Value<'v>; 2]>>> {
+    let value = call.value(name)?;
+    let Some(items) = list(value) else {
+        let message = format!("{} must be a list of {wanted}, and is {}", call.of(name), describe(value));
+        call.wrong_but(message, shape);
+        return None;
+    };
+    if items.is_empty() {
+        call.wrong_but(format!("`{}` has no {name}: the list is empty", call.name()), shape);
+    }
+    let mut pairs = Vec::with_capacity(items.len());
+    for (i, item) in items.into_iter().enumerate() {
+        let parts = list(item);
+        let length = parts.as_ref().map_or(String::new(), |p| format!(" of {}", p.len()));
+        let pair = parts.and_then(|parts| <[_; 2]>::try_from(parts).ok());
+        if item.downcast_ref::<Poison>().is_some() {
+            call.poison();
+        } else if pair.is_none() {
+            let what = call.of(&format!("{name}[{i}]"));
+            call.wrong_but(format!("{what} must be {wanted}, and is {}{length}", describe(item)), shape);
+        }
+        pairs.push(pair);
+    }
+    Some(pairs)
 }

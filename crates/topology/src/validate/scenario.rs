@@ -72,7 +72,7 @@ fn traffic(traffic: &Traffic) -> Result<(), String> {
             } else if points.windows(2).any(|w| w[0].0 > w[1].0) {
                 Err("the points of a schedule must not go back in time".to_owned())
             } else if let Some(why) = nodes::never(points, *repeat) {
-                Err(format!("{why}: no request would ever arrive"))
+                Err(format!("no request would ever arrive: {why}"))
             } else {
                 Ok(())
             }
