@@ -20,7 +20,7 @@ pub(crate) fn violations(
     code: &Code,
     ledger: &Ledger,
     left: &Left,
-    requests: u64,
+    requests: Option<u64>,
     selected: Option<u64>,
     loses: bool,
 ) -> Vec<String> {
@@ -31,6 +31,7 @@ pub(crate) fn violations(
         }
     };
     law(!ledger.time_went_back, &|| "time went back".into());
+    let requests = requests.unwrap_or(ledger.arrived);
     law(ledger.arrived == requests && ledger.ended == requests && ledger.inside == 0, &|| {
         let Ledger { arrived, ended, inside, .. } = ledger;
         format!("conservation: of {requests} requests {arrived} arrived, {ended} ended, {inside} are inside")

@@ -4,6 +4,7 @@
 //! than now; then it is scheduled for that time. Waits and stateless choices are run ahead, so consecutive waits are one
 //! event. The engine decides nothing: balancers, retries, queues, faults and draws are `policy`'s and `model`'s.
 
+use crate::check::{Left, violations};
 use crate::code::{Code, Op, Targets};
 use crate::ending::{Ended, HORIZON_NS};
 use crate::late::Late;
@@ -193,8 +194,16 @@ impl<'a> Engine<'a> {
         self.source.window[1].saturating_sub(self.source.window[0])
     }
 
+    /// Every law that the finished replication breaks.
+    pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
+        self.ledger.outages = self.faults.iter().map(|f| f.flips().div_ceil(2)).sum();
+        let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
+        let left = Left { at_balancers, in_queues, on_the_way: 0 };
+        violations(self.code, &self.ledger, &left, requests, selected, false)
+    }
+
     /// Requests that balancers still count, once all late returns are in.
-    pub fn left_at_balancers(&mut self) -> u64 {
+    fn left_at_balancers(&mut self) -> u64 {
         let end = (u64::MAX, u64::MAX);
         for lb in &mut self.balancers {
             while let Some(target) = lb.late.before(end) {
@@ -211,7 +220,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Slots still taken and requests still waiting at any queue.
-    pub fn left_in_queues(&self) -> u64 {
+    fn left_in_queues(&self) -> u64 {
         self.members.iter().map(|m| u64::from(m.queue.inside()) + u64::from(m.queue.waiting())).sum()
     }
 

@@ -25,6 +25,14 @@ pub(crate) enum Window {
 }
 
 impl Load {
+    /// How many requests there will be, and how many count; `None`: that is not known beforehand.
+    pub fn expected(&self) -> (Option<u64>, Option<u64>) {
+        match (self.thinking.is_some(), self.window) {
+            (false, Window::Requests(from, to)) => (Some(self.requests), Some(to - from)),
+            _ => (None, None),
+        }
+    }
+
     /// Ordinals of the window, where it is given by them.
     pub fn ordinals(&self) -> (u64, u64) {
         if let Window::Requests(from, to) = self.window { (from, to) } else { (0, u64::MAX) }

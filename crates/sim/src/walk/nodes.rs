@@ -199,11 +199,18 @@ impl Walker<'_> {
             self.branches.tried[tries_of as usize].at(index, &mut self.excluded);
         }
         if !instance.passed_over.is_empty() {
-            instance.passed_over.expire(self.now);
-            let weights = &self.code.weights[self.code.instances[index as usize].list as usize];
-            pass_over::leave_out(weights, &mut self.excluded, &instance.passed_over, &mut self.scratch);
+            // Its end comes after the ends of work of the same instant.
+            instance.passed_over.expire(self.now - u64::from(self.class < Class::Hold).min(self.now));
         }
-        let Some(target) = instance.balancer.pick(draw, &self.excluded) else {
+        let excluded = if instance.passed_over.is_empty() {
+            &self.excluded[..]
+        } else {
+            let weights = &self.code.weights[self.code.instances[index as usize].list as usize];
+            let open = weights.iter().filter(|w| **w > 0.0).count();
+            let is_open = |target: u32| weights[target as usize] > 0.0;
+            pass_over::leave_out(open, is_open, &self.excluded, &instance.passed_over, &mut self.scratch)
+        };
+        let Some(target) = instance.balancer.pick(draw, excluded) else {
             return self.refuse(slot, Kind::NoTarget);
         };
         if excludes {

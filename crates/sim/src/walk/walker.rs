@@ -9,6 +9,7 @@ use super::clients::Clients;
 use super::faults::Cells;
 use super::meter::Meter;
 use super::servers::Server;
+use crate::check::{Left, violations};
 use crate::code::{Code, Targets};
 use crate::ending::{Ended, HORIZON_NS};
 use crate::ledger::Ledger;
@@ -427,21 +428,29 @@ impl<'a> Walker<'a> {
         self.spare_holds.push(index);
     }
 
+    /// Every law that the finished replication breaks.
+    pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
+        for index in 0..self.holds.len() as u32 {
+            if !self.spare_holds.contains(&index) {
+                self.end_hold(index);
+            }
+        }
+        self.ledger.outages = self.lines.iter().map(|line| line.flips().div_ceil(2)).sum();
+        let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
+        let left = Left { at_balancers, in_queues, on_the_way: self.branches.live };
+        violations(self.code, &self.ledger, &left, requests, selected, self.walk.loses)
+    }
+
     /// Requests that balancers still count.
-    pub fn left_at_balancers(&self) -> u64 {
+    fn left_at_balancers(&self) -> u64 {
         self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum()
     }
 
     /// Slots and shares still taken, and requests still waiting for one.
-    pub fn left_in_queues(&self) -> u64 {
+    fn left_in_queues(&self) -> u64 {
         let queues = self.queues.iter().map(|q| u64::from(q.inside()) + u64::from(q.waiting()));
         let servers = self.servers.iter().map(|s| u64::from(s.state.inside()) + u64::from(s.state.waiting()));
         queues.sum::<u64>() + servers.sum::<u64>()
-    }
-
-    /// Branches that are still on their way.
-    pub fn left_on_the_way(&self) -> u64 {
-        self.branches.live
     }
 
     /// How long the window's first and last arrival are apart, ns.
