@@ -21,26 +21,17 @@ fn placed(mut finding: Diagnostic, at: Option<&At>) -> Diagnostic {
     finding
 }
 
-/// What is found, each once per site.
+/// What is found at which site.
 #[derive(Default)]
-struct Found {
-    list: Vec<(u32, Diagnostic)>,
-    seen: BTreeSet<u32>,
-}
+struct Found(Vec<(u32, Diagnostic)>);
 
 impl Found {
     fn warn(&mut self, site: u32, message: String, help: impl Into<String>) {
-        self.add(site, warning(message).help(help));
+        self.0.push((site, warning(message).help(help)));
     }
 
     fn hint(&mut self, site: u32, message: String, help: impl Into<String>) {
-        self.add(site, Diagnostic { severity: Severity::Hint, ..warning(message).help(help) });
-    }
-
-    fn add(&mut self, site: u32, finding: Diagnostic) {
-        if self.seen.insert(site) {
-            self.list.push((site, finding));
-        }
+        self.0.push((site, Diagnostic { severity: Severity::Hint, ..warning(message).help(help) }));
     }
 }
 
@@ -50,9 +41,15 @@ pub(crate) fn graph(state: &mut State) {
     for look in [failing::lost, failing::attempts, failing::repairs, failing::untried] {
         let mut found = Found::default();
         look(state, &mut found);
-        for (site, finding) in found.list {
-            let finding = placed(finding, state.graph.describe(site).1);
-            state.findings.add(finding);
+        // Once per place, however many nodes and calls came through it.
+        let mut sites = BTreeSet::new();
+        let mut places: Vec<Option<At>> = Vec::new();
+        for (site, finding) in found.0 {
+            let at = state.graph.describe(site).1.cloned();
+            if sites.insert(site) && !places.contains(&at) {
+                state.findings.add(placed(finding, at.as_ref()));
+                places.push(at);
+            }
         }
     }
 }

@@ -131,7 +131,7 @@ pub(super) fn repairs(state: &State, found: &mut Found) {
             format!(
                 "a node that goes down here will hardly come back within the run: repair takes {} on average, and \
                  scenario \"{}\" lasts {}",
-                show_ns(i128::from(mttr_ns)),
+                roughly(mttr_ns),
                 scenario.name,
                 roughly(length)
             ),
@@ -158,15 +158,24 @@ fn length_ns(scenario: &Scenario) -> Option<u64> {
     }
 }
 
-/// A duration to three digits or so, where a number of requests makes it.
+/// A duration as one would say it: three digits or so, in hours and minutes where it is long.
 fn roughly(ns: u64) -> String {
-    let mut each = 1u64;
-    while ns / each >= 1000 {
-        each = each.saturating_mul(10);
-    }
-    let near = (ns + each / 2) / each * each;
-    let about = if near == ns { "" } else { "about " };
-    format!("{about}{}", show_ns(i128::from(near)))
+    const MINUTE_NS: f64 = 60e9;
+    let (unit, each) = match ns as f64 / MINUTE_NS {
+        minutes if minutes >= 120.0 => (" hours", 60.0 * MINUTE_NS),
+        minutes if minutes >= 2.0 => (" minutes", MINUTE_NS),
+        _ => {
+            let step = 10u64.pow(ns.max(1).ilog10().saturating_sub(2));
+            let near = (ns + step / 2) / step * step;
+            let about = if near == ns { "" } else { "about " };
+            return format!("{about}{}", show_ns(i128::from(near)));
+        }
+    };
+    let number = ns as f64 / each;
+    let step = if number >= 100.0 { 1.0 } else { 10.0 };
+    let near = (number * step).round() / step;
+    let about = if near == number { "" } else { "about " };
+    format!("{about}{near}{unit}")
 }
 
 /// Timeouts inside a `retry` that does not try again after one. A hint: it may be meant.
@@ -194,5 +203,27 @@ pub(super) fn untried(state: &State, found: &mut Found) {
             ),
             format!("if it shall be, write `on=[{}\"timeout\"]` there", on.concat()),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::roughly;
+
+    #[test]
+    fn durations_are_said_to_three_digits() {
+        for (ns, said) in [
+            (0, "0s"),
+            (7, "7ns"),
+            (1_234_567, "about 1.23ms"),
+            (99_990_000_000, "about 100s"),
+            (60_000_000_000, "60s"),
+            (333_333_333_333, "about 5.6 minutes"),
+            (600_000_000_000, "10 minutes"),
+            (360_000_000_000_000_000, "100000 hours"),
+            (i64::MAX as u64, "about 2562048 hours"),
+        ] {
+            assert_eq!(roughly(ns), said, "{ns}");
+        }
     }
 }
