@@ -1,3 +1,5 @@
+//! Processor sharing against a naive model that moves every request at every step, and the figures of its law.
+
 use super::*;
 use std::collections::VecDeque;
 use weir_stats::Key;

@@ -6,6 +6,7 @@ pub mod concurrent;
 pub mod crossing;
 pub mod dist;
 pub mod faulty;
+pub mod flaky;
 pub mod queue;
 pub mod sampler;
 pub mod traffic;

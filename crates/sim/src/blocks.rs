@@ -361,8 +361,8 @@ impl<'a> Layout<'a> {
         self.point.sites[self.point.nodes[id as usize].site as usize].place
     }
 
-    /// Fills in what is known once all blocks have their code. The number of the root's block comes back.
-    pub fn finish(&self, code: &mut Code) -> Result<usize, String> {
+    /// Fills in what is known once all blocks have their code; `lists` are those in use beside the balancers'. The number of the root's block comes back.
+    pub fn finish(&self, code: &mut Code, lists: &[u32]) -> Result<usize, String> {
         let (drafts, root) = (&self.drafts, self.root);
         let target = |id: NodeId| {
             let (block, index) = self.block_of[id as usize];
@@ -378,6 +378,7 @@ impl<'a> Layout<'a> {
         let used: Vec<bool> = {
             let mut used = vec![false; self.point.lists.len()];
             code.instances.iter().for_each(|i| used[i.list as usize] = true);
+            lists.iter().for_each(|&list| used[list as usize] = true);
             used
         };
         for (list, used) in self.point.lists.iter().zip(used) {

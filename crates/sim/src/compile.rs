@@ -24,7 +24,7 @@ pub(crate) fn compile(layout: Layout, members: bool) -> Result<Code, String> {
     c.emit()?;
     c.find_repeated_places();
     let Compiler { layout, mut code, .. } = c;
-    let root_block = layout.finish(&mut code)?;
+    let root_block = layout.finish(&mut code, &[])?;
     // Nothing leads to the root, so its block has one member and its return ends the request.
     let next = layout.drafts.get(root_block + 1).map_or(code.steps.len(), |d| d.pc as usize);
     code.steps[next - 1].op = Op::End;
@@ -75,7 +75,12 @@ impl Compiler<'_> {
                 None => {}
                 Some(Post::Wait(time)) => {
                     let (site, _) = draft.chain[i];
-                    self.wait(&time, purpose::BACK, self.layout.point.sites[site as usize].place, first + i as u32);
+                    self.wait(
+                        &time,
+                        purpose::BACK,
+                        self.layout.point.sites[site as usize].place,
+                        first + i as u32,
+                    );
                 }
                 Some(Post::Op(op @ Op::Tried { .. })) => {
                     // The nodes inside fail with each attempt, the retry itself with the last one only.
@@ -151,7 +156,8 @@ impl Compiler<'_> {
                 let offset = (self.code.fault_nodes.len() as u32).wrapping_sub(draft.base);
                 let law = Law::new(*mtbf_ns, *mttr_ns, *clock == Clock::Lazy, *starts_up);
                 self.code.faults.push(FaultSite { law, offset, stage, skip: NOT });
-                let numbers = draft.nodes[position].iter().map(|&n| (fault, place, self.layout.number[n as usize]));
+                let numbers =
+                    draft.nodes[position].iter().map(|&n| (fault, place, self.layout.number[n as usize]));
                 self.code.fault_nodes.extend(numbers);
                 self.layout.add_refusals(&mut self.code, stage, draft);
                 self.op(Op::Fault { fault }, &[]);
@@ -237,5 +243,4 @@ impl Compiler<'_> {
             }
         }
     }
-
 }

@@ -1,10 +1,8 @@
-//! How a replication ends.
+//! Why a replication ends before all its requests do.
 
-/// How a replication ended.
+/// Why a replication was cut short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// All requests came to their end.
-    Done,
+pub(crate) enum Cut {
     /// It was told to stop.
     Stopped,
     /// Virtual time passed [`HORIZON_NS`].

@@ -6,7 +6,7 @@
 
 use crate::check::{Left, violations};
 use crate::code::{Code, Op, Targets};
-use crate::ending::{Ended, HORIZON_NS};
+use crate::ending::{Cut, HORIZON_NS};
 use crate::late::Late;
 use crate::ledger::Ledger;
 use crate::pending::{Class, Entry, Pending, order_key};
@@ -150,7 +150,7 @@ impl<'a> Engine<'a> {
 
     /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
     #[inline(never)]
-    pub fn run(&mut self, stop: &AtomicBool) -> Ended {
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), Cut> {
         self.schedule_arrival();
         let mut now = 0;
         while let Some((event, is_arrival)) = self.pending.next() {
@@ -160,10 +160,10 @@ impl<'a> Engine<'a> {
             }
             self.ledger.events += 1;
             if self.ledger.events & PATIENCE == 0 && stop.load(Ordering::Relaxed) {
-                return Ended::Stopped;
+                return Err(Cut::Stopped);
             }
             if event.at > HORIZON_NS {
-                return Ended::TooLong;
+                return Err(Cut::TooLong);
             }
             self.ledger.time_went_back |= event.at < now;
             now = event.at;
@@ -182,11 +182,11 @@ impl<'a> Engine<'a> {
             }
         }
         if self.beyond_horizon {
-            return Ended::TooLong;
+            return Err(Cut::TooLong);
         }
         self.pass_marks(u64::MAX);
         self.ledger.entries = self.members[..self.code.members as usize].iter().map(|m| m.entries).collect();
-        Ended::Done
+        Ok(())
     }
 
     /// How long the window's first and last arrival are apart, ns.

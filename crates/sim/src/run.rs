@@ -3,7 +3,7 @@
 use crate::blocks::Layout;
 use crate::code::Code;
 use crate::compile::compile;
-use crate::ending::Ended;
+use crate::ending::Cut;
 use crate::engine::Engine;
 use crate::ledger::Ledger;
 use crate::result::{Results, ScenarioResult};
@@ -232,11 +232,10 @@ fn replicate(
     let program = compiled.as_ref().map_err(Clone::clone)?;
     let key = Key::new(options.seed).with(u64::from(replication));
     let load = load(job.scenario, job.requests, key);
-    let (ended, finished) = run_once(program, load, key, stop);
-    match ended {
-        Ended::Done => Ok(Some(summary::replication(program, &finished))),
-        Ended::Stopped => Ok(None),
-        Ended::TooLong => Err(format!(
+    match run_once(program, load, key, stop) {
+        Ok(finished) => Ok(Some(summary::replication(program, &finished))),
+        Err(Cut::Stopped) => Ok(None),
+        Err(Cut::TooLong) => Err(format!(
             "scenario \"{}\" runs for more than 146 years of virtual time: shorten its waits, its gaps, or its number of \
              requests",
             job.scenario.name
@@ -269,28 +268,20 @@ pub(crate) struct Finished {
     pub violations: Vec<String>,
 }
 
-fn run_once(program: &Program, load: Load, key: Key, stop: &AtomicBool) -> (Ended, Finished) {
+fn run_once(program: &Program, load: Load, key: Key, stop: &AtomicBool) -> Result<Finished, Cut> {
     let code = &program.code;
     let (requests, selected) = load.expected();
     if let Some(walk) = &program.walk {
         let mut walker = Walker::new(code, walk, load, key);
-        let ended = walker.run(stop);
-        let finished = Finished {
-            violations: walker.violations(requests, selected),
-            window_ns: walker.window_ns(),
-            ledger: walker.ledger,
-        };
-        return (ended, finished);
+        walker.run(stop)?;
+        let violations = walker.violations(requests, selected);
+        return Ok(Finished { violations, window_ns: walker.window_ns(), ledger: walker.ledger });
     }
     let mut engine = Engine::new(code, load, key);
-    let ended = engine.run(stop);
+    engine.run(stop)?;
     engine.ledger.add_constant_waits(code);
-    let finished = Finished {
-        violations: engine.violations(requests, selected),
-        window_ns: engine.window_ns(),
-        ledger: engine.ledger,
-    };
-    (ended, finished)
+    let violations = engine.violations(requests, selected);
+    Ok(Finished { violations, window_ns: engine.window_ns(), ledger: engine.ledger })
 }
 
 /// What is drawn for arrivals is keyed by this and the traffic alone, so equal traffic has equal arrivals everywhere.

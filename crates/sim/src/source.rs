@@ -60,7 +60,17 @@ pub(crate) struct Source {
 impl Source {
     pub fn new(load: Load) -> Source {
         let (from, to) = load.ordinals();
-        Source { load, from, to, ahead: Vec::new(), next: 0, last: 0, drawn: 0, taken: 0, window: [u64::MAX; 2] }
+        Source {
+            load,
+            from,
+            to,
+            ahead: Vec::new(),
+            next: 0,
+            last: 0,
+            drawn: 0,
+            taken: 0,
+            window: [u64::MAX; 2],
+        }
     }
 
     /// The next arrival, `None` after the last. When it comes back, the window's instants up to `prefix_ns` after that

@@ -1,3 +1,5 @@
+//! Rates of traffic that changes, against what they must be.
+
 use super::super::{Arrivals, Traffic};
 use super::*;
 

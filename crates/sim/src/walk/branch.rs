@@ -265,10 +265,6 @@ impl Branches {
         self.frames[slot as usize * self.frames_each + usize::from(depth)]
     }
 
-    pub fn set_frame(&mut self, slot: u32, depth: u16, frame: Frame) {
-        self.frames[slot as usize * self.frames_each + usize::from(depth)] = frame;
-    }
-
     /// The request and all its attempts: what choices are drawn by.
     pub fn tries(&self, slot: u32) -> Key {
         let branch = &self.slots[slot as usize];

@@ -248,7 +248,7 @@ pub(crate) fn build(layout: Layout, members: bool) -> Result<(Code, Walk), Strin
     b.find_repeated_places();
     b.find_restarts();
     let Builder { layout, mut code, mut walk, .. } = b;
-    layout.finish(&mut code)?;
+    layout.finish(&mut code, &walk.group_lists)?;
     walk.notes |= walk.loses;
     // The steps of call targets are stages here.
     (walk.start, walk.start_member) = (code.start.pc, code.start.member);
@@ -470,9 +470,7 @@ impl Builder<'_> {
         self.walk.servers.iter_mut().for_each(|s| give(&mut s.work.key));
         self.walk.flaky.iter_mut().for_each(|f| give(&mut f.key));
         for cable in &mut self.walk.cables {
-            for key in
-                [&mut cable.out.key, &mut cable.back.key, &mut cable.lost_out, &mut cable.lost_back]
-            {
+            for key in [&mut cable.out.key, &mut cable.back.key, &mut cable.lost_out, &mut cable.lost_back] {
                 give(key);
             }
         }

@@ -171,13 +171,7 @@ impl Walker<'_> {
 
     fn innermost(&self, slot: u32) -> Position {
         let branch = &self.branches.slots[slot as usize];
-        Position {
-            stage: branch.stage,
-            member: branch.member,
-            depth: branch.depth,
-            index: 0,
-            own: true,
-        }
+        Position { stage: branch.stage, member: branch.member, depth: branch.depth, index: 0, own: true }
     }
 
     /// The stage around a position; `None` at the one behind which the branch ends.

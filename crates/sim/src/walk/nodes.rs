@@ -1,10 +1,10 @@
 //! What a branch does at each kind of node, on its way in and on its way back.
 
 use super::branch::Phase;
-use super::build::{Act, DrawKey, Next, NOBODY};
+use super::build::{Act, DrawKey, NOBODY, Next};
 use super::walker::{Flow, Walker, what};
 use crate::pending::{Class, Entry, order_key, ranked};
-use weir_model::crossing;
+use weir_model::{crossing, flaky};
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Work};
 use weir_policy::pass_over;
@@ -123,11 +123,11 @@ impl Walker<'_> {
         Flow::Out
     }
 
-    fn may_fail(&mut self, slot: u32, flaky: u32) -> Flow {
-        let site = &self.walk.flaky[flaky as usize];
+    fn may_fail(&mut self, slot: u32, node: u32) -> Flow {
+        let site = &self.walk.flaky[node as usize];
         if self.branches.slots[slot as usize].outcome.is_none() {
             let key = self.draw(slot, site.key);
-            if key.unit() <= site.p && site.p > 0.0 {
+            if flaky::fails(site.p, key) {
                 self.branches.slots[slot as usize].outcome = Some(site.kind);
             }
         }

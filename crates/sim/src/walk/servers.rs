@@ -3,9 +3,9 @@
 use super::branch::Phase;
 use super::build::Act;
 use super::nodes::scaled;
-use super::walker::{Flow, Walker, what};
 #[cfg(test)]
 use super::walker::Sabotage;
+use super::walker::{Flow, Walker, what};
 use crate::pending::{Class, Entry, order_key, ranked};
 use weir_model::concurrent::Concurrent;
 use weir_model::queue::Entry as QueueEntry;

@@ -11,7 +11,7 @@ use super::meter::Meter;
 use super::servers::Server;
 use crate::check::{Left, violations};
 use crate::code::{Code, Targets};
-use crate::ending::{Ended, HORIZON_NS};
+use crate::ending::{Cut, HORIZON_NS};
 use crate::ledger::Ledger;
 use crate::pending::{Class, Entry, Pending, order_key, ranked};
 use crate::source::Load;
@@ -177,20 +177,20 @@ impl<'a> Walker<'a> {
     }
 
     /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
-    pub fn run(&mut self, stop: &AtomicBool) -> Ended {
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), Cut> {
         self.begin();
         while self.has_more()
             && let Some((event, is_arrival)) = self.pending.next()
         {
             self.ledger.events += 1;
             if self.ledger.events & PATIENCE == 0 && stop.load(Ordering::Relaxed) {
-                return Ended::Stopped;
+                return Err(Cut::Stopped);
             }
             if event.at > HORIZON_NS {
                 if event.who & what::MASK == what::FLIP && !is_arrival {
                     continue;
                 }
-                return Ended::TooLong;
+                return Err(Cut::TooLong);
             }
             self.ledger.time_went_back |= event.at < self.now;
             self.now = event.at;
@@ -205,7 +205,7 @@ impl<'a> Walker<'a> {
         }
         self.give_up();
         self.finish_marks();
-        Ended::Done
+        Ok(())
     }
 
     /// Whether anything is still to come: not if all that is left is nodes that fail and are repaired for nobody.
