@@ -185,19 +185,23 @@ impl Branches {
         }
     }
 
-    /// A slot for a new branch that is like nothing before it.
+    /// A slot for the branch of a new request.
     pub fn add(&mut self) -> u32 {
-        let slot = self.spare.pop().unwrap_or_else(|| self.grow());
+        let slot = self.take_slot();
         let old = &mut self.slots[slot as usize];
         *old = Branch { tag: old.tag, epoch: old.epoch, ..NEW };
-        self.live += 1;
         self.clear_visits(slot);
         slot
     }
 
+    fn take_slot(&mut self) -> u32 {
+        self.live += 1;
+        self.spare.pop().unwrap_or_else(|| self.grow())
+    }
+
     /// A branch that `parent` sends in from where it stands.
     pub fn send_in(&mut self, parent: u32, stage: u32, member: u32, now: u64) -> u32 {
-        let slot = self.add();
+        let slot = self.take_slot();
         let from = self.slots[parent as usize];
         let tries = self.tries(parent);
         let to = &mut self.slots[slot as usize];
@@ -361,21 +365,33 @@ impl Branches {
     /// What one branch has visited the other has, on the same way.
     pub fn copy_visits(&mut self, from: u32, to: u32) {
         let n = self.visits_each;
+        if n == 0 {
+            return;
+        }
         self.visits.copy_within(from as usize * n..(from as usize + 1) * n, to as usize * n);
     }
 
-    fn clear_visits(&mut self, slot: u32) {
+    /// A new way: nothing has been visited on it.
+    pub fn clear_visits(&mut self, slot: u32) {
         let n = self.visits_each;
-        self.visits[slot as usize * n..][..n].fill(0);
+        if n > 0 {
+            self.visits[slot as usize * n..][..n].fill(0);
+        }
     }
 
     fn save_visits(&mut self, slot: u32, row: usize) {
         let n = self.visits_each;
+        if n == 0 {
+            return;
+        }
         self.saved_visits[row * n..][..n].copy_from_slice(&self.visits[slot as usize * n..][..n]);
     }
 
     fn restore_visits(&mut self, slot: u32, row: usize) {
         let n = self.visits_each;
+        if n == 0 {
+            return;
+        }
         self.visits[slot as usize * n..][..n].copy_from_slice(&self.saved_visits[row * n..][..n]);
     }
 

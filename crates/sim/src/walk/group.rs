@@ -46,6 +46,7 @@ impl Walker<'_> {
         for index in 0..len {
             let target = self.code.lists[list].get(self.code, index);
             let child = self.branches.send_in(slot, target.pc, target.member, self.now);
+            self.branches.clear_visits(child);
             self.cells.enter(self.branches.slots[child as usize].cell);
             let branch = &mut self.branches.slots[child as usize];
             let position = depth << 32 | u64::from(index);
