@@ -31,6 +31,8 @@ const TOGETHER: u64 = 10;
 pub(super) struct Cells {
     /// Time-line and the cell around.
     cells: Vec<(u32, u32)>,
+    /// By time-line: the cell that is inside of no other.
+    outermost: Vec<u32>,
     /// Branches that live inside of any.
     pub branches_inside: u64,
 }
@@ -38,12 +40,23 @@ pub(super) struct Cells {
 impl Cells {
     /// The cell of a node on that time-line inside of `around`.
     fn within(&mut self, line: u32, around: u32) -> u32 {
-        // Few: as many as there are ways through nested processes. Looked up from the end, where the latest are.
-        let known = self.cells.iter().rposition(|c| *c == (line, around));
-        known.unwrap_or_else(|| {
-            self.cells.push((line, around));
-            self.cells.len() - 1
-        }) as u32
+        if around != NOBODY {
+            // Few: as many as there are ways through nested processes. Looked up from the end, where the latest are.
+            let known = self.cells.iter().rposition(|c| *c == (line, around));
+            return known.unwrap_or_else(|| self.add(line, around)) as u32;
+        }
+        if self.outermost.len() <= line as usize {
+            self.outermost.resize(line as usize + 1, NOBODY);
+        }
+        if self.outermost[line as usize] == NOBODY {
+            self.outermost[line as usize] = self.add(line, NOBODY) as u32;
+        }
+        self.outermost[line as usize]
+    }
+
+    fn add(&mut self, line: u32, around: u32) -> usize {
+        self.cells.push((line, around));
+        self.cells.len() - 1
     }
 
     fn is_within(&self, cell: u32, line: u32) -> bool {

@@ -206,9 +206,8 @@ impl Walker<'_> {
             &self.excluded[..]
         } else {
             let weights = &self.code.weights[self.code.instances[index as usize].list as usize];
-            let open = weights.iter().filter(|w| **w > 0.0).count();
             let is_open = |target: u32| weights[target as usize] > 0.0;
-            pass_over::leave_out(open, is_open, &self.excluded, &instance.passed_over, &mut self.scratch)
+            pass_over::leave_out(instance.open, is_open, &self.excluded, &instance.passed_over, &mut self.scratch)
         };
         let Some(target) = instance.balancer.pick(draw, excluded) else {
             return self.refuse(slot, Kind::NoTarget);

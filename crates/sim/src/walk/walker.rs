@@ -90,6 +90,8 @@ pub(super) struct Instance {
     /// What its choices are drawn by.
     pub picks: Key,
     pub targets: Targets,
+    /// How many of them may be picked at all.
+    pub open: usize,
     pub passed_over: PassedOver,
 }
 
@@ -134,8 +136,10 @@ impl<'a> Walker<'a> {
         let instance = |i: &crate::code::Instance| {
             let own = node.with(place(i.place)).with(u64::from(i.number));
             let balance = &walk.lbs[i.lb as usize].balance;
+            let weights = &code.weights[i.list as usize];
             Instance {
-                balancer: Balancer::new(balance, &code.weights[i.list as usize], own),
+                balancer: Balancer::new(balance, weights, own),
+                open: weights.iter().filter(|w| **w > 0.0).count(),
                 picks: choice.with(place(i.place)).with(u64::from(i.number)),
                 targets: code.lists[i.list as usize],
                 passed_over: PassedOver::default(),
