@@ -74,6 +74,8 @@ pub(super) struct Branch {
     pub tries_of: u32,
     /// The processes that can crash that it is inside of; see [`super::faults::Cells`].
     pub cell: u32,
+    /// Where it stands in that cell's list; [`NOBODY`] if another's end there ends it too.
+    pub spot: u32,
     /// Order among events of one instant: its request, then its attempt and branch.
     pub order: u64,
     pub rank: u32,
@@ -154,6 +156,7 @@ const NEW: Branch = Branch {
     live: true,
     tries_of: NOBODY,
     cell: NOBODY,
+    spot: NOBODY,
     order: 0,
     rank: 0,
     user: NOBODY,
@@ -210,6 +213,7 @@ impl Branches {
             member,
             parent,
             index: 0,
+            spot: NOBODY,
             floor_stage: stage,
             outer_retries: from.retries,
             tries,

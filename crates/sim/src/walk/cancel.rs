@@ -117,6 +117,7 @@ impl Walker<'_> {
         if branch.tries_of != slot {
             branch.tries_of = NOBODY;
         }
+        self.stay_in_cell(slot);
         self.unwanted_behind(slot);
     }
 
@@ -165,7 +166,7 @@ impl Walker<'_> {
             }
         }
         self.spend_notes(slot);
-        self.cells.leave(self.branches.slots[slot as usize].cell);
+        self.leave_cell(slot);
         self.branches.remove(slot);
     }
 

@@ -31,8 +31,10 @@ const TOGETHER: u64 = 10;
 pub(super) struct Cells {
     /// Time-line and the cell around.
     cells: Vec<(u32, u32)>,
-    /// By time-line: the cell that is inside of no other.
-    outermost: Vec<u32>,
+    /// By time-line: the cell that is inside of no other, and all cells that die with it.
+    of_line: Vec<(u32, Vec<u32>)>,
+    /// By cell: the branches that were sent into it, or were left behind there.
+    inside: Vec<Vec<u32>>,
     /// Branches that live inside of any.
     pub branches_inside: u64,
 }
@@ -45,18 +47,45 @@ impl Cells {
             let known = self.cells.iter().rposition(|c| *c == (line, around));
             return known.unwrap_or_else(|| self.add(line, around)) as u32;
         }
-        if self.outermost.len() <= line as usize {
-            self.outermost.resize(line as usize + 1, NOBODY);
+        let known = self.of_line.get(line as usize).map_or(NOBODY, |of| of.0);
+        if known != NOBODY {
+            return known;
         }
-        if self.outermost[line as usize] == NOBODY {
-            self.outermost[line as usize] = self.add(line, NOBODY) as u32;
-        }
-        self.outermost[line as usize]
+        let cell = self.add(line, NOBODY) as u32;
+        self.of_line[line as usize].0 = cell;
+        cell
     }
 
     fn add(&mut self, line: u32, around: u32) -> usize {
+        let cell = self.cells.len();
         self.cells.push((line, around));
-        self.cells.len() - 1
+        self.inside.push(Vec::new());
+        let mut at = cell as u32;
+        while let Some(&(of, around)) = self.cells.get(at as usize) {
+            if self.of_line.len() <= of as usize {
+                self.of_line.resize(of as usize + 1, (NOBODY, Vec::new()));
+            }
+            let dies = &mut self.of_line[of as usize].1;
+            if dies.last() != Some(&(cell as u32)) {
+                dies.push(cell as u32);
+            }
+            at = around;
+        }
+        cell
+    }
+
+    /// A branch begins, or is left behind, in a cell; where it stands in its list comes back.
+    pub fn register(&mut self, cell: u32, slot: u32) -> u32 {
+        let list = &mut self.inside[cell as usize];
+        list.push(slot);
+        list.len() as u32 - 1
+    }
+
+    /// It is over: another takes its place in the list, if any.
+    pub fn strike(&mut self, cell: u32, spot: u32) -> Option<u32> {
+        let list = &mut self.inside[cell as usize];
+        list.swap_remove(spot as usize);
+        list.get(spot as usize).copied()
     }
 
     fn is_within(&self, cell: u32, line: u32) -> bool {
@@ -148,13 +177,35 @@ impl Walker<'_> {
                 // It was counted in the cell around, if any.
                 self.cells.leave(around);
                 self.cells.enter(cell);
-                self.branches.slots[child as usize].cell = cell;
+                let spot = self.cells.register(cell, child);
+                let branch = &mut self.branches.slots[child as usize];
+                (branch.cell, branch.spot) = (cell, spot);
                 Flow::Begin(child)
             }
             (_, true) => Flow::On,
             (Mode::Refuse, false) => self.refuse(slot, Kind::Refused),
             (Mode::Crash, false) => self.refuse(slot, Kind::ConnectFailed),
             (Mode::Blackhole, false) => self.lose(slot),
+        }
+    }
+
+    /// A branch that may have been inside of processes is over.
+    pub(super) fn leave_cell(&mut self, slot: u32) {
+        let branch = &self.branches.slots[slot as usize];
+        let (cell, spot) = (branch.cell, branch.spot);
+        self.cells.leave(cell);
+        if spot != NOBODY
+            && let Some(moved) = self.cells.strike(cell, spot)
+        {
+            self.branches.slots[moved as usize].spot = spot;
+        }
+    }
+
+    /// A branch is left behind: nobody who dies with a process would take it along.
+    pub(super) fn stay_in_cell(&mut self, slot: u32) {
+        let branch = &mut self.branches.slots[slot as usize];
+        if branch.cell != NOBODY && branch.spot == NOBODY {
+            branch.spot = self.cells.register(branch.cell, slot);
         }
     }
 
@@ -170,14 +221,14 @@ impl Walker<'_> {
             return;
         }
         let mut inside: Vec<(u64, u32, u32, u32)> = Vec::new();
-        for (slot, branch) in (0u32..).zip(&self.branches.slots) {
-            if !branch.live || !self.cells.is_within(branch.cell, line) {
-                continue;
-            }
-            // Those that others inside have sent in go with these.
-            let parent = self.branches.slots.get(branch.parent as usize);
-            if parent.is_none_or(|p| !self.cells.is_within(p.cell, line)) {
-                inside.push((branch.order, branch.rank, slot, branch.tag));
+        for &cell in self.cells.of_line.get(line as usize).map_or(&[][..], |of| &of.1) {
+            for &slot in &self.cells.inside[cell as usize] {
+                let branch = &self.branches.slots[slot as usize];
+                // Those that others inside have sent in go with these.
+                let parent = self.branches.slots.get(branch.parent as usize);
+                if parent.is_none_or(|p| !self.cells.is_within(p.cell, line)) {
+                    inside.push((branch.order, branch.rank, slot, branch.tag));
+                }
             }
         }
         inside.sort_unstable();

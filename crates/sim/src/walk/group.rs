@@ -68,7 +68,7 @@ impl Walker<'_> {
     /// A branch that `parent` sent in is back.
     pub(super) fn child_ends(&mut self, slot: u32, parent: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
-        let (outcome, cell) = (branch.outcome, branch.cell);
+        let outcome = branch.outcome;
         let stage = self.branches.slots[parent as usize].stage;
         if let Act::Fanout { group } = self.walk.nodes[stage as usize].act {
             return self.part_ends(slot, parent, group);
@@ -77,7 +77,7 @@ impl Walker<'_> {
             self.move_notes(slot, parent);
         }
         self.branches.copy_visits(slot, parent);
-        self.cells.leave(cell);
+        self.leave_cell(slot);
         self.branches.remove(slot);
         self.resume_parent(parent, outcome);
         Flow::Switch(parent)
@@ -87,13 +87,13 @@ impl Walker<'_> {
     fn part_ends(&mut self, slot: u32, parent: u32, group: u32) -> Flow {
         let need = self.walk.groups[group as usize].need;
         let branch = &self.branches.slots[slot as usize];
-        let (outcome, index, cell) = (branch.outcome, branch.index, branch.cell);
+        let (outcome, index) = (branch.outcome, branch.index);
         let state = &mut self.branches.groups[parent as usize];
         state.branches[index as usize] = NOBODY;
         state.open -= 1;
         state.ok += u32::from(outcome.is_none());
         let decided = if outcome.is_none() { state.ok == need } else { state.ok + state.open < need };
-        self.cells.leave(cell);
+        self.leave_cell(slot);
         if !decided {
             self.spend_notes(slot);
             self.branches.remove(slot);

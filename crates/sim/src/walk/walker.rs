@@ -328,7 +328,7 @@ impl<'a> Walker<'a> {
 
     fn branch_ends(&mut self, slot: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
-        let (parent, wanted, cell) = (branch.parent, branch.wanted, branch.cell);
+        let (parent, wanted) = (branch.parent, branch.wanted);
         #[cfg(test)]
         if self.sabotage == Some(Sabotage::LoseBranch) && self.clients.issued >= 100 {
             return Flow::Stop;
@@ -336,7 +336,7 @@ impl<'a> Walker<'a> {
         if parent != NOBODY {
             return self.child_ends(slot, parent);
         }
-        self.cells.leave(cell);
+        self.leave_cell(slot);
         if wanted {
             self.end_request(slot);
         } else {
