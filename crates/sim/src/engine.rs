@@ -96,6 +96,10 @@ pub(crate) struct Engine<'a> {
     mark: u64,
     /// Time and order of the event that runs.
     turn: (u64, u64),
+    stop: &'a AtomicBool,
+    /// Further attempts so far, and whether it was told to stop among them.
+    attempts: u64,
+    stopped: bool,
     /// A request ended beyond the time that is counted.
     beyond_horizon: bool,
     pub ledger: Ledger,
@@ -105,7 +109,7 @@ pub(crate) struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     /// `key` is the replication's.
-    pub fn new(code: &'a Code, load: Load, key: Key) -> Engine<'a> {
+    pub fn new(code: &'a Code, load: Load, key: Key, stop: &'a AtomicBool) -> Engine<'a> {
         let place = |i: u32| code.place_keys[i as usize];
         let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
@@ -141,6 +145,9 @@ impl<'a> Engine<'a> {
             passed: 0,
             mark: u64::MAX,
             turn: (0, 0),
+            stop,
+            attempts: 0,
+            stopped: false,
             beyond_horizon: false,
             ledger: Ledger::new(code),
             #[cfg(test)]
@@ -150,7 +157,7 @@ impl<'a> Engine<'a> {
 
     /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
     #[inline(never)]
-    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), Cut> {
+    pub fn run(&mut self) -> Result<(), Cut> {
         self.schedule_arrival();
         let mut now = 0;
         while let Some((event, is_arrival)) = self.pending.next() {
@@ -159,7 +166,7 @@ impl<'a> Engine<'a> {
                 now += 1_000_000_000;
             }
             self.ledger.events += 1;
-            if self.ledger.events & PATIENCE == 0 && stop.load(Ordering::Relaxed) {
+            if self.ledger.events & PATIENCE == 0 && self.stop.load(Ordering::Relaxed) {
                 return Err(Cut::Stopped);
             }
             if event.at > HORIZON_NS {
@@ -180,6 +187,9 @@ impl<'a> Engine<'a> {
             } else if self.tokens.slots[event.who as usize].tag == event.tag {
                 self.go_on(event.who, now, now, event.after_faults());
             }
+        }
+        if self.stopped {
+            return Err(Cut::Stopped);
         }
         if self.beyond_horizon {
             return Err(Cut::TooLong);
@@ -598,7 +608,11 @@ impl<'a> Engine<'a> {
         let site = &self.code.retries[retry as usize];
         let redraw = site.config.work == Work::Redraw;
         let outcome = self.tokens.slots[slot as usize].outcome();
-        let Some(next) = site.config.next(self.tokens.attempt(slot), outcome, true) else {
+        let next = site.config.next(self.tokens.attempt(slot), outcome, true);
+        // No event comes between attempts at one instant, and there may be millions: told to stop, no more are made.
+        self.attempts += u64::from(next.is_some());
+        self.stopped |= self.attempts & PATIENCE == PATIENCE && self.stop.load(Ordering::Relaxed);
+        let Some(next) = next.filter(|_| !self.stopped) else {
             self.tokens.end_attempts(slot, redraw);
             return false;
         };

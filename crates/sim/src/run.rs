@@ -235,6 +235,11 @@ fn replicate(
     match run_once(program, load, key, stop) {
         Ok(finished) => Ok(Some(summary::replication(program, &finished))),
         Err(Cut::Stopped) => Ok(None),
+        Err(Cut::StandsStill) => Err(format!(
+            "scenario \"{}\": users without thinking time get answers that take no time, so they would send requests for ever \
+             at one instant: give `traffic.closed` a `think`, or what answers them some work",
+            job.scenario.name
+        )),
         Err(Cut::TooLong) => Err(format!(
             "scenario \"{}\" runs for more than 146 years of virtual time: shorten its waits, its gaps, or its number of \
              requests",
@@ -272,13 +277,13 @@ fn run_once(program: &Program, load: Load, key: Key, stop: &AtomicBool) -> Resul
     let code = &program.code;
     let (requests, selected) = load.expected();
     if let Some(walk) = &program.walk {
-        let mut walker = Walker::new(code, walk, load, key);
-        walker.run(stop)?;
+        let mut walker = Walker::new(code, walk, load, key, stop);
+        walker.run()?;
         let violations = walker.violations(requests, selected);
         return Ok(Finished { violations, window_ns: walker.window_ns(), ledger: walker.ledger });
     }
-    let mut engine = Engine::new(code, load, key);
-    engine.run(stop)?;
+    let mut engine = Engine::new(code, load, key, stop);
+    engine.run()?;
     engine.ledger.add_constant_waits(code);
     let violations = engine.violations(requests, selected);
     Ok(Finished { violations, window_ns: engine.window_ns(), ledger: engine.ledger })

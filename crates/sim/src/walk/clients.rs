@@ -2,6 +2,7 @@
 
 use super::build::NOBODY;
 use super::walker::{Flow, Walker, what};
+use crate::ending::{AT_ONE_INSTANT, Cut};
 use crate::ledger::Snapshot;
 use crate::pending::{Class, Entry, order_key, ranked};
 use crate::source::{Load, Source, Window};
@@ -193,6 +194,10 @@ impl Walker<'_> {
             ledger.record(latency, branch.outcome, self.now, branch.second_half, load.deadline_ns);
         }
         if user != NOBODY {
+            self.at_once += u64::from(latency == 0);
+            if self.at_once > AT_ONE_INSTANT.saturating_mul(self.clients.sent.len() as u64) {
+                self.cut = Some(Cut::StandsStill);
+            }
             self.think(user);
         }
     }

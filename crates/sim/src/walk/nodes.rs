@@ -144,6 +144,14 @@ impl Walker<'_> {
             self.branches.end_attempts(slot, redraw);
             return Flow::Out;
         };
+        // No event comes between attempts at one instant, and there may be millions.
+        self.attempts += 1;
+        if self.attempts & ATTEMPTS_PER_LOOK == 0 {
+            self.look_up();
+        }
+        if self.cut.is_some() {
+            return Flow::Stop;
+        }
         self.branches.try_again(slot, next, redraw);
         self.ledger.extra_attempts += u64::from(selected);
         let branch = &mut self.branches.slots[slot as usize];
@@ -242,6 +250,9 @@ impl Walker<'_> {
         Flow::Out
     }
 }
+
+/// The stop flag is looked at when these bits of the number of attempts are zero.
+const ATTEMPTS_PER_LOOK: u64 = (1 << 16) - 1;
 
 /// What backoffs are drawn by.
 const BACKOFF: u64 = 9;

@@ -118,6 +118,12 @@ pub(crate) struct Walker<'a> {
     pub(super) now: u64,
     /// The class of the event that runs.
     pub(super) class: Class,
+    /// Why the run must end before its time.
+    pub(super) cut: Option<Cut>,
+    pub(super) stop: &'a AtomicBool,
+    /// Further attempts so far, and requests that ended at this instant without having taken any time.
+    pub(super) attempts: u64,
+    pub(super) at_once: u64,
     /// Events that are pending, but for flips: those never end.
     pub(super) scheduled: u64,
     pub(super) scratch: Vec<u32>,
@@ -129,7 +135,7 @@ pub(crate) struct Walker<'a> {
 
 impl<'a> Walker<'a> {
     /// `key` is the replication's.
-    pub fn new(code: &'a Code, walk: &'a Walk, load: Load, key: Key) -> Walker<'a> {
+    pub fn new(code: &'a Code, walk: &'a Walk, load: Load, key: Key, stop: &'a AtomicBool) -> Walker<'a> {
         let place = |i: u32| code.place_keys[i as usize];
         let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
@@ -168,6 +174,10 @@ impl<'a> Walker<'a> {
             request_key,
             now: 0,
             class: Class::Step,
+            cut: None,
+            stop,
+            attempts: 0,
+            at_once: 0,
             scheduled: 0,
             scratch: Vec::new(),
             excluded: Vec::new(),
@@ -181,14 +191,17 @@ impl<'a> Walker<'a> {
     }
 
     /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
-    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), Cut> {
+    pub fn run(&mut self) -> Result<(), Cut> {
         self.begin();
         while self.has_more()
             && let Some((event, is_arrival)) = self.pending.next()
         {
             self.ledger.events += 1;
-            if self.ledger.events & PATIENCE == 0 && stop.load(Ordering::Relaxed) {
-                return Err(Cut::Stopped);
+            if self.ledger.events & PATIENCE == 0 {
+                self.look_up();
+            }
+            if let Some(cut) = self.cut {
+                return Err(cut);
             }
             if event.at > HORIZON_NS {
                 if event.who & what::MASK == what::FLIP && !is_arrival {
@@ -197,6 +210,9 @@ impl<'a> Walker<'a> {
                 return Err(Cut::TooLong);
             }
             self.ledger.time_went_back |= event.at < self.now;
+            if event.at > self.now {
+                self.at_once = 0;
+            }
             self.now = event.at;
             self.class = event.class();
             self.pass_marks();
@@ -207,9 +223,19 @@ impl<'a> Walker<'a> {
                 self.handle(event);
             }
         }
+        if let Some(cut) = self.cut {
+            return Err(cut);
+        }
         self.give_up();
         self.finish_marks();
         Ok(())
+    }
+
+    /// Looks whether the run is to stop.
+    pub(super) fn look_up(&mut self) {
+        if self.stop.load(Ordering::Relaxed) {
+            self.cut = Some(Cut::Stopped);
+        }
     }
 
     /// Whether anything is still to come: not if all that is left is nodes that fail and are repaired for nobody.
