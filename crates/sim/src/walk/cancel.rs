@@ -92,6 +92,8 @@ impl Walker<'_> {
 
     /// Cuts a branch off. With `force` nothing behind goes on.
     pub(super) fn cancel(&mut self, slot: u32, force: bool) {
+        #[cfg(test)]
+        self.see_cut(slot, force);
         let goes_on = if force { None } else { self.outermost_that_goes_on(slot) };
         let Some((depth, stage)) = goes_on else {
             return self.cut_off(slot, force);
@@ -189,7 +191,7 @@ impl Walker<'_> {
     }
 
     /// Depth and stage of the outermost queue or server whose request goes on.
-    fn outermost_that_goes_on(&self, slot: u32) -> Option<(u16, u32)> {
+    pub(super) fn outermost_that_goes_on(&self, slot: u32) -> Option<(u16, u32)> {
         let phase = self.branches.slots[slot as usize].phase;
         let mut at = Some(self.innermost(slot));
         let mut found = None;

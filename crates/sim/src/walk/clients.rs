@@ -185,6 +185,8 @@ impl Walker<'_> {
         let latency = self.now - branch.arrived;
         let user = branch.user;
         let load = &self.clients.source.load;
+        #[cfg(test)]
+        self.seen.answers.push((branch.order, branch.arrived, Some(latency), branch.outcome));
         let ledger = &mut self.ledger;
         ledger.ended += 1;
         ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);

@@ -111,6 +111,8 @@ impl Walker<'_> {
     /// A request that nobody will ever answer.
     pub(super) fn lose_request(&mut self, slot: u32) {
         let branch = &self.branches.slots[slot as usize];
+        #[cfg(test)]
+        self.seen.answers.push((branch.order, branch.arrived, None, branch.outcome));
         let ledger = &mut self.ledger;
         ledger.ended += 1;
         ledger.latency_sum = ledger.latency_sum.wrapping_add(self.now - branch.arrived);

@@ -123,6 +123,9 @@ pub(crate) struct Walker<'a> {
     pub ledger: Ledger,
     #[cfg(test)]
     pub sabotage: Option<Sabotage>,
+    /// What tests look at beside the ledger.
+    #[cfg(test)]
+    pub seen: super::tests::Seen,
 }
 
 impl<'a> Walker<'a> {
@@ -170,6 +173,8 @@ impl<'a> Walker<'a> {
             ledger: Ledger::new(code),
             #[cfg(test)]
             sabotage: None,
+            #[cfg(test)]
+            seen: Default::default(),
         };
         walker.ledger.entries = vec![0; walk.entry_count as usize];
         walker.ledger.spent = vec![0; code.part_count as usize];
