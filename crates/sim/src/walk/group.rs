@@ -49,7 +49,7 @@ impl Walker<'_> {
             self.cells.enter(self.branches.slots[child as usize].cell);
             let branch = &mut self.branches.slots[child as usize];
             let position = depth << 32 | u64::from(index);
-            branch.way = branch.way.with(purpose::BRANCH).with(position);
+            branch.begin_way(purpose::BRANCH, position);
             branch.tries = branch.tries.with(purpose::BRANCH).with(position);
             branch.index = index;
             let step = (index + 1).saturating_mul(site.stride) & ((1 << BRANCH_BITS) - 1);
@@ -67,7 +67,7 @@ impl Walker<'_> {
     /// A branch that `parent` sent in is back.
     pub(super) fn child_ends(&mut self, slot: u32, parent: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
-        let (outcome, cell) = (branch.outcome, branch.cell);
+        let (outcome, cell, turn) = (branch.outcome, branch.cell, branch.turn);
         let stage = self.branches.slots[parent as usize].stage;
         if let Act::Fanout { group } = self.walk.nodes[stage as usize].act {
             return self.part_ends(slot, parent, group);
@@ -76,6 +76,7 @@ impl Walker<'_> {
             self.move_notes(slot, parent);
         }
         self.branches.copy_visits(slot, parent);
+        self.branches.slots[parent as usize].turn = turn;
         self.cells.leave(cell);
         self.branches.remove(slot);
         self.resume_parent(parent, outcome);
@@ -104,6 +105,7 @@ impl Walker<'_> {
         open.iter().filter(|b| **b != NOBODY).for_each(|b| self.cancel(*b, false));
         self.branches.groups[parent as usize].branches = open;
         self.branches.groups[parent as usize].branches.clear();
+        self.branches.slots[parent as usize].turn += 1;
         self.resume_parent(parent, outcome);
         Flow::Switch(parent)
     }

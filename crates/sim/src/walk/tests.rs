@@ -25,7 +25,7 @@ type Place = (&'static str, &'static str, bool);
 
 /// What a replication shows to tests only.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// Request (its place in the order of events), arrival, latency (none if lost) and outcome, in order of their ends.
     pub answers: Vec<(u64, u64, Option<u64>, Outcome)>,
     /// How often something was cut off at each place.
@@ -194,7 +194,7 @@ impl Went {
 fn every_self_check_fires() {
     let source = r#"
 def dyno():
-    return queue(delay(dist.exponential(8 * ms), server()))
+    return queue(timeout(9 * ms, queue(delay(dist.exponential(8 * ms), server()), on_cancel = "skip")))
 
 scenario("s", timeout(12 * ms, lb.least_conn(pool(3, dyno))), traffic.poisson(every = 5 * ms), requests = 500, window = "all")
 "#;
@@ -205,7 +205,12 @@ scenario("s", timeout(12 * ms, lb.least_conn(pool(3, dyno))), traffic.poisson(ev
         (Sabotage::LoseBranch, "nothing loses any"),
         (Sabotage::LeakSlot, "left in queues"),
         (Sabotage::LeakCount, "balancers still count"),
-        (Sabotage::KeepChild, "parts of the latency"),
+        (Sabotage::KeepChild, "conservation: of 500 requests 500 arrived, 6"),
+        (Sabotage::ForgetBehind, "utilisation law"),
+        (Sabotage::StretchLatency, "Little's law"),
+        (Sabotage::StretchLatency, "parts of the latency"),
+        (Sabotage::SkipRecord, "of 500 selected requests were counted"),
+        (Sabotage::TurnClockBack, "time went back"),
         (Sabotage::ForgetTime, "parts of the latency"),
         (Sabotage::ForgetTime, "utilisation law"),
     ] {

@@ -79,13 +79,8 @@ root = lb.round_robin([one, timeout(5 * ms, one), one], start = "first")
     Case::new(&[0, 0, 0], source).gives(&["10 ok", "5 timeout", "20 ok"]);
     // Waits that expire: c and d leave at 15 ms; e, who came at 16 ms, is next after b.
     let source = "root = queue(delay(10 * ms, server()), timeout = 15 * ms)";
-    let went = Case::new(&[0, 0, 0, 0, 16], source).gives(&[
-        "10 ok",
-        "20 ok",
-        "15 timeout",
-        "15 timeout",
-        "14 ok",
-    ]);
+    let went =
+        Case::new(&[0, 0, 0, 0, 16], source).gives(&["10 ok", "20 ok", "15 timeout", "15 timeout", "14 ok"]);
     assert_eq!(went.errors("queue", Kind::Timeout), 2);
     assert_eq!(went.busy_and_waiting("queue", 16.0), (16.0, 10.0 + 15.0 + 15.0));
 }
@@ -126,9 +121,7 @@ root = timeout(10 * ms, lb.least_conn([slow, delay(5 * ms, server("b"))], ties =
 #[test]
 fn what_is_cancelled_is_not_held() {
     let two = |a: &str| {
-        format!(
-            "lb.least_conn([{a}, delay(5 * ms, server(\"b\"))], ties = \"first\", error_hold = 100 * ms)"
-        )
+        format!("lb.least_conn([{a}, delay(5 * ms, server(\"b\"))], ties = \"first\", error_hold = 100 * ms)")
     };
     let outside = format!("root = timeout(10 * ms, {})", two("delay(50 * ms, server(\"a\"))"));
     Case::new(&[0, 11], &outside).gives(&["10 timeout", "10 timeout"]);
@@ -140,7 +133,9 @@ fn what_is_cancelled_is_not_held() {
 #[test]
 fn limits_within_limits() {
     let nested = |outer: u32, inner: u32| {
-        format!("root = timeout({outer} * ms, timeout({inner} * ms, delay(15 * ms, server()), name = \"inner\"), name = \"outer\")")
+        format!(
+            "root = timeout({outer} * ms, timeout({inner} * ms, delay(15 * ms, server()), name = \"inner\"), name = \"outer\")"
+        )
     };
     let went = Case::new(&[0, 1], &nested(20, 10)).gives(&["10 timeout"; 2]);
     assert_eq!((went.errors("inner", Kind::Timeout), went.errors("outer", Kind::Timeout)), (2, 2));

@@ -97,7 +97,8 @@ fn a_crash_ends_what_is_lost() {
 #[test]
 fn modes_other_than_crash() {
     for mode in ["refuse", "blackhole", "slow"] {
-        let source = format!("root = faulty(50 * ms, 100000 * hours, delay(1 * s, server()), mode = \"{mode}\")");
+        let source =
+            format!("root = faulty(50 * ms, 100000 * hours, delay(1 * s, server()), mode = \"{mode}\")");
         let late = match mode {
             "refuse" => "0 refused",
             "slow" => "10000 ok",
@@ -116,8 +117,7 @@ fn modes_other_than_crash() {
 fn fanouts_end_when_decided() {
     let three = "delay(10 * ms, server(\"a\")), delay(20 * ms, server(\"b\")), delay(30 * ms, server(\"c\"))";
     for (need, says) in [("", "30 ok"), (", need = 1", "10 ok"), (", need = 2", "20 ok")] {
-        let went =
-            Case::new(&[0], &format!("root = fanout([{three}]{need}, name = \"f\")")).gives(&[says]);
+        let went = Case::new(&[0], &format!("root = fanout([{three}]{need}, name = \"f\")")).gives(&[says]);
         let parts: f64 = went.result.nodes.iter().map(|n| n.latency_part_ms.value.unwrap()).sum();
         assert_eq!(parts, latency(says), "along the branch that decided");
         assert_eq!(went.part("f"), 0.0);
@@ -216,10 +216,8 @@ fn unreachable_targets_are_passed_over() {
         let at: Vec<u64> = (0..60).map(|i| 10 * i).collect();
         let went = Case::new(&at, &source).run();
         // Never twice within 100 ms.
-        let failed: Vec<u64> = (0..60)
-            .filter(|i| went.answers[*i as usize] == "0 connect_failed")
-            .map(|i| 10 * i)
-            .collect();
+        let failed: Vec<u64> =
+            (0..60).filter(|i| went.answers[*i as usize] == "0 connect_failed").map(|i| 10 * i).collect();
         assert!(failed.len() > 2 && failed.windows(2).all(|w| w[1] - w[0] >= 100), "{lb}: {failed:?}");
         if lb == "lb.least_conn" {
             assert_eq!(failed, [0, 100, 200, 300, 400, 500]);
