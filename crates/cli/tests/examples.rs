@@ -10,10 +10,10 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
 
-/// The part of the page about one file: its command, a table, a verdict.
+/// The part of the page about one file: its commands, a table, a verdict.
 struct Shown {
     name: &'static str,
-    args: Vec<&'static str>,
+    commands: Vec<Vec<&'static str>>,
     table: String,
     verdict: String,
 }
@@ -21,7 +21,9 @@ struct Shown {
 impl Shown {
     fn text(&self) -> String {
         let verdict = wrapped(&format!("**Verdict:** {}", self.verdict));
-        format!("```\nweir sim {}\n```\n\n{}\n{verdict}", self.args.join(" "), self.table)
+        let commands: Vec<String> =
+            self.commands.iter().map(|c| format!("weir sim {}\n", c.join(" "))).collect();
+        format!("```\n{}```\n\n{}\n{verdict}", commands.concat(), self.table)
     }
 }
 
@@ -41,9 +43,10 @@ fn table<const N: usize>(heading: [&str; N], rows: Vec<[String; N]>) -> String {
     text
 }
 
-/// With half of its interval: whole numbers, or tenths where the half is less than one.
+/// With half of its interval: whole numbers, or tenths where the half is less than one. Hardly any half is left out.
 fn shown(e: Estimate) -> String {
     match e.half {
+        half if half < 0.05 && e.value < 100.0 => format!("{:.1}", e.value),
         half if half < 0.05 => format!("{:.0}", e.value),
         half if half < 1.0 => format!("{:.1} ±{half:.1}", e.value),
         half => format!("{:.0} ±{half:.0}", e.value),
@@ -163,26 +166,27 @@ fn metastable() -> Shown {
         list(&costs),
         names(&others),
     );
-    Shown { name: "metastable", args, table: table(heading, rows.collect()), verdict }
+    Shown { name: "metastable", commands: vec![args], table: table(heading, rows.collect()), verdict }
 }
 
 fn blocks() -> Shown {
-    let args = vec!["examples/blocks.star", "--sweep", "utilisation=0.5,0.8,0.9"];
-    let got = run_of(&args);
+    let all = vec!["examples/blocks.star", "--sweep", "utilisation=0.5,0.8"];
+    let longer = ["all_racks_die", "own_racks_die", "-p", "utilisation=0.9", "-p", "requests=400000"];
+    let longer = [&["examples/blocks.star"], &longer[..]].concat();
+    let got = [run_of(&all), run_of(&longer)].concat();
     let mut loads: Vec<f64> =
         got.iter().map(|s| s["params"]["utilisation"].as_f64().expect("a number")).collect();
-    loads.dedup();
     loads.sort_by(f64::total_cmp);
     loads.dedup();
     let of = |load: f64, routing: &str, dies: &str| {
         let wanted = format!("{routing}_{dies}");
-        got.iter().find(|s| name(s) == wanted && s["params"]["utilisation"] == load).expect("it is there")
+        got.iter().find(|s| name(s) == wanted && s["params"]["utilisation"] == load)
     };
     let mut rows = Vec::new();
     for load in &loads {
         for (dies, says) in [("healthy", "nobody"), ("routers_die", "routers"), ("racks_die", "whole racks")]
         {
-            let (all, own) = (of(*load, "all", dies), of(*load, "own", dies));
+            let (Some(all), Some(own)) = (of(*load, "all", dies), of(*load, "own", dies)) else { continue };
             let both = |stat: &str| format!("{} / {}", ms(all, stat), ms(own, stat));
             let successes = format!("{} / {}", percent(success(all)), percent(success(own)));
             rows.push([percent(*load), says.to_owned(), successes, both("p50"), both("p95"), both("p99")]);
@@ -199,7 +203,8 @@ fn blocks() -> Shown {
     // Better is said where all three are certainly lower.
     let (mut better, mut worse, mut open) = (Vec::new(), Vec::new(), Vec::new());
     for load in &loads {
-        let (all, own) = (of(*load, "all", "racks_die"), of(*load, "own", "racks_die"));
+        let racks = |routing| of(*load, routing, "racks_die").expect("each load has them");
+        let (all, own) = (racks("all"), racks("own"));
         let each = ["p50", "p95", "p99"].map(|stat| lower(figure(own, stat), figure(all, stat)));
         let says = format!("{} (p99 {} against {} ms)", percent(*load), ms(own, "p99"), ms(all, "p99"));
         match each {
@@ -218,7 +223,7 @@ fn blocks() -> Shown {
         }
     }
     verdict.push('.');
-    Shown { name: "blocks", args, table: table(heading, rows), verdict }
+    Shown { name: "blocks", commands: vec![all, longer], table: table(heading, rows), verdict }
 }
 
 fn concurrent() -> Shown {
@@ -259,7 +264,7 @@ fn concurrent() -> Shown {
     );
     // The last clause is about these.
     assert!(pays.len() == 3 && hardly[0].starts_with("four cores ("), "{pays:?} {hardly:?}");
-    Shown { name: "concurrent", args, table: table(heading, rows), verdict }
+    Shown { name: "concurrent", commands: vec![args], table: table(heading, rows), verdict }
 }
 
 fn lossy() -> Shown {
@@ -299,7 +304,7 @@ fn lossy() -> Shown {
         list(&helps),
         list(&fails),
     );
-    Shown { name: "lossy", args, table: table(heading, rows.collect()), verdict }
+    Shown { name: "lossy", commands: vec![args], table: table(heading, rows.collect()), verdict }
 }
 
 /// `text` stands between the marks of that name in the file.
