@@ -10,7 +10,7 @@ use weir_stats::Key;
 use weir_topology::Plan;
 
 /// Topologies tried; every place of [`PLACES`] must be met among them.
-const FILES: u64 = 500;
+const FILES: u64 = 2000;
 
 /// Numbers out of a seed.
 struct Draws(Key, u64);
@@ -49,7 +49,7 @@ fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
             "lb.random([concurrent(e({k}), cores = {l} / 4, threads = {k}, on_cancel = \"{cancel}\"), {a}])"
         ),
         8 => format!(
-            "lb.p2c([concurrent({k} * ms, contention = 0.1, coherency = 0.01, on_cancel = \"{cancel}\"), {a}, {b}])"
+            "lb.p2c([concurrent({k} * ms, contention = 0.1, coherency = 0.001, on_cancel = \"{cancel}\"), {a}, {b}])"
         ),
         9 | 10 if *retries > 0 => {
             *retries -= 1;
