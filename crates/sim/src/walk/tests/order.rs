@@ -41,6 +41,27 @@ root = lb.round_robin([delay(1 * ms, one), timeout(11 * ms, one)], start = "firs
     Case::new(&[0, 0], source).gives(&["11 timeout", "11 timeout"]);
 }
 
+/// Of one request the earlier attempt goes first, then the lower branch, whatever was scheduled first. Two branches come to
+/// a queue at 10 ms; the second one answers only 100 ms after it was served.
+#[test]
+fn attempts_before_branches() {
+    let both = |first: &str| {
+        let source = format!(
+            r#"
+q = queue(delay(10 * ms, server()))
+root = fanout([{first}, sequence([delay(10 * ms, server()), q, delay(100 * ms, server())])], need = 1)
+"#
+        );
+        Case::new(&[0], &source)
+    };
+    both("sequence([delay(4 * ms, server()), delay(6 * ms, server()), q])").gives(&["20 ok"]);
+    let fails = "flaky(1.0, delay(4 * ms, server()))";
+    let attempts = format!(
+        "retry(2, lb.round_robin([{fails}, sequence([delay(6 * ms, server()), q])], start = \"first\"), on = [\"status_5xx\"])"
+    );
+    both(&attempts).gives(&["30 ok"]);
+}
+
 /// Each user thinks first, then sends, and thinks again from the answer on; at one instant the lower user first.
 #[test]
 fn a_closed_loop() {

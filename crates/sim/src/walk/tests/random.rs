@@ -36,7 +36,7 @@ fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
     let (cancel, clock) = (d.of(&ON_CANCEL), d.of(&["eager", "lazy"]));
     let mode = d.of(&["refuse", "crash", "crash", "blackhole", "slow"]);
-    match d.number(25) {
+    match d.number(26) {
         0 => format!("cable({k} * ms, {a})"),
         1 => format!("cable(e({k}), {a}, loss = 0.1)"),
         2 => format!("cable({k} * ms, {a}, loss = 0.2, resend = {l} * ms)"),
@@ -58,6 +58,12 @@ fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
             let (work, exclude) = (d.of(&["redraw", "same"]), d.of(&["tried", "connect_failed", "none"]));
             let backoff = d.of(&["", ", backoff = 9 * ms", ", backoff = 1 * ms, backoff_max = 3 * ms"]);
             format!("retry(2, {a}, on = {KINDS}, work = \"{work}\", exclude = \"{exclude}\"{backoff})")
+        }
+        23 if *retries > 0 => {
+            *retries -= 1;
+            format!(
+                "faulty({l}0 * ms, {k} * ms, retry(2, flaky(0.5, {a}), on = {KINDS}, backoff = 9 * ms), mode = \"crash\")"
+            )
         }
         11 => format!("faulty({l}0 * ms, {k} * ms, {a}, mode = \"{mode}\", clock = \"{clock}\")"),
         12 => {
