@@ -225,6 +225,12 @@ fn unreachable_targets_are_passed_over() {
         let alone = format!("root = {lb}([{down}], pass_over = 100 * ms)");
         Case::new(&[0, 10], &alone).gives(&["0 connect_failed"; 2]);
     }
+    // A request that comes from its work at that very instant is before the end of the pass-over.
+    let lb =
+        format!("lb.least_conn([{down}, delay(5 * ms, server())], ties = \"first\", pass_over = 100 * ms)");
+    let source = format!("x = {lb}\nroot = lb.round_robin([x, delay(10 * ms, x)], start = \"first\")");
+    Case::new(&[0, 90], &source).gives(&["0 connect_failed", "15 ok"]);
+    Case::new(&[0, 91], &source).gives(&["0 connect_failed", "10 connect_failed"]);
     let never = format!("root = lb.least_conn([{down}, server()], ties = \"first\", pass_over = 0 * s)");
     Case::new(&[0, 10], &never).gives(&["0 connect_failed"; 2]);
 }

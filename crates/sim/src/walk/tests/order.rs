@@ -162,6 +162,24 @@ fn ways_that_follow_each_other_differ() {
     );
 }
 
+/// After a retry a request is on the way that it came, and has been where its first attempt was; with `work="same"` each
+/// attempt brings the first one's work.
+#[test]
+fn visits_of_attempts() {
+    let ms = |root: &str| -> f64 {
+        let source = format!("x = delay(dist.exponential(10 * ms), server())\nroot = {root}");
+        let answer = Case::new(&[0], &source).run().answers.remove(0);
+        answer.split(' ').next().unwrap().parse().unwrap()
+    };
+    let fails = "sequence([x, flaky(1.0, server())])";
+    let retried =
+        format!("retry(2, lb.round_robin([{fails}, server()], start = \"first\"), on = [\"status_5xx\"])");
+    assert_eq!(ms(&format!("sequence([{retried}, x])")), ms("sequence([x, x])"));
+    let same = format!("retry(2, {fails}, on = [\"status_5xx\"], work = \"same\")");
+    assert!((ms(&same) - 2.0 * ms(fails)).abs() < 0.002, "to the microsecond");
+    assert!((ms(&same.replace("same", "redraw")) - 2.0 * ms(fails)).abs() > 0.1);
+}
+
 /// Two retries that follow each other draw their backoffs each for itself.
 #[test]
 fn backoffs_of_two_retries_differ() {
