@@ -109,6 +109,15 @@ fn modes_other_than_crash() {
     // Work is multiplied; cables and waiting are not.
     let slow = dead("slow", "cable(3 * ms, queue(delay(5 * ms, concurrent(2 * ms))))");
     Case::new(&[0, 0], &format!("root = {slow}")).gives(&["76 ok", "146 ok"]);
+    // Only the work behind it, one inside another; what fails behind it leaves it too.
+    let slow = dead("slow", "flaky(1.0, warmup(delay(1 * ms, server()), 3.0, time = 9 * hours))");
+    let source = format!(
+        "root = retry(2, lb.round_robin([{slow}, delay(1 * ms, server())], start = \"first\"), on = [\"status_5xx\"])"
+    );
+    Case::new(&[0], &source).gives(&["31 ok"]);
+    let source =
+        "root = sequence([warmup(delay(1 * ms, server()), 3.0, time = 9 * hours), delay(1 * ms, server())])";
+    Case::new(&[0], source).gives(&["4 ok"]);
 }
 
 /// A fan-out ends with the branch that decides it: all, the first, the second; an error as soon as too few are left, with
