@@ -77,6 +77,9 @@ fn a_closed_loop() {
     // Arrivals at 10, 30, 50, 70, 90 and at 10, 40, 60, 80, 100: those of the middle half of the time count.
     let went = closed(2, "duration = 100 * ms").run();
     assert_eq!((went.result.requests.total, went.result.requests.selected), (10, 5));
+    // Both ends of the window belong to it: 30 and 90 ms.
+    let went = closed(2, "duration = 120 * ms").run();
+    assert_eq!((went.result.requests.total, went.result.requests.selected), (12, 7));
     let went = closed(2, "duration = 100 * ms, window = \"all\"").run();
     assert_eq!((went.result.requests.total, went.result.requests.selected), (10, 10));
     // The middle half of eight, in order of arrival: the third to the sixth.
@@ -156,10 +159,12 @@ fn ways_that_follow_each_other_differ() {
     twice(work, "sequence([x, x])");
     twice(&format!("timeout(1 * hours, {work})"), "sequence([x, x])");
     twice(&format!("fanout([{work}, {work}])"), "sequence([x, x])");
-    twice(
-        &format!("retry(2, lb.round_robin([flaky(1.0, {work}), {work}]), on = [\"status_5xx\"])"),
-        "sequence([x, x])",
+    // Only its second attempt takes time.
+    let second = format!(
+        "retry(2, lb.round_robin([flaky(1.0, server()), {work}], start = \"first\"), on = [\"status_5xx\"])"
     );
+    twice(&second, "sequence([x, x])");
+    twice(&format!("timeout(1 * hours, {second})"), "sequence([x, x])");
 }
 
 /// After a retry a request is on the way that it came, and has been where its first attempt was; with `work="same"` each
@@ -277,4 +282,26 @@ root = link(timeout(1 * s, {inside}))
     );
     assert_eq!(answers(&within), once);
     assert_ne!(answers(stuck), once);
+    // Killed at the same instant, the one that has been at the place before takes another time back than the other.
+    let dies = |node: &str| answers(&format!("faulty(50 * ms, 100000 * hours, {node}, mode = \"crash\")"));
+    assert_ne!(dies(&format!("sequence([link(server()), {stuck}])"))[0], dies(stuck)[0]);
+}
+
+/// It leaves out what the request had tried before it was left behind: a, which the first attempt was cut off before.
+#[test]
+fn what_is_left_behind_keeps_in_mind_what_was_tried() {
+    for limit in ["", "timeout(1 * hours, "] {
+        let late = format!(
+            "queue({limit}delay(30 * ms, targets){}, on_cancel = \"finish\")",
+            if limit.is_empty() { "" } else { ")" }
+        );
+        let source = format!(
+            r#"
+targets = lb.least_conn([delay(10 * ms, server("a")), delay(10 * ms, server("b"))], ties = "first")
+root = retry(2, timeout(5 * ms, lb.round_robin([targets, {late}], start = "first")), on = ["timeout"])
+"#
+        );
+        let went = Case::new(&[0], &source).gives(&["10 timeout"]);
+        assert_eq!((went.node("a").requests, went.node("b").requests), (0, 1));
+    }
 }
