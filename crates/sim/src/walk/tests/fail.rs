@@ -1,6 +1,7 @@
 //! Crashes, black holes, branches and attempts: what each request is answered, and where its time counts.
 
-use super::Case;
+use super::{Case, walk};
+use weir_model::Traffic;
 use weir_policy::Kind;
 
 /// A node that is down from the start to the end.
@@ -31,6 +32,27 @@ root = faulty(50 * ms, 100000 * hours, lb.round_robin(inside, start = "first"), 
     assert_eq!(went.answers[8], "0 connect_failed");
     assert_eq!(went.errors("faulty", Kind::Reset), 8);
     assert_eq!(went.errors("lb.round_robin", Kind::Reset), 0, "those are cut off in it");
+}
+
+/// At the very nanosecond of a crash, work that ends has ended, and what arrives finds nobody.
+#[test]
+fn a_crash_comes_after_ends_and_before_arrivals() {
+    let case = |work: &str| {
+        Case::new(
+            &[0, 0],
+            &format!("root = faulty(50 * ms, 100000 * hours, delay({work}, server()), mode = \"crash\")"),
+        )
+    };
+    let (seen, _) = walk(&case("1 * hours").plan, false, None).unwrap();
+    let when = seen.answers[0].2.unwrap();
+    for (work, says) in [(when, None), (when + 1, Some(Kind::Reset))] {
+        let mut case = case(&format!("{work} * ns"));
+        let arrivals_ns = vec![0, when];
+        case.plan.points[0].scenarios[0].traffic = Traffic::Trace { file: "t.csv".into(), arrivals_ns };
+        let answers = walk(&case.plan, false, None).unwrap().0.answers;
+        assert_eq!(answers[0], (0, 0, Some(when), says));
+        assert_eq!(answers[1], (1, when, Some(0), Some(Kind::ConnectFailed)));
+    }
 }
 
 /// It kills what was left behind too, and frees the slots outside of it.

@@ -167,6 +167,17 @@ fn ways_that_follow_each_other_differ() {
     twice(&format!("timeout(1 * hours, {second})"), "sequence([x, x])");
 }
 
+/// What branches of a fan-out draw at one place differs: the first is not the last.
+#[test]
+fn branches_differ() {
+    let of = |need: u32| {
+        let source =
+            format!("x = delay(dist.exponential(10 * ms), server())\nroot = fanout([x, x], need = {need})");
+        Case::new(&[0], &source).run().answers
+    };
+    assert_ne!(of(1), of(2));
+}
+
 /// After a retry a request is on the way that it came, and has been where its first attempt was; with `work="same"` each
 /// attempt brings the first one's work.
 #[test]
