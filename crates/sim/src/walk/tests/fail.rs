@@ -176,6 +176,9 @@ root = sequence([delay(10 * ms, server("a")), flaky(1.0, delay(5 * ms, server("b
 "#;
     let went = Case::new(&[0], bad).gives(&["15 status_5xx"]);
     assert_eq!((went.node("b").requests, went.node("c").requests), (1, 0));
+    // An error that comes from behind stays what it is.
+    let twice = "root = flaky(1.0, flaky(1.0, server(), kind = \"reset\"), kind = \"refused\")";
+    Case::new(&[0], twice).gives(&["0 reset"]);
     // Each time it is at the same node it draws anew.
     let same = "x = delay(dist.exponential(10 * ms), server())\nroot = sequence([x, x])\none = x";
     let both = latency(&Case::new(&[0], same).run().answers[0]);
