@@ -265,6 +265,11 @@ fn unreachable_targets_are_passed_over() {
     let source = format!("x = {lb}\nroot = lb.round_robin([x, delay(10 * ms, x)], start = \"first\")");
     Case::new(&[0, 90], &source).gives(&["0 connect_failed", "15 ok"]);
     Case::new(&[0, 91], &source).gives(&["0 connect_failed", "10 connect_failed"]);
+    // Who does not pass over may leave out, for this request.
+    let lb = format!("lb.least_conn([{down}, delay(5 * ms, server())], ties = \"first\", pass_over = 0 * s)");
+    for (exclude, says) in [("connect_failed", "5 ok"), ("tried", "5 ok"), ("none", "0 connect_failed")] {
+        Case::new(&[0, 10], &format!("root = retry(2, {lb}, exclude = \"{exclude}\")")).gives(&[says; 2]);
+    }
     let never = format!("root = lb.least_conn([{down}, server()], ties = \"first\", pass_over = 0 * s)");
     Case::new(&[0, 10], &never).gives(&["0 connect_failed"; 2]);
 }

@@ -191,6 +191,7 @@ fn visits_of_attempts() {
     let retried =
         format!("retry(2, lb.round_robin([{fails}, server()], start = \"first\"), on = [\"status_5xx\"])");
     assert_eq!(ms(&format!("sequence([{retried}, x])")), ms("sequence([x, x])"));
+    let fails = "sequence([x, x, flaky(1.0, server())])";
     let same = format!("retry(2, {fails}, on = [\"status_5xx\"], work = \"same\")");
     assert!((ms(&same) - 2.0 * ms(fails)).abs() < 0.002, "to the microsecond");
     assert!((ms(&same.replace("same", "redraw")) - 2.0 * ms(fails)).abs() > 0.1);
