@@ -325,7 +325,8 @@ impl<'a> Layout<'a> {
         matches!(self.point.specs[self.point.nodes[id as usize].spec as usize], Spec::Sequence)
     }
 
-    /// How many branches one request can have at once behind the nodes of a list, the branch itself included.
+    /// How many branches one request can have at once behind the nodes of a list, the branch itself included; what has a
+    /// limit is a branch.
     pub fn ranks_behind(&self, list: u32) -> u32 {
         let mut ranks = vec![1u32; self.point.nodes.len()];
         let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
@@ -337,7 +338,11 @@ impl<'a> Layout<'a> {
         for id in 0..self.point.nodes.len() {
             ranks[id] = match inside(self.point, id as u32) {
                 To::None => 1,
-                To::Node(child) => ranks[child as usize],
+                To::Node(child) => {
+                    let spec = &self.point.specs[self.point.nodes[id].spec as usize];
+                    let limits = matches!(spec, Spec::Timeout { time_ns: Some(_) });
+                    ranks[child as usize].saturating_add(u32::from(limits))
+                }
                 To::List(l) => {
                     let behind = most(l, &ranks);
                     let spec = &self.point.specs[self.point.nodes[id].spec as usize];

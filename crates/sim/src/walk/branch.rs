@@ -76,7 +76,8 @@ pub(super) struct Branch {
     pub cell: u32,
     /// Where it stands in that cell's list; [`NOBODY`] if another's end there ends it too.
     pub spot: u32,
-    /// Order among events of one instant: its request, then its attempt and branch.
+    /// Order among events of one instant: its request, then its attempt and branch. What has a limit has a rank beyond
+    /// that of who set it, so limits strike from the outside in; a request's own is 1, after its client's patience.
     pub order: u64,
     pub rank: u32,
     /// The user that sent the request, in a closed loop.
@@ -161,7 +162,7 @@ const NEW: Branch = Branch {
     cell: NOBODY,
     spot: NOBODY,
     order: 0,
-    rank: 0,
+    rank: 1,
     user: NOBODY,
     arrived: 0,
     since: 0,
@@ -385,6 +386,19 @@ impl Branches {
             return;
         }
         self.visits.copy_within(from as usize * n..(from as usize + 1) * n, to as usize * n);
+    }
+
+    /// The same for a branch that is cut off: in further attempts with their own ways, what was visited on the way that it
+    /// came is what was saved when the outermost of them began.
+    pub fn hand_visits(&mut self, from: u32, to: u32) {
+        let branch = &self.slots[from as usize];
+        let first = from as usize * self.attempts_each;
+        let rows = first..first + usize::from(branch.retries - branch.outer_retries);
+        let inside = |row: usize| if row + 1 == rows.end { branch.way } else { self.attempts[row + 1].way };
+        match rows.clone().find(|&row| inside(row) != self.attempts[row].way) {
+            Some(row) => self.restore_visits(to, row),
+            None => self.copy_visits(from, to),
+        }
     }
 
     /// A new way: nothing has been visited on it.

@@ -30,7 +30,7 @@ impl Walker<'_> {
             return;
         }
         self.settle(child);
-        self.branches.copy_visits(child, parent);
+        self.branches.hand_visits(child, parent);
         #[cfg(test)]
         if self.sabotage == Some(Sabotage::KeepChild) && self.clients.issued >= 100 {
             self.branches.slots[child as usize].parent = NOBODY;
@@ -65,6 +65,9 @@ impl Walker<'_> {
         if self.branches.slots[slot as usize].phase == Phase::Children {
             if let Some(child) = self.standing_child(slot) {
                 self.settle(child);
+                if child == self.branches.child[slot as usize] {
+                    self.branches.hand_visits(child, slot);
+                }
             }
             self.branches.slots[slot as usize].since = self.now;
         } else {

@@ -262,7 +262,7 @@ impl Walker<'_> {
             let parent = branch.parent;
             if parent != NOBODY {
                 self.settle(slot);
-                self.branches.copy_visits(slot, parent);
+                self.branches.hand_visits(slot, parent);
             }
             self.cancel(slot, true);
             if parent != NOBODY {

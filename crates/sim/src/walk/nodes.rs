@@ -3,7 +3,7 @@
 use super::branch::Phase;
 use super::build::{Act, DrawKey, NOBODY, Next, RetrySite};
 use super::walker::{Flow, Walker, what};
-use crate::pending::{Class, Entry, order_key, ranked};
+use crate::pending::{Class, Entry, RANK_BITS, order_key, ranked};
 use weir_model::{crossing, flaky};
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Work};
@@ -145,8 +145,8 @@ impl Walker<'_> {
             return Flow::Out;
         };
         // No event comes between attempts at one instant, and there may be millions.
-        self.attempts += 1;
-        if self.attempts & ATTEMPTS_PER_LOOK == 0 {
+        self.retried += 1;
+        if self.retried & ATTEMPTS_PER_LOOK == 0 {
             self.look_up();
         }
         if self.cut.is_some() {
@@ -169,9 +169,10 @@ impl Walker<'_> {
     /// What is behind becomes a branch of its own, with so long to answer.
     fn start_timeout(&mut self, slot: u32, ns: u64) -> Flow {
         let child = self.send_child(slot);
-        let branch = &self.branches.slots[child as usize];
+        let branch = &mut self.branches.slots[child as usize];
         let at = self.now.saturating_add(ns);
         let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
+        branch.rank = (branch.rank + 1).min((1 << RANK_BITS) - 1);
         let entry = Entry { at: at.min(u64::MAX - 1), key, who: what::LIMIT | child, tag: branch.tag };
         self.schedule(entry, true);
         Flow::Begin(child)

@@ -200,10 +200,12 @@ impl Walker<'_> {
         }
         server.due = end.max(1);
         server.tick = server.tick.wrapping_add(1);
-        // Before all else at that instant: it only tells those whose turn comes that they are done.
+        // Before all else at that instant: it only tells those whose turn comes that they are done. What ends at this very
+        // instant goes on in its turn.
+        let class = if end <= self.now { self.class } else { Class::Step };
         let entry = Entry {
             at: end.min(u64::MAX - 1),
-            key: order_key(Class::Step, 0),
+            key: order_key(class, 0),
             who: what::TICK | index,
             tag: server.tick,
         };

@@ -128,7 +128,7 @@ pub(crate) struct Walker<'a> {
     pub(super) cut: Option<Cut>,
     pub(super) stop: &'a AtomicBool,
     /// Further attempts so far, and requests that ended at this instant without having taken any time.
-    pub(super) attempts: u64,
+    pub(super) retried: u64,
     pub(super) at_once: u64,
     /// Events that are pending, but for flips: those never end.
     pub(super) scheduled: u64,
@@ -187,7 +187,7 @@ impl<'a> Walker<'a> {
             class: Class::Step,
             cut: None,
             stop,
-            attempts: 0,
+            retried: 0,
             at_once: 0,
             scheduled: 0,
             scratch: Vec::new(),

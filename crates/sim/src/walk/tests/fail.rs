@@ -1,6 +1,7 @@
 //! Crashes, black holes, branches and attempts: what each request is answered, and where its time counts.
 
-use super::Case;
+use super::{Case, walk};
+use weir_model::Traffic;
 use weir_policy::Kind;
 
 /// A node that is down from the start to the end.
@@ -31,6 +32,27 @@ root = faulty(50 * ms, 100000 * hours, lb.round_robin(inside, start = "first"), 
     assert_eq!(went.answers[8], "0 connect_failed");
     assert_eq!(went.errors("faulty", Kind::Reset), 8);
     assert_eq!(went.errors("lb.round_robin", Kind::Reset), 0, "those are cut off in it");
+}
+
+/// At the very nanosecond of a crash, work that ends has ended, and what arrives finds nobody.
+#[test]
+fn a_crash_comes_after_ends_and_before_arrivals() {
+    let case = |work: &str| {
+        Case::new(
+            &[0, 0],
+            &format!("root = faulty(50 * ms, 100000 * hours, delay({work}, server()), mode = \"crash\")"),
+        )
+    };
+    let (seen, _) = walk(&case("1 * hours").plan, false, None).unwrap();
+    let when = seen.answers[0].2.unwrap();
+    for (work, says) in [(when, None), (when + 1, Some(Kind::Reset))] {
+        let mut case = case(&format!("{work} * ns"));
+        let arrivals_ns = vec![0, when];
+        case.plan.points[0].scenarios[0].traffic = Traffic::Trace { file: "t.csv".into(), arrivals_ns };
+        let answers = walk(&case.plan, false, None).unwrap().0.answers;
+        assert_eq!(answers[0], (0, 0, Some(when), says));
+        assert_eq!(answers[1], (1, when, Some(0), Some(Kind::ConnectFailed)));
+    }
 }
 
 /// It kills what was left behind too, and frees the slots outside of it.
@@ -109,6 +131,15 @@ fn modes_other_than_crash() {
     // Work is multiplied; cables and waiting are not.
     let slow = dead("slow", "cable(3 * ms, queue(delay(5 * ms, concurrent(2 * ms))))");
     Case::new(&[0, 0], &format!("root = {slow}")).gives(&["76 ok", "146 ok"]);
+    // Only the work behind it, one inside another; what fails behind it leaves it too.
+    let slow = dead("slow", "flaky(1.0, warmup(delay(1 * ms, server()), 3.0, time = 9 * hours))");
+    let source = format!(
+        "root = retry(2, lb.round_robin([{slow}, delay(1 * ms, server())], start = \"first\"), on = [\"status_5xx\"])"
+    );
+    Case::new(&[0], &source).gives(&["31 ok"]);
+    let source =
+        "root = sequence([warmup(delay(1 * ms, server()), 3.0, time = 9 * hours), delay(1 * ms, server())])";
+    Case::new(&[0], source).gives(&["4 ok"]);
 }
 
 /// A fan-out ends with the branch that decides it: all, the first, the second; an error as soon as too few are left, with
@@ -145,6 +176,9 @@ root = sequence([delay(10 * ms, server("a")), flaky(1.0, delay(5 * ms, server("b
 "#;
     let went = Case::new(&[0], bad).gives(&["15 status_5xx"]);
     assert_eq!((went.node("b").requests, went.node("c").requests), (1, 0));
+    // An error that comes from behind stays what it is.
+    let twice = "root = flaky(1.0, flaky(1.0, server(), kind = \"reset\"), kind = \"refused\")";
+    Case::new(&[0], twice).gives(&["0 reset"]);
     // Each time it is at the same node it draws anew.
     let same = "x = delay(dist.exponential(10 * ms), server())\nroot = sequence([x, x])\none = x";
     let both = latency(&Case::new(&[0], same).run().answers[0]);
@@ -224,6 +258,17 @@ fn unreachable_targets_are_passed_over() {
         }
         let alone = format!("root = {lb}([{down}], pass_over = 100 * ms)");
         Case::new(&[0, 10], &alone).gives(&["0 connect_failed"; 2]);
+    }
+    // A request that comes from its work at that very instant is before the end of the pass-over.
+    let lb =
+        format!("lb.least_conn([{down}, delay(5 * ms, server())], ties = \"first\", pass_over = 100 * ms)");
+    let source = format!("x = {lb}\nroot = lb.round_robin([x, delay(10 * ms, x)], start = \"first\")");
+    Case::new(&[0, 90], &source).gives(&["0 connect_failed", "15 ok"]);
+    Case::new(&[0, 91], &source).gives(&["0 connect_failed", "10 connect_failed"]);
+    // Who does not pass over may leave out, for this request.
+    let lb = format!("lb.least_conn([{down}, delay(5 * ms, server())], ties = \"first\", pass_over = 0 * s)");
+    for (exclude, says) in [("connect_failed", "5 ok"), ("tried", "5 ok"), ("none", "0 connect_failed")] {
+        Case::new(&[0, 10], &format!("root = retry(2, {lb}, exclude = \"{exclude}\")")).gives(&[says; 2]);
     }
     let never = format!("root = lb.least_conn([{down}, server()], ties = \"first\", pass_over = 0 * s)");
     Case::new(&[0, 10], &never).gives(&["0 connect_failed"; 2]);
