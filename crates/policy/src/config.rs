@@ -58,6 +58,44 @@ pub enum Balance {
         /// Exponent of the load: (in flight + 1)^bias / weight.
         bias: f64,
     },
+    /// The first that is eligible.
+    First,
+    /// The cheaper of two drawn targets by latency that rises at once and falls slowly.
+    PeakEwma {
+        /// After this time a cost has fallen to 1/e, ns.
+        decay_ns: u64,
+        /// What a target costs of which nothing is known, ns.
+        default_rtt_ns: u64,
+    },
+    /// The target of the request's key on a ring (ketama).
+    RingHash {
+        /// Greatest load as a factor of the mean; at least 1.
+        bound: Option<f64>,
+    },
+    /// The target of the request's key in Maglev's table.
+    Maglev {
+        /// Slots; a prime.
+        table_size: u32,
+        /// Greatest load as a factor of the mean; at least 1.
+        bound: Option<f64>,
+    },
+    /// By asynchronous probes of requests in flight and latency.
+    Prequal {
+        /// Probes per request.
+        probes: f64,
+        /// Answers kept.
+        pool: u32,
+        /// How long one is used, ns.
+        age_ns: u64,
+        /// The quantile of requests in flight above which a target is hot.
+        q_rif: f64,
+        /// Answers removed per request.
+        remove: f64,
+        /// How much more often than they are removed answers may be used.
+        delta: f64,
+    },
+    /// The target with the least work left (clairvoyant).
+    LeastWork,
 }
 
 /// Which targets a further attempt leaves out, as long as others remain.

@@ -5,15 +5,27 @@
 //! the signal it uses, its state and cost, its formula, its known pathologies and its source.
 #![forbid(unsafe_code)]
 
+pub mod ask;
 pub mod balancer;
+pub mod bits;
+pub mod bounded;
 pub mod config;
+pub mod first;
+pub mod key;
 pub mod least_conn;
+pub mod least_work;
 pub mod levels;
+pub mod maglev;
 pub mod outcome;
 pub mod p2c;
+pub mod peak_ewma;
+pub mod prequal;
 pub mod random;
 pub mod retry;
+pub mod ring_hash;
+pub mod roster;
 pub mod round_robin;
 
+pub use ask::Ask;
 pub use balancer::{Balancer, Release};
 pub use outcome::{Kind, Outcome};
