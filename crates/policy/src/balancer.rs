@@ -1,6 +1,5 @@
 //! A balancer of any policy: the one object that the simulator and the proxy hold, dispatched by enum.
 
-use crate::Outcome;
 use crate::ask::Ask;
 use crate::config::Balance;
 use crate::first::First;
@@ -15,6 +14,7 @@ use crate::random::Random;
 use crate::ring_hash::RingHash;
 use crate::roster::Roster;
 use crate::round_robin::RoundRobin;
+use crate::{Kind, Outcome};
 use weir_stats::Key;
 
 /// The state of one balancer: one per event loop, unless it is told to be the process's.
@@ -197,7 +197,15 @@ impl Balancer {
         self.done(target, outcome)
     }
 
-    /// A request was cancelled, or a count that was held ends now.
+    /// A request was cancelled `took_ns` after its pick.
+    pub fn cancelled(&mut self, now: u64, target: u32, took_ns: u64) {
+        match &mut self.policy {
+            Policy::PeakEwma(lb) => lb.done(target, now, took_ns, Some(Kind::Cancelled)),
+            _ => self.release(target),
+        }
+    }
+
+    /// A count that was held ends now, or its request was cancelled where no time is measured.
     #[inline]
     pub fn release(&mut self, target: u32) {
         match &mut self.policy {
