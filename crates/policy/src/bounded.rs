@@ -44,25 +44,20 @@ impl Bounded {
         self.weights[target as usize] > 0.0
     }
 
-    /// Whether it is eligible and one more request stays within its bound.
+    /// What a unit of weight may have in flight when the next request is counted; infinite without a bound. One division
+    /// per pick, however many targets it walks past.
     #[inline]
-    pub fn has_room(&self, target: u32) -> bool {
-        let open = self.is_open(target);
-        match self.bound {
-            None => open,
-            Some(bound) => open && self.counts[target as usize] < self.limit(target, bound),
-        }
+    pub fn per_weight(&self) -> f64 {
+        self.bound.map_or(f64::INFINITY, |bound| bound * (self.total + 1) as f64 / self.sum)
     }
 
-    fn limit(&self, target: u32, bound: f64) -> u32 {
-        let share = bound * (self.total + 1) as f64 * self.weights[target as usize] / self.sum;
-        // What rounding put above a whole number is no reason for one more.
-        (share - share * 1e-12).ceil() as u32
-    }
-
-    /// Whether loads are bounded at all.
-    pub fn is_bounded(&self) -> bool {
-        self.bound.is_some()
+    /// Whether it is eligible and one more request stays within its bound, given [`Bounded::per_weight`].
+    #[inline]
+    pub fn has_room(&self, target: u32, per_weight: f64) -> bool {
+        // A whole number is below a ceiling exactly if it is below what was rounded up; and what rounding put above a
+        // whole number is no reason for one more. Weight 0 has no room: infinity times 0 is no number.
+        let share = per_weight * self.weights[target as usize];
+        f64::from(self.counts[target as usize]) < share * (1.0 - 1e-12)
     }
 
     /// Requests in flight at a target.
@@ -108,7 +103,7 @@ mod tests {
             let weights: Vec<f64> = (0..n).map(|i| 1.0 + draw.nth(u64::from(i)).below(5) as f64).collect();
             let mut lb = Bounded::new(&weights, Some(1.0 + draw.nth(50).unit()));
             for step in 0..200 {
-                let room: Vec<u32> = (0..n).filter(|&t| lb.has_room(t)).collect();
+                let room: Vec<u32> = (0..n).filter(|&t| lb.has_room(t, lb.per_weight())).collect();
                 assert!(!room.is_empty());
                 lb.take(room[draw.with(step).below(room.len() as u64) as usize]);
                 let t = draw.with(step).nth(1).below(u64::from(n)) as u32;
@@ -122,15 +117,27 @@ mod tests {
 
     #[test]
     fn the_bound_is_that_of_the_contract() {
-        let mut lb = Bounded::new(&[1.0, 1.0, 2.0, 0.0], Some(1.25));
-        (0..7).for_each(|_| lb.take(2));
-        // ceil(1.25 * 8 / 4) = 3, of weight 2: 5
-        assert_eq!((lb.limit(0, 1.25), lb.limit(2, 1.25)), (3, 5));
-        assert!(lb.has_room(0) && !lb.has_room(2) && !lb.has_room(3));
-        assert_eq!(Bounded::new(&[1.0; 3], Some(1.2)).limit(0, 1.2), 1);
-        let mut thirds = Bounded::new(&[1.0; 3], Some(1.2));
-        (0..4).for_each(|_| thirds.take(1));
-        assert_eq!(thirds.limit(0, 1.2), 2, "1.2 * 5 / 3 is 2, whatever the rounding");
-        assert!(Bounded::new(&[1.0], None).has_room(0) && !Bounded::new(&[0.0], None).has_room(0));
+        // The model that a reader believes at sight: the formula of the contract.
+        for (bound, weights) in
+            [(1.25, [1.0, 1.0, 2.0, 0.0]), (1.2, [1.0, 1.0, 1.0, 0.0]), (2.0, [0.3, 0.1, 5.0, 0.7])]
+        {
+            let sum: f64 = weights.iter().sum();
+            for target in 0..4u32 {
+                let mut lb = Bounded::new(&weights, Some(bound));
+                for total in 0..200 {
+                    // 1.2 * 5 / 3 is 2, whatever the rounding.
+                    let limit = (bound * f64::from(total + 1) * weights[target as usize] / sum - 1e-9).ceil();
+                    let room = f64::from(lb.in_flight(target)) < limit;
+                    assert_eq!(
+                        lb.has_room(target, lb.per_weight()),
+                        room,
+                        "{target} of {weights:?} at {total}"
+                    );
+                    lb.take(if room && total % 2 == 0 { target } else { 3 - target });
+                }
+            }
+        }
+        let free = Bounded::new(&[1.0, 0.0], None);
+        assert!(free.has_room(0, free.per_weight()) && !free.has_room(1, free.per_weight()));
     }
 }

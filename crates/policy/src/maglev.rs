@@ -97,7 +97,8 @@ impl Maglev {
         if !self.load.any() {
             return None;
         }
-        let target = self.jump(hash, |t| self.load.has_room(t) && !barred(t));
+        let per_weight = self.load.per_weight();
+        let target = self.jump(hash, |t| self.load.has_room(t, per_weight) && !barred(t));
         let target = target.or_else(|| self.jump(hash, |t| self.load.is_open(t) && !barred(t)))?;
         self.load.take(target);
         Some(target)

@@ -112,9 +112,10 @@ impl RingHash {
         if !self.load.any() {
             return None;
         }
+        let per_weight = self.load.per_weight();
         let (before, after) = self.points.split_at(self.find(hash as u32));
         let mut walk = after.iter().chain(before).map(|p| p.target);
-        let target = walk.clone().find(|&t| self.load.has_room(t) && !barred(t));
+        let target = walk.clone().find(|&t| self.load.has_room(t, per_weight) && !barred(t));
         let target = target.or_else(|| walk.find(|&t| self.load.is_open(t) && !barred(t)))?;
         self.load.take(target);
         Some(target)

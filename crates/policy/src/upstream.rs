@@ -71,8 +71,6 @@ pub struct Upstream {
     /// Targets whose one request on probation is under way.
     probing: Bits,
     passed_over: PassedOver,
-    /// Used within a pick only.
-    barred: Bits,
     health: Box<Health>,
     /// The version of the health that the balancer has seen.
     seen: u64,
@@ -107,7 +105,6 @@ impl Upstream {
             full: Bits::new(n),
             probing: Bits::new(n),
             passed_over: PassedOver::new(if ejects { 0 } else { around.pass_over_ns }),
-            barred: Bits::new(n),
             health: Box::new(Health::new(around.health, weights, start, draw.with(3))),
             seen: u64::MAX,
         };
@@ -174,20 +171,16 @@ impl Upstream {
         if !hard && !soft {
             return self.balancer.ask(ask);
         }
+        let Upstream { balancer, full, probing, passed_over, .. } = self;
+        let over = passed_over.targets();
         for (passed, excluded) in [(true, true), (true, false), (false, true), (false, false)] {
             if passed && !soft || excluded && ask.exclude.is_empty() {
                 continue;
             }
-            self.barred.copy_from(&self.full);
-            self.barred.add_all(&self.probing);
-            if passed {
-                self.barred.add_all(self.passed_over.targets());
-            }
-            if excluded {
-                ask.exclude.iter().for_each(|&t| _ = self.barred.set(t, true));
-            }
-            let barred = &self.barred;
-            if let Some(target) = self.balancer.ask_where(ask, |t| barred.has(t)) {
+            let barred = |t| {
+                full.has(t) || probing.has(t) || passed && over.has(t) || excluded && ask.exclude.contains(&t)
+            };
+            if let Some(target) = balancer.ask_where(ask, barred) {
                 return Some(target);
             }
         }
@@ -364,7 +357,7 @@ impl Upstream {
         if self.counting {
             self.counts.resize(n as usize, 0);
         }
-        [&mut self.full, &mut self.probing, &mut self.barred].into_iter().for_each(|b| b.grow(n));
+        [&mut self.full, &mut self.probing].into_iter().for_each(|b| b.grow(n));
         self.health.add(now, target, weight);
         self.passed_over.forget(target);
         self.full.set(target, self.max_in_flight == 0);
