@@ -103,8 +103,17 @@ impl Balancer {
             Policy::LeastConn(lb) => lb.pick(draw, exclude),
             Policy::P2c(lb) => lb.pick(draw, exclude),
             Policy::First(lb) => lb.pick(exclude),
-            _ => self.ask(&Ask { exclude, ..Ask::new(draw, 0) }),
+            _ => self.ask_others(&Ask { exclude, ..Ask::new(draw, 0) }),
         }
+    }
+
+    /// The policies that look at more. Out of the way of those that do not, whose picks are then inlined.
+    #[inline(never)]
+    fn ask_others(&mut self, ask: &Ask) -> Option<u32> {
+        if ask.exclude.is_empty() {
+            return self.ask_where(ask, |_| false);
+        }
+        self.ask_where(ask, |t| ask.exclude.contains(&t)).or_else(|| self.ask_where(ask, |_| false))
     }
 
     /// As [`Balancer::pick`], for any policy.
@@ -116,8 +125,7 @@ impl Balancer {
             Policy::LeastConn(lb) => lb.pick(ask.draw, ask.exclude),
             Policy::P2c(lb) => lb.pick(ask.draw, ask.exclude),
             Policy::First(lb) => lb.pick(ask.exclude),
-            _ if ask.exclude.is_empty() => self.ask_where(ask, |_| false),
-            _ => self.ask_where(ask, |t| ask.exclude.contains(&t)).or_else(|| self.ask_where(ask, |_| false)),
+            _ => self.ask_others(ask),
         }
     }
 
@@ -170,21 +178,36 @@ impl Balancer {
             Policy::Random(_) | Policy::RoundRobin(_) | Policy::First(_) | Policy::LeastWork(_) => {
                 return Release::Now;
             }
-            Policy::LeastConn(lb) => lb.error_hold_ns(),
-            Policy::P2c(lb) => lb.error_hold_ns(),
-            Policy::Prequal(lb) => {
-                if outcome.is_some() {
-                    lb.failed(target);
+            Policy::LeastConn(lb) => {
+                let hold = lb.error_hold_ns();
+                if outcome.is_none() || hold == 0 {
+                    lb.release(target);
+                    return Release::Now;
                 }
+                hold
+            }
+            Policy::P2c(lb) => {
+                let hold = lb.error_hold_ns();
+                if outcome.is_none() || hold == 0 {
+                    lb.release(target);
+                    return Release::Now;
+                }
+                hold
+            }
+            _ => {
+                self.done_others(target, outcome);
                 return Release::Now;
             }
-            Policy::PeakEwma(_) | Policy::RingHash(_) | Policy::Maglev(_) => 0,
         };
-        if outcome.is_some() && hold > 0 {
-            return Release::After(hold);
+        Release::After(hold)
+    }
+
+    #[inline(never)]
+    fn done_others(&mut self, target: u32, outcome: Outcome) {
+        match &mut self.policy {
+            Policy::Prequal(lb) if outcome.is_some() => lb.failed(target),
+            _ => self.release(target),
         }
-        self.release(target);
-        Release::Now
     }
 
     /// As [`Balancer::done`], for any policy: it came back `took_ns` after its pick.

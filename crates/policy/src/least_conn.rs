@@ -209,25 +209,26 @@ impl LeastConn {
     #[cold]
     pub fn pick_where(&mut self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
         let mut aside = std::mem::take(&mut self.aside);
-        let mut chosen = self.choose(draw);
+        let mut chosen = self.choose_again(draw);
         while let Some(target) = chosen.filter(|&t| barred(t)) {
             let (class, at) = self.locate(target);
             self.classes[class].levels.set_present(at, false);
             aside.push((class, at));
             // A draw of its own each time, else the neighbour of a barred target would be taken too often.
-            chosen = self.choose(draw.with(aside.len() as u64));
+            chosen = self.choose_again(draw.with(aside.len() as u64));
         }
         aside.drain(..).for_each(|(class, at)| self.classes[class].levels.set_present(at, true));
         self.aside = aside;
-        chosen.inspect(|&t| self.count(t))
+        chosen.inspect(|&t| self.take(t))
     }
 
     /// Counts a request at a target that was chosen elsewhere.
+    #[inline(never)]
     pub fn take(&mut self, target: u32) {
         self.count(target);
     }
 
-    #[inline]
+    #[inline(always)]
     fn count(&mut self, target: u32) {
         let (class, at) = self.locate(target);
         self.classes[class].levels.up(at);
@@ -241,7 +242,13 @@ impl LeastConn {
         self.classes[class].levels.down(at);
     }
 
-    #[inline]
+    /// As `choose`, off the beaten track: that must be inlined there, and stays so only if it is not everywhere.
+    #[inline(never)]
+    fn choose_again(&self, draw: Key) -> Option<u32> {
+        self.choose(draw)
+    }
+
+    #[inline(always)]
     fn choose(&self, draw: Key) -> Option<u32> {
         if let [only] = &self.classes[..] {
             only.levels.least()?;
@@ -295,10 +302,10 @@ impl LeastConn {
                 out.push((class, at));
             }
         }
-        let chosen = self.choose(draw);
+        let chosen = self.choose_again(draw);
         out.drain(..).for_each(|(class, at)| self.classes[class].levels.set_present(at, true));
         self.aside = out;
-        chosen.or_else(|| self.choose(draw))
+        chosen.or_else(|| self.choose_again(draw))
     }
 }
 

@@ -178,7 +178,7 @@ impl P2c {
     }
 
     /// The less loaded of two, the first of equals (or the lower index).
-    #[inline]
+    #[inline(always)]
     fn better(&self, a: u32, b: u32) -> u32 {
         let order = if self.plain {
             self.counts[b as usize].cmp(&self.counts[a as usize])
@@ -195,6 +195,7 @@ impl P2c {
         n / self.weights[target as usize]
     }
 
+    #[inline(never)]
     fn choose_of_many(&mut self, draw: Key, exclude: &[u32]) -> u32 {
         if exclude.is_empty() {
             let open = std::mem::take(&mut self.open);

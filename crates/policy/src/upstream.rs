@@ -7,8 +7,6 @@
 //!
 //! With nothing around it a pick costs one flag more than the balancer's own.
 
-use crate::Outcome;
-use crate::Release;
 use crate::ask::Ask;
 use crate::balancer::Balancer;
 use crate::bits::Bits;
@@ -16,6 +14,7 @@ use crate::config::Balance;
 use crate::eligibility::{Admin, Transition};
 use crate::health::{Health, HealthConfig};
 use crate::passed_over::PassedOver;
+use crate::{Kind, Outcome, Release};
 use weir_stats::Key;
 
 /// What stands around a balancer.
@@ -60,6 +59,8 @@ pub struct Upstream {
     balancer: Balancer,
     /// Nothing is left out and nothing counted: the balancer alone decides.
     plain: bool,
+    /// What comes back matters to the balancer alone, unless no connection was made.
+    simple: bool,
     measures: bool,
     ramps: bool,
     counting: bool,
@@ -97,6 +98,7 @@ impl Upstream {
         let mut upstream = Upstream {
             balancer,
             plain: false,
+            simple: !balance.measures() && !counting && !ejects,
             measures: balance.measures(),
             ramps: !balance.hashes(),
             counting,
@@ -139,6 +141,7 @@ impl Upstream {
         self.pick_among(ask)
     }
 
+    #[inline(never)]
     fn pick_among(&mut self, ask: &Ask) -> Picked {
         let target = match self.stick(ask) {
             Some(target) => Some(target),
@@ -209,6 +212,14 @@ impl Upstream {
     /// A request came back, with the status of its answer where there was one.
     #[inline]
     pub fn done(&mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
+        if self.simple && outcome != Some(Kind::ConnectFailed) {
+            return self.balancer.done(ticket.target, outcome);
+        }
+        self.done_fully(now, ticket, outcome, status)
+    }
+
+    #[inline(never)]
+    fn done_fully(&mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
         let target = ticket.target;
         let release = if self.measures {
             self.balancer.finished(now, target, now.saturating_sub(ticket.at_ns), outcome)
@@ -223,9 +234,7 @@ impl Upstream {
             self.probing.set(target, false);
             self.simplify();
         }
-        if outcome == Some(crate::Kind::ConnectFailed)
-            && self.passed_over.failed(now, target, self.full.len())
-        {
+        if outcome == Some(Kind::ConnectFailed) && self.passed_over.failed(now, target, self.full.len()) {
             self.simplify();
         }
         release

@@ -1,7 +1,6 @@
 //! What a balancer does with all that stands around it, against the contract and acceptance's figures.
 
 use super::*;
-use crate::Kind;
 use crate::config::{Check, Eject, Initial, OnEmpty, SlowStart, Start, Ties};
 
 const MS: u64 = 1_000_000;
