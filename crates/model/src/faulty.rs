@@ -68,6 +68,23 @@ impl Faulty {
         self.up
     }
 
+    /// When it changes next: for eager clocks, whose flips may be made events (a crash cuts off what is inside).
+    #[inline]
+    pub fn next_flip_ns(&self) -> u64 {
+        self.until_ns
+    }
+
+    /// The flip of an eager clock that is due at [`Faulty::next_flip_ns`] happens.
+    pub fn flip_due(&mut self, law: &Law) {
+        self.flip(law, self.until_ns);
+    }
+
+    /// Whether it is up, as of the last look or flip.
+    #[inline]
+    pub fn is_up_now(&self) -> bool {
+        self.up
+    }
+
     fn flip(&mut self, law: &Law, from_ns: u64) {
         self.up = !self.up;
         self.flips += 1;
@@ -123,6 +140,31 @@ mod tests {
         assert_eq!(node.flips(), 1);
         assert!(!node.is_up(&law, 1_000_000 * MS, false));
         assert!(node.is_up(&law, 2_000_000 * MS, false));
+    }
+
+    /// Flips as events and looks on entry tell the same time-line, whichever state it starts in.
+    #[test]
+    fn flips_one_by_one_are_those_of_the_looks() {
+        for starts_up in [true, false] {
+            let law = Law::new(7 * MS, 3 * MS, false, starts_up);
+            let mut flipped = Faulty::new(&law, Key::new(8));
+            let mut looked = flipped;
+            assert_eq!(flipped.is_up_now(), starts_up);
+            let mut up_ns = 0;
+            let n = 100_000;
+            for i in 0..n {
+                let at = flipped.next_flip_ns();
+                let before = flipped.is_up_now();
+                assert_eq!(looked.is_up(&law, at, false), before);
+                flipped.flip_due(&law);
+                assert_eq!(looked.is_up(&law, at, true), flipped.is_up_now());
+                assert_eq!((looked.flips(), looked.is_up_now()), (i + 1, !before));
+                assert!(flipped.next_flip_ns() > at);
+                up_ns += if flipped.is_up_now() { flipped.next_flip_ns() - at } else { 0 };
+            }
+            let share = up_ns as f64 / flipped.next_flip_ns() as f64;
+            assert!((share - 0.7).abs() < 0.01, "{share}");
+        }
     }
 
     /// What happens at the instant of a flip: a crossing meets the old state, an arrival the new one.

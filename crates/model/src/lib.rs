@@ -2,11 +2,15 @@
 //! the proxy's built-in servers in real time.
 #![forbid(unsafe_code)]
 
+pub mod concurrent;
+pub mod crossing;
 pub mod dist;
 pub mod faulty;
+pub mod flaky;
 pub mod queue;
 pub mod sampler;
 pub mod traffic;
+pub mod warmup;
 
 pub use dist::Dist;
 pub use queue::OnCancel;

@@ -1,9 +1,15 @@
 //! When requests arrive, as a topology file says it (`traffic.`).
 
+mod arrivals;
+mod thinking;
+mod varying;
+
+pub use arrivals::Arrivals;
+pub use thinking::Thinking;
+
 use crate::Dist;
-use crate::sampler::{Sampler, whole};
 use serde::{Deserialize, Serialize};
-use weir_stats::{Key, math};
+use weir_stats::Key;
 
 /// An arrival process. Equal values have equal arrivals in all scenarios of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,67 +59,49 @@ pub enum Traffic {
     },
 }
 
-/// The instants of an open arrival process, in order; the first comes after one gap.
-#[derive(Clone, Debug)]
-pub struct Arrivals {
-    gap: Gap,
-    key: Key,
-    issued: u64,
-    last_ns: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Gap {
-    Drawn(Sampler),
-    Exponential(f64),
-    Constant(f64),
-}
-
-impl Arrivals {
-    /// The arrivals that `key` (seed and replication) gives this traffic. Equal traffic has equal arrivals.
-    pub fn new(traffic: &Traffic, key: Key) -> Arrivals {
-        let gap = match traffic {
-            Traffic::Poisson { gap_ns } => Gap::Exponential(*gap_ns),
-            Traffic::Constant { gap_ns } => Gap::Constant(*gap_ns),
-            Traffic::Renewal { gap } => Gap::Drawn(Sampler::new(gap)),
-            _ => Gap::Constant(1.0),
-        };
-        Arrivals { gap, key: traffic.mix(key), issued: 0, last_ns: 0 }
-    }
-
-    /// The next instant, ns. Saturates at the end of time.
-    #[inline]
-    pub fn next_ns(&mut self) -> u64 {
-        self.issued += 1;
-        let gap = match &self.gap {
-            Gap::Exponential(mean) => whole(-math::ln(self.key.nth(self.issued).unit()) * mean),
-            Gap::Drawn(sampler) => sampler.draw(self.key.nth(self.issued)),
-            Gap::Constant(gap) => {
-                self.last_ns = (self.issued as f64 * gap + 0.5) as u64;
-                0
-            }
-        };
-        self.last_ns = self.last_ns.saturating_add(gap);
-        self.last_ns
-    }
-}
-
 impl Traffic {
-    /// Mixes what the traffic means into a key: equal for equal traffic, however it is written.
+    /// Mixes what the traffic means into a key: equal for equal traffic, however it is written and whatever file it is
+    /// read from.
     fn mix(&self, key: Key) -> Key {
+        // Equal numbers may have other bits: 0 and -0.
+        let bits = |rate: f64| (rate + 0.0).to_bits();
         match self {
             Traffic::Poisson { gap_ns } => key.with(1).with(gap_ns.to_bits()),
             Traffic::Constant { gap_ns } => key.with(2).with(gap_ns.to_bits()),
             Traffic::Renewal { gap } => gap.mix(key.with(3)),
-            _ => key,
+            Traffic::Mmpp { states } => {
+                let key = key.with(4).with(states.len() as u64);
+                states.iter().fold(key, |key, (rate, stay)| key.with(bits(*rate)).with(*stay))
+            }
+            Traffic::Schedule { points, repeat } => {
+                let key = key.with(5).with(points.len() as u64).with(u64::from(*repeat));
+                points.iter().fold(key, |key, (at, rate)| key.with(*at).with(bits(*rate)))
+            }
+            Traffic::Closed { users, think } => think.mix(key.with(6).with(u64::from(*users))),
+            Traffic::Trace { arrivals_ns, .. } => {
+                let key = key.with(7).with(arrivals_ns.len() as u64);
+                arrivals_ns.iter().fold(key, |key, at| key.with(*at))
+            }
         }
     }
 
-    /// Arrivals per second, where there is a mean.
+    /// Arrivals per second in the long run, where there is such a mean: not in a closed loop or a trace, nor for a
+    /// schedule that is not repeated.
     pub fn rate_per_s(&self) -> Option<f64> {
         let gap_ns = match self {
             Traffic::Poisson { gap_ns } | Traffic::Constant { gap_ns } => *gap_ns,
             Traffic::Renewal { gap } => gap.mean_ns()?,
+            Traffic::Mmpp { states } => {
+                let time: f64 = states.iter().map(|(_, stay)| *stay as f64).sum();
+                let arrivals: f64 = states.iter().map(|(rate, stay)| rate * *stay as f64).sum();
+                return (time > 0.0).then(|| arrivals / time);
+            }
+            Traffic::Schedule { points, repeat: true } => {
+                let period = points.last().map_or(0, |(at, _)| *at);
+                let area = |w: &[(u64, f64)]| (w[1].0 - w[0].0) as f64 * (w[0].1 + w[1].1) / 2.0;
+                let arrivals: f64 = points.windows(2).map(area).sum();
+                return (period > 0).then(|| arrivals / period as f64);
+            }
             _ => return None,
         };
         (gap_ns > 0.0).then(|| 1e9 / gap_ns)
@@ -124,27 +112,54 @@ impl Traffic {
 mod tests {
     use super::*;
 
-    fn rate(traffic: &Traffic, n: u64) -> f64 {
-        let mut arrivals = Arrivals::new(traffic, Key::new(1));
-        let last = (0..n).map(|_| arrivals.next_ns()).last().unwrap_or(0);
-        n as f64 / (last as f64 / 1e9)
+    #[test]
+    fn equal_traffic_has_equal_keys_and_other_traffic_others() {
+        let trace = |file: &str, at| Traffic::Trace { file: file.to_owned(), arrivals_ns: vec![1, at] };
+        let closed = |users, ns| Traffic::Closed { users, think: Dist::Fixed { ns } };
+        let schedule = |rate, repeat| Traffic::Schedule { points: vec![(0, rate), (9, 1.0)], repeat };
+        let all = [
+            Traffic::Poisson { gap_ns: 5.0 },
+            Traffic::Poisson { gap_ns: 6.0 },
+            Traffic::Constant { gap_ns: 5.0 },
+            Traffic::Renewal { gap: Dist::Fixed { ns: 5 } },
+            Traffic::Mmpp { states: vec![(1.0, 5)] },
+            Traffic::Mmpp { states: vec![(1.0, 6)] },
+            Traffic::Mmpp { states: vec![(2.0, 5)] },
+            Traffic::Mmpp { states: vec![(1.0, 5), (1.0, 5)] },
+            schedule(0.0, false),
+            schedule(0.0, true),
+            schedule(2.0, true),
+            closed(3, 5),
+            closed(4, 5),
+            closed(3, 6),
+            trace("a", 7),
+            trace("a", 8),
+            Traffic::Trace { file: "a".to_owned(), arrivals_ns: vec![1, 7, 7] },
+        ];
+        let key = |traffic: &Traffic| traffic.mix(Key::new(1)).bits();
+        for (i, a) in all.iter().enumerate() {
+            assert!(all[..i].iter().all(|b| key(a) != key(b)), "{a:?}");
+            assert_ne!(key(a), a.mix(Key::new(2)).bits(), "the seed counts");
+        }
+        assert_eq!(key(&trace("a", 7)), key(&trace("b", 7)), "the file's name does not");
+        assert_eq!(key(&schedule(0.0, true)), key(&schedule(-0.0, true)));
     }
 
     #[test]
-    fn rates_are_as_asked_for() {
-        assert!((rate(&Traffic::Poisson { gap_ns: 1e9 / 3000.0 }, 1_000_000) / 3000.0 - 1.0).abs() < 0.005);
-        assert!((rate(&Traffic::Constant { gap_ns: 1e9 / 3.0 }, 3_000_000) - 3.0).abs() < 1e-9);
-        // Exponential gaps rounded to whole ms: 1042.2 per second (`notes/simulation.md`, part 1).
-        let of = Box::new(Dist::Exponential { mean_ns: 1_000_000 });
-        let posts = Traffic::Renewal { gap: Dist::Rounded { of, to_ns: 1_000_000 } };
-        assert!((rate(&posts, 1_000_000) / 1042.2 - 1.0).abs() < 0.006);
-    }
-
-    #[test]
-    fn equal_traffic_has_equal_arrivals_and_other_traffic_others() {
-        let first = |gap_ns: f64, seed| Arrivals::new(&Traffic::Poisson { gap_ns }, Key::new(seed)).next_ns();
-        assert_eq!(first(1e6, 1), first(1e6, 1));
-        assert_ne!(first(1e6, 1), first(1e6, 2));
-        assert_ne!(first(1e6, 1) * 2, first(2e6, 1));
+    fn long_run_rates() {
+        let rate = |traffic: Traffic| traffic.rate_per_s();
+        assert_eq!(rate(Traffic::Poisson { gap_ns: 1e6 }), Some(1000.0));
+        assert_eq!(rate(Traffic::Renewal { gap: Dist::Pareto { minimum_ns: 5, alpha: 1.0 } }), None);
+        // 9 s at 10 and 1 s at 110 per second.
+        let states = vec![(10.0, 9_000_000_000), (110.0, 1_000_000_000)];
+        assert_eq!(rate(Traffic::Mmpp { states }), Some(20.0));
+        // Nothing for 2 s, up to 100 in 4 s, a jump to 30 held for 2 s: (200 + 60)/8.
+        let points: Vec<(u64, f64)> =
+            [(2, 0.0), (6, 100.0), (6, 30.0), (8, 30.0)].map(|(s, rate)| (s * 1_000_000_000, rate)).to_vec();
+        assert_eq!(rate(Traffic::Schedule { points: points.clone(), repeat: true }), Some(32.5));
+        assert_eq!(rate(Traffic::Schedule { points, repeat: false }), None);
+        assert_eq!(rate(Traffic::Schedule { points: vec![(0, 3.0)], repeat: true }), None);
+        assert_eq!(rate(Traffic::Closed { users: 3, think: Dist::Fixed { ns: 5 } }), None);
+        assert_eq!(rate(Traffic::Trace { file: String::new(), arrivals_ns: vec![5] }), None);
     }
 }

@@ -150,6 +150,12 @@ pub struct Retry {
     pub backoff_ns: u64,
     /// The longest backoff.
     pub backoff_max_ns: u64,
+    /// Status numbers that are tried again beside the kinds.
+    pub on_status: Vec<u16>,
+    /// What further attempts are charged to; `None`: nothing.
+    pub budget: Option<Budget>,
+    /// Bytes of a request's body that are kept for further attempts.
+    pub replay_bytes: u64,
 }
 
 /// What a target is before its first health check.

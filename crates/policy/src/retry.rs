@@ -5,6 +5,7 @@
 
 use crate::config::{Exclude, Methods, Retry};
 use crate::{Kind, Outcome};
+use weir_stats::Key;
 
 /// Which attempt a request is in: the first is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,23 @@ impl Retry {
         let again =
             attempt.0 < self.attempts && self.on.contains(&kind) && may_retry(kind, idempotent, self.methods);
         again.then_some(Attempt(attempt.0 + 1))
+    }
+
+    /// How long attempt `next` (2 and above) waits: drawn uniformly from 0 to `backoff_ns` doubled for each attempt after
+    /// the second, at most `backoff_max_ns` ("full jitter": clients that failed together come back apart).
+    #[inline]
+    pub fn backoff_ns(&self, next: Attempt, draw: Key) -> u64 {
+        if self.backoff_ns == 0 {
+            return 0;
+        }
+        let doublings = next.0.saturating_sub(2);
+        let doubled =
+            if doublings > self.backoff_ns.leading_zeros() { u64::MAX } else { self.backoff_ns << doublings };
+        // Both ends included.
+        match doubled.min(self.backoff_max_ns).checked_add(1) {
+            Some(n) => draw.below(n),
+            None => draw.bits(),
+        }
     }
 }
 
@@ -86,6 +104,9 @@ mod tests {
             work: Work::Redraw,
             backoff_ns: 0,
             backoff_max_ns: 0,
+            on_status: Vec::new(),
+            budget: None,
+            replay_bytes: 0,
         }
     }
 
@@ -110,6 +131,40 @@ mod tests {
             assert_eq!(may_retry(kind, true, Methods::Idempotent), !never, "{kind:?}");
             assert_eq!(may_retry(kind, false, Methods::Any), !never, "{kind:?}");
         }
+    }
+
+    /// Uniform up to the bound, which doubles until it is cut.
+    #[test]
+    fn backoff_is_drawn_from_a_doubling_range() {
+        const MS: u64 = 1_000_000;
+        let mut r = retry(9, &[Kind::Refused], Methods::Idempotent);
+        assert!((2..9).all(|k| r.backoff_ns(Attempt(k), Key::new(1)) == 0), "at once unless given");
+        (r.backoff_ns, r.backoff_max_ns) = (25 * MS, 250 * MS);
+        for (k, bound) in [(2, 25), (3, 50), (4, 100), (5, 200), (6, 250), (7, 250), (u32::MAX, 250)] {
+            let (n, bound) = (20_000u64, (bound * MS) as f64);
+            let all: Vec<f64> =
+                (0..n).map(|i| r.backoff_ns(Attempt(k), Key::new(3).with(i)) as f64 / bound).collect();
+            assert!(all.iter().all(|x| *x <= 1.0));
+            let mean = all.iter().sum::<f64>() / n as f64;
+            let square = all.iter().map(|x| x * x).sum::<f64>() / n as f64;
+            assert!((mean - 0.5).abs() < 5.0 * (1.0 / 12.0 / n as f64).sqrt(), "{k}: {mean}");
+            assert!((square - 1.0 / 3.0).abs() < 0.011, "{k}: {square}");
+        }
+    }
+
+    #[test]
+    fn backoff_saturates() {
+        let mut r = retry(9, &[], Methods::Any);
+        (r.backoff_ns, r.backoff_max_ns) = (1, u64::MAX);
+        let longest = |r: &Retry, k| (0..99).map(|i| r.backoff_ns(Attempt(k), Key::new(i))).max();
+        assert!(longest(&r, 65) > Some(1 << 62) && longest(&r, 65) < Some(1 << 63));
+        assert!(longest(&r, 66) > Some(1 << 63));
+        assert!(longest(&r, u32::MAX) > Some(1 << 63));
+        r.backoff_ns = 3;
+        assert!(longest(&r, 64) > Some(1 << 63), "3 << 62 fits");
+        assert!(longest(&r, 2) <= Some(3) && longest(&r, 0) <= Some(3));
+        r.backoff_max_ns = 2;
+        assert_eq!(longest(&r, 9), Some(2), "both ends included");
     }
 
     #[test]

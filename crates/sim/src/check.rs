@@ -1,13 +1,29 @@
 //! The self-checks of a replication: what must hold exactly in any run. A violation is a fault of weir, never of the file.
 
 use crate::code::Code;
-use crate::engine::Engine;
 use crate::ledger::Ledger;
+use weir_policy::Kind;
 
-/// Every law that the finished replication breaks, in words.
-pub(crate) fn violations(code: &Code, engine: &mut Engine, requests: u64, selected: u64) -> Vec<String> {
-    let at_balancers = engine.left_at_balancers();
-    let ledger = &engine.ledger;
+/// What is left when all is over; nothing should be.
+pub(crate) struct Left {
+    /// Requests that balancers count in flight.
+    pub at_balancers: u64,
+    /// Slots taken and requests waiting at queues and servers.
+    pub in_queues: u64,
+    /// What is still on its way.
+    pub on_the_way: u64,
+}
+
+/// Every law that the finished replication breaks, in words. `selected` is how many requests should have been, where that
+/// is known beforehand; `loses`: whether requests can be lost.
+pub(crate) fn violations(
+    code: &Code,
+    ledger: &Ledger,
+    left: &Left,
+    requests: Option<u64>,
+    selected: Option<u64>,
+    loses: bool,
+) -> Vec<String> {
     let mut broken = Vec::new();
     let mut law = |holds: bool, says: &dyn Fn() -> String| {
         if !holds {
@@ -15,16 +31,21 @@ pub(crate) fn violations(code: &Code, engine: &mut Engine, requests: u64, select
         }
     };
     law(!ledger.time_went_back, &|| "time went back".into());
+    let requests = requests.unwrap_or(ledger.arrived);
     law(ledger.arrived == requests && ledger.ended == requests && ledger.inside == 0, &|| {
         let Ledger { arrived, ended, inside, .. } = ledger;
         format!("conservation: of {requests} requests {arrived} arrived, {ended} ended, {inside} are inside")
     });
-    let left = engine.left_in_queues();
-    law(left == 0, &|| format!("conservation: {left} requests are left in queues"));
-    law(at_balancers == 0, &|| {
+    let Left { at_balancers, in_queues, on_the_way } = left;
+    law(*in_queues == 0, &|| format!("conservation: {in_queues} requests are left in queues"));
+    law(*at_balancers == 0, &|| {
         format!("conservation: balancers still count {at_balancers} requests in flight")
     });
-    let counted = ledger.ok.count() + ledger.failed.count();
+    law(*on_the_way == 0, &|| format!("conservation: {on_the_way} are still on their way"));
+    let lost = ledger.errors[Kind::Lost as usize];
+    law(lost == 0 || loses, &|| format!("conservation: {lost} requests were lost, and nothing loses any"));
+    let counted = ledger.ok.count() + ledger.failed.count() + lost;
+    let selected = selected.unwrap_or(counted);
     law(counted == selected, &|| {
         format!("conservation: {counted} of {selected} selected requests were counted")
     });
@@ -50,18 +71,19 @@ pub(crate) fn violations(code: &Code, engine: &mut Engine, requests: u64, select
 /// requests.
 fn utilisation(code: &Code, ledger: &Ledger) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
-    for site in &code.queues {
-        let stage = &code.stages[site.stage as usize];
-        let block = &code.blocks[stage.block as usize];
-        if !block.leaf {
-            continue;
-        }
-        let members = if code.mask == 0 { 1 } else { site.members };
-        for member in site.base..site.base + members {
-            let at = |offset: u32| offset.wrapping_add(member & code.mask) as usize;
-            let inner =
-                (site.stage + 1..block.stages.end).map(|s| ledger.parts[at(code.stages[s as usize].part)]);
-            found.push((ledger.gauges[at(site.gauge)].served, inner.fold(0, u64::wrapping_add)));
+    for block in code.blocks.iter().filter(|b| b.leaf) {
+        for index in block.stages.clone() {
+            let stage = &code.stages[index as usize];
+            let Some(gauge) = stage.gauge.filter(|_| index + 1 < block.stages.end) else { continue };
+            let members = if code.mask == 0 { 1 } else { block.members };
+            for member in block.base..block.base + members {
+                let at = |offset: u32| offset.wrapping_add(member & code.mask) as usize;
+                let inner = (index + 1..block.stages.end).map(|s| {
+                    let part = at(code.stages[s as usize].part);
+                    ledger.parts[part].wrapping_add(ledger.spent.get(part).copied().unwrap_or(0))
+                });
+                found.push((ledger.gauges[at(gauge)].served, inner.fold(0, u64::wrapping_add)));
+            }
         }
     }
     found

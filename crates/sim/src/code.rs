@@ -22,8 +22,6 @@ pub(crate) struct Step {
 pub(crate) enum Op {
     /// A drawn wait.
     Draw { draw: u32 },
-    /// Nothing, in its turn; only in code that is not fused.
-    Turn,
     /// A balancer takes a target.
     Pick { lb: u32 },
     /// The request is back from it.
@@ -158,7 +156,11 @@ pub(crate) struct Stage {
     pub refusals: Option<u32>,
     /// Further attempts by member stand at `member + offset`; retries only.
     pub repeats: Option<u32>,
-    pub queue: Option<u32>,
+    /// Where its gauge stands, see [`Code::mask`], and how many slots or cores each member has; queues and servers only.
+    pub gauge: Option<u32>,
+    pub slots: f64,
+    /// Entries by member stand at `member + offset`, where they are counted rather than reckoned from the block's.
+    pub entries: Option<u32>,
 }
 
 /// A chain of nodes with one way in.
@@ -222,8 +224,6 @@ pub(crate) struct Code {
     pub visits: usize,
     /// Whether any retry leaves targets out.
     pub excludes: bool,
-    /// Whether steps may run ahead of time.
-    pub fused: bool,
 }
 
 /// The targets of a list.

@@ -4,7 +4,9 @@
 //! than now; then it is scheduled for that time. Waits and stateless choices are run ahead, so consecutive waits are one
 //! event. The engine decides nothing: balancers, retries, queues, faults and draws are `policy`'s and `model`'s.
 
+use crate::check::{Left, violations};
 use crate::code::{Code, Op, Targets};
+use crate::ending::{Cut, HORIZON_NS};
 use crate::late::Late;
 use crate::ledger::Ledger;
 use crate::pending::{Class, Entry, Pending, order_key};
@@ -62,19 +64,6 @@ pub(crate) struct Member {
     pub since: u64,
 }
 
-/// How a replication ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// All requests came to their end.
-    Done,
-    /// It was told to stop.
-    Stopped,
-    /// Virtual time passed [`HORIZON_NS`].
-    TooLong,
-}
-
-/// The end of the time that is counted: 146 years. Sums of a few such times still fit a word.
-pub(crate) const HORIZON_NS: u64 = 1 << 62;
 /// What is later is scheduled here, and never run.
 const END_OF_TIME: u64 = u64::MAX - 1;
 /// The stop flag is looked at when these bits of the number of events are zero.
@@ -107,6 +96,10 @@ pub(crate) struct Engine<'a> {
     mark: u64,
     /// Time and order of the event that runs.
     turn: (u64, u64),
+    stop: &'a AtomicBool,
+    /// Further attempts so far, and whether it was told to stop among them.
+    attempts: u64,
+    stopped: bool,
     /// A request ended beyond the time that is counted.
     beyond_horizon: bool,
     pub ledger: Ledger,
@@ -116,7 +109,7 @@ pub(crate) struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     /// `key` is the replication's.
-    pub fn new(code: &'a Code, load: Load, key: Key) -> Engine<'a> {
+    pub fn new(code: &'a Code, load: Load, key: Key, stop: &'a AtomicBool) -> Engine<'a> {
         let place = |i: u32| code.place_keys[i as usize];
         let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
@@ -131,7 +124,8 @@ impl<'a> Engine<'a> {
             Faulty::new(&code.faults[fault as usize].law, node.with(place(at)).with(u64::from(number)))
         };
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
-        let half = load.from + (load.to - load.from) / 2;
+        let (from, to) = load.ordinals();
+        let half = from + (to - from) / 2;
         Engine {
             code,
             source: Source::new(load),
@@ -151,6 +145,9 @@ impl<'a> Engine<'a> {
             passed: 0,
             mark: u64::MAX,
             turn: (0, 0),
+            stop,
+            attempts: 0,
+            stopped: false,
             beyond_horizon: false,
             ledger: Ledger::new(code),
             #[cfg(test)]
@@ -160,7 +157,7 @@ impl<'a> Engine<'a> {
 
     /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
     #[inline(never)]
-    pub fn run(&mut self, stop: &AtomicBool) -> Ended {
+    pub fn run(&mut self) -> Result<(), Cut> {
         self.schedule_arrival();
         let mut now = 0;
         while let Some((event, is_arrival)) = self.pending.next() {
@@ -169,11 +166,11 @@ impl<'a> Engine<'a> {
                 now += 1_000_000_000;
             }
             self.ledger.events += 1;
-            if self.ledger.events & PATIENCE == 0 && stop.load(Ordering::Relaxed) {
-                return Ended::Stopped;
+            if self.ledger.events & PATIENCE == 0 && self.stop.load(Ordering::Relaxed) {
+                return Err(Cut::Stopped);
             }
             if event.at > HORIZON_NS {
-                return Ended::TooLong;
+                return Err(Cut::TooLong);
             }
             self.ledger.time_went_back |= event.at < now;
             now = event.at;
@@ -191,21 +188,32 @@ impl<'a> Engine<'a> {
                 self.go_on(event.who, now, now, event.after_faults());
             }
         }
+        if self.stopped {
+            return Err(Cut::Stopped);
+        }
         if self.beyond_horizon {
-            return Ended::TooLong;
+            return Err(Cut::TooLong);
         }
         self.pass_marks(u64::MAX);
         self.ledger.entries = self.members[..self.code.members as usize].iter().map(|m| m.entries).collect();
-        Ended::Done
+        Ok(())
     }
 
-    /// Instants of the window's first and last arrival.
-    pub fn window(&self) -> [u64; 2] {
-        self.source.window
+    /// How long the window's first and last arrival are apart, ns.
+    pub fn window_ns(&self) -> u64 {
+        self.source.window[1].saturating_sub(self.source.window[0])
+    }
+
+    /// Every law that the finished replication breaks.
+    pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
+        self.ledger.outages = self.faults.iter().map(|f| f.flips().div_ceil(2)).sum();
+        let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
+        let left = Left { at_balancers, in_queues, on_the_way: 0 };
+        violations(self.code, &self.ledger, &left, requests, selected, false)
     }
 
     /// Requests that balancers still count, once all late returns are in.
-    pub fn left_at_balancers(&mut self) -> u64 {
+    fn left_at_balancers(&mut self) -> u64 {
         let end = (u64::MAX, u64::MAX);
         for lb in &mut self.balancers {
             while let Some(target) = lb.late.before(end) {
@@ -222,7 +230,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Slots still taken and requests still waiting at any queue.
-    pub fn left_in_queues(&self) -> u64 {
+    fn left_in_queues(&self) -> u64 {
         self.members.iter().map(|m| u64::from(m.queue.inside()) + u64::from(m.queue.waiting())).sum()
     }
 
@@ -231,6 +239,7 @@ impl<'a> Engine<'a> {
         while self.passed < 2 && now > self.source.window[self.passed] {
             let at = self.source.window[self.passed];
             self.ledger.marks[self.passed] = self.ledger.snapshot(self.code, &self.members, at);
+            self.ledger.marked_ns[self.passed] = at;
             self.passed += 1;
         }
         self.mark = self.source.window.get(self.passed).copied().unwrap_or(u64::MAX);
@@ -255,7 +264,7 @@ impl<'a> Engine<'a> {
         self.schedule_arrival();
         let arrived = event.at - self.code.prefix_ns;
         let way = self.request_key.with(ordinal);
-        let selected = (self.source.load.from..self.source.load.to).contains(&ordinal);
+        let selected = (self.source.from..self.source.to).contains(&ordinal);
         let slot = self.tokens.add(ordinal, arrived, way, selected);
         let start = self.code.start;
         let token = &mut self.tokens.slots[slot as usize];
@@ -427,10 +436,6 @@ impl<'a> Engine<'a> {
                     count_errors!();
                     pc += 1;
                 }
-                Op::Turn => {
-                    in_turn!();
-                    pc += 1;
-                }
                 Op::Call { call } => {
                     let site = code.calls[call as usize];
                     let target = code.call_targets[member.wrapping_add(site.offset) as usize];
@@ -547,9 +552,6 @@ impl<'a> Engine<'a> {
     /// tell, so they look it up; no event is needed. False if it must be one all the same.
     #[inline]
     fn done_late(&mut self, slot: u32, instance: u32, target: u32, time: u64) -> bool {
-        if !self.code.fused {
-            return false;
-        }
         #[cfg(test)]
         if self.breaks(Sabotage::ForgetReturn) {
             return true;
@@ -606,7 +608,11 @@ impl<'a> Engine<'a> {
         let site = &self.code.retries[retry as usize];
         let redraw = site.config.work == Work::Redraw;
         let outcome = self.tokens.slots[slot as usize].outcome();
-        let Some(next) = site.config.next(self.tokens.attempt(slot), outcome, true) else {
+        let next = site.config.next(self.tokens.attempt(slot), outcome, true);
+        // No event comes between attempts at one instant, and there may be millions: told to stop, no more are made.
+        self.attempts += u64::from(next.is_some());
+        self.stopped |= self.attempts & PATIENCE == PATIENCE && self.stop.load(Ordering::Relaxed);
+        let Some(next) = next.filter(|_| !self.stopped) else {
             self.tokens.end_attempts(slot, redraw);
             return false;
         };
@@ -665,21 +671,8 @@ impl<'a> Engine<'a> {
             return;
         }
         if token.selected() {
-            match token.outcome() {
-                None => {
-                    ledger.ok.record(latency);
-                    ledger.good += u64::from(latency <= self.source.load.deadline_ns);
-                }
-                Some(kind) => {
-                    ledger.failed.record(latency);
-                    ledger.errors[kind as usize] += 1;
-                }
-            }
-            ledger.first_end = ledger.first_end.min(time);
-            ledger.last_end = ledger.last_end.max(time);
-            let half = usize::from(token.ordinal >= self.half);
-            ledger.halves[half].0 += u128::from(latency);
-            ledger.halves[half].1 += 1;
+            let second_half = token.ordinal >= self.half;
+            ledger.record(latency, token.outcome(), time, second_half, self.source.load.deadline_ns);
         }
         self.tokens.remove(slot);
     }

@@ -2,7 +2,7 @@
 
 use crate::code::{Code, Stage};
 use crate::engine::Member;
-use weir_policy::Kind;
+use weir_policy::{Kind, Outcome};
 use weir_stats::Histogram;
 
 /// Number of kinds of error.
@@ -18,6 +18,8 @@ pub(crate) struct Gauge {
     pub waiting: u64,
     /// Time in slots, selected requests.
     pub served: u64,
+    /// How many of them got one, where that is counted.
+    pub started: u64,
     /// The most that waited at one member since the window began.
     pub most: u32,
 }
@@ -61,10 +63,14 @@ pub(crate) struct Ledger {
     pub time_went_back: bool,
     /// Latency sums and counts of the two halves of the window, by arrival.
     pub halves: [(u128, u64); 2],
-    /// By part: time of selected requests.
+    /// By part: time of selected requests that is part of their latency.
     pub parts: Vec<u64>,
+    /// By part: their time that is not (other branches, and what goes on for nobody); empty where there is none.
+    pub spent: Vec<u64>,
+    /// How often nodes failed.
+    pub outages: u64,
     pub gauges: Vec<Gauge>,
-    /// By member: entries of selected requests; filled in at the end.
+    /// Entries of selected requests: by member of a block, filled in at the end, or as [`Stage::entries`] says.
     pub entries: Vec<u32>,
     /// By refusing member: selected requests turned away.
     pub refusals: Vec<u32>,
@@ -72,8 +78,9 @@ pub(crate) struct Ledger {
     pub repeats: Vec<u32>,
     /// By part, then kind.
     pub stage_errors: Vec<u64>,
-    /// Integrals at the window's first and last arrival.
+    /// Integrals at the window's first and last arrival, and when these were.
     pub marks: [Snapshot; 2],
+    pub marked_ns: [u64; 2],
 }
 
 impl Ledger {
@@ -97,12 +104,15 @@ impl Ledger {
             time_went_back: false,
             halves: [(0, 0); 2],
             parts: vec![0; code.part_count as usize],
+            spent: Vec::new(),
+            outages: 0,
             gauges: vec![Gauge::default(); code.gauge_count as usize],
             entries: Vec::new(),
             refusals: vec![0; code.refusal_count as usize],
             repeats: vec![0; code.repeat_count as usize],
             stage_errors: Vec::new(),
             marks: [Snapshot::default(), Snapshot::default()],
+            marked_ns: [0; 2],
         }
     }
 
@@ -118,6 +128,26 @@ impl Ledger {
         }
     }
 
+    /// A selected request ends at `time`.
+    #[inline]
+    pub fn record(&mut self, latency: u64, outcome: Outcome, time: u64, second_half: bool, deadline_ns: u64) {
+        match outcome {
+            None => {
+                self.ok.record(latency);
+                self.good += u64::from(latency <= deadline_ns);
+            }
+            Some(kind) => {
+                self.failed.record(latency);
+                self.errors[kind as usize] += 1;
+            }
+        }
+        self.first_end = self.first_end.min(time);
+        self.last_end = self.last_end.max(time);
+        let half = &mut self.halves[usize::from(second_half)];
+        half.0 += u128::from(latency);
+        half.1 += 1;
+    }
+
     /// An error passes a stage on its way out.
     #[cold]
     pub fn error_at(&mut self, part: usize, kind: Kind) {
@@ -131,6 +161,9 @@ impl Ledger {
     /// added, less those turned away on the way.
     pub fn entries_at(&self, code: &Code, stage: &Stage, member: u32) -> u64 {
         let block = &code.blocks[stage.block as usize];
+        if let Some(offset) = stage.entries {
+            return u64::from(self.entries[(block.base + member).wrapping_add(offset) as usize]);
+        }
         let at = |offset: u32| (block.base + member).wrapping_add(offset) as usize;
         let mut entries = u64::from(self.entries[at(0)]);
         for outer in block.stages.start..block.stages.start + stage.position {

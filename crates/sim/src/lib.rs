@@ -6,9 +6,11 @@
 #![forbid(unsafe_code)]
 
 mod ahead;
+mod blocks;
 mod check;
 mod code;
 mod compile;
+mod ending;
 mod engine;
 mod late;
 mod ledger;
@@ -20,6 +22,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod token;
+mod walk;
 mod warnings;
 mod wheel;
 

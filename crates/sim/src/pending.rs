@@ -11,10 +11,14 @@ use crate::wheel::Wheel;
 pub(crate) enum Class {
     /// Ends of work, crossings, answers.
     Step = 0,
+    /// Nodes that fail and come back.
+    Fault = 1,
     /// Ends of holds.
     Hold = 2,
     /// Arrivals.
     Arrival = 3,
+    /// Timeouts, patience, backoffs and waits that expire.
+    Limit = 4,
 }
 
 /// An event.
@@ -28,8 +32,11 @@ pub(crate) struct Entry {
     pub tag: u32,
 }
 
-const RANK_BITS: u32 = 16;
-const CLASS_SHIFT: u32 = 61;
+/// Bits that tell events of one request apart; they stand lowest.
+pub(crate) const RANK_BITS: u32 = 21;
+/// Bits of a request's number: more than a file may ask for.
+pub(crate) const REQUEST_BITS: u32 = 40;
+const CLASS_SHIFT: u32 = RANK_BITS + REQUEST_BITS;
 
 /// The order of events at one instant: class, then request, then rank among the request's own.
 #[inline]
@@ -37,7 +44,25 @@ pub(crate) fn order_key(class: Class, request: u64) -> u64 {
     (class as u64) << CLASS_SHIFT | request << RANK_BITS
 }
 
+/// That order for one of the request's attempts and branches.
+#[inline]
+pub(crate) fn ranked(key: u64, rank: u32) -> u64 {
+    key | u64::from(rank)
+}
+
 impl Entry {
+    /// Its class.
+    #[inline]
+    pub fn class(&self) -> Class {
+        match self.key >> CLASS_SHIFT {
+            0 => Class::Step,
+            1 => Class::Fault,
+            2 => Class::Hold,
+            3 => Class::Arrival,
+            _ => Class::Limit,
+        }
+    }
+
     /// Time and order in one number.
     #[inline]
     fn order(&self) -> u128 {

@@ -1,19 +1,22 @@
 //! Running the scenarios of a plan: replications spread over threads, results in order.
 
-use crate::check;
+use crate::blocks::Layout;
 use crate::code::Code;
 use crate::compile::compile;
-use crate::engine::{Ended, Engine};
+use crate::ending::Cut;
+use crate::engine::Engine;
+use crate::ledger::Ledger;
 use crate::result::{Results, ScenarioResult};
-use crate::source::Load;
+use crate::source::{Load, Window};
 use crate::summary::{self, Replication, Row};
+use crate::walk::{self, Walk, Walker};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
-use weir_model::traffic::Arrivals;
+use weir_model::traffic::{Arrivals, Thinking, Traffic};
 use weir_stats::Key;
 use weir_topology::Plan;
-use weir_topology::plan::{Point, Scenario, Window};
+use weir_topology::plan::{Point, Scenario, Window as WindowKind};
 
 /// What `weir sim` is asked for.
 #[derive(Clone, Debug)]
@@ -47,8 +50,16 @@ pub enum Error {
 struct Job<'a> {
     point: &'a Point,
     scenario: &'a Scenario,
-    requests: u64,
-    compiled: OnceLock<Result<(Code, Vec<Row>), String>>,
+    requests: Option<u64>,
+    compiled: OnceLock<Result<Program, String>>,
+}
+
+/// A scenario made ready to run.
+pub(crate) struct Program {
+    pub code: Code,
+    /// What its stages do, where it takes the general engine.
+    pub walk: Option<Walk>,
+    pub rows: Vec<Row>,
 }
 
 /// What a thread reports: job, replication, outcome (`None`: stopped).
@@ -68,13 +79,13 @@ pub fn run(
     run_with(plan, options, progress, stop, true)
 }
 
-/// As [`run`]; without `fuse` every wait is an event of its own, which changes nothing but the time it takes.
+/// As [`run`]; without `fast` everything is run by the general engine, which changes nothing but the time it takes.
 pub(crate) fn run_with(
     plan: &Plan,
     options: &Options,
     progress: &(dyn Fn(u64, u64) + Sync),
     stop: &AtomicBool,
-    fuse: bool,
+    fast: bool,
 ) -> Result<Results, Error> {
     let jobs = jobs(plan, options)?;
     let replications = options.replications.max(1);
@@ -97,7 +108,7 @@ pub(crate) fn run_with(
                     }
                     let (job, replication) =
                         (item / replications as usize, (item % replications as usize) as u32);
-                    let outcome = replicate(&jobs[job], options, replication, stop, fuse);
+                    let outcome = replicate(&jobs[job], options, replication, stop, fast);
                     if send.send((job, replication, outcome)).is_err() {
                         break;
                     }
@@ -165,8 +176,8 @@ fn finish(job: &Job, runs: &[Replication], failure: &mut Option<String>) -> Opti
         failure.get_or_insert(format!("{FAULT}{}", broken.join("\n")));
         return None;
     }
-    let Some(Ok((code, rows))) = job.compiled.get() else { return None };
-    Some(summary::scenario(job.point, job.scenario, code, rows, runs))
+    let Some(Ok(program)) = job.compiled.get() else { return None };
+    Some(summary::scenario(job.point, job.scenario, program, runs))
 }
 
 fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>, Error> {
@@ -195,11 +206,12 @@ fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>, Error> {
     for name in names {
         for point in &plan.points {
             let Some(scenario) = point.scenarios.iter().find(|s| s.name == name) else { continue };
-            let requests = options.requests.or(scenario.requests).ok_or_else(|| {
-                Error::Plan(format!(
+            let requests = options.requests.or(scenario.requests);
+            if requests.is_none() && scenario.duration_ns.is_none() {
+                return Err(Error::Plan(format!(
                     "scenario \"{name}\" says neither requests= nor duration=: how long should it run?"
-                ))
-            })?;
+                )));
+            }
             jobs.push(Job { point, scenario, requests, compiled: OnceLock::new() });
         }
     }
@@ -211,43 +223,102 @@ fn replicate(
     options: &Options,
     replication: u32,
     stop: &AtomicBool,
-    fuse: bool,
+    fast: bool,
 ) -> Result<Option<Replication>, String> {
     let compiled = job.compiled.get_or_init(|| {
-        let code = compile(job.point, job.scenario.root, options.members, fuse)
-            .map_err(|e| format!("scenario \"{}\": {e}", job.scenario.name))?;
-        let rows = summary::rows(&code);
-        Ok((code, rows))
+        program(job.point, job.scenario, options.members, fast)
+            .map_err(|e| format!("scenario \"{}\": {e}", job.scenario.name))
     });
-    let (code, rows) = compiled.as_ref().map_err(Clone::clone)?;
+    let program = compiled.as_ref().map_err(Clone::clone)?;
     let key = Key::new(options.seed).with(u64::from(replication));
     let load = load(job.scenario, job.requests, key);
-    let mut engine = Engine::new(code, load.clone(), key);
-    match engine.run(stop) {
-        Ended::Done => {}
-        Ended::Stopped => return Ok(None),
-        Ended::TooLong => {
-            return Err(format!(
-                "scenario \"{}\" runs for more than 146 years of virtual time: shorten its waits, its gaps, or its number \
-                 of requests",
-                job.scenario.name
-            ));
-        }
+    match run_once(program, load, key, stop) {
+        Ok(finished) => Ok(Some(summary::replication(program, &finished))),
+        Err(Cut::Stopped) => Ok(None),
+        Err(Cut::StandsStill) => Err(format!(
+            "scenario \"{}\": users without thinking time get answers that take no time, so they would send requests for ever \
+             at one instant: give `traffic.closed` a `think`, or what answers them some work",
+            job.scenario.name
+        )),
+        Err(Cut::TooLong) => Err(format!(
+            "scenario \"{}\" runs for more than 146 years of virtual time: shorten its waits, its gaps, or its number of \
+             requests",
+            job.scenario.name
+        )),
     }
+}
+
+/// Makes a scenario ready to run.
+pub(crate) fn program(
+    point: &Point,
+    scenario: &Scenario,
+    members: bool,
+    fast: bool,
+) -> Result<Program, String> {
+    let layout = Layout::new(point, scenario.root);
+    let (code, walk) = if fast && !walk::needs_walk(&layout, scenario) {
+        (compile(layout, members)?, None)
+    } else {
+        let (code, walk) = walk::build(layout, members)?;
+        (code, Some(walk))
+    };
+    let rows = summary::rows(&code);
+    Ok(Program { code, walk, rows })
+}
+
+/// A finished replication: what it added up, how long its window was, and which laws it broke.
+pub(crate) struct Finished {
+    pub ledger: Ledger,
+    pub window_ns: u64,
+    pub violations: Vec<String>,
+}
+
+fn run_once(program: &Program, load: Load, key: Key, stop: &AtomicBool) -> Result<Finished, Cut> {
+    let code = &program.code;
+    let (requests, selected) = load.expected();
+    if let Some(walk) = &program.walk {
+        let mut walker = Walker::new(code, walk, load, key, stop);
+        walker.run()?;
+        let violations = walker.violations(requests, selected);
+        return Ok(Finished { violations, window_ns: walker.window_ns(), ledger: walker.ledger });
+    }
+    let mut engine = Engine::new(code, load, key, stop);
+    engine.run()?;
     engine.ledger.add_constant_waits(code);
-    let violations = check::violations(code, &mut engine, load.requests, load.to - load.from);
-    Ok(Some(summary::replication(code, job.point, rows, &engine, violations)))
+    let violations = engine.violations(requests, selected);
+    Ok(Finished { violations, window_ns: engine.window_ns(), ledger: engine.ledger })
 }
 
 /// What is drawn for arrivals is keyed by this and the traffic alone, so equal traffic has equal arrivals everywhere.
 const ARRIVALS: u64 = 7;
 
 /// The arrivals of one replication and its window.
-pub(crate) fn load(scenario: &Scenario, requests: u64, key: Key) -> Load {
-    let arrivals = Arrivals::new(&scenario.traffic, key.with(ARRIVALS));
-    let (from, to) = match scenario.window {
-        Window::Middle => (requests / 4, requests - requests / 4),
-        Window::All => (0, requests),
+pub(crate) fn load(scenario: &Scenario, requests: Option<u64>, key: Key) -> Load {
+    let key = key.with(ARRIVALS);
+    let arrivals = Arrivals::new(&scenario.traffic, key);
+    let thinking = Thinking::new(&scenario.traffic, key);
+    let duration_ns = scenario.duration_ns;
+    let counted = match (&scenario.traffic, duration_ns) {
+        (Traffic::Closed { .. }, _) => requests.unwrap_or(u64::MAX),
+        // These go on for ever, so there are as many as are asked for.
+        (Traffic::Poisson { .. } | Traffic::Constant { .. } | Traffic::Renewal { .. }, None) => {
+            requests.unwrap_or(0)
+        }
+        _ => arrivals.count(duration_ns, requests),
     };
-    Load { arrivals, requests, from, to, deadline_ns: scenario.deadline_ns }
+    let window = match (scenario.window, duration_ns, &thinking) {
+        (WindowKind::Middle, Some(ns), Some(_)) => Window::Times(ns / 4, ns - ns / 4),
+        (WindowKind::All, Some(_), Some(_)) => Window::Times(0, u64::MAX - 1),
+        (WindowKind::Middle, ..) => Window::Requests(counted / 4, counted - counted / 4),
+        (WindowKind::All, ..) => Window::Requests(0, counted),
+    };
+    Load {
+        arrivals,
+        requests: counted,
+        thinking,
+        until_ns: duration_ns.unwrap_or(u64::MAX),
+        window,
+        deadline_ns: scenario.deadline_ns,
+        patience_ns: scenario.patience_ns,
+    }
 }

@@ -1,9 +1,9 @@
 //! From the sums of replications to a result: estimates with intervals, one row per site or member.
 
 use crate::code::Code;
-use crate::engine::Engine;
 use crate::ledger::{KINDS, Ledger};
 use crate::result::{NodeResult, Requests, ScenarioResult};
+use crate::run::{Finished, Program};
 use weir_policy::Kind;
 use weir_stats::{Estimate, Histogram, Latency};
 use weir_topology::plan::{Point, Scenario, Spec};
@@ -43,7 +43,11 @@ struct RowSums {
     refused: u64,
     /// By kind; empty if there are none.
     errors: Vec<u64>,
+    /// Time that is part of latencies, and all time of its requests.
     part_ns: u64,
+    time_ns: u64,
+    /// Entries that got a slot.
+    started: u64,
     served_ns: u64,
     /// Slot time over window and slots; time in line over window and members; the most in line.
     utilisation: Option<f64>,
@@ -56,8 +60,10 @@ struct RowSums {
 pub(crate) struct Replication {
     /// Events that it took.
     pub events: u64,
-    total: u64,
-    selected: u64,
+    pub total: u64,
+    pub selected: u64,
+    /// Those of them that are not lost.
+    answered: u64,
     ok: u64,
     errors: [u64; KINDS],
     good: u64,
@@ -68,6 +74,8 @@ pub(crate) struct Replication {
     successes: Latencies,
     halves: [Option<f64>; 2],
     rows: Vec<RowSums>,
+    /// How often nodes failed.
+    pub outages: u64,
     /// Broken laws; empty in a sound weir.
     pub violations: Vec<String>,
 }
@@ -92,21 +100,17 @@ impl Latencies {
 }
 
 /// Sums up a finished replication.
-pub(crate) fn replication(
-    code: &Code,
-    point: &Point,
-    rows: &[Row],
-    engine: &Engine,
-    violations: Vec<String>,
-) -> Replication {
-    let ledger = &engine.ledger;
-    let window_ns = engine.window()[1] - engine.window()[0];
+pub(crate) fn replication(program: &Program, finished: &Finished) -> Replication {
+    let Program { code, rows, .. } = program;
+    let Finished { ledger, window_ns, violations } = finished;
+    let window_ns = *window_ns;
     let mut all = ledger.ok.clone();
     all.merge(&ledger.failed);
     Replication {
         events: ledger.events,
         total: ledger.arrived,
-        selected: all.count(),
+        selected: all.count() + ledger.errors[Kind::Lost as usize],
+        answered: all.count(),
         ok: ledger.ok.count(),
         errors: ledger.errors,
         good: ledger.good,
@@ -116,12 +120,14 @@ pub(crate) fn replication(
         all: Latencies::of(&all),
         successes: Latencies::of(&ledger.ok),
         halves: ledger.halves.map(|(sum, n)| (n > 0).then(|| sum as f64 / n as f64)),
-        rows: rows.iter().map(|row| row_sums(code, point, row, ledger, window_ns)).collect(),
-        violations,
+        rows: rows.iter().map(|row| row_sums(code, row, ledger)).collect(),
+        outages: ledger.outages,
+        violations: violations.clone(),
     }
 }
 
-fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u64) -> RowSums {
+fn row_sums(code: &Code, row: &Row, ledger: &Ledger) -> RowSums {
+    let marked_ns = ledger.marked_ns[1].saturating_sub(ledger.marked_ns[0]);
     let mut sums = RowSums::default();
     let (mut busy, mut waiting, mut slots, mut queues) = (0.0, 0.0, 0.0, 0.0);
     let (mut n, mut least, mut most, mut squares) = (0u64, u64::MAX, 0u64, 0.0);
@@ -135,22 +141,24 @@ fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u
         let at = |offset: u32| offset.wrapping_add((base + members.start) & code.mask) as usize;
         let part = at(stage.part);
         sums.part_ns += ledger.parts[part];
+        sums.time_ns += ledger.parts[part].wrapping_add(ledger.spent.get(part).copied().unwrap_or(0));
         if let Some(errors) = ledger.stage_errors.get(part * KINDS..(part + 1) * KINDS)
             && errors.iter().any(|e| *e > 0)
         {
             sums.errors.resize(KINDS, 0);
             sums.errors.iter_mut().zip(errors).for_each(|(sum, e)| *sum += e);
         }
-        if let (Some(q), Spec::Queue { concurrency, .. }) = (stage.queue, &point.specs[stage.spec as usize]) {
-            let gauge = at(code.queues[q as usize].gauge);
+        if let Some(gauge) = stage.gauge {
+            let gauge = at(gauge);
             let [first, last] = &ledger.marks;
             let between = |a: &[u64], b: &[u64]| b[gauge].wrapping_sub(a[gauge]) as f64;
             busy += between(&first.busy, &last.busy);
             waiting += between(&first.waiting, &last.waiting);
             sums.queue_max = sums.queue_max.max(u64::from(last.most[gauge]));
             sums.served_ns += ledger.gauges[gauge].served;
+            sums.started += ledger.gauges[gauge].started;
             queues += f64::from(members.end - members.start);
-            slots += f64::from(members.end - members.start) * f64::from(*concurrency);
+            slots += f64::from(members.end - members.start) * stage.slots;
         }
         for member in members {
             let e = ledger.entries_at(code, stage, member);
@@ -162,9 +170,9 @@ fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u
             squares += (e as f64) * (e as f64);
         }
     }
-    if window_ns > 0 && slots > 0.0 {
-        sums.utilisation = Some(busy / (window_ns as f64 * slots));
-        sums.queue_mean = Some(waiting / (window_ns as f64 * queues));
+    if marked_ns > 0 && slots > 0.0 {
+        sums.utilisation = Some(busy / (marked_ns as f64 * slots));
+        sums.queue_mean = Some(waiting / (marked_ns as f64 * queues));
     }
     let mean = sums.requests as f64 / n.max(1) as f64;
     // Exact in whole numbers where they are equal; rounding of the squares must not show as spread.
@@ -178,10 +186,10 @@ fn row_sums(code: &Code, point: &Point, row: &Row, ledger: &Ledger, window_ns: u
 pub(crate) fn scenario(
     point: &Point,
     scenario: &Scenario,
-    code: &Code,
-    rows: &[Row],
+    program: &Program,
     runs: &[Replication],
 ) -> ScenarioResult {
+    let Program { code, rows, .. } = program;
     let over = |f: &dyn Fn(&Replication) -> Option<f64>| Estimate::of(runs.iter().map(f));
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let per_s = |count: u64, ns: u64| (ns > 0).then(|| count as f64 / (ns as f64 / NS_PER_S));
@@ -204,8 +212,8 @@ pub(crate) fn scenario(
         attempts_per_request: over(&|r| share(r.selected + r.extra_attempts, r.selected)),
         latency_all: latency(runs, |r| &r.all),
         latency_ok: latency(runs, |r| &r.successes),
-        nodes: rows.iter().enumerate().map(|(i, row)| node(point, code, row, i, runs)).collect(),
-        warnings: crate::warnings::of(point, code, rows, runs),
+        nodes: rows.iter().enumerate().map(|(i, row)| node(point, program, row, i, runs)).collect(),
+        warnings: crate::warnings::of(point, scenario, code, rows, runs),
     }
 }
 
@@ -227,15 +235,12 @@ fn latency(runs: &[Replication], of: impl Fn(&Replication) -> &Latencies) -> Lat
     }
 }
 
-fn node(point: &Point, code: &Code, row: &Row, index: usize, runs: &[Replication]) -> NodeResult {
+fn node(point: &Point, program: &Program, row: &Row, index: usize, runs: &[Replication]) -> NodeResult {
+    let code = &program.code;
     let over = |f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
         Estimate::of(runs.iter().map(|r| f(&r.rows[index], r)))
     };
-    // Per entry that was let in.
-    let per_entry = |ns: u64, r: &RowSums| {
-        let entries = r.requests - r.refused;
-        (entries > 0).then(|| ns as f64 / NS_PER_MS / entries as f64)
-    };
+    let per = |ns: u64, entries: u64| (entries > 0).then(|| ns as f64 / NS_PER_MS / entries as f64);
     let nodes = || {
         row.parts.iter().flat_map(|&(s, one)| {
             let nodes = &code.stages[s as usize].nodes;
@@ -247,9 +252,16 @@ fn node(point: &Point, code: &Code, row: &Row, index: usize, runs: &[Replication
     };
     let count = nodes().count() as u64;
     let spec = |id: &u32| &point.specs[point.nodes[*id as usize].spec as usize];
-    let (kind, queue, delay) = nodes().next().map_or(("", false, false), |id| {
-        (spec(id).kind(), matches!(spec(id), Spec::Queue { .. }), matches!(spec(id), Spec::Delay { .. }))
-    });
+    let first = nodes().next().map(spec);
+    let kind = first.map_or("", Spec::kind);
+    let shares = matches!(first, Some(Spec::Concurrent { .. }));
+    let queue = shares || matches!(first, Some(Spec::Queue { .. }));
+    let delay = matches!(first, Some(Spec::Delay { .. }));
+    // Who was turned away did not wait.
+    let wait = |r: &RowSums| per(r.time_ns - if shares { r.served_ns } else { 0 }, r.requests - r.refused);
+    // The fast engine does not count who got a slot: there all do that are let in.
+    let counted = program.walk.is_some();
+    let service = |r: &RowSums| per(r.served_ns, if counted { r.started } else { r.requests - r.refused });
     let mut names = nodes().map(|id| point.nodes[*id as usize].name.as_deref());
     let first = names.next().flatten();
     let name = if names.all(|n| n == first) { first.unwrap_or(kind) } else { kind };
@@ -265,14 +277,14 @@ fn node(point: &Point, code: &Code, row: &Row, index: usize, runs: &[Replication
         utilisation: if queue { over(&|r, _| r.utilisation) } else { nothing },
         queue_mean: if queue { over(&|r, _| r.queue_mean) } else { nothing },
         queue_max: queue.then(|| runs.iter().map(|r| r.rows[index].queue_max).max()).flatten(),
-        wait_ms: if queue { over(&|r, _| per_entry(r.part_ns, r)) } else { nothing },
+        wait_ms: if queue { over(&|r, _| wait(r)) } else { nothing },
         service_ms: match (queue, delay) {
-            (true, _) => over(&|r, _| per_entry(r.served_ns, r)),
-            (_, true) => over(&|r, _| per_entry(r.part_ns, r)),
+            (true, _) => over(&|r, _| service(r)),
+            (_, true) => over(&|r, _| per(r.time_ns, r.requests)),
             _ => nothing,
         },
         latency_part_ms: over(&|row, r| {
-            (r.selected > 0).then(|| row.part_ns as f64 / NS_PER_MS / r.selected as f64)
+            (r.answered > 0).then(|| row.part_ns as f64 / NS_PER_MS / r.answered as f64)
         }),
         spread_min: runs.iter().map(|r| r.rows[index].spread.0).reduce(f64::min),
         spread_max: runs.iter().map(|r| r.rows[index].spread.1).reduce(f64::max),
@@ -281,6 +293,11 @@ fn node(point: &Point, code: &Code, row: &Row, index: usize, runs: &[Replication
 }
 
 impl Replication {
+    /// Selected requests that nothing ever answered.
+    pub fn lost(&self) -> u64 {
+        self.errors[Kind::Lost as usize]
+    }
+
     /// Mean latency of the window's first and second half, ns.
     pub fn halves(&self) -> [Option<f64>; 2] {
         self.halves

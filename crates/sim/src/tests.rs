@@ -1,9 +1,8 @@
-//! The engine against itself: fused and unfused code, members and sites, any topology; and every self-check shown to fire.
+//! The two engines against each other, members and sites, any topology; and every self-check shown to fire.
 
-use crate::compile::compile;
 use crate::engine::{Engine, Sabotage};
-use crate::run::{Options, load, run_with};
-use crate::{Error, NodeResult, Results, ScenarioResult, check};
+use crate::run::{Options, load, program, run_with};
+use crate::{Error, NodeResult, Results, ScenarioResult};
 use std::sync::atomic::AtomicBool;
 use weir_stats::Key;
 use weir_topology::{Plan, Request, evaluate};
@@ -18,8 +17,8 @@ fn options() -> Options {
     Options { seed: 1, replications: 3, requests: None, threads: 2, members: false, scenarios: Vec::new() }
 }
 
-fn simulate(plan: &Plan, options: &Options, fuse: bool) -> Result<Results, Error> {
-    run_with(plan, options, &|_, _| {}, &AtomicBool::new(false), fuse)
+fn simulate(plan: &Plan, options: &Options, fast: bool) -> Result<Results, Error> {
+    run_with(plan, options, &|_, _| {}, &AtomicBool::new(false), fast)
 }
 
 fn results(source: &str) -> Vec<ScenarioResult> {
@@ -94,19 +93,19 @@ fn random_file(seed: u64) -> String {
     text + &format!("scenario(\"s\", n{nodes}, {traffic}, requests = 600)\n")
 }
 
-/// The same bytes with every wait an event of its own and nothing noted instead of scheduled: the order at one instant is
-/// the contract's, not an accident of scheduling. Self-checks run in all of them.
+/// The fast engine gives the same bytes as the general one, in which every wait is an event of its own and nothing runs
+/// ahead of its time: the order at one instant is the contract's, not an accident of scheduling. Self-checks run in all.
 #[test]
-fn fusion_changes_nothing() {
+fn both_engines_agree() {
     let fixed = std::iter::once(TIES.to_string());
     for source in fixed.chain((0..150).map(random_file)) {
         let plan = plan(&source);
         for members in [false, true] {
             let options = Options { members, replications: 2, ..options() };
-            let fused = simulate(&plan, &options, true).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
-            let unfused = simulate(&plan, &options, false).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
-            assert!(fused.events <= unfused.events);
-            assert_eq!(fused, Results { events: fused.events, ..unfused }, "{source}");
+            let fast = simulate(&plan, &options, true).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
+            let general = simulate(&plan, &options, false).unwrap_or_else(|e| panic!("{e:?}\n{source}"));
+            assert!(fast.events <= general.events);
+            assert_eq!(fast, Results { events: fast.events, ..general }, "{source}");
         }
     }
 }
@@ -247,13 +246,14 @@ scenario("s", lb.least_conn(pool(3, dyno)), traffic.poisson(every = 5 * ms), req
     let plan = plan(source);
     let point = &plan.points[0];
     let violations = |sabotage: Option<Sabotage>| {
-        let code = compile(point, point.scenarios[0].root, false, true).unwrap();
-        let load = load(&point.scenarios[0], 500, Key::new(1));
-        let mut engine = Engine::new(&code, load, Key::new(1));
+        let code = program(point, &point.scenarios[0], false, true).unwrap().code;
+        let load = load(&point.scenarios[0], Some(500), Key::new(1));
+        let stop = AtomicBool::new(false);
+        let mut engine = Engine::new(&code, load, Key::new(1), &stop);
         engine.sabotage = sabotage;
-        engine.run(&AtomicBool::new(false));
+        engine.run().unwrap();
         engine.ledger.add_constant_waits(&code);
-        check::violations(&code, &mut engine, 500, 500).join("; ")
+        engine.violations(Some(500), Some(500)).join("; ")
     };
     assert_eq!(violations(None), "");
     for (sabotage, law) in [

@@ -3,7 +3,7 @@
 use crate::code::Code;
 use crate::summary::{Replication, Row};
 use weir_stats::Estimate;
-use weir_topology::plan::{Point, Spec};
+use weir_topology::plan::{Point, Scenario, Spec};
 
 /// A queue busier than this has no steady state that a run could show.
 const OVERLOADED: f64 = 0.995;
@@ -11,7 +11,13 @@ const OVERLOADED: f64 = 0.995;
 const DRIFT: f64 = 0.1;
 
 /// The warnings of a finished scenario, the gravest first.
-pub(crate) fn of(point: &Point, code: &Code, rows: &[Row], runs: &[Replication]) -> Vec<String> {
+pub(crate) fn of(
+    point: &Point,
+    scenario: &Scenario,
+    code: &Code,
+    rows: &[Row],
+    runs: &[Replication],
+) -> Vec<String> {
     let mut warnings = Vec::new();
     let overloaded = overloaded_site(point, code, rows, runs);
     let drift = drift(runs);
@@ -29,6 +35,8 @@ pub(crate) fn of(point: &Point, code: &Code, rows: &[Row], runs: &[Replication])
         )),
         (None, None) => {}
     }
+    warnings.extend(lost(runs));
+    warnings.extend(few_outages(point, scenario, code, runs));
     for &stage in &code.order {
         let stage = &code.stages[stage as usize];
         if let Spec::Server { addr: Some(addr), model: None } = &point.specs[stage.spec as usize] {
@@ -42,6 +50,44 @@ pub(crate) fn of(point: &Point, code: &Code, rows: &[Row], runs: &[Replication])
     }
     warnings.dedup();
     warnings
+}
+
+/// Requests without any answer have no latency, so they are missing in the figures.
+fn lost(runs: &[Replication]) -> Option<String> {
+    let lost: u64 = runs.iter().map(Replication::lost).sum();
+    let selected: u64 = runs.iter().map(|r| r.selected).sum();
+    (lost > 0).then(|| {
+        format!(
+            "lost: {lost} of {selected} requests got no answer and never will; they have no latency and are in none of these \
+             quantiles. A `timeout` around what loses them, or `patience`, says when their clients give up"
+        )
+    })
+}
+
+/// Fewer outages than this per replication say little of what outages do.
+const FEW: f64 = 20.0;
+
+/// Too few outages: replications differ by chance more than their interval tells.
+fn few_outages(point: &Point, scenario: &Scenario, code: &Code, runs: &[Replication]) -> Option<String> {
+    let longest_ns = scenario.duration_ns.or_else(|| {
+        let rate = scenario.traffic.rate_per_s()?;
+        Some((runs.first()?.total as f64 / rate * 1e9) as u64)
+    });
+    // What never comes back within the run is no outage of it, but how the system is.
+    let comes_back = |mttr_ns: u64| longest_ns.is_none_or(|run| mttr_ns / 2 < run);
+    let fails = code.stages.iter().any(|s| match &point.specs[s.spec as usize] {
+        Spec::Faulty(fault) => comes_back(fault.mttr_ns),
+        _ => false,
+    });
+    let seen: u64 = runs.iter().map(|r| r.outages).sum();
+    let each = seen as f64 / runs.len().max(1) as f64;
+    (fails && each < FEW).then(|| {
+        format!(
+            "few outages: {seen} were seen in {} replications, {each:.1} in each; success and high quantiles hang on when \
+             they happened, and their intervals may be too narrow. Run longer (--requests) rather than more often",
+            runs.len()
+        )
+    })
 }
 
 /// The queue that is busiest, if it is busy all the time.

@@ -29,7 +29,7 @@ impl Key {
 
     /// A key from 64 bits that are mixed already (a stored [`Key::bits`]).
     #[inline]
-    pub fn from_bits(bits: u64) -> Key {
+    pub const fn from_bits(bits: u64) -> Key {
         Key(bits)
     }
 

@@ -6,11 +6,10 @@ use crate::graph::MOST_NODES;
 use crate::nodes::{Arg, Default, Function, Need};
 use crate::plan::{NodeId, Spec, To};
 use crate::suggest;
-use crate::value::{DurationValue, NodeValue, Poison, stop};
+use crate::value::{NodeValue, Poison, stop};
 use starlark::codemap::FileSpan;
 use starlark::eval::{Arguments, Evaluator};
 use starlark::values::dict::DictRef;
-use starlark::values::float::UnpackFloat;
 use starlark::values::list_or_tuple::UnpackListOrTuple;
 use starlark::values::{Heap, UnpackValue, Value, ValueLike};
 
@@ -237,12 +236,7 @@ fn is_default(default: Default, value: Value<'_>) -> bool {
     match default {
         Default::None => value.is_none(),
         Default::Int(i) => i64::unpack_value(value).ok().flatten() == Some(i),
-        Default::Float(x) => UnpackFloat::unpack_value(value).ok().flatten().is_some_and(|v| v.0 == x),
         Default::Text(t) => value.unpack_str() == Some(t),
-        Default::Duration(ns) => {
-            value.downcast_ref::<DurationValue>().is_some_and(|d| d.0 == ns)
-                || value.unpack_str().is_some_and(|t| crate::value::parse_duration(t) == Ok(ns))
-        }
         Default::Empty => {
             UnpackListOrTuple::<Value>::unpack_value(value).ok().flatten().is_some_and(|l| l.items.is_empty())
                 || DictRef::from_value(value).is_some_and(|d| d.is_empty())

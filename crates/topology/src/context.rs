@@ -1,10 +1,11 @@
 //! What an evaluation gathers on its way: findings, the graph, scenarios, parameters. The evaluator carries a reference.
 
+use crate::data::Column;
 use crate::diagnostic::{At, Diagnostic, Severity};
 use crate::graph::Graph;
 use crate::params::Params;
 use crate::places::Calls;
-use crate::plan::{DataFile, Scenario};
+use crate::plan::{DataFile, Faulty, Scenario};
 use starlark::codemap::{CodeMapId, FileSpan};
 use starlark::eval::Evaluator;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -26,10 +27,32 @@ pub(crate) struct State {
     pub(crate) files: Files,
     /// Hash of each data file, by its path as written.
     pub(crate) data_files: Vec<DataFile>,
-    /// Values already read, by path and column kind.
-    pub(crate) data: BTreeMap<PathBuf, Arc<[u64]>>,
+    /// Values already read, by path and column.
+    pub(crate) data: BTreeMap<(PathBuf, Column), Arc<[u64]>>,
     /// Nodes that are the model of a server: (node, `file:line:column` of that server).
     pub(crate) models: HashMap<u32, String>,
+    /// The first node of each name in `together`.
+    pub(crate) together: HashMap<String, Shared>,
+    /// How many blocks there are.
+    blocks: u32,
+}
+
+/// A time-line that nodes share: as the first of them has it.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) law: Faulty,
+    /// `file:line:column`.
+    pub(crate) at: String,
+}
+
+impl State {
+    /// The number of a new block, counted as they are evaluated.
+    pub(crate) fn next_block(&mut self) -> u32 {
+        // There are fewer blocks than nodes.
+        let number = self.blocks;
+        self.blocks = number.saturating_add(1);
+        number
+    }
 }
 
 /// The files of an evaluation.

@@ -1,4 +1,4 @@
-//! CSV files: a header, a column `duration_ns`, `_us`, `_ms` or `_s`; other columns are ignored.
+//! CSV files: a header, a column `duration_ns`, `_us`, `_ms` or `_s` (or `arrival_...`); other columns are ignored.
 
 use crate::call::Call;
 use crate::plan::DataFile;
@@ -8,26 +8,53 @@ use std::sync::Arc;
 /// No data file is larger than this.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Durations of a file named in a call, ns; findings where it cannot be read or is malformed.
-pub(crate) fn durations(call: &mut Call<'_, '_, '_, '_>, path: &str) -> Option<Arc<[u64]>> {
+/// What is read of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Column {
+    /// `duration_...`, in any order.
+    Duration,
+    /// `arrival_...`, ascending.
+    Arrival,
+}
+
+impl Column {
+    /// Its name without the unit.
+    fn name(self) -> &'static str {
+        match self {
+            Column::Duration => "duration",
+            Column::Arrival => "arrival",
+        }
+    }
+
+    /// What one of its values is.
+    fn item(self) -> &'static str {
+        match self {
+            Column::Duration => "a duration",
+            Column::Arrival => "an instant",
+        }
+    }
+}
+
+/// A column of a file named in a call, ns; findings where it cannot be read or is malformed.
+pub(crate) fn column(call: &mut Call<'_, '_, '_, '_>, path: &str, column: Column) -> Option<Arc<[u64]>> {
     let folder = {
         let state = call.context.state.borrow();
         let file = call.span().and_then(|s| state.files.get(s.file.id()).map(|f| f.folder.clone()));
         file.unwrap_or_else(|| PathBuf::from("."))
     };
-    let full = folder.join(path);
-    if let Some(values) = call.context.state.borrow().data.get(&full) {
+    let key = (folder.join(path), column);
+    if let Some(values) = call.context.state.borrow().data.get(&key) {
         return Some(values.clone());
     }
-    let read = read(&full).and_then(|bytes| {
-        let values = parse(&bytes, "duration")?;
+    let read = read(&key.0).and_then(|bytes| {
+        let values = parse(&bytes, column)?;
         Ok((values, blake3::hash(&bytes).to_hex().to_string()))
     });
     match read {
         Ok((values, hash)) => {
             let values: Arc<[u64]> = values.into();
             let mut state = call.context.state.borrow_mut();
-            state.data.insert(full, values.clone());
+            state.data.insert(key, values.clone());
             let file = DataFile { path: path.to_owned(), hash };
             if !state.data_files.contains(&file) {
                 state.data_files.push(file);
@@ -35,7 +62,12 @@ pub(crate) fn durations(call: &mut Call<'_, '_, '_, '_>, path: &str) -> Option<A
             Some(values)
         }
         Err(why) => {
-            call.wrong(format!("the data file \"{path}\" {why}"));
+            let message = format!("the data file \"{path}\" {why}");
+            if key.0.exists() {
+                call.wrong(message);
+            } else {
+                call.wrong_but(message, "its path begins in the folder of the file that names it");
+            }
             None
         }
     }
@@ -63,11 +95,12 @@ pub(crate) fn plainly(error: &std::io::Error) -> String {
     }
 }
 
-/// The values of the column `{what}_ns|us|ms|s`, in ns.
+/// The values of the column `duration_ns|us|ms|s` or `arrival_...`, in ns.
 ///
 /// # Errors
 /// What is wrong, with row (counted from 1, the header being row 1) and column.
-fn parse(bytes: &[u8], what: &str) -> Result<Vec<u64>, String> {
+fn parse(bytes: &[u8], of: Column) -> Result<Vec<u64>, String> {
+    let what = of.name();
     let text =
         std::str::from_utf8(bytes).map_err(|e| format!("is not UTF-8 (at byte {})", e.valid_up_to()))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -97,7 +130,7 @@ fn parse(bytes: &[u8], what: &str) -> Result<Vec<u64>, String> {
         _ => return Err(format!("has several columns `{what}_...`: one is wanted")),
     };
     let name = &columns[column];
-    let mut values = Vec::new();
+    let mut values: Vec<u64> = Vec::new();
     for (i, line) in lines {
         let row = i + 1;
         let all = fields(line);
@@ -110,11 +143,19 @@ fn parse(bytes: &[u8], what: &str) -> Result<Vec<u64>, String> {
         let ns = (number * each).round();
         if !number.is_finite() || number < 0.0 || ns > 9.2e18 {
             return Err(format!(
-                "holds {} in row {row}, column `{name}`: a duration must be finite, not negative and at most 292 years",
+                "holds {} in row {row}, column `{name}`: {} must be finite, not negative and at most 292 years",
+                cut(field),
+                of.item()
+            ));
+        }
+        let ns = ns as u64;
+        if of == Column::Arrival && values.last().is_some_and(|before| *before > ns) {
+            return Err(format!(
+                "holds {} in row {row}, column `{name}`, which is before the instant above it: sort the rows by `{name}`",
                 cut(field)
             ));
         }
-        values.push(ns as u64);
+        values.push(ns);
     }
     if values.is_empty() {
         return Err("has no values below its header: at least one is wanted".to_owned());
@@ -153,10 +194,10 @@ mod tests {
     #[test]
     fn columns_carry_their_unit() {
         assert_eq!(
-            parse(b"path,duration_ms\n/a,1.5\n\"/b,c\",2\n", "duration"),
+            parse(b"path,duration_ms\n/a,1.5\n\"/b,c\",2\n", Column::Duration),
             Ok(vec![1_500_000, 2_000_000])
         );
-        assert_eq!(parse(b"duration_s\r\n1\r\n", "duration"), Ok(vec![1_000_000_000]));
+        assert_eq!(parse(b"duration_s\r\n1\r\n", Column::Duration), Ok(vec![1_000_000_000]));
     }
 
     #[test]
@@ -172,9 +213,17 @@ mod tests {
             ("duration_ms\nnan\n", "row 2"),
             ("duration_ms,duration_s\n1,1\n", "several"),
         ] {
-            let why = parse(text.as_bytes(), "duration").expect_err(text);
+            let why = parse(text.as_bytes(), Column::Duration).expect_err(text);
             assert!(why.contains(part), "{text:?}: {why}");
         }
-        assert!(parse(b"\xff", "duration").is_err());
+        assert!(parse(b"\xff", Column::Duration).is_err());
+    }
+
+    #[test]
+    fn instants_ascend() {
+        let of = |text: &str| parse(text.as_bytes(), Column::Arrival);
+        assert_eq!(of("arrival_s\n0\n0.5\n0.5\n"), Ok(vec![0, 500_000_000, 500_000_000]));
+        let why = of("arrival_ns\n7\n5\n").expect_err("descends");
+        assert!(why.contains("row 3") && why.contains("sort the rows"), "{why}");
     }
 }

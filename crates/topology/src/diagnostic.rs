@@ -11,6 +11,8 @@ pub enum Severity {
     Error,
     /// It can be run, but is surely not what was meant.
     Warning,
+    /// It may well be meant, but is worth a look; no result mentions it.
+    Hint,
 }
 
 /// One finding. `Display` renders it as rustc would: message, place, line of source, caret, help.
@@ -80,6 +82,7 @@ impl fmt::Display for Diagnostic {
         let word = match self.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Hint => "hint",
         };
         write!(f, "{word}: {}", self.message)?;
         let number = self.line.to_string();

@@ -88,11 +88,11 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
                     .in_file(&request.name),
             ]);
         }
-        warn::unreached(&mut state);
+        warn::graph(&mut state);
         let mut point = finish(&mut state, &mut params, &mut data_files);
         let mut found = std::mem::take(&mut state.findings).into_sorted();
         found.extend(warn::overloaded(&point));
-        point.warnings = found.iter().map(in_one_line).collect();
+        point.warnings = found.iter().filter(|f| f.severity == Severity::Warning).map(in_one_line).collect();
         for finding in found {
             if !warnings.contains(&finding) {
                 warnings.push(finding);
@@ -143,7 +143,6 @@ fn finish(state: &mut State, params: &mut Params, data_files: &mut Vec<DataFile>
 
 /// A warning as a plan keeps it: one sentence with its place.
 fn in_one_line(finding: &Diagnostic) -> String {
-    debug_assert!(finding.severity == Severity::Warning);
     match &finding.file {
         Some(file) if finding.line > 0 => {
             format!("{} ({file}:{}:{})", finding.message, finding.line, finding.column)

@@ -175,6 +175,11 @@ impl Graph {
         &self.nodes
     }
 
+    /// All kinds of nodes with their arguments.
+    pub(crate) fn specs(&self) -> &[Spec] {
+        &self.specs
+    }
+
     /// All lists of targets.
     pub(crate) fn lists(&self) -> &[Vec<NodeId>] {
         &self.lists

@@ -49,6 +49,9 @@ fn hash_point(point: &Point, sink: &mut Sink) {
         match spec {
             Spec::Delay { time } => sink.put(&("delay", bare(time))),
             Spec::Cable { time, loss, resend_ns } => sink.put(&("cable", bare(time), loss, resend_ns)),
+            Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
+                sink.put(&("concurrent", bare(work), cores, contention, coherency, threads, on_cancel));
+            }
             other => sink.put(other),
         }
     }
@@ -59,6 +62,10 @@ fn hash_point(point: &Point, sink: &mut Sink) {
     for s in &point.scenarios {
         let traffic = match &s.traffic {
             Traffic::Renewal { gap } => Traffic::Renewal { gap: bare(gap) },
+            Traffic::Closed { users, think } => Traffic::Closed { users: *users, think: bare(think) },
+            Traffic::Trace { arrivals_ns, .. } => {
+                Traffic::Trace { file: String::new(), arrivals_ns: arrivals_ns.clone() }
+            }
             other => other.clone(),
         };
         sink.put(&(

@@ -2,12 +2,15 @@
 
 use crate::evaluate::SCHEMA;
 use crate::graph::MOST_NODES;
+use crate::nodes;
 use crate::params::MOST_POINTS;
-use crate::plan::{Faulty, NodeId, Plan, Point, Spec, To};
-use std::collections::HashSet;
-use weir_model::{Dist, Traffic};
-use weir_policy::config::{Balance, Ties};
+use crate::plan::{Faulty, Line, NodeId, Plan, Point, Spec, To};
+use std::collections::{HashMap, HashSet};
+use weir_policy::config::Balance;
 use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
+
+mod scenario;
+mod spec;
 
 /// Checks everything that the evaluation of a file would have made sure of.
 ///
@@ -45,8 +48,9 @@ fn point(p: &Point) -> Result<(), String> {
         return Err(format!("sites: two have the label \"{}\"", twice.label));
     }
     for (i, s) in p.specs.iter().enumerate() {
-        spec(s).map_err(|why| format!("specs[{i}]: {why}"))?;
+        spec::check(s).map_err(|why| format!("specs[{i}]: {why}"))?;
     }
+    time_lines(&p.specs)?;
     for (i, list) in p.lists.iter().enumerate() {
         if list.is_empty() {
             return Err(format!("lists[{i}]: a list of targets must not be empty"));
@@ -103,8 +107,31 @@ fn point(p: &Point) -> Result<(), String> {
         if let (Spec::Lb(lb), To::List(list)) = (spec, node.to) {
             weights(p, &lb.balance, &p.lists[list as usize]).map_err(|why| format!("nodes[{i}]: {why}"))?;
         }
+        if let (Spec::Fanout { need }, To::List(list)) = (spec, node.to)
+            && *need as usize > p.lists[list as usize].len()
+        {
+            return Err(format!("nodes[{i}]: it needs {need} of {} nodes", p.lists[list as usize].len()));
+        }
     }
-    scenarios(p)
+    scenario::check(p)
+}
+
+/// Nodes that share a time-line have one law of it.
+fn time_lines(specs: &[Spec]) -> Result<(), String> {
+    let mut first: HashMap<&Line, (usize, &Faulty)> = HashMap::new();
+    for (i, spec) in specs.iter().enumerate() {
+        let Spec::Faulty(law) = spec else { continue };
+        if law.line == Line::Own {
+            continue;
+        }
+        let (other, before) = *first.entry(&law.line).or_insert((i, law));
+        if let Some((argument, theirs, ours)) = nodes::differs(before, law) {
+            return Err(format!(
+                "specs[{i}]: it shares the time-line of specs[{other}], and its {argument} is {ours}, not {theirs}"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn weights(p: &Point, balance: &Balance, targets: &[NodeId]) -> Result<(), String> {
@@ -124,151 +151,4 @@ fn weights(p: &Point, balance: &Balance, targets: &[NodeId]) -> Result<(), Strin
         }
     }
     Ok(())
-}
-
-fn scenarios(p: &Point) -> Result<(), String> {
-    let mut names = HashSet::new();
-    for (i, s) in p.scenarios.iter().enumerate() {
-        let wrong = |field: &str, why: String| Err(format!("scenarios[{i}].{field}: {why}"));
-        if s.name.is_empty() || !names.insert(s.name.as_str()) {
-            return wrong("name", format!("\"{}\" is empty or taken", s.name));
-        }
-        if s.root as usize >= p.nodes.len() {
-            return wrong("root", format!("there is no node {}", s.root));
-        }
-        if s.requests.is_none_or(|n| n == 0 || n > 1_000_000_000_000) {
-            return wrong("requests", "must be 1 to 1000000000000".to_owned());
-        }
-        if s.deadline_ns == 0 {
-            return wrong("deadline_ns", "must be above 0".to_owned());
-        }
-        match &s.traffic {
-            Traffic::Poisson { gap_ns } | Traffic::Constant { gap_ns }
-                if !(*gap_ns > 0.0 && *gap_ns <= 1e19) =>
-            {
-                return wrong(
-                    "traffic",
-                    format!("the gap must be above 0 and at most 1e19 ns, and is {gap_ns}"),
-                );
-            }
-            Traffic::Renewal { gap } => {
-                if let Err(why) = dist(gap) {
-                    return wrong("traffic", why);
-                }
-                if gap.mean_ns() == Some(0.0) {
-                    return wrong("traffic", "the gap is always 0".to_owned());
-                }
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn spec(spec: &Spec) -> Result<(), String> {
-    match spec {
-        Spec::Delay { time } | Spec::Cable { time, .. } => dist(time),
-        Spec::Queue { concurrency: 0, .. } => Err("concurrency must be at least 1".to_owned()),
-        Spec::Weight { weight } if !(weight.is_finite() && *weight >= 0.0) => {
-            Err(format!("a weight must be finite and not negative, and is {weight}"))
-        }
-        Spec::Retry(retry) if retry.attempts == 0 || retry.attempts > 1_000_000 => {
-            Err("attempts must be 1 to 1000000".to_owned())
-        }
-        Spec::Faulty(Faulty { mtbf_ns, mttr_ns, .. }) => {
-            duration(*mtbf_ns)?;
-            duration(*mttr_ns)?;
-            if *mtbf_ns == 0 || *mttr_ns == 0 {
-                Err("mtbf and mttr must be above 0".to_owned())
-            } else {
-                Ok(())
-            }
-        }
-        Spec::Lb(lb) => {
-            duration(lb.pass_over_ns)?;
-            policy(&lb.balance)
-        }
-        _ => Ok(()),
-    }
-}
-
-fn policy(balance: &Balance) -> Result<(), String> {
-    match balance {
-        Balance::LeastConn { error_hold_ns, .. } => duration(*error_hold_ns),
-        Balance::P2c { choices, ties, error_hold_ns, bias, .. } => {
-            duration(*error_hold_ns)?;
-            if *choices == 0 || *choices > 1_000_000 {
-                Err("choices must be 1 to 1000000".to_owned())
-            } else if *ties == Ties::Rotate {
-                Err("`lb.p2c` has no ties \"rotate\"".to_owned())
-            } else if !(bias.is_finite() && *bias >= 0.0) {
-                Err(format!("bias must be finite and not negative, and is {bias}"))
-            } else {
-                Ok(())
-            }
-        }
-        _ => Ok(()),
-    }
-}
-
-fn duration(ns: u64) -> Result<(), String> {
-    if i64::try_from(ns).is_ok() { Ok(()) } else { Err(format!("{ns} ns is longer than 292 years")) }
-}
-
-fn dist(d: &Dist) -> Result<(), String> {
-    match d {
-        Dist::Fixed { ns } => duration(*ns),
-        Dist::Exponential { mean_ns } => duration(*mean_ns),
-        Dist::Uniform { low_ns, high_ns } => {
-            duration(*high_ns)?;
-            if low_ns > high_ns { Err("low is greater than high".to_owned()) } else { Ok(()) }
-        }
-        Dist::Lognormal { mean_ns, cv } => {
-            duration(*mean_ns)?;
-            if (0.0..=1e6).contains(cv) {
-                Ok(())
-            } else {
-                Err(format!("cv must be 0 to 1000000, and is {cv}"))
-            }
-        }
-        Dist::Pareto { minimum_ns, alpha } => {
-            duration(*minimum_ns)?;
-            if alpha.is_finite() && *alpha > 0.0 {
-                Ok(())
-            } else {
-                Err(format!("alpha must be finite and above 0, and is {alpha}"))
-            }
-        }
-        Dist::Erlang { k, mean_ns } => {
-            duration(*mean_ns)?;
-            if (1..=1_000_000).contains(k) {
-                Ok(())
-            } else {
-                Err(format!("k must be 1 to 1000000, and is {k}"))
-            }
-        }
-        Dist::Hyperexponential { phases } => {
-            phases.iter().try_for_each(|(_, mean)| duration(*mean))?;
-            let total: f64 = phases.iter().map(|p| p.0).sum();
-            let fit = phases.iter().all(|(p, _)| (0.0..=1.0).contains(p)) && (total - 1.0).abs() <= 1e-9;
-            if fit {
-                Ok(())
-            } else {
-                Err("the probabilities must be between 0 and 1 and add up to 1".to_owned())
-            }
-        }
-        Dist::Empirical { values_ns, .. } => {
-            if values_ns.is_empty() {
-                return Err("an empirical distribution needs at least one value".to_owned());
-            }
-            values_ns.iter().try_for_each(|v| duration(*v))
-        }
-        // The reader of JSON bounds the depth.
-        Dist::Sum { a, b } => dist(a).and_then(|()| dist(b)),
-        Dist::Rounded { of, to_ns } => {
-            dist(of)?;
-            duration(*to_ns)?;
-            if *to_ns == 0 { Err("`to` must be above 0".to_owned()) } else { Ok(()) }
-        }
-    }
 }

@@ -1,9 +1,14 @@
-//! What is surely a mistake though it can be run: nodes nobody reaches, weights nobody reads, queues that overflow.
+//! What is surely a mistake though it can be run, one function for each: nodes nobody reaches, weights nobody reads, queues
+//! that overflow; what concerns failures is in `warn/failing.rs`.
 
 use crate::context::State;
 use crate::diagnostic::{At, Diagnostic, Severity};
 use crate::offered;
-use crate::plan::{Point, Spec, To};
+use crate::plan::{Point, Spec};
+use std::collections::BTreeSet;
+
+mod failing;
+mod ways;
 
 fn warning(message: String) -> Diagnostic {
     Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }
@@ -16,47 +21,54 @@ fn placed(mut finding: Diagnostic, at: Option<&At>) -> Diagnostic {
     finding
 }
 
+/// What is found at which site.
+#[derive(Default)]
+struct Found(Vec<(u32, Diagnostic)>);
+
+impl Found {
+    fn warn(&mut self, site: u32, message: String, help: impl Into<String>) {
+        self.0.push((site, warning(message).help(help)));
+    }
+
+    fn hint(&mut self, site: u32, message: String, help: impl Into<String>) {
+        self.0.push((site, Diagnostic { severity: Severity::Hint, ..warning(message).help(help) }));
+    }
+}
+
+/// Adds all that can be said of a graph without knowing its loads.
+pub(crate) fn graph(state: &mut State) {
+    unreached(state);
+    for look in [failing::lost, failing::attempts, failing::repairs, failing::untried] {
+        let mut found = Found::default();
+        look(state, &mut found);
+        // Once per place, however many nodes and calls came through it.
+        let mut sites = BTreeSet::new();
+        let mut places: Vec<Option<At>> = Vec::new();
+        for (site, finding) in found.0 {
+            let at = state.graph.describe(site).1.cloned();
+            if sites.insert(site) && !places.contains(&at) {
+                state.findings.add(placed(finding, at.as_ref()));
+                places.push(at);
+            }
+        }
+    }
+}
+
 /// Adds a warning for each site whose nodes no scenario reaches, and for each weight that is no target of a balancer.
 /// A file without scenarios is being written: then nothing is said.
-pub(crate) fn unreached(state: &mut State) {
+fn unreached(state: &mut State) {
     if state.scenarios.is_empty() {
         return;
     }
     let nodes = state.graph.nodes();
     let mut reached = vec![false; nodes.len()];
-    let mut misplaced = vec![false; nodes.len()];
-    let mut listed = vec![false; state.graph.lists().len()];
     for scenario in &state.scenarios {
         if let Some(r) = reached.get_mut(scenario.root as usize) {
             *r = true;
         }
-        if matches!(state.graph.spec(scenario.root), Some(Spec::Weight { .. })) {
-            misplaced[scenario.root as usize] = true;
-        }
     }
-    // A node comes after all that it leads to: going backwards, a node's own state is final when it is looked at.
-    for (id, node) in nodes.iter().enumerate().rev() {
-        if !reached[id] {
-            continue;
-        }
-        if let Some(Spec::Server { model: Some(model), .. }) = state.graph.spec(index(id)) {
-            reached[*model as usize] = true;
-        }
-        match node.to {
-            To::None => {}
-            To::Node(next) => {
-                reached[next as usize] = true;
-                misplaced[next as usize] |= matches!(state.graph.spec(next), Some(Spec::Weight { .. }));
-            }
-            To::List(list) => {
-                if !std::mem::replace(&mut listed[list as usize], true) {
-                    for target in &state.graph.lists()[list as usize] {
-                        reached[*target as usize] = true;
-                    }
-                }
-            }
-        }
-    }
+    let reached = ways::down(&state.graph, reached, |_, _, reached| reached, |a, b| a || b);
+    let misplaced = misplaced(state);
     let sites = nodes.iter().map(|n| n.site as usize).max().map_or(0, |m| m + 1);
     let mut of_site = vec![(0usize, 0usize, false); sites];
     for (id, node) in nodes.iter().enumerate() {
@@ -85,6 +97,37 @@ pub(crate) fn unreached(state: &mut State) {
     found.into_iter().for_each(|f| state.findings.add(f));
 }
 
+/// Whether each node is a weight that something else than a balancer leads to (and that a scenario reaches, if only
+/// through it).
+fn misplaced(state: &State) -> Vec<bool> {
+    let graph = &state.graph;
+    let balancer = |spec: &Spec| matches!(spec, Spec::Lb(_));
+    let mut start = vec![Above::default(); graph.nodes().len()];
+    for scenario in &state.scenarios {
+        if let Some(root) = start.get_mut(scenario.root as usize) {
+            *root = Above { reached: true, other: true };
+        }
+    }
+    let pass = |_, spec: &Spec, above: Above| Above {
+        reached: above.reached,
+        other: above.reached && !balancer(spec),
+    };
+    let join = |a: Above, b: Above| Above { reached: a.reached || b.reached, other: a.other || b.other };
+    let at = ways::down(graph, start, pass, join);
+    (0..at.len())
+        .map(|id| at[id].other && matches!(graph.spec(index(id)), Some(Spec::Weight { .. })))
+        .collect()
+}
+
+/// What leads to a node.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Above {
+    /// A scenario, in the end.
+    reached: bool,
+    /// Something else than a balancer.
+    other: bool,
+}
+
 fn index(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
@@ -99,26 +142,37 @@ pub(crate) fn overloaded(point: &Point) -> Vec<Diagnostic> {
         for load in loads {
             if load.utilisation > 1.0 && !(load.steered && relieved) {
                 let Some(site) = point.sites.get(load.site as usize) else { continue };
-                let (queues, their) = match load.count {
-                    1 => ("the queue".to_owned(), "its"),
-                    n => (format!("the {n} queues of"), "their"),
+                let (noun, end) = excess(point, load.site);
+                let (nodes, their) = match load.count {
+                    1 => (format!("the {noun}"), "its"),
+                    n => (format!("the {n} {noun}s of"), "their"),
                 };
                 let finding = warning(format!(
-                    "scenario \"{}\": the offered load of {queues} {} is {:.2} of {their} capacity: {}",
-                    scenario.name,
-                    site.label,
-                    load.utilisation,
-                    if load.bounded {
-                        "what finds them full is turned away"
-                    } else {
-                        "the run will not settle"
-                    }
+                    "scenario \"{}\": the offered load of {nodes} {} is {:.2} of {their} capacity: {end}",
+                    scenario.name, site.label, load.utilisation
                 ));
                 found.push(at_span(finding, &site.span));
             }
         }
     }
     found
+}
+
+/// What the nodes of a site are called, and what becomes of more than they can take.
+fn excess(point: &Point, site: u32) -> (&'static str, &'static str) {
+    let specs = point.nodes.iter().filter(|n| n.site == site).map(|n| point.specs.get(n.spec as usize));
+    let mut end = ("server", "the run will not settle");
+    for spec in specs {
+        match spec {
+            Some(Spec::Queue { capacity: Some(_), .. }) => {
+                return ("queue", "what finds them full is turned away");
+            }
+            Some(Spec::Queue { timeout_ns: Some(_), .. }) => end = ("queue", "what waits too long fails"),
+            Some(Spec::Queue { .. }) => end.0 = "queue",
+            _ => {}
+        }
+    }
+    end
 }
 
 /// The finding at `file:line:column`.

@@ -127,6 +127,18 @@ impl<'v> Call<'v, '_, '_, '_> {
         Some(ns)
     }
 
+    /// A limit that `None` (or nothing) switches off, ns: else a duration above 0.
+    pub(crate) fn limit(&mut self, name: &str) -> Option<u64> {
+        let value = self.value_or_none(name)?;
+        let what = self.of(name);
+        let ns = self.ns(&what, value)?;
+        if ns == 0 {
+            self.wrong_but(format!("{what} must be longer than 0"), format!("`{name}=None` switches it off"));
+            return None;
+        }
+        Some(ns)
+    }
+
     /// A distribution of a value; a duration is a fixed one.
     pub(crate) fn dist_of(&mut self, what: &str, value: Value<'v>) -> Option<Dist> {
         if let Some(dist) = value.downcast_ref::<DistValue>() {
@@ -167,7 +179,7 @@ impl<'v> Call<'v, '_, '_, '_> {
             return None;
         };
         if items.is_empty() {
-            let message = format!("`{}` has no targets: the list is empty", self.name());
+            let message = format!("`{}` has no {name}: the list is empty", self.name());
             self.wrong_but(message, "give it at least one node");
             return None;
         }
@@ -251,6 +263,35 @@ impl<'v> Call<'v, '_, '_, '_> {
         if x < 0.0 {
             let what = self.of(name);
             self.wrong(format!("{what} must not be negative, and is {x}"));
+            return None;
+        }
+        Some(x)
+    }
+
+    /// A finite number above 0.
+    pub(crate) fn positive(&mut self, name: &str) -> Option<f64> {
+        let x = self.real(name)?;
+        if x <= 0.0 {
+            let what = self.of(name);
+            self.wrong(format!("{what} must be above 0, and is {x}"));
+            return None;
+        }
+        Some(x)
+    }
+
+    /// A probability.
+    pub(crate) fn share(&mut self, name: &str) -> Option<f64> {
+        let x = self.real(name)?;
+        if !(0.0..=1.0).contains(&x) {
+            let what = self.of(name);
+            let message = format!("{what} must be between 0 and 1, and is {x}");
+            if (1.0..=100.0).contains(&x) {
+                // To six digits: a hundredth of 1.1 is no short number.
+                let share = (x * 1e4).round() / 1e6;
+                self.wrong_but(message, format!("for {x} percent write {share}"));
+            } else {
+                self.wrong(message);
+            }
             return None;
         }
         Some(x)

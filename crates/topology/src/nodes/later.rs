@@ -13,7 +13,6 @@ const fn later(name: &'static str) -> Function {
 }
 
 pub(super) static FUNCTIONS: &[Function] = &[
-    later("timeout"),
     later("hedge"),
     later("route"),
     later("when"),
@@ -23,12 +22,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
     later("redirect"),
     later("buffered"),
     later("listen"),
-    later("concurrent"),
-    later("warmup"),
-    later("flaky"),
-    later("block"),
-    later("sequence"),
-    later("fanout"),
     later("expect"),
     later("request"),
     later("http"),
@@ -43,10 +36,6 @@ pub(super) static FUNCTIONS: &[Function] = &[
     later("lb.prequal"),
     later("lb.first"),
     later("lb.least_work"),
-    later("traffic.mmpp"),
-    later("traffic.schedule"),
-    later("traffic.closed"),
-    later("traffic.trace"),
     later("traffic.mix"),
     later("health.http"),
     later("health.tcp"),

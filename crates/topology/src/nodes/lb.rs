@@ -13,7 +13,7 @@ pub(super) static COMMON: [Arg; 14] = [
     later("eject", Default::None),
     later("slow_start", Default::None),
     later("panic", Default::None),
-    later("pass_over", Default::Duration(1_000_000_000)),
+    may("pass_over"),
     later("on_empty", Default::Text("fail")),
     later("sticky", Default::None),
     later("subset", Default::None),
@@ -106,6 +106,11 @@ fn hold(call: &mut Call<'_, '_, '_, '_>) -> u64 {
     if call.is_none("error_hold") { 0 } else { call.duration("error_hold").unwrap_or(0) }
 }
 
+/// `pass_over`, ns; `None` switches it off as 0 does.
+fn pass_over(call: &mut Call<'_, '_, '_, '_>) -> u64 {
+    if call.is_none("pass_over") { 0 } else { call.duration("pass_over").unwrap_or(1_000_000_000) }
+}
+
 fn targets(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<NodeId>> {
     let targets = call.nodes_at("targets")?;
     if targets.iter().all(|t| weight(call, *t) == 0.0) {
@@ -129,10 +134,11 @@ fn balancer<'v>(
     targets: Option<Vec<NodeId>>,
     balance: Balance,
 ) -> Outcome<'v> {
+    let pass_over_ns = pass_over(call);
     let Some(targets) = targets else { return Ok(None) };
     if call.failed() {
         return Ok(None);
     }
     let list = call.context.state.borrow_mut().graph.list(targets);
-    call.node(Spec::Lb(Lb { balance, pass_over_ns: 1_000_000_000 }), To::List(list))
+    call.node(Spec::Lb(Lb { pass_over_ns, ..Lb::plain(balance) }), To::List(list))
 }

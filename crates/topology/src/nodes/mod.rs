@@ -1,19 +1,34 @@
 //! The registry: every function of the language. A new one is a file of its own and a line in [`ALL`].
 
 mod cable;
+mod closed;
+mod concurrent;
 mod delay;
 mod dist;
+mod fanout;
 mod faulty;
+mod flaky;
 mod later;
 mod lb;
+mod mmpp;
 mod param;
 mod pool;
 mod queue;
 mod retry;
 mod scenario;
+mod schedule;
+mod sequence;
 mod server;
+mod timeout;
+mod trace;
 mod traffic;
+mod warmup;
 mod weight;
+
+pub(crate) use closed::MOST_USERS;
+pub(crate) use faulty::differs;
+pub(crate) use flaky::can_fail_with;
+pub(crate) use schedule::never;
 
 use crate::call::{Call, Outcome};
 
@@ -21,15 +36,25 @@ use crate::call::{Call, Outcome};
 static ALL: &[&[Function]] = &[
     &server::FUNCTIONS,
     &queue::FUNCTIONS,
+    &timeout::FUNCTIONS,
     &retry::FUNCTIONS,
     &pool::FUNCTIONS,
     &weight::FUNCTIONS,
     &lb::FUNCTIONS,
     &delay::FUNCTIONS,
     &cable::FUNCTIONS,
+    &concurrent::FUNCTIONS,
+    &warmup::FUNCTIONS,
     &faulty::FUNCTIONS,
+    &flaky::FUNCTIONS,
+    &sequence::FUNCTIONS,
+    &fanout::FUNCTIONS,
     &scenario::FUNCTIONS,
     &traffic::FUNCTIONS,
+    &mmpp::FUNCTIONS,
+    &schedule::FUNCTIONS,
+    &closed::FUNCTIONS,
+    &trace::FUNCTIONS,
     &dist::FUNCTIONS,
     &param::FUNCTIONS,
     later::FUNCTIONS,
@@ -70,10 +95,7 @@ pub(crate) enum Need {
 pub(crate) enum Default {
     None,
     Int(i64),
-    Float(f64),
     Text(&'static str),
-    /// In ns.
-    Duration(i64),
     /// An empty list or dictionary.
     Empty,
 }

@@ -1,4 +1,9 @@
-//! `retry(attempts, node, on=[...], exclude="tried"|"connect_failed"|"none", ...)`: further attempts.
+//! `retry(attempts, node, on=[...], exclude="tried"|"connect_failed"|"none", backoff=0*s, ...)`: further attempts.
+//!
+//! - In virtual time: after an error of a kind in `on`, the request goes through the node behind again, at once or after
+//!   a backoff.
+//! - In the proxy: the same, as long as nothing of the response went on.
+//! - Draws: each backoff; with `work="redraw"` each attempt is a way of its own.
 
 use super::{Default, Function, later, may, need};
 use crate::call::{Call, Outcome, describe, list};
@@ -16,8 +21,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         may("on"),
         may("exclude"),
         may("methods"),
-        later("backoff", Default::Duration(0)),
-        later("backoff_max", Default::None),
+        may("backoff"),
+        may("backoff_max"),
         later("budget", Default::None),
         may("work"),
         later("replay", Default::Int(64 * 1024)),
@@ -46,10 +51,38 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let work = call
         .choice("work", &[("redraw", Some(Work::Redraw)), ("same", Some(Work::Same))])
         .unwrap_or_default();
+    let (backoff_ns, backoff_max_ns) = backoff(call);
     let (Some(attempts), Some(node)) = (attempts, node) else { return Ok(None) };
-    let (backoff_ns, backoff_max_ns) = (0, 0);
-    let retry = Retry { attempts, on, exclude, methods, work, backoff_ns, backoff_max_ns };
+    let (on_status, budget, replay_bytes) = (Vec::new(), None, 64 * 1024);
+    let retry = Retry {
+        attempts,
+        on,
+        exclude,
+        methods,
+        work,
+        backoff_ns,
+        backoff_max_ns,
+        on_status,
+        budget,
+        replay_bytes,
+    };
     call.node(Spec::Retry(retry), To::Node(node))
+}
+
+/// `backoff` and `backoff_max`, ns; both 0: at once. Ten times the one is the default of the other.
+fn backoff(call: &mut Call<'_, '_, '_, '_>) -> (u64, u64) {
+    let each = if call.is_none("backoff") { 0 } else { call.duration("backoff").unwrap_or(0) };
+    let most = if call.is_none("backoff_max") { None } else { call.positive_duration("backoff_max") };
+    if each == 0 {
+        if most.is_some() && !call.failed() {
+            call.warn(
+                "`backoff_max` of `retry` has no effect: without `backoff` attempts follow at once",
+                "say how long the first backoff is at most, as in `backoff=10*ms`",
+            );
+        }
+        return (0, 0);
+    }
+    (each, most.unwrap_or(each.saturating_mul(10).min(i64::MAX as u64)))
 }
 
 /// The kinds of `on`, each once, in the order of the contract's table.

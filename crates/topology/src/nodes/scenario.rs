@@ -1,4 +1,5 @@
-//! `scenario(name, node, traffic, requests, window="middle"|"all", deadline=60*s)`: one run.
+//! `scenario(name, node, traffic, requests=None, duration=None, window="middle"|"all", deadline=60*s, patience=None)`:
+//! one run.
 
 use super::{Default, Function, later, may, need};
 use crate::call::{Call, Outcome};
@@ -15,10 +16,10 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         need("node"),
         need("traffic"),
         may("requests"),
-        later("duration", Default::None),
+        may("duration"),
         may("window"),
         may("deadline"),
-        later("patience", Default::None),
+        may("patience"),
         later("events", Default::Empty),
     ],
     more: &[],
@@ -37,8 +38,13 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let root = call.node_at("node");
     let traffic = traffic(call);
     let requests = if call.is_none("requests") { None } else { call.whole("requests", 1, 1_000_000_000_000) };
-    if call.value_or_none("requests").is_none() && !call.failed() {
-        call.wrong_but("`scenario` needs `requests`", "say how many, as in `requests=100000`");
+    let duration_ns = if call.is_none("duration") { None } else { call.positive_duration("duration") };
+    let patience_ns = call.limit("patience");
+    if requests.is_none() && duration_ns.is_none() && !call.failed() {
+        call.wrong_but(
+            "`scenario` needs `requests` or `duration`",
+            "say how many, as in `requests=100000`, or how long, as in `duration=60*s`",
+        );
     }
     let words = [("middle", Some(Window::Middle)), ("auto", None), ("all", Some(Window::All))];
     let window = call.choice("window", &words).unwrap_or_default();
@@ -58,9 +64,18 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     if !call.failed() {
         let span = at.map(|a| a.span()).unwrap_or_default();
         let deadline_ns = deadline.unwrap_or(MINUTE_NS);
-        let (duration_ns, patience_ns) = (None, None);
-        let made =
-            Scenario { name, root, traffic, requests, duration_ns, window, deadline_ns, patience_ns, span };
+        let made = Scenario {
+            name,
+            root,
+            traffic,
+            mix: Vec::new(),
+            requests,
+            duration_ns,
+            window,
+            deadline_ns,
+            patience_ns,
+            span,
+        };
         call.context.state.borrow_mut().scenarios.push(made);
     }
     Ok(Some(Value::new_none()))

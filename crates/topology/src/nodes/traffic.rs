@@ -1,8 +1,13 @@
-//! `traffic.*`: when requests arrive.
+//! `traffic.poisson`, `traffic.constant`, `traffic.renewal`: when requests arrive, gap by gap.
+//!
+//! - In virtual time: the first request comes after one gap.
+//! - In the proxy: nothing; `weir load` sends so.
+//! - Draws: each gap.
 
 use super::{Function, may, need};
-use crate::call::{Call, Outcome};
-use crate::value::TrafficValue;
+use crate::call::{Call, Outcome, describe, list};
+use crate::value::{Poison, TrafficValue};
+use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
 
 pub(super) static FUNCTIONS: [Function; 3] = [
@@ -12,13 +17,13 @@ pub(super) static FUNCTIONS: [Function; 3] = [
 ];
 
 fn poisson<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let traffic = gap(call).map(|gap_ns| Traffic::Poisson { gap_ns });
-    Ok(traffic.map(|t| call.heap().alloc(TrafficValue(t))))
+    let Some(gap_ns) = gap(call) else { return Ok(None) };
+    made(call, Traffic::Poisson { gap_ns })
 }
 
 fn constant<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let traffic = gap(call).map(|gap_ns| Traffic::Constant { gap_ns });
-    Ok(traffic.map(|t| call.heap().alloc(TrafficValue(t))))
+    let Some(gap_ns) = gap(call) else { return Ok(None) };
+    made(call, Traffic::Constant { gap_ns })
 }
 
 fn renewal<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
@@ -26,7 +31,7 @@ fn renewal<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     if gap.mean_ns() == Some(0.0) {
         call.wrong("`gap` of `traffic.renewal` is always 0: all requests would arrive at once");
     }
-    Ok(Some(call.heap().alloc(TrafficValue(Traffic::Renewal { gap }))))
+    made(call, Traffic::Renewal { gap })
 }
 
 /// The mean gap of `every=` or `rate=`, ns.
@@ -57,18 +62,72 @@ fn gap(call: &mut Call<'_, '_, '_, '_>) -> Option<f64> {
 
 /// Arrivals per second.
 fn rate(call: &mut Call<'_, '_, '_, '_>) -> Option<f64> {
-    let rate = call.real("rate")?;
+    let value = call.value("rate")?;
+    let what = call.of("rate");
+    rate_of(call, &what, value, !MAY_BE_ZERO)
+}
+
+/// Whether a rate of 0 is one.
+pub(super) const MAY_BE_ZERO: bool = true;
+
+/// Arrivals per second of a value; `what` says in a message what it is.
+pub(super) fn rate_of<'v>(
+    call: &mut Call<'v, '_, '_, '_>,
+    what: &str,
+    value: Value<'v>,
+    may_be_zero: bool,
+) -> Option<f64> {
+    let rate = call.real_of(what, value)?;
+    if rate == 0.0 && may_be_zero {
+        // Of the two zeros the one without a sign.
+        return Some(0.0);
+    }
     if rate <= 0.0 {
-        call.wrong(format!("`rate` of `{}` must be above 0, and is {rate}", call.name()));
+        let wanted = if may_be_zero { "must not be negative" } else { "must be above 0" };
+        call.wrong(format!("{what} {wanted}, and is {rate}"));
         return None;
     }
     // A gap of at most 292 years, and of at least a millionth of a nanosecond.
     if !(1e-10..=1e15).contains(&rate) {
-        call.wrong(format!(
-            "`rate` of `{}` must be between 1e-10 and 1e15 per second, and is {rate:e}",
-            call.name()
-        ));
+        call.wrong(format!("{what} must be between 1e-10 and 1e15 per second, and is {rate:e}"));
         return None;
     }
     Some(rate)
+}
+
+/// Traffic as a value of the language.
+pub(super) fn made<'v>(call: &Call<'v, '_, '_, '_>, traffic: Traffic) -> Outcome<'v> {
+    Ok(Some(call.heap().alloc(TrafficValue(traffic))))
+}
+
+/// The items of a list of pairs, which `wanted` names and `shape` shows by example; none of a malformed item.
+pub(super) fn pairs<'v>(
+    call: &mut Call<'v, '_, '_, '_>,
+    name: &str,
+    wanted: &str,
+    shape: &str,
+) -> Option<Vec<Option<[Value<'v>; 2]>>> {
+    let value = call.value(name)?;
+    let Some(items) = list(value) else {
+        let message = format!("{} must be a list of {wanted}, and is {}", call.of(name), describe(value));
+        call.wrong_but(message, shape);
+        return None;
+    };
+    if items.is_empty() {
+        call.wrong_but(format!("`{}` has no {name}: the list is empty", call.name()), shape);
+    }
+    let mut pairs = Vec::with_capacity(items.len());
+    for (i, item) in items.into_iter().enumerate() {
+        let parts = list(item);
+        let length = parts.as_ref().map_or(String::new(), |p| format!(" of {}", p.len()));
+        let pair = parts.and_then(|parts| <[_; 2]>::try_from(parts).ok());
+        if item.downcast_ref::<Poison>().is_some() {
+            call.poison();
+        } else if pair.is_none() {
+            let what = call.of(&format!("{name}[{i}]"));
+            call.wrong_but(format!("{what} must be {wanted}, and is {}{length}", describe(item)), shape);
+        }
+        pairs.push(pair);
+    }
+    Some(pairs)
 }

@@ -1,0 +1,250 @@
+//! A server that works on several requests at once and shares its cores among them (processor sharing).
+//!
+//! - In virtual time: the simulator hands in tickets with their work, asks when the first will be done, and looks again
+//!   then. With m requests sharing, each progresses at rate min(1, cores/m) / (1 + contention·(m-1) + coherency·m·(m-1)):
+//!   the Universal Scalability Law (Gunther 1993) per request. Beyond `threads` requests wait in order of arrival.
+//! - In the proxy: built-in servers do the same with real requests.
+//! - Draws: nothing; the work comes with the request.
+//!
+//! All that share progress alike, so one clock per server counts the work that each of them has received, a request is
+//! done when that clock has advanced by its work, and a change of rate moves no request in the heap of ends. The clock
+//! counts 2^-48 ns in integers: what comes out is exact and does not depend on how often one asks.
+
+use crate::queue::{Entry, Line, Links, NOBODY};
+
+/// Binary digits of a nanosecond of work.
+const DIGITS: u32 = 48;
+
+/// Rates that are worked out beforehand.
+const TABLE: u32 = 256;
+
+/// What all servers of a place have in common.
+#[derive(Clone, Debug)]
+pub struct Law {
+    cores: f64,
+    contention: f64,
+    coherency: f64,
+    threads: u32,
+    /// Rate by how many share, less one.
+    table: Vec<u64>,
+}
+
+impl Law {
+    /// `cores` above 0, `contention` and `coherency` not negative; `threads` at least 1, `None`: any number.
+    pub fn new(cores: f64, contention: f64, coherency: f64, threads: Option<u32>) -> Law {
+        let threads = threads.unwrap_or(u32::MAX).max(1);
+        let mut law = Law { cores, contention, coherency, threads, table: Vec::new() };
+        law.table = (1..=threads.min(TABLE)).map(|m| law.work_out(m)).collect();
+        law
+    }
+
+    /// The share of a core's full speed at which each progresses, when so many are inside or wait.
+    pub fn rate(&self, sharing: u32) -> f64 {
+        let m = f64::from(sharing.clamp(1, self.threads));
+        let share = if m > self.cores { self.cores / m } else { 1.0 };
+        share / (1.0 + self.contention * (m - 1.0) + self.coherency * m * (m - 1.0))
+    }
+
+    /// Cores at work when so many are inside or wait.
+    pub fn busy_cores(&self, sharing: u32) -> f64 {
+        f64::from(sharing.min(self.threads)).min(self.cores)
+    }
+
+    /// The rate in 2^-48. Rounded up, so that work which by the formula ends with a nanosecond does not end a whole one
+    /// later; at least 1, so that however many share, all get on.
+    fn work_out(&self, m: u32) -> u64 {
+        const ONE: f64 = (1u64 << DIGITS) as f64;
+        ((self.rate(m) * ONE).ceil() as u64).clamp(1, 1 << DIGITS)
+    }
+
+    #[inline]
+    fn per_ns(&self, m: u32) -> u64 {
+        match self.table.get(m.wrapping_sub(1) as usize) {
+            Some(rate) => *rate,
+            None => self.work_out(m),
+        }
+    }
+}
+
+/// Where each ticket stands; shared by all servers of a world. A ticket is in one of them at a time.
+#[derive(Clone, Debug, Default)]
+pub struct Jobs {
+    links: Links,
+    of: Vec<Job>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    /// Place in the heap of its server; `NOBODY` where it waits or is done.
+    at: u32,
+    /// Given when it came.
+    work_ns: u64,
+}
+
+/// One that is being worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Open {
+    /// What the server's clock shows when it is done.
+    end: u128,
+    ticket: u32,
+}
+
+/// The state of one server.
+#[derive(Clone, Debug, Default)]
+pub struct Concurrent {
+    /// Work that each of those inside has received, in 2^-48 ns, as of `at_ns`.
+    clock: u128,
+    at_ns: u64,
+    /// A binary heap, the first end on top.
+    open: Vec<Open>,
+    /// Done, but still inside.
+    done: u32,
+    line: Line,
+}
+
+impl Concurrent {
+    /// How many are inside: worked on, or done and not gone yet.
+    #[inline]
+    pub fn inside(&self) -> u32 {
+        self.open.len() as u32 + self.done
+    }
+
+    /// How many wait for a thread.
+    #[inline]
+    pub fn waiting(&self) -> u32 {
+        self.line.len()
+    }
+
+    /// A ticket comes with its work. Times must not go back.
+    pub fn enter(&mut self, law: &Law, jobs: &mut Jobs, now_ns: u64, ticket: u32, work_ns: u64) -> Entry {
+        if ticket as usize >= jobs.of.len() {
+            jobs.of.resize(ticket as usize + 1, Job { at: NOBODY, work_ns: 0 });
+        }
+        jobs.of[ticket as usize] = Job { at: NOBODY, work_ns };
+        if self.inside() >= law.threads {
+            self.line.join(&mut jobs.links, ticket);
+            return Entry::Waits;
+        }
+        self.advance(law, now_ns);
+        self.begin(jobs, ticket);
+        Entry::Inside
+    }
+
+    /// When the first of those inside will be done if nothing changes until then; those named by [`Concurrent::done`]
+    /// are done already.
+    #[inline]
+    pub fn next_end_ns(&self, law: &Law, jobs: &Jobs) -> Option<u64> {
+        // Positions by ticket are kept in step with the heap.
+        debug_assert!(self.open.first().is_none_or(|first| jobs.of[first.ticket as usize].at == 0));
+        let left = self.open.first()?.end.saturating_sub(self.clock);
+        let ns = left.div_ceil(u128::from(law.per_ns(self.inside())));
+        Some(self.at_ns.saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
+    }
+
+    /// Adds the tickets whose work is done by now to `out`, each once, the first done first. They stay inside until they
+    /// leave, at this same instant.
+    pub fn done(&mut self, law: &Law, jobs: &mut Jobs, now_ns: u64, out: &mut Vec<u32>) {
+        self.advance(law, now_ns);
+        while let Some(first) = self.open.first().filter(|first| first.end <= self.clock) {
+            let ticket = first.ticket;
+            self.take_out(jobs, 0);
+            self.done += 1;
+            out.push(ticket);
+        }
+    }
+
+    /// One inside leaves, done or cut off half-way. The waiting ticket that takes its thread, if any: its work begins.
+    pub fn leave(&mut self, law: &Law, jobs: &mut Jobs, now_ns: u64, ticket: u32) -> Option<u32> {
+        self.advance(law, now_ns);
+        match jobs.of[ticket as usize].at {
+            NOBODY => {
+                assert!(self.done > 0, "one leaves that is not inside");
+                self.done -= 1;
+            }
+            at => {
+                assert_eq!(self.open[at as usize].ticket, ticket, "one leaves that is not here");
+                self.take_out(jobs, at as usize);
+            }
+        }
+        let next = self.line.first(&mut jobs.links)?;
+        self.begin(jobs, next);
+        Some(next)
+    }
+
+    /// A waiting ticket gives up.
+    pub fn abandon(&mut self, jobs: &mut Jobs, ticket: u32) {
+        self.line.take_out(&mut jobs.links, ticket);
+    }
+
+    /// The clock goes on to now. No overflow: 64 bits of time at no more than 2^48 each, and 64 + 48 bits of work on top.
+    #[inline]
+    fn advance(&mut self, law: &Law, now_ns: u64) {
+        debug_assert!(now_ns >= self.at_ns, "time goes back");
+        let elapsed = now_ns.saturating_sub(self.at_ns);
+        if elapsed > 0 && self.inside() > 0 {
+            self.clock += u128::from(elapsed) * u128::from(law.per_ns(self.inside()));
+        }
+        self.at_ns = now_ns.max(self.at_ns);
+    }
+
+    fn begin(&mut self, jobs: &mut Jobs, ticket: u32) {
+        let end = self.clock + (u128::from(jobs.of[ticket as usize].work_ns) << DIGITS);
+        let open = Open { end, ticket };
+        self.open.push(open);
+        self.rise(jobs, self.open.len() - 1, open);
+    }
+
+    fn take_out(&mut self, jobs: &mut Jobs, at: usize) {
+        jobs.of[self.open[at].ticket as usize].at = NOBODY;
+        let Some(last) = self.open.pop() else { return };
+        if at == self.open.len() {
+            return;
+        }
+        // The last one takes the free place, and from there goes the one way or the other.
+        if at > 0 && last < self.open[(at - 1) / 2] {
+            self.rise(jobs, at, last);
+        } else {
+            self.sink(jobs, at, last);
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, jobs: &mut Jobs, at: usize, open: Open) {
+        jobs.of[open.ticket as usize].at = at as u32;
+        self.open[at] = open;
+    }
+
+    fn rise(&mut self, jobs: &mut Jobs, mut at: usize, open: Open) {
+        while at > 0 {
+            let parent = (at - 1) / 2;
+            let above = self.open[parent];
+            if above < open {
+                break;
+            }
+            self.put(jobs, at, above);
+            at = parent;
+        }
+        self.put(jobs, at, open);
+    }
+
+    fn sink(&mut self, jobs: &mut Jobs, mut at: usize, open: Open) {
+        loop {
+            let left = 2 * at + 1;
+            let Some(mut child) = self.open.get(left).copied() else { break };
+            let mut to = left;
+            if let Some(right) = self.open.get(left + 1).filter(|right| **right < child) {
+                (child, to) = (*right, left + 1);
+            }
+            if open < child {
+                break;
+            }
+            self.put(jobs, at, child);
+            at = to;
+        }
+        self.put(jobs, at, open);
+    }
+}
+
+#[cfg(test)]
+#[path = "concurrent_tests.rs"]
+mod tests;

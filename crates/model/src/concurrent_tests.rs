@@ -1,0 +1,248 @@
+//! Processor sharing against a naive model that moves every request at every step, and the figures of its law.
+
+use super::*;
+use std::collections::VecDeque;
+use weir_stats::Key;
+
+const MS: u64 = 1_000_000;
+
+/// What a reader believes at sight: every request has its remaining work, and all of it is lowered as time passes.
+#[derive(Default)]
+struct Naive {
+    now_ns: u64,
+    /// Ticket and work left in 2^-48 ns.
+    inside: Vec<(u32, u128)>,
+    waiting: VecDeque<(u32, u64)>,
+}
+
+impl Naive {
+    fn rate(&self, law: &Law) -> u128 {
+        u128::from(law.work_out(self.inside.len() as u32))
+    }
+
+    fn go_on(&mut self, law: &Law, to_ns: u64) {
+        let work = u128::from(to_ns - self.now_ns) * self.rate(law);
+        self.inside.iter_mut().for_each(|(_, left)| *left = left.saturating_sub(work));
+        self.now_ns = to_ns;
+    }
+
+    fn next_end_ns(&self, law: &Law) -> Option<u64> {
+        let least = self.inside.iter().map(|(_, left)| *left).min()?;
+        Some(self.now_ns + least.div_ceil(self.rate(law)) as u64)
+    }
+
+    fn leave(&mut self, ticket: u32) -> Option<u32> {
+        self.inside.retain(|(t, _)| *t != ticket);
+        let (next, work) = self.waiting.pop_front()?;
+        self.inside.push((next, u128::from(work) << DIGITS));
+        Some(next)
+    }
+}
+
+/// The heap is one, and every ticket knows its place.
+fn check(server: &Concurrent, jobs: &Jobs) {
+    for (at, open) in server.open.iter().enumerate() {
+        assert!(at == 0 || server.open[(at - 1) / 2] < *open);
+        assert_eq!(jobs.of[open.ticket as usize].at, at as u32);
+    }
+}
+
+/// Random arrivals, cut-offs, renunciations and idle questions against the naive model, to the last bit.
+#[test]
+fn agrees_with_lowering_what_is_left() {
+    let laws = [
+        Law::new(1.0, 0.0, 0.0, None),
+        Law::new(2.5, 0.0, 0.0, Some(6)),
+        Law::new(4.0, 0.02, 0.0005, Some(12)),
+        Law::new(1e9, 0.1, 0.01, Some(1)),
+    ];
+    for (l, law) in laws.iter().enumerate() {
+        let (mut server, mut jobs, mut naive) = (Concurrent::default(), Jobs::default(), Naive::default());
+        let (mut out, mut next) = (Vec::new(), 0);
+        for step in 0..20_000u64 {
+            let draw = Key::new(l as u64).with(step);
+            let mut now = naive.now_ns + draw.nth(1).below(2 * MS);
+            let end = server.next_end_ns(law, &jobs);
+            assert_eq!(end, naive.next_end_ns(law), "step {step}");
+            if let Some(end) = end.filter(|end| *end <= now) {
+                now = end;
+            }
+            naive.go_on(law, now);
+            server.done(law, &mut jobs, now, &mut out);
+            let mut done: Vec<u32> =
+                naive.inside.iter().filter(|(_, left)| *left == 0).map(|j| j.0).collect();
+            assert_eq!(end == Some(now), !done.is_empty());
+            out.sort_unstable();
+            done.sort_unstable();
+            assert_eq!(out, done);
+            for ticket in out.drain(..) {
+                assert_eq!(server.leave(law, &mut jobs, now, ticket), naive.leave(ticket));
+            }
+            let any = |n: usize| draw.nth(2).below(n as u64) as usize;
+            match draw.below(8) {
+                0 if !naive.inside.is_empty() => {
+                    let (ticket, _) = naive.inside[any(naive.inside.len())];
+                    assert_eq!(server.leave(law, &mut jobs, now, ticket), naive.leave(ticket));
+                }
+                1 if !naive.waiting.is_empty() => {
+                    let (ticket, _) = naive.waiting.remove(any(naive.waiting.len())).unwrap();
+                    server.abandon(&mut jobs, ticket);
+                }
+                2..=4 if naive.inside.len() < 40 => {
+                    // Whole steps make ties; some work is none at all.
+                    let work = draw.nth(3).below(9) * MS / 4;
+                    let entry = server.enter(law, &mut jobs, now, next, work);
+                    if (naive.inside.len() as u32) < law.threads {
+                        naive.inside.push((next, u128::from(work) << DIGITS));
+                        assert_eq!(entry, Entry::Inside);
+                    } else {
+                        naive.waiting.push_back((next, work));
+                        assert_eq!(entry, Entry::Waits);
+                    }
+                    next += 1;
+                }
+                _ => {}
+            }
+            check(&server, &jobs);
+            assert_eq!(
+                (server.inside() as usize, server.waiting() as usize),
+                (naive.inside.len(), naive.waiting.len())
+            );
+        }
+        assert!(next > 5_000);
+    }
+}
+
+/// Three equal works on one core end together after three times as long, to the nanosecond, however often one looks.
+#[test]
+fn equal_works_share_equally() {
+    for looks in [0, 1, 977] {
+        let law = Law::new(1.0, 0.0, 0.0, None);
+        let (mut server, mut jobs, mut out) = (Concurrent::default(), Jobs::default(), Vec::new());
+        for ticket in 0..3 {
+            assert_eq!(server.enter(&law, &mut jobs, 5, ticket, 100 * MS), Entry::Inside);
+        }
+        for look in 0..looks {
+            server.done(&law, &mut jobs, 5 + look * 301_117, &mut out);
+            assert!(out.is_empty());
+        }
+        assert_eq!(server.next_end_ns(&law, &jobs), Some(5 + 300 * MS));
+        server.done(&law, &mut jobs, 5 + 300 * MS, &mut out);
+        server.done(&law, &mut jobs, 5 + 300 * MS, &mut out);
+        assert_eq!(out, [0, 1, 2], "each once");
+        assert_eq!((server.inside(), server.next_end_ns(&law, &jobs)), (3, None), "until they leave");
+    }
+}
+
+/// Throughput of a server kept full, per second, with works of 1/lambda.
+fn throughput(law: &Law, n: u32, lambda: f64) -> f64 {
+    let (mut server, mut jobs, mut out) = (Concurrent::default(), Jobs::default(), Vec::new());
+    let (mut now, mut served) = (0, 0u64);
+    let work = |ticket: u32, k: u64| {
+        let u = Key::new(7).with(u64::from(ticket)).with(k).unit();
+        (1e9 / lambda * (0.5 + u)) as u64
+    };
+    for ticket in 0..n {
+        server.enter(law, &mut jobs, now, ticket, work(ticket, 0));
+    }
+    while served < 60_000 {
+        now = server.next_end_ns(law, &jobs).unwrap();
+        server.done(law, &mut jobs, now, &mut out);
+        for ticket in out.drain(..) {
+            served += 1;
+            server.leave(law, &mut jobs, now, ticket);
+            server.enter(law, &mut jobs, now, ticket, work(ticket, served));
+        }
+    }
+    served as f64 / (now as f64 / 1e9)
+}
+
+/// The Universal Scalability Law's figures (`notes/algorithms.md`, 6.2).
+#[test]
+fn a_full_server_follows_the_scalability_law() {
+    let law = Law::new(1e6, 0.02, 0.0005, None);
+    for (n, want) in [(1, 100.0), (8, 684.9), (16, 1126.8), (32, 1512.3), (44, 1568.0), (128, 1097.0)] {
+        let formula = f64::from(n) * law.rate(n) * 100.0;
+        assert!((formula / want - 1.0).abs() < 3e-4, "{n}: {formula}");
+        let got = throughput(&law, n, 100.0);
+        assert!((got / want - 1.0).abs() < 0.01, "{n}: {got}");
+    }
+    // The peak at sqrt((1 - sigma)/kappa) = 44.3.
+    let x = |n: u32| f64::from(n) * law.rate(n);
+    assert!((1..=300).all(|n| x(n) <= x(44)));
+}
+
+/// Cores are shared, never exceeded; more threads than cores give nothing without contention, and less with it.
+#[test]
+fn cores_and_threads() {
+    let law = Law::new(4.0, 0.0, 0.0, Some(16));
+    assert_eq!(
+        [law.rate(1), law.rate(4), law.rate(8), law.rate(16), law.rate(99)],
+        [1.0, 1.0, 0.5, 0.25, 0.25]
+    );
+    assert_eq!([0, 3, 4, 9, 99].map(|n| law.busy_cores(n)), [0.0, 3.0, 4.0, 4.0, 4.0]);
+    assert_eq!(Law::new(8.0, 0.0, 0.0, Some(2)).busy_cores(5), 2.0);
+    assert_eq!(Law::new(0.5, 0.0, 0.0, None).rate(1), 0.5);
+    for n in [4, 16, 40] {
+        assert!((throughput(&law, n, 100.0) / 400.0 - 1.0).abs() < 0.01);
+    }
+    // Beyond the table of rates the same formula holds.
+    let wide = Law::new(3.0, 0.01, 0.0, None);
+    for m in [TABLE - 1, TABLE, TABLE + 1, 100_000] {
+        assert_eq!(wide.per_ns(m), wide.work_out(m));
+    }
+}
+
+/// The greatest works, times and crowds neither overflow nor stand still.
+#[test]
+fn extremes_saturate() {
+    let law = Law::new(1e-300, 1e300, 1e300, None);
+    let (mut server, mut jobs, mut out) = (Concurrent::default(), Jobs::default(), Vec::new());
+    for ticket in 0..1000 {
+        server.enter(&law, &mut jobs, 0, ticket, u64::MAX);
+    }
+    assert_eq!(law.per_ns(1000), 1);
+    assert_eq!(server.next_end_ns(&law, &jobs), Some(u64::MAX));
+    server.done(&law, &mut jobs, u64::MAX, &mut out);
+    assert!(out.is_empty() && server.clock == u128::from(u64::MAX));
+
+    let fast = Law::new(f64::INFINITY, 0.0, 0.0, Some(0));
+    let mut server = Concurrent::default();
+    assert_eq!(server.enter(&fast, &mut jobs, 7, 0, 0), Entry::Inside);
+    assert_eq!(server.next_end_ns(&fast, &jobs), Some(7));
+    assert_eq!(server.enter(&fast, &mut jobs, 7, 1, u64::MAX), Entry::Waits, "no threads means one");
+    assert_eq!(server.leave(&fast, &mut jobs, 7, 0), Some(1));
+    assert_eq!(server.next_end_ns(&fast, &jobs), Some(u64::MAX));
+    assert_eq!(Law::new(f64::NAN, 0.0, 0.0, None).per_ns(3), 1 << DIGITS);
+}
+
+/// A hundred thousand at once: entering and cutting off in any order is no slower than a logarithm allows.
+#[test]
+fn a_great_crowd_is_cut_off_in_any_order() {
+    let law = Law::new(8.0, 0.0, 0.0, None);
+    let (mut server, mut jobs, mut out) = (Concurrent::default(), Jobs::default(), Vec::new());
+    let n = 100_000u32;
+    for ticket in 0..n {
+        let work = Key::new(1).with(u64::from(ticket)).below(1000 * MS);
+        server.enter(&law, &mut jobs, u64::from(ticket), ticket, work);
+    }
+    // Those at even places of a scattered order are cut off, the rest ends in the order of its ends.
+    for ticket in (0..n).map(|i| (u64::from(i) * 7919 % u64::from(n)) as u32).filter(|t| t % 2 == 0) {
+        assert_eq!(server.leave(&law, &mut jobs, u64::from(n), ticket), None);
+        if ticket % 1000 == 0 {
+            check(&server, &jobs);
+        }
+    }
+    let mut last = 0;
+    while let Some(now) = server.next_end_ns(&law, &jobs) {
+        assert!(now >= last);
+        last = now;
+        server.done(&law, &mut jobs, now, &mut out);
+        let from = out.len() - server.done as usize;
+        for ticket in &out[from..] {
+            server.leave(&law, &mut jobs, now, *ticket);
+        }
+    }
+    assert_eq!((out.len() as u32, server.inside()), (n / 2, 0));
+    assert!(out.iter().all(|t| t % 2 == 1));
+}

@@ -1,0 +1,491 @@
+//! The shape of a scenario: chains of nodes with one way in, grouped into blocks, and the tables that both engines share.
+
+use crate::code::{Block, CallSite, Code, Instance, Stage, Target, Targets};
+use std::collections::HashMap;
+use weir_stats::Key;
+use weir_topology::plan::{NodeId, Place, Point, Spec, To};
+
+/// What compiling may not exceed; a clear error instead of a wrapped number.
+pub(crate) const MOST: usize = u32::MAX as usize / 4;
+
+/// No index.
+pub(crate) const NOT: u32 = u32::MAX;
+
+/// The hash of a place that its draws are keyed by.
+fn place_key(place: &Place) -> u64 {
+    let key = Key::new(0).with(u64::from(place.file)).with_text(&place.def).with_text(&place.kind);
+    key.with_text(&place.via).with(u64::from(place.number)).bits()
+}
+
+/// A block before its code is known.
+pub(crate) struct Draft {
+    /// (site, spec) from the outside in.
+    pub chain: Vec<(u32, u32)>,
+    /// The plan's nodes by stage, then member.
+    pub nodes: Vec<Vec<NodeId>>,
+    pub end: End,
+    pub base: u32,
+    /// Where its code begins: a step, or a stage.
+    pub pc: u32,
+}
+
+/// Where a chain ends.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum End {
+    Leaf,
+    Call,
+    Lb,
+}
+
+/// The blocks of a scenario.
+pub(crate) struct Layout<'a> {
+    pub point: &'a Point,
+    root: NodeId,
+    reachable: Vec<bool>,
+    head: Vec<bool>,
+    /// Block and index in it of each head.
+    block_of: Vec<(u32, u32)>,
+    pub drafts: Vec<Draft>,
+    /// Number of each node among those of its place in the scenario.
+    pub number: Vec<u32>,
+    /// Nodes of all blocks' first stages.
+    members: u32,
+}
+
+impl<'a> Layout<'a> {
+    /// Groups what `root` leads to.
+    pub fn new(point: &'a Point, root: NodeId) -> Layout<'a> {
+        let n = point.nodes.len();
+        let mut reachable = vec![false; n];
+        let mut seen_list = vec![false; point.lists.len()];
+        let mut stack = vec![root];
+        while let Some(id) = stack.pop() {
+            if std::mem::replace(&mut reachable[id as usize], true) {
+                continue;
+            }
+            match inside(point, id) {
+                To::None => {}
+                To::Node(child) => stack.push(child),
+                To::List(l) => {
+                    if !std::mem::replace(&mut seen_list[l as usize], true) {
+                        stack.extend(&point.lists[l as usize]);
+                    }
+                }
+            }
+        }
+        let (block_of, number) = (vec![(NOT, NOT); n], vec![0; n]);
+        let drafts = Vec::new();
+        let mut layout =
+            Layout { point, root, reachable, head: vec![false; n], block_of, drafts, number, members: 0 };
+        layout.find_heads();
+        layout.make_blocks();
+        layout.number_nodes();
+        layout
+    }
+
+    /// Tables without any code yet.
+    pub fn code(&self, members: bool) -> Code {
+        Code {
+            steps: Vec::new(),
+            covers: Vec::new(),
+            cover_list: Vec::new(),
+            start: Target { pc: 0, member: 0 },
+            prefix_ns: 0,
+            draws: Vec::new(),
+            draw_keys: Vec::new(),
+            place_keys: self.point.places.iter().map(place_key).collect(),
+            lbs: Vec::new(),
+            instances: Vec::new(),
+            lists: Vec::new(),
+            targets: Vec::new(),
+            weights: Vec::new(),
+            queues: Vec::new(),
+            queue_count: self.members,
+            gauge_count: 0,
+            retries: Vec::new(),
+            faults: Vec::new(),
+            fault_nodes: Vec::new(),
+            calls: Vec::new(),
+            call_targets: Vec::new(),
+            blocks: Vec::new(),
+            stages: Vec::new(),
+            order: Vec::new(),
+            members: self.members,
+            part_count: 0,
+            refusal_count: 0,
+            repeat_count: 0,
+            mask: if members { u32::MAX } else { 0 },
+            depth: 0,
+            retry_depth: 0,
+            visits: 0,
+            excludes: false,
+        }
+    }
+
+    /// Heads of blocks: targets, nodes with several ways in, the root (which has none).
+    fn find_heads(&mut self) {
+        let mut ways_in = vec![0u8; self.point.nodes.len()];
+        let mut seen_list = vec![false; self.point.lists.len()];
+        for id in 0..self.point.nodes.len() {
+            if !self.reachable[id] {
+                continue;
+            }
+            match inside(self.point, id as u32) {
+                To::None => {}
+                To::Node(child) => ways_in[child as usize] = ways_in[child as usize].saturating_add(1),
+                To::List(l) => {
+                    if !std::mem::replace(&mut seen_list[l as usize], true) {
+                        for &t in &self.point.lists[l as usize] {
+                            ways_in[t as usize] = 2;
+                        }
+                    }
+                }
+            }
+        }
+        for (id, n) in ways_in.into_iter().enumerate() {
+            self.head[id] = self.reachable[id] && n != 1;
+        }
+    }
+
+    /// Groups chains of equal shape. Nodes come after all that they lead to, so callees have their block already.
+    fn make_blocks(&mut self) {
+        let mut known: HashMap<Vec<u64>, u32> = HashMap::new();
+        let (mut chain, mut shape) = (Vec::new(), Vec::new());
+        for id in 0..self.point.nodes.len() as u32 {
+            if !self.head[id as usize] {
+                continue;
+            }
+            chain.clear();
+            shape.clear();
+            if id == self.root {
+                // Its block ends the request, so nobody may share it.
+                shape.push(u64::MAX >> 1);
+            }
+            let mut at = id;
+            let end = loop {
+                chain.push(at);
+                let node = &self.point.nodes[at as usize];
+                shape.push(u64::from(node.site) << 32 | u64::from(node.spec));
+                match inside(self.point, at) {
+                    To::None => break End::Leaf,
+                    To::List(_) => break End::Lb,
+                    To::Node(child) if self.head[child as usize] => {
+                        shape.push(u64::MAX - u64::from(self.block_of[child as usize].0));
+                        break End::Call;
+                    }
+                    To::Node(child) => at = child,
+                }
+            };
+            let block = match known.get(&shape) {
+                Some(&block) => block,
+                None => {
+                    let block = self.drafts.len() as u32;
+                    known.insert(shape.clone(), block);
+                    let stage =
+                        |&n: &u32| (self.point.nodes[n as usize].site, self.point.nodes[n as usize].spec);
+                    self.drafts.push(Draft {
+                        chain: chain.iter().map(stage).collect(),
+                        nodes: vec![Vec::new(); chain.len()],
+                        end,
+                        base: 0,
+                        pc: 0,
+                    });
+                    block
+                }
+            };
+            let draft = &mut self.drafts[block as usize];
+            self.block_of[id as usize] = (block, draft.nodes[0].len() as u32);
+            for (stage, &node) in draft.nodes.iter_mut().zip(&chain) {
+                stage.push(node);
+            }
+        }
+        let mut base = 0;
+        for draft in &mut self.drafts {
+            draft.base = base;
+            base += draft.nodes[0].len() as u32;
+        }
+        self.members = base;
+    }
+
+    fn number_nodes(&mut self) {
+        let mut next = vec![0; self.point.places.len()];
+        for id in 0..self.point.nodes.len() {
+            if self.reachable[id] {
+                let site = self.point.nodes[id].site as usize;
+                let place = self.point.sites[site].place as usize;
+                self.number[id] = next[place];
+                next[place] += 1;
+            }
+        }
+    }
+
+    /// Adds a block and its stages; the number of the first one.
+    pub fn add_stages(&self, code: &mut Code, block: u32, draft: &Draft) -> u32 {
+        let first = code.stages.len() as u32;
+        let members = draft.nodes[0].len() as u32;
+        for (position, (&(site, spec), nodes)) in draft.chain.iter().zip(&draft.nodes).enumerate() {
+            let part = offset(code.part_count, draft.base, code.mask);
+            code.part_count += if code.mask == 0 { 1 } else { members };
+            code.stages.push(Stage {
+                site,
+                spec,
+                block,
+                position: position as u32,
+                part,
+                wait_ns: 0,
+                nodes: nodes.clone(),
+                refusals: None,
+                repeats: None,
+                gauge: None,
+                slots: 0.0,
+                entries: None,
+            });
+        }
+        let stages = first..code.stages.len() as u32;
+        code.blocks.push(Block {
+            base: draft.base,
+            members,
+            stages,
+            calls: None,
+            leaf: draft.end == End::Leaf,
+        });
+        first
+    }
+
+    /// The call that a block ends in; its targets are numbers of nodes until [`Layout::finish`].
+    pub fn add_call(&self, code: &mut Code, draft: &Draft) -> u32 {
+        let offset = (code.call_targets.len() as u32).wrapping_sub(draft.base);
+        let call = code.calls.len() as u32;
+        code.calls.push(CallSite { offset });
+        if let Some(block) = code.blocks.last_mut() {
+            block.calls = Some(call);
+        }
+        for &node in draft.nodes.last().into_iter().flatten() {
+            if let To::Node(child) = inside(self.point, node) {
+                code.call_targets.push(Target { pc: NOT, member: child });
+            }
+        }
+        call
+    }
+
+    /// The balancers of a site, one per member: how far their numbers are from the members'.
+    pub fn add_instances(&self, code: &mut Code, draft: &Draft, position: usize, lb: u32) -> u32 {
+        let offset = (code.instances.len() as u32).wrapping_sub(draft.base);
+        let (site, _) = draft.chain[position];
+        let place = self.point.sites[site as usize].place;
+        for &node in &draft.nodes[position] {
+            let To::List(list) = self.point.nodes[node as usize].to else { continue };
+            code.instances.push(Instance { lb, list, place, number: self.number[node as usize] });
+        }
+        offset
+    }
+
+    /// Makes room for the refusals of a stage, by member.
+    pub fn add_refusals(&self, code: &mut Code, stage: u32, draft: &Draft) {
+        code.stages[stage as usize].refusals = Some(code.refusal_count.wrapping_sub(draft.base));
+        code.refusal_count += draft.nodes[0].len() as u32;
+    }
+
+    /// The index of a key that work and crossings of a place are drawn by.
+    pub fn draw_key(&self, code: &mut Code, purpose: u64, place: u32) -> u32 {
+        let known = code.draw_keys.iter().position(|k| *k == (purpose, place));
+        known.unwrap_or_else(|| {
+            code.draw_keys.push((purpose, place));
+            code.draw_keys.len() - 1
+        }) as u32
+    }
+
+    /// How often one way from the root can pass a place.
+    pub fn most_visits(&self, place: u32) -> u32 {
+        let mut behind = vec![0u32; self.point.nodes.len()];
+        let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
+        let mut most = 0;
+        for id in 0..self.point.nodes.len() {
+            if !self.reachable[id] {
+                continue;
+            }
+            let beyond = match inside(self.point, id as u32) {
+                To::None => 0,
+                To::Node(child) => behind[child as usize],
+                To::List(l) if self.is_sequence(id as u32) => self.point.lists[l as usize]
+                    .iter()
+                    .fold(0u32, |sum, &t| sum.saturating_add(behind[t as usize])),
+                To::List(l) => *of_list[l as usize].get_or_insert_with(|| {
+                    self.point.lists[l as usize].iter().map(|&t| behind[t as usize]).max().unwrap_or(0)
+                }),
+            };
+            let here = self.point.sites[self.point.nodes[id].site as usize].place == place;
+            behind[id] = beyond.saturating_add(u32::from(here));
+            most = most.max(behind[id]);
+        }
+        most
+    }
+
+    fn is_sequence(&self, id: NodeId) -> bool {
+        matches!(self.point.specs[self.point.nodes[id as usize].spec as usize], Spec::Sequence)
+    }
+
+    /// How many branches one request can have at once behind the nodes of a list, the branch itself included.
+    pub fn ranks_behind(&self, list: u32) -> u32 {
+        let mut ranks = vec![1u32; self.point.nodes.len()];
+        let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
+        let mut most = |list: u32, ranks: &[u32]| {
+            let targets = &self.point.lists[list as usize];
+            let count = || targets.iter().map(|&t| ranks[t as usize]).max().unwrap_or(1);
+            *of_list[list as usize].get_or_insert_with(count)
+        };
+        for id in 0..self.point.nodes.len() {
+            ranks[id] = match inside(self.point, id as u32) {
+                To::None => 1,
+                To::Node(child) => ranks[child as usize],
+                To::List(l) => {
+                    let behind = most(l, &ranks);
+                    let spec = &self.point.specs[self.point.nodes[id].spec as usize];
+                    let branches = self.point.lists[l as usize].len() as u32 + 1;
+                    if let Spec::Fanout { .. } = spec { behind.saturating_mul(branches) } else { behind }
+                }
+            };
+        }
+        most(list, &ranks)
+    }
+
+    /// The nodes that requests can meet, with their specs.
+    pub fn reached(&self) -> impl Iterator<Item = (NodeId, &'a Spec)> {
+        let point = self.point;
+        let reached = (0..point.nodes.len()).filter(|&id| self.reachable[id]);
+        reached.map(|id| (id as u32, &point.specs[point.nodes[id].spec as usize]))
+    }
+
+    /// The place of a node.
+    pub fn place(&self, id: NodeId) -> u32 {
+        self.point.sites[self.point.nodes[id as usize].site as usize].place
+    }
+
+    /// Fills in what is known once all blocks have their code; `lists` are those in use beside the balancers'. The number of the root's block comes back.
+    pub fn finish(&self, code: &mut Code, lists: &[u32]) -> Result<usize, String> {
+        let (drafts, root) = (&self.drafts, self.root);
+        let target = |id: NodeId| {
+            let (block, index) = self.block_of[id as usize];
+            Target { pc: drafts[block as usize].pc, member: drafts[block as usize].base + index }
+        };
+        for t in &mut code.call_targets {
+            *t = target(t.member);
+        }
+        let weight = |id: NodeId| match &self.point.specs[self.point.nodes[id as usize].spec as usize] {
+            Spec::Weight { weight } => *weight,
+            _ => 1.0,
+        };
+        let used: Vec<bool> = {
+            let mut used = vec![false; self.point.lists.len()];
+            code.instances.iter().for_each(|i| used[i.list as usize] = true);
+            lists.iter().for_each(|&list| used[list as usize] = true);
+            used
+        };
+        for (list, used) in self.point.lists.iter().zip(used) {
+            let list: &[NodeId] = if used { list } else { &[] };
+            let targets: Vec<Target> = list.iter().map(|&id| target(id)).collect();
+            let in_a_row = |first: &Target| {
+                let row = targets.iter().zip(first.member..);
+                row.into_iter().all(|(t, member)| *t == Target { pc: first.pc, member })
+            };
+            code.lists.push(match targets.first().filter(|first| in_a_row(first)) {
+                Some(first) => Targets::Members(*first),
+                None => Targets::Table(code.targets.len() as u32, targets.len() as u32),
+            });
+            if let Some(Targets::Table(..)) = code.lists.last() {
+                code.targets.extend(targets);
+            }
+            code.weights.push(list.iter().map(|&id| weight(id)).collect());
+        }
+        code.start = target(root);
+        let root_block = self.block_of[root as usize].0 as usize;
+        code.depth = self.depth(root, false)?;
+        code.retry_depth = self.depth(root, true)?;
+        code.order = self.order(code, root_block);
+        Ok(root_block)
+    }
+
+    /// What a request from `root` passes at most, one inside another: balancers and calls (a frame each), or retries.
+    fn depth(&self, root: NodeId, retries: bool) -> Result<usize, String> {
+        let mut behind = vec![0u32; self.point.nodes.len()];
+        let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
+        for id in 0..=root as usize {
+            if !self.reachable[id] {
+                continue;
+            }
+            let retry = matches!(self.point.specs[self.point.nodes[id].spec as usize], Spec::Retry(_));
+            behind[id] = u32::from(retry && retries)
+                + match inside(self.point, id as u32) {
+                    To::None => 0,
+                    To::Node(child) => {
+                        behind[child as usize] + u32::from(self.head[child as usize] && !retries)
+                    }
+                    To::List(l) => {
+                        let most = of_list[l as usize].get_or_insert_with(|| {
+                            self.point.lists[l as usize]
+                                .iter()
+                                .map(|&t| behind[t as usize])
+                                .max()
+                                .unwrap_or(0)
+                        });
+                        *most + u32::from(!retries)
+                    }
+                };
+        }
+        let depth = behind[root as usize] as usize;
+        let (most, what) = if retries { (200, "retries") } else { (10_000, "balancers and shared nodes") };
+        if depth > most {
+            return Err(format!(
+                "a request would pass {depth} {what} one inside another; {most} is the limit"
+            ));
+        }
+        Ok(depth)
+    }
+
+    /// All stages, outside in, blocks in the order in which the first members lead to them.
+    fn order(&self, code: &Code, root_block: usize) -> Vec<u32> {
+        let mut order = Vec::new();
+        let mut seen = vec![false; self.drafts.len()];
+        let mut stack = vec![root_block];
+        while let Some(block) = stack.pop() {
+            if std::mem::replace(&mut seen[block], true) {
+                continue;
+            }
+            order.extend(code.blocks[block].stages.clone());
+            let mut next = Vec::new();
+            for &node in self.drafts[block].nodes.last().into_iter().flatten() {
+                match inside(self.point, node) {
+                    To::Node(child) => next.push(self.block_of[child as usize].0 as usize),
+                    To::List(l) => {
+                        let list = &self.point.lists[l as usize];
+                        next.extend(list.iter().map(|&t| self.block_of[t as usize].0 as usize));
+                    }
+                    To::None => {}
+                }
+                next.retain(|b| *b != usize::MAX && !seen[*b]);
+                next.dedup();
+                if next.len() > 4 * self.drafts.len() {
+                    next.sort_unstable();
+                    next.dedup();
+                }
+            }
+            next.reverse();
+            stack.extend(next);
+        }
+        order
+    }
+}
+
+/// What a node leads to; a server leads to its model.
+pub(crate) fn inside(point: &Point, id: NodeId) -> To {
+    let node = &point.nodes[id as usize];
+    match &point.specs[node.spec as usize] {
+        Spec::Server { model: Some(model), .. } => To::Node(*model),
+        _ => node.to,
+    }
+}
+
+/// From a member to its accumulator, where `next` is the first one free; see [`Code::mask`].
+pub(crate) fn offset(next: u32, base: u32, mask: u32) -> u32 {
+    next.wrapping_sub(base & mask)
+}

@@ -1,0 +1,18 @@
+//! Why a replication ends before all its requests do.
+
+/// Why a replication was cut short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cut {
+    /// It was told to stop.
+    Stopped,
+    /// Virtual time passed [`HORIZON_NS`].
+    TooLong,
+    /// Users who do not think get answers at once: their time stands still.
+    StandsStill,
+}
+
+/// Requests that one user may send and get answered on average without any time passing.
+pub(crate) const AT_ONE_INSTANT: u64 = 100_000;
+
+/// The end of the time that is counted: 146 years. Sums of a few such times still fit a word.
+pub(crate) const HORIZON_NS: u64 = 1 << 62;

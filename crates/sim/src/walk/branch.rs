@@ -1,0 +1,415 @@
+//! What runs through the nodes: a request, or a part of one that can be cut off by itself.
+
+use super::build::{DrawKey, NOBODY};
+use crate::code::Code;
+use weir_policy::Outcome;
+use weir_policy::config::Exclude;
+use weir_policy::retry::{Attempt, Tried};
+use weir_stats::Key;
+
+/// What draws are keyed by, besides request and place.
+pub(super) mod purpose {
+    pub const ATTEMPT: u64 = 5;
+    pub const VISIT: u64 = 6;
+    pub const BRANCH: u64 = 8;
+}
+
+/// What a branch does where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It begins at once.
+    Begin,
+    /// It waits on its way in.
+    Out,
+    /// It waits on its way back.
+    Back,
+    /// It stands in line for a slot.
+    Line,
+    /// It has a slot, or a share.
+    Inside,
+    /// It waits for the branches that it sent in.
+    Children,
+    /// It waits before its next attempt.
+    Backoff,
+    /// What it waited for was cut off; it goes on at once.
+    Cut,
+    /// It waits for nothing: no answer will come.
+    Lost,
+}
+
+/// Where a branch returns to: stage, member, and which target was picked.
+pub(super) type Frame = [u32; 3];
+
+/// A branch on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Branch {
+    pub stage: u32,
+    pub member: u32,
+    /// Changes when the slot goes to another branch.
+    pub tag: u32,
+    /// Changes whenever it goes on: what was to wake it before is stale.
+    pub epoch: u32,
+    /// Who sent it in: nobody sent the request's own branch, and nobody waits for one that was left behind.
+    pub parent: u32,
+    /// Which of its parent's branches it is.
+    pub index: u32,
+    /// The stage and depth behind which it ends.
+    pub floor_stage: u32,
+    pub floor_depth: u16,
+    /// Frames in use.
+    pub depth: u16,
+    /// Retries that it is inside of: its own, and those of the branches that sent it in.
+    pub retries: u8,
+    pub outer_retries: u8,
+    pub phase: Phase,
+    pub exclude: Exclude,
+    pub outcome: Outcome,
+    pub selected: bool,
+    /// Its request belongs to the second half of the window.
+    pub second_half: bool,
+    /// Its request waits for it, or for who sent it in.
+    pub wanted: bool,
+    pub live: bool,
+    /// The branch whose list of tried targets it uses.
+    pub tries_of: u32,
+    /// The processes that can crash that it is inside of; see [`super::faults::Cells`].
+    pub cell: u32,
+    /// Where it stands in that cell's list; [`NOBODY`] if another's end there ends it too.
+    pub spot: u32,
+    /// Order among events of one instant: its request, then its attempt and branch.
+    pub order: u64,
+    pub rank: u32,
+    /// The user that sent the request, in a closed loop.
+    pub user: u32,
+    pub arrived: u64,
+    /// Since when its time is not booked.
+    pub since: u64,
+    /// The request and its way: what its work is drawn by.
+    pub way: Key,
+    /// The request and its attempts when it was sent in: what choices are drawn by outside of its own retries.
+    pub tries: Key,
+    /// What its work is multiplied by.
+    pub factor: f64,
+}
+
+/// A retry that a branch is inside of.
+#[derive(Clone, Copy, Debug)]
+struct Attempts {
+    attempt: Attempt,
+    /// What held outside.
+    exclude: Exclude,
+    way: Key,
+    tries: Key,
+    tries_now: Key,
+}
+
+/// The branches of a group that are still open.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    /// By index; [`NOBODY`] once it has ended.
+    pub branches: Vec<u32>,
+    pub open: u32,
+    pub ok: u32,
+}
+
+/// All branches on their way, by slot, with what only some topologies need in tables beside.
+pub(super) struct Branches {
+    pub slots: Vec<Branch>,
+    spare: Vec<u32>,
+    frames: Vec<Frame>,
+    frames_each: usize,
+    attempts: Vec<Attempts>,
+    attempts_each: usize,
+    visits: Vec<u32>,
+    visits_each: usize,
+    saved_visits: Vec<u32>,
+    pub tried: Vec<Tried>,
+    /// The branch that a single one was sent in as, by who sent it in.
+    pub child: Vec<u32>,
+    pub groups: Vec<Group>,
+    /// Factors that held outside, innermost last.
+    pub factors: Vec<Vec<f64>>,
+    /// Part and time, not known to count yet.
+    pub notes: Vec<Vec<(u32, u64)>>,
+    /// How many live.
+    pub live: u64,
+}
+
+const NEW: Branch = Branch {
+    stage: 0,
+    member: 0,
+    tag: 0,
+    epoch: 0,
+    parent: NOBODY,
+    index: 0,
+    floor_stage: 0,
+    floor_depth: 0,
+    depth: 0,
+    retries: 0,
+    outer_retries: 0,
+    phase: Phase::Out,
+    exclude: Exclude::None,
+    outcome: None,
+    selected: false,
+    second_half: false,
+    wanted: true,
+    live: true,
+    tries_of: NOBODY,
+    cell: NOBODY,
+    spot: NOBODY,
+    order: 0,
+    rank: 0,
+    user: NOBODY,
+    arrived: 0,
+    since: 0,
+    way: Key::from_bits(0),
+    tries: Key::from_bits(0),
+    factor: 1.0,
+};
+
+impl Branches {
+    pub fn new(code: &Code) -> Branches {
+        Branches {
+            slots: Vec::new(),
+            spare: Vec::new(),
+            frames: Vec::new(),
+            frames_each: code.depth,
+            attempts: Vec::new(),
+            attempts_each: code.retry_depth,
+            visits: Vec::new(),
+            visits_each: code.visits,
+            saved_visits: Vec::new(),
+            tried: Vec::new(),
+            child: Vec::new(),
+            groups: Vec::new(),
+            factors: Vec::new(),
+            notes: Vec::new(),
+            live: 0,
+        }
+    }
+
+    /// A slot for the branch of a new request.
+    pub fn add(&mut self) -> u32 {
+        let slot = self.take_slot();
+        let old = &mut self.slots[slot as usize];
+        *old = Branch { tag: old.tag, epoch: old.epoch, ..NEW };
+        self.clear_visits(slot);
+        slot
+    }
+
+    fn take_slot(&mut self) -> u32 {
+        self.live += 1;
+        self.spare.pop().unwrap_or_else(|| self.grow())
+    }
+
+    /// A branch that `parent` sends in from where it stands.
+    pub fn send_in(&mut self, parent: u32, stage: u32, member: u32, now: u64) -> u32 {
+        let slot = self.take_slot();
+        let from = self.slots[parent as usize];
+        let tries = self.tries(parent);
+        let to = &mut self.slots[slot as usize];
+        *to = Branch {
+            stage,
+            member,
+            parent,
+            index: 0,
+            spot: NOBODY,
+            floor_stage: stage,
+            outer_retries: from.retries,
+            tries,
+            since: now,
+            tag: to.tag,
+            epoch: to.epoch,
+            floor_depth: 0,
+            depth: 0,
+            outcome: None,
+            phase: Phase::Out,
+            ..from
+        };
+        slot
+    }
+
+    /// A branch is over; what is still scheduled for it is stale.
+    pub fn remove(&mut self, slot: u32) {
+        let branch = &mut self.slots[slot as usize];
+        debug_assert!(branch.live);
+        branch.tag = branch.tag.wrapping_add(1);
+        branch.epoch = branch.epoch.wrapping_add(1);
+        branch.live = false;
+        self.live -= 1;
+        self.factors[slot as usize].clear();
+        self.spare.push(slot);
+    }
+
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        let slot = self.slots.len() as u32;
+        assert!(slot < 1 << 28, "more branches in flight than can be numbered");
+        self.slots.push(NEW);
+        let n = self.slots.len();
+        self.frames.resize(n * self.frames_each, [0; 3]);
+        let nobody = Key::from_bits(0);
+        let (attempt, exclude) = (Attempt::FIRST, Exclude::None);
+        let outside = Attempts { attempt, exclude, way: nobody, tries: nobody, tries_now: nobody };
+        self.attempts.resize(n * self.attempts_each, outside);
+        self.visits.resize(n * self.visits_each, 0);
+        self.saved_visits.resize(self.attempts.len() * self.visits_each, 0);
+        self.tried.push(Tried::default());
+        self.child.push(NOBODY);
+        self.groups.push(Group::default());
+        self.factors.push(Vec::new());
+        self.notes.push(Vec::new());
+        slot
+    }
+
+    pub fn push_frame(&mut self, slot: u32, frame: Frame) {
+        let branch = &mut self.slots[slot as usize];
+        self.frames[slot as usize * self.frames_each + usize::from(branch.depth)] = frame;
+        branch.depth += 1;
+    }
+
+    /// The frame at that depth; of the stage that the branch came through last if that is its own depth.
+    pub fn frame(&self, slot: u32, depth: u16) -> Frame {
+        self.frames[slot as usize * self.frames_each + usize::from(depth)]
+    }
+
+    /// The request and all its attempts: what choices are drawn by.
+    pub fn tries(&self, slot: u32) -> Key {
+        let branch = &self.slots[slot as usize];
+        if branch.retries == branch.outer_retries {
+            return branch.tries;
+        }
+        self.attempts[self.innermost(slot)].tries_now
+    }
+
+    fn innermost(&self, slot: u32) -> usize {
+        let branch = &self.slots[slot as usize];
+        slot as usize * self.attempts_each + usize::from(branch.retries - branch.outer_retries) - 1
+    }
+
+    /// A branch enters a retry under a rule of exclusion.
+    pub fn begin_attempts(&mut self, slot: u32, exclude: Exclude) {
+        let tries = self.tries(slot);
+        let branch = &mut self.slots[slot as usize];
+        let (outside, way) = (branch.exclude, branch.way);
+        branch.exclude = exclude;
+        branch.retries += 1;
+        if branch.tries_of == NOBODY {
+            branch.tries_of = slot;
+            self.tried[slot as usize].clear();
+        }
+        let row = self.innermost(slot);
+        self.attempts[row] =
+            Attempts { attempt: Attempt::FIRST, exclude: outside, way, tries, tries_now: tries };
+        self.save_visits(slot, row);
+    }
+
+    /// The attempt that a branch is in, of its innermost retry.
+    pub fn attempt(&self, slot: u32) -> Attempt {
+        self.attempts[self.innermost(slot)].attempt
+    }
+
+    /// The innermost retry begins another attempt. The first one is the request itself, on the way that it came; each
+    /// further one is a way of its own, on which nothing has been visited yet, or (not `redraw`) the first one again.
+    pub fn try_again(&mut self, slot: u32, next: Attempt, redraw: bool) {
+        let row = self.innermost(slot);
+        if !redraw {
+            self.restore_visits(slot, row);
+        } else {
+            if self.attempts[row].attempt == Attempt::FIRST {
+                self.save_visits(slot, row);
+            }
+            self.clear_visits(slot);
+        }
+        let attempts = &mut self.attempts[row];
+        let branch = &mut self.slots[slot as usize];
+        // Which of the nested retries it is belongs to the key: (1, 2) and (2, 1) are different ways.
+        let position = u64::from(branch.retries) << 32 | u64::from(next.0);
+        if redraw {
+            branch.way = attempts.way.with(purpose::ATTEMPT).with(position);
+        }
+        attempts.tries_now = attempts.tries.with(purpose::ATTEMPT).with(position);
+        attempts.attempt = next;
+        branch.outcome = None;
+    }
+
+    /// What the present attempt's backoff is drawn by.
+    pub fn attempt_key(&self, slot: u32) -> Key {
+        self.attempts[self.innermost(slot)].tries_now
+    }
+
+    /// A retry is left behind, and with it the ways of its further attempts.
+    pub fn end_attempts(&mut self, slot: u32, redraw: bool) {
+        let row = self.innermost(slot);
+        let Attempts { exclude, way, attempt, .. } = self.attempts[row];
+        if redraw && attempt != Attempt::FIRST {
+            self.restore_visits(slot, row);
+        }
+        let branch = &mut self.slots[slot as usize];
+        branch.retries -= 1;
+        branch.way = way;
+        branch.exclude = exclude;
+        if branch.retries == branch.outer_retries && branch.tries_of == slot {
+            branch.tries_of = NOBODY;
+        }
+    }
+
+    /// What a branch draws for something at a place, this time.
+    pub fn draw_key(&mut self, slot: u32, keys: &[Key], key: DrawKey) -> Key {
+        let drawn = keys[key.key as usize].with(self.slots[slot as usize].way.bits());
+        let Some(counter) = key.visits else { return drawn };
+        let visits = &mut self.visits[slot as usize * self.visits_each + counter as usize];
+        *visits += 1;
+        match *visits - 1 {
+            0 => drawn,
+            again => drawn.with(purpose::VISIT).with(u64::from(again)),
+        }
+    }
+
+    /// What one branch has visited the other has, on the same way.
+    pub fn copy_visits(&mut self, from: u32, to: u32) {
+        let n = self.visits_each;
+        if n == 0 {
+            return;
+        }
+        self.visits.copy_within(from as usize * n..(from as usize + 1) * n, to as usize * n);
+    }
+
+    /// A new way: nothing has been visited on it.
+    pub fn clear_visits(&mut self, slot: u32) {
+        let n = self.visits_each;
+        if n > 0 {
+            self.visits[slot as usize * n..][..n].fill(0);
+        }
+    }
+
+    fn save_visits(&mut self, slot: u32, row: usize) {
+        let n = self.visits_each;
+        if n == 0 {
+            return;
+        }
+        self.saved_visits[row * n..][..n].copy_from_slice(&self.visits[slot as usize * n..][..n]);
+    }
+
+    fn restore_visits(&mut self, slot: u32, row: usize) {
+        let n = self.visits_each;
+        if n == 0 {
+            return;
+        }
+        self.visits[slot as usize * n..][..n].copy_from_slice(&self.saved_visits[row * n..][..n]);
+    }
+
+    /// Multiplies the work of a branch from here on.
+    pub fn scale(&mut self, slot: u32, factor: f64) {
+        let branch = &mut self.slots[slot as usize];
+        self.factors[slot as usize].push(branch.factor);
+        branch.factor *= factor;
+    }
+
+    /// Takes that back.
+    pub fn unscale(&mut self, slot: u32) {
+        if let Some(before) = self.factors[slot as usize].pop() {
+            self.slots[slot as usize].factor = before;
+        }
+    }
+}

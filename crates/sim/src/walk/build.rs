@@ -1,0 +1,520 @@
+//! From the blocks of a scenario to what each of their stages does.
+
+use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset};
+use crate::code::Code;
+use std::collections::{BTreeMap, BTreeSet};
+use weir_model::queue::Limits;
+use weir_model::sampler::Sampler;
+use weir_model::{OnCancel, concurrent, faulty, warmup};
+use weir_policy::Kind;
+use weir_policy::config::{Balance, Retry};
+use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Scenario, Spec, To};
+
+/// Purposes of draws that belong to a request; part of their keys.
+mod purpose {
+    pub(super) const WORK: u64 = 1;
+    pub(super) const OUT: u64 = 2;
+    pub(super) const BACK: u64 = 3;
+    pub(super) const LOSS_OUT: u64 = 4;
+    pub(super) const LOSS_BACK: u64 = 5;
+    pub(super) const FAILURE: u64 = 6;
+}
+
+/// What a request does at a stage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Act {
+    /// Nothing.
+    Pass,
+    /// Takes the time of its work.
+    Work { draw: u32 },
+    /// Crosses, out and back.
+    Cable { cable: u32 },
+    /// Takes a slot, or waits for one.
+    Queue { queue: u32 },
+    /// Shares the cores of a server.
+    Share { server: u32 },
+    /// Is tried again.
+    Retry { retry: u32 },
+    /// May find the node down.
+    Fault { fault: u32 },
+    /// May fail on the way back.
+    Flaky { flaky: u32 },
+    /// Has more work behind it.
+    Warmup { warmup: u32 },
+    /// Goes on as a branch that has so long, ns.
+    Timeout { ns: u64 },
+    /// Goes to one of the targets.
+    Balance { lb: u32 },
+    /// Goes to one node after another.
+    Sequence { group: u32 },
+    /// Goes to all of them, a branch each.
+    Fanout { group: u32 },
+}
+
+/// Where a request goes behind a stage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Next {
+    /// To the next stage of the block.
+    Stage,
+    /// Back.
+    Leaf,
+    /// Into another block.
+    Call(u32),
+}
+
+/// A stage as a request meets it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub act: Act,
+    pub next: Next,
+    /// The first stage of its block.
+    pub first: u32,
+    /// Where its time is added up; see [`Code::mask`].
+    pub part: u32,
+    /// Where its entries are counted: member + this.
+    pub entries: u32,
+}
+
+/// Something drawn.
+#[derive(Clone, Debug)]
+pub(crate) struct Draw {
+    pub sampler: Sampler,
+    pub key: DrawKey,
+}
+
+/// What something is drawn by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DrawKey {
+    /// Index in [`Code::draw_keys`].
+    pub key: u32,
+    /// Counter of visits, where a request can pass the place more than once.
+    pub visits: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct CableSite {
+    pub out: Draw,
+    pub back: Draw,
+    pub loss: f64,
+    pub resend_ns: Option<u64>,
+    pub lost_out: DrawKey,
+    pub lost_back: DrawKey,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct QueueSite {
+    pub limits: Limits,
+    pub timeout_ns: Option<u64>,
+    pub on_cancel: OnCancel,
+    /// Member to queue.
+    pub offset: u32,
+    /// Member to gauge; see [`Code::mask`].
+    pub gauge: u32,
+    pub base: u32,
+    pub members: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ShareSite {
+    pub law: concurrent::Law,
+    pub work: Draw,
+    pub on_cancel: OnCancel,
+    /// Member to server.
+    pub offset: u32,
+    pub gauge: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct FaultSite {
+    pub mode: Mode,
+    pub slow: f64,
+    /// Member to [`Walk::fault_lines`].
+    pub offset: u32,
+}
+
+/// The time-line of a faulty node, or of several.
+#[derive(Clone, Debug)]
+pub(crate) struct LineSite {
+    pub law: faulty::Law,
+    pub key: LineKey,
+    /// Whether it flips by events: there is something to do when it does.
+    pub eager_crash: bool,
+    /// Warm-ups that begin anew when it comes up again.
+    pub warmups: Vec<u32>,
+}
+
+/// What the periods of a time-line are drawn by.
+#[derive(Clone, Debug)]
+pub(crate) enum LineKey {
+    /// Place, and number at it.
+    Node(u32, u32),
+    Name(String),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct FlakySite {
+    pub p: f64,
+    pub kind: Kind,
+    pub key: DrawKey,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct WarmupSite {
+    pub law: warmup::Law,
+    /// Member to warm-up.
+    pub offset: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct LbSite {
+    pub balance: Balance,
+    pub pass_over_ns: u64,
+    /// Member to balancer.
+    pub offset: u32,
+}
+
+/// The nodes of a `sequence` or `fanout`.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupSite {
+    pub need: u32,
+    /// Member to [`Walk::group_lists`].
+    pub offset: u32,
+    /// How far apart the ranks of its branches are; see [`crate::walk::branch::Branch::rank`].
+    pub stride: u32,
+}
+
+/// What the stages of a scenario do, beside the tables of its [`Code`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Walk {
+    /// By stage.
+    pub nodes: Vec<Node>,
+    pub draws: Vec<Draw>,
+    pub cables: Vec<CableSite>,
+    pub queues: Vec<QueueSite>,
+    pub queue_count: u32,
+    pub servers: Vec<ShareSite>,
+    pub server_count: u32,
+    /// Servers' sites, by server.
+    pub server_sites: Vec<(u32, u32)>,
+    pub retries: Vec<Retry>,
+    pub faults: Vec<FaultSite>,
+    /// The time-line of each faulty node.
+    pub fault_lines: Vec<u32>,
+    pub lines: Vec<LineSite>,
+    pub flaky: Vec<FlakySite>,
+    pub warmups: Vec<WarmupSite>,
+    pub warmup_count: u32,
+    pub warmup_sites: Vec<u32>,
+    pub lbs: Vec<LbSite>,
+    pub groups: Vec<GroupSite>,
+    /// The list of each node with a group.
+    pub group_lists: Vec<u32>,
+    /// The request's first stage.
+    pub start: u32,
+    pub start_member: u32,
+    pub entry_count: u32,
+    /// Whether time that a request spends may turn out not to count: it is noted with the branch until that is known.
+    pub notes: bool,
+    /// Whether requests can be lost.
+    pub loses: bool,
+    /// Whether the work behind some node is multiplied.
+    pub scales: bool,
+}
+
+/// Whether a scenario needs this engine: something in it cancels, shares, or is not told apart by the fast one.
+pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
+    let plain = |spec: &Spec| match spec {
+        Spec::Server { .. } | Spec::Delay { .. } | Spec::Weight { .. } | Spec::Lb(_) => true,
+        Spec::Cable { loss, .. } => *loss == 0.0,
+        Spec::Queue { timeout_ns, .. } => timeout_ns.is_none(),
+        Spec::Retry(retry) => retry.backoff_ns == 0,
+        Spec::Faulty(f) => f.mode == Mode::Refuse && f.line == Line::Own,
+        _ => false,
+    };
+    let closed = matches!(scenario.traffic, weir_model::Traffic::Closed { .. });
+    closed || scenario.patience_ns.is_some() || !layout.reached().all(|(_, spec)| plain(spec))
+}
+
+/// Builds what the stages do. With `members`, statistics are kept for every member.
+pub(crate) fn build(layout: Layout, members: bool) -> Result<(Code, Walk), String> {
+    let code = layout.code(members);
+    let blocks = layout.reached().filter_map(|(id, spec)| match spec {
+        Spec::Faulty(Faulty { line: Line::Block(block), .. }) => Some((layout.place(id), *block)),
+        _ => None,
+    });
+    let (blocks, lines, warm_nodes) = (blocks.collect(), BTreeMap::new(), BTreeMap::new());
+    let mut b = Builder { layout, code, walk: Walk::default(), lines, blocks, warm_nodes };
+    b.place_blocks()?;
+    b.find_repeated_places();
+    b.find_restarts();
+    let Builder { layout, mut code, mut walk, .. } = b;
+    layout.finish(&mut code, &walk.group_lists)?;
+    walk.notes |= walk.loses;
+    // The steps of call targets are stages here.
+    (walk.start, walk.start_member) = (code.start.pc, code.start.member);
+    Ok((code, walk))
+}
+
+struct Builder<'a> {
+    layout: Layout<'a>,
+    code: Code,
+    walk: Walk,
+    /// Time-lines that several nodes share.
+    lines: BTreeMap<Line, u32>,
+    /// Place and number of every `block(...)` that requests can meet.
+    blocks: BTreeSet<(u32, u32)>,
+    /// Warm-up of each node of the plan that is one.
+    warm_nodes: BTreeMap<u32, u32>,
+}
+
+impl Builder<'_> {
+    fn place_blocks(&mut self) -> Result<(), String> {
+        let mut drafts = std::mem::take(&mut self.layout.drafts);
+        for (block, draft) in drafts.iter_mut().enumerate() {
+            let first = self.layout.add_stages(&mut self.code, block as u32, draft);
+            draft.pc = first;
+            let calls = (draft.end == End::Call).then(|| self.layout.add_call(&mut self.code, draft));
+            for position in 0..draft.chain.len() {
+                let act = self.act(first + position as u32, draft, position);
+                let last = position + 1 == draft.chain.len();
+                let next = match calls {
+                    _ if !last => Next::Stage,
+                    Some(call) => Next::Call(call),
+                    None => Next::Leaf,
+                };
+                let stage = &mut self.code.stages[first as usize + position];
+                let entries = self.walk.entry_count.wrapping_sub(draft.base);
+                self.walk.entry_count += draft.nodes[0].len() as u32;
+                stage.entries = Some(entries);
+                self.walk.nodes.push(Node { act, next, first, part: stage.part, entries });
+            }
+            if self.walk.entry_count as usize > MOST {
+                return Err("the topology has too many different nodes to simulate".into());
+            }
+        }
+        self.layout.drafts = drafts;
+        Ok(())
+    }
+
+    fn act(&mut self, stage: u32, draft: &Draft, position: usize) -> Act {
+        let (site, spec) = draft.chain[position];
+        let point = self.layout.point;
+        let place = point.sites[site as usize].place;
+        match &point.specs[spec as usize] {
+            Spec::Server { .. } | Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Act::Pass,
+            Spec::Timeout { time_ns: Some(ns) } => Act::Timeout { ns: *ns },
+            Spec::Delay { time } => {
+                let draw = self.draw(time, purpose::WORK, place);
+                self.walk.draws.push(draw);
+                Act::Work { draw: self.walk.draws.len() as u32 - 1 }
+            }
+            Spec::Cable { time, loss, resend_ns } => {
+                let site = CableSite {
+                    out: self.draw(time, purpose::OUT, place),
+                    back: self.draw(time, purpose::BACK, place),
+                    loss: *loss,
+                    resend_ns: *resend_ns,
+                    lost_out: self.key(purpose::LOSS_OUT, place),
+                    lost_back: self.key(purpose::LOSS_BACK, place),
+                };
+                self.walk.loses |= *loss > 0.0 && resend_ns.is_none();
+                self.walk.cables.push(site);
+                Act::Cable { cable: self.walk.cables.len() as u32 - 1 }
+            }
+            Spec::Queue { concurrency, capacity, timeout_ns, on_cancel } => {
+                let gauge = self.gauge(stage, draft, f64::from(*concurrency));
+                if capacity.is_some() {
+                    self.layout.add_refusals(&mut self.code, stage, draft);
+                }
+                let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
+                let offset = self.walk.queue_count.wrapping_sub(draft.base);
+                let (base, members) = (draft.base, draft.nodes[0].len() as u32);
+                self.walk.queue_count += members;
+                let (timeout_ns, on_cancel) = (*timeout_ns, *on_cancel);
+                let site = QueueSite { limits, timeout_ns, on_cancel, offset, gauge, base, members };
+                self.walk.queues.push(site);
+                Act::Queue { queue: self.walk.queues.len() as u32 - 1 }
+            }
+            Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
+                let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
+                let gauge = self.gauge(stage, draft, *cores);
+                let (offset, server) =
+                    (self.walk.server_count.wrapping_sub(draft.base), self.walk.servers.len() as u32);
+                let members = draft.nodes[0].len() as u32;
+                self.walk.server_count += members;
+                self.walk.server_sites.extend((draft.base..draft.base + members).map(|m| (server, m)));
+                let work = self.draw(work, purpose::WORK, place);
+                self.walk.servers.push(ShareSite { law, work, on_cancel: *on_cancel, offset, gauge });
+                Act::Share { server }
+            }
+            Spec::Retry(config) => {
+                self.code.excludes |= config.exclude != weir_policy::config::Exclude::None;
+                self.walk.retries.push(config.clone());
+                Act::Retry { retry: self.walk.retries.len() as u32 - 1 }
+            }
+            Spec::Faulty(fault) => self.fault(fault, stage, draft, position),
+            Spec::Flaky { p, kind } => {
+                let key = self.key(purpose::FAILURE, place);
+                self.walk.flaky.push(FlakySite { p: *p, kind: *kind, key });
+                Act::Flaky { flaky: self.walk.flaky.len() as u32 - 1 }
+            }
+            Spec::Warmup { factor, requests, time_ns } => {
+                let law = warmup::Law::new(*factor, *requests, *time_ns);
+                let offset = self.walk.warmup_count.wrapping_sub(draft.base);
+                let warmup = self.walk.warmups.len() as u32;
+                for &node in &draft.nodes[position] {
+                    self.warm_nodes.insert(node, self.walk.warmup_count);
+                    self.walk.warmup_sites.push(warmup);
+                    self.walk.warmup_count += 1;
+                }
+                self.walk.scales = true;
+                self.walk.warmups.push(WarmupSite { law, offset });
+                Act::Warmup { warmup }
+            }
+            Spec::Lb(Lb { balance, pass_over_ns, .. }) => {
+                let lb = self.walk.lbs.len() as u32;
+                let offset = self.layout.add_instances(&mut self.code, draft, position, lb);
+                let (balance, pass_over_ns) = (balance.clone(), *pass_over_ns);
+                self.walk.lbs.push(LbSite { balance, pass_over_ns, offset });
+                Act::Balance { lb }
+            }
+            // Not made by any file yet.
+            Spec::Route { .. } | Spec::Split { .. } | Spec::Rate { .. } | Spec::Hedge(_) => Act::Pass,
+            Spec::Sequence => Act::Sequence { group: self.group(draft, position, 0) },
+            Spec::Fanout { need } => {
+                self.walk.notes = true;
+                Act::Fanout { group: self.group(draft, position, *need) }
+            }
+        }
+    }
+
+    fn gauge(&mut self, stage: u32, draft: &Draft, slots: f64) -> u32 {
+        let gauge = offset(self.code.gauge_count, draft.base, self.code.mask);
+        self.code.gauge_count += if self.code.mask == 0 { 1 } else { draft.nodes[0].len() as u32 };
+        let stage = &mut self.code.stages[stage as usize];
+        stage.gauge = Some(gauge);
+        stage.slots = slots;
+        gauge
+    }
+
+    fn key(&mut self, purpose: u64, place: u32) -> DrawKey {
+        DrawKey { key: self.layout.draw_key(&mut self.code, purpose, place), visits: None }
+    }
+
+    fn draw(&mut self, time: &weir_model::Dist, purpose: u64, place: u32) -> Draw {
+        Draw { sampler: Sampler::new(time), key: self.key(purpose, place) }
+    }
+
+    fn fault(&mut self, fault: &Faulty, stage: u32, draft: &Draft, position: usize) -> Act {
+        let offset = (self.walk.fault_lines.len() as u32).wrapping_sub(draft.base);
+        for &node in &draft.nodes[position] {
+            let line = self.line(fault, node);
+            self.walk.lines[line as usize].eager_crash |=
+                fault.mode == Mode::Crash && fault.clock == Clock::Eager;
+            self.walk.fault_lines.push(line);
+        }
+        match fault.mode {
+            Mode::Refuse | Mode::Crash => self.layout.add_refusals(&mut self.code, stage, draft),
+            Mode::Blackhole => self.walk.loses = true,
+            Mode::Slow => self.walk.scales = true,
+        }
+        self.walk.faults.push(FaultSite { mode: fault.mode, slow: fault.slow, offset });
+        Act::Fault { fault: self.walk.faults.len() as u32 - 1 }
+    }
+
+    /// The time-line of a faulty node.
+    fn line(&mut self, fault: &Faulty, node: u32) -> u32 {
+        if let Some(&known) = self.lines.get(&fault.line) {
+            return known;
+        }
+        let place = self.layout.place(node);
+        let key = match &fault.line {
+            Line::Own => LineKey::Node(place, self.layout.number[node as usize]),
+            Line::Together(name) => LineKey::Name(name.clone()),
+            // Numbered among those of their place; what the file makes elsewhere changes nothing.
+            Line::Block(block) => {
+                LineKey::Node(place, self.blocks.range((place, 0)..(place, *block)).count() as u32)
+            }
+        };
+        let law = faulty::Law::new(fault.mtbf_ns, fault.mttr_ns, fault.clock == Clock::Lazy, fault.starts_up);
+        let line = self.walk.lines.len() as u32;
+        self.walk.lines.push(LineSite { law, key, eager_crash: false, warmups: Vec::new() });
+        if fault.line != Line::Own {
+            self.lines.insert(fault.line.clone(), line);
+        }
+        line
+    }
+
+    fn group(&mut self, draft: &Draft, position: usize, need: u32) -> u32 {
+        let offset = (self.walk.group_lists.len() as u32).wrapping_sub(draft.base);
+        let mut stride = 1;
+        for &node in &draft.nodes[position] {
+            let To::List(list) = self.layout.point.nodes[node as usize].to else { continue };
+            self.walk.group_lists.push(list);
+            stride = stride.max(self.layout.ranks_behind(list));
+        }
+        self.walk.groups.push(GroupSite { need, offset, stride });
+        self.walk.groups.len() as u32 - 1
+    }
+
+    /// Gives a counter to each place that a request can pass more than once on one way.
+    fn find_repeated_places(&mut self) {
+        let mut counters: Vec<Option<u32>> = vec![None; self.code.draw_keys.len()];
+        let mut of_place: BTreeMap<u32, bool> = BTreeMap::new();
+        for (counter, &(_, place)) in counters.iter_mut().zip(&self.code.draw_keys) {
+            if *of_place.entry(place).or_insert_with(|| self.layout.most_visits(place) > 1) {
+                *counter = Some(self.code.visits as u32);
+                self.code.visits += 1;
+            }
+        }
+        let give = |key: &mut DrawKey| key.visits = counters[key.key as usize];
+        self.walk.draws.iter_mut().for_each(|d| give(&mut d.key));
+        self.walk.servers.iter_mut().for_each(|s| give(&mut s.work.key));
+        self.walk.flaky.iter_mut().for_each(|f| give(&mut f.key));
+        for cable in &mut self.walk.cables {
+            for key in [&mut cable.out.key, &mut cable.back.key, &mut cable.lost_out, &mut cable.lost_back] {
+                give(key);
+            }
+        }
+    }
+
+    /// Which warm-ups begin anew when a process comes back.
+    fn find_restarts(&mut self) {
+        if self.warm_nodes.is_empty() {
+            return;
+        }
+        let point = self.layout.point;
+        let faults = (0..self.code.stages.len()).filter_map(|s| match self.walk.nodes[s].act {
+            Act::Fault { fault } if self.walk.faults[fault as usize].mode == Mode::Crash => Some((s, fault)),
+            _ => None,
+        });
+        for (stage, fault) in faults.collect::<Vec<_>>() {
+            let stage = &self.code.stages[stage];
+            let base = self.code.blocks[stage.block as usize].base;
+            for (&node, member) in stage.nodes.iter().zip(base..) {
+                let site = &self.walk.faults[fault as usize];
+                let line = self.walk.fault_lines[member.wrapping_add(site.offset) as usize];
+                let mut seen = BTreeSet::new();
+                let mut stack = vec![node];
+                while let Some(id) = stack.pop() {
+                    if !seen.insert(id) {
+                        continue;
+                    }
+                    self.walk.lines[line as usize].warmups.extend(self.warm_nodes.get(&id));
+                    match inside(point, id) {
+                        To::None => {}
+                        To::Node(child) => stack.push(child),
+                        To::List(l) => stack.extend(&point.lists[l as usize]),
+                    }
+                }
+            }
+        }
+        for line in &mut self.walk.lines {
+            line.warmups.sort_unstable();
+            line.warmups.dedup();
+        }
+    }
+}
+
+/// No branch, cell or stage.
+pub(crate) const NOBODY: u32 = NOT;

@@ -1,0 +1,22 @@
+//! The general engine: it walks the nodes of any topology, and everything can be cancelled.
+//!
+//! Every wait is an event of its own and everything happens in its turn, so a request can be cut off wherever it stands.
+//! What runs through the nodes is a *branch*: a request, or what a `timeout`, a `fanout` or a process that can crash sent in
+//! on behalf of one. A branch that is cancelled gives back what it holds; one that reaches a queue whose requests go on
+//! loses its parent and walks on until that queue.
+//!
+//! The fast engine (`crate::engine`) runs the topologies that cannot cancel; a test holds it to the same bytes as this one.
+
+mod branch;
+mod build;
+mod cancel;
+mod clients;
+mod faults;
+mod group;
+mod meter;
+mod nodes;
+mod servers;
+mod walker;
+
+pub(crate) use build::{Walk, build, needs_walk};
+pub(crate) use walker::Walker;

@@ -1,0 +1,501 @@
+//! One replication, walked: branches run through the nodes, events in the contract's order.
+//!
+//! A branch runs until it must wait, then something is scheduled that wakes it. What a node does stands in `nodes`,
+//! `servers`, `faults` and `group`; what is decided (targets, attempts, factors, periods) in `policy` and `model`.
+
+use super::branch::{Branches, Phase};
+use super::build::{NOBODY, Next, Walk};
+use super::clients::Clients;
+use super::faults::Cells;
+use super::meter::Meter;
+use super::servers::Server;
+use crate::check::{Left, violations};
+use crate::code::{Code, Targets};
+use crate::ending::{Cut, HORIZON_NS};
+use crate::ledger::Ledger;
+use crate::pending::{Class, Entry, Pending, order_key, ranked};
+use crate::source::Load;
+use std::sync::atomic::{AtomicBool, Ordering};
+use weir_model::concurrent::Jobs;
+use weir_model::faulty::Faulty;
+use weir_model::queue::{Links, Queue};
+use weir_model::warmup::Warmup;
+use weir_policy::pass_over::PassedOver;
+use weir_policy::{Balancer, Kind};
+use weir_stats::Key;
+
+/// What draws are keyed by, besides seed and replication; as in the fast engine.
+mod purpose {
+    pub(super) const REQUEST: u64 = 1;
+    pub(super) const DRAW: u64 = 2;
+    pub(super) const NODE: u64 = 3;
+    pub(super) const CHOICE: u64 = 4;
+}
+
+/// What a test breaks, to see the self-check fire that guards it.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Sabotage {
+    LoseBranch,
+    LeakSlot,
+    LeakCount,
+    KeepChild,
+    ForgetTime,
+}
+
+/// What is later is scheduled here, and never run.
+const END_OF_TIME: u64 = u64::MAX - 1;
+/// The stop flag is looked at when these bits of the number of events are zero.
+const PATIENCE: u64 = (1 << 16) - 1;
+
+/// What an event is for: the four highest bits of its `who`; the rest is an index.
+pub(super) mod what {
+    /// A branch goes on, if it is still in the wait that this ends.
+    pub const GO_ON: u32 = 0;
+    /// A branch has had its time.
+    pub const LIMIT: u32 = 1 << 28;
+    /// A server may be done with someone.
+    pub const TICK: u32 = 2 << 28;
+    /// A time-line flips.
+    pub const FLIP: u32 = 3 << 28;
+    /// A count that was held ends.
+    pub const HOLD: u32 = 4 << 28;
+    /// A user sends the next request.
+    pub const THINK: u32 = 5 << 28;
+    pub const MASK: u32 = 15 << 28;
+}
+
+/// Where a branch goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// Into the stage where it stands.
+    In,
+    /// Past it, to what is behind.
+    On,
+    /// Back to it: what is behind has answered.
+    Back,
+    /// Out of it.
+    Out,
+    /// Another branch goes on, out of the stage where it stands.
+    Switch(u32),
+    /// Another branch begins.
+    Begin(u32),
+    /// Nowhere until it is woken.
+    Stop,
+}
+
+/// A balancer in virtual time.
+pub(super) struct Instance {
+    pub balancer: Balancer,
+    /// What its choices are drawn by.
+    pub picks: Key,
+    pub targets: Targets,
+    /// How many of them may be picked at all.
+    pub open: usize,
+    pub passed_over: PassedOver,
+}
+
+pub(crate) struct Walker<'a> {
+    pub(super) code: &'a Code,
+    pub(super) walk: &'a Walk,
+    pub(super) clients: Clients,
+    pub(super) pending: Pending,
+    pub(super) branches: Branches,
+    pub(super) queues: Vec<Queue>,
+    pub(super) links: Links,
+    pub(super) servers: Vec<Server>,
+    pub(super) jobs: Jobs,
+    pub(super) balancers: Vec<Instance>,
+    pub(super) lines: Vec<Faulty>,
+    pub(super) cells: Cells,
+    pub(super) warmups: Vec<Warmup>,
+    /// Balancer and target of each count that is held.
+    pub(super) holds: Vec<(u32, u32)>,
+    pub(super) spare_holds: Vec<u32>,
+    pub(super) meters: Vec<Meter>,
+    pub(super) draw_keys: Vec<Key>,
+    pub(super) request_key: Key,
+    pub(super) now: u64,
+    /// The class of the event that runs.
+    pub(super) class: Class,
+    /// Why the run must end before its time.
+    pub(super) cut: Option<Cut>,
+    pub(super) stop: &'a AtomicBool,
+    /// Further attempts so far, and requests that ended at this instant without having taken any time.
+    pub(super) attempts: u64,
+    pub(super) at_once: u64,
+    /// Events that are pending, but for flips: those never end.
+    pub(super) scheduled: u64,
+    pub(super) scratch: Vec<u32>,
+    pub(super) excluded: Vec<u32>,
+    pub ledger: Ledger,
+    #[cfg(test)]
+    pub sabotage: Option<Sabotage>,
+}
+
+impl<'a> Walker<'a> {
+    /// `key` is the replication's.
+    pub fn new(code: &'a Code, walk: &'a Walk, load: Load, key: Key, stop: &'a AtomicBool) -> Walker<'a> {
+        let place = |i: u32| code.place_keys[i as usize];
+        let node = key.with(purpose::NODE);
+        let choice = key.with(purpose::CHOICE);
+        let instance = |i: &crate::code::Instance| {
+            let own = node.with(place(i.place)).with(u64::from(i.number));
+            let balance = &walk.lbs[i.lb as usize].balance;
+            let weights = &code.weights[i.list as usize];
+            Instance {
+                balancer: Balancer::new(balance, weights, own),
+                open: weights.iter().filter(|w| **w > 0.0).count(),
+                picks: choice.with(place(i.place)).with(u64::from(i.number)),
+                targets: code.lists[i.list as usize],
+                passed_over: PassedOver::default(),
+            }
+        };
+        let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
+        let request_key = key.with(purpose::REQUEST);
+        let mut walker = Walker {
+            code,
+            walk,
+            clients: Clients::new(load),
+            pending: Pending::new(),
+            branches: Branches::new(code),
+            queues: vec![Queue::default(); walk.queue_count as usize],
+            links: Links::default(),
+            servers: vec![Server::default(); walk.server_count as usize],
+            jobs: Jobs::default(),
+            balancers: code.instances.iter().map(instance).collect(),
+            lines: walk.lines.iter().map(|line| line.start(code, node)).collect(),
+            cells: Cells::default(),
+            warmups: vec![Warmup::default(); walk.warmup_count as usize],
+            holds: Vec::new(),
+            spare_holds: Vec::new(),
+            meters: vec![Meter::default(); code.gauge_count as usize],
+            draw_keys: code.draw_keys.iter().map(draw).collect(),
+            request_key,
+            now: 0,
+            class: Class::Step,
+            cut: None,
+            stop,
+            attempts: 0,
+            at_once: 0,
+            scheduled: 0,
+            scratch: Vec::new(),
+            excluded: Vec::new(),
+            ledger: Ledger::new(code),
+            #[cfg(test)]
+            sabotage: None,
+        };
+        walker.ledger.entries = vec![0; walk.entry_count as usize];
+        walker.ledger.spent = vec![0; code.part_count as usize];
+        walker
+    }
+
+    /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
+    pub fn run(&mut self) -> Result<(), Cut> {
+        self.begin();
+        while self.has_more()
+            && let Some((event, is_arrival)) = self.pending.next()
+        {
+            self.ledger.events += 1;
+            if self.ledger.events & PATIENCE == 0 {
+                self.look_up();
+            }
+            if let Some(cut) = self.cut {
+                return Err(cut);
+            }
+            if event.at > HORIZON_NS {
+                if event.who & what::MASK == what::FLIP && !is_arrival {
+                    continue;
+                }
+                return Err(Cut::TooLong);
+            }
+            self.ledger.time_went_back |= event.at < self.now;
+            if event.at > self.now {
+                self.at_once = 0;
+            }
+            self.now = event.at;
+            self.class = event.class();
+            self.pass_marks();
+            if is_arrival {
+                self.arrive();
+            } else {
+                self.scheduled -= u64::from(event.who & what::MASK != what::FLIP);
+                self.handle(event);
+            }
+        }
+        if let Some(cut) = self.cut {
+            return Err(cut);
+        }
+        self.give_up();
+        self.finish_marks();
+        Ok(())
+    }
+
+    /// Looks whether the run is to stop.
+    pub(super) fn look_up(&mut self) {
+        if self.stop.load(Ordering::Relaxed) {
+            self.cut = Some(Cut::Stopped);
+        }
+    }
+
+    /// Whether anything is still to come: not if all that is left is nodes that fail and are repaired for nobody.
+    fn has_more(&self) -> bool {
+        self.scheduled > 0 || !self.clients.is_over() || self.cells.branches_inside > 0
+    }
+
+    fn handle(&mut self, event: Entry) {
+        let index = event.who & !what::MASK;
+        match event.who & what::MASK {
+            what::LIMIT => {
+                let branch = &self.branches.slots[index as usize];
+                if branch.tag == event.tag && branch.live {
+                    self.limit(index);
+                }
+            }
+            what::TICK => self.tick(index, event.tag),
+            what::FLIP => self.flip(index),
+            what::HOLD => self.end_hold(index),
+            what::THINK => self.user_sends(index),
+            _ => {
+                if self.branches.slots[index as usize].epoch == event.tag {
+                    self.go_on(index);
+                }
+            }
+        }
+    }
+
+    /// A branch wakes from where it waited.
+    fn go_on(&mut self, slot: u32) {
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.epoch = branch.epoch.wrapping_add(1);
+        let phase = branch.phase;
+        self.book(slot);
+        let flow = match phase {
+            Phase::Out => Flow::On,
+            Phase::Inside => self.served(slot),
+            Phase::Backoff => Flow::On,
+            Phase::Back | Phase::Cut => Flow::Out,
+            Phase::Line => self.waited_too_long(slot),
+            Phase::Begin => Flow::In,
+            // Nothing wakes those.
+            Phase::Children | Phase::Lost => Flow::Stop,
+        };
+        self.run_branch(slot, flow);
+    }
+
+    /// Runs a branch, and those that it sends in or that waited for it, until all must wait.
+    pub(super) fn run_branch(&mut self, slot: u32, flow: Flow) {
+        let (mut slot, mut flow) = (slot, flow);
+        loop {
+            flow = match flow {
+                Flow::In => self.enter(slot),
+                Flow::On => self.inwards(slot),
+                Flow::Back => self.back(slot),
+                Flow::Out => self.outwards(slot),
+                Flow::Switch(other) => {
+                    slot = other;
+                    Flow::Out
+                }
+                Flow::Begin(other) => {
+                    slot = other;
+                    Flow::In
+                }
+                Flow::Stop => return,
+            }
+        }
+    }
+
+    /// From a stage to what is behind it.
+    fn inwards(&mut self, slot: u32) -> Flow {
+        let branch = &mut self.branches.slots[slot as usize];
+        match self.walk.nodes[branch.stage as usize].next {
+            Next::Stage => branch.stage += 1,
+            Next::Leaf => return Flow::Back,
+            Next::Call(call) => {
+                let (stage, member) = (branch.stage, branch.member);
+                self.branches.push_frame(slot, [stage, member, 0]);
+                let target = self.call_target(call, member);
+                let branch = &mut self.branches.slots[slot as usize];
+                (branch.stage, branch.member) = (target.pc, target.member);
+            }
+        }
+        Flow::In
+    }
+
+    pub(super) fn call_target(&self, call: u32, member: u32) -> crate::code::Target {
+        let site = self.code.calls[call as usize];
+        self.code.call_targets[member.wrapping_add(site.offset) as usize]
+    }
+
+    /// From a stage to the one around it.
+    fn outwards(&mut self, slot: u32) -> Flow {
+        let branch = &mut self.branches.slots[slot as usize];
+        let node = &self.walk.nodes[branch.stage as usize];
+        if let Some(kind) = branch.outcome
+            && branch.selected
+        {
+            let part = node.part.wrapping_add(branch.member & self.code.mask);
+            self.ledger.error_at(part as usize, kind);
+        }
+        if branch.stage == branch.floor_stage && branch.depth == branch.floor_depth {
+            return self.branch_ends(slot);
+        }
+        if branch.stage == node.first {
+            branch.depth -= 1;
+            let depth = branch.depth;
+            let [stage, member, _] = self.branches.frame(slot, depth);
+            let branch = &mut self.branches.slots[slot as usize];
+            (branch.stage, branch.member) = (stage, member);
+        } else {
+            branch.stage -= 1;
+        }
+        Flow::Back
+    }
+
+    fn branch_ends(&mut self, slot: u32) -> Flow {
+        let branch = &self.branches.slots[slot as usize];
+        let (parent, wanted) = (branch.parent, branch.wanted);
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::LoseBranch) && self.clients.issued >= 100 {
+            return Flow::Stop;
+        }
+        if parent != NOBODY {
+            return self.child_ends(slot, parent);
+        }
+        self.leave_cell(slot);
+        if wanted {
+            self.end_request(slot);
+        } else {
+            self.spend_notes(slot);
+        }
+        self.branches.remove(slot);
+        Flow::Stop
+    }
+
+    /// A branch waits for so long.
+    pub(super) fn sleep(&mut self, slot: u32, phase: Phase, ns: u64, class: Class, constant: bool) -> Flow {
+        if ns == 0 {
+            return if phase == Phase::Back { Flow::Out } else { Flow::On };
+        }
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.phase = phase;
+        branch.since = self.now;
+        let at = self.now.saturating_add(ns).min(END_OF_TIME);
+        let key = ranked(order_key(class, branch.order), branch.rank);
+        let entry = Entry { at, key, who: what::GO_ON | slot, tag: branch.epoch };
+        self.schedule(entry, constant);
+        Flow::Stop
+    }
+
+    /// Something happens after a wait, the same for all of its kind or not.
+    pub(super) fn schedule(&mut self, entry: Entry, constant: bool) {
+        self.scheduled += 1;
+        if constant {
+            self.pending.push_constant(entry.at - self.now, entry);
+        } else {
+            self.pending.push(self.now, entry);
+        }
+    }
+
+    /// A branch goes on at this instant, in its turn.
+    pub(super) fn wake(&mut self, slot: u32, phase: Phase) {
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.phase = phase;
+        let key = ranked(order_key(self.class, branch.order), branch.rank);
+        let entry = Entry { at: self.now, key, who: what::GO_ON | slot, tag: branch.epoch };
+        self.scheduled += 1;
+        self.pending.wake(entry);
+    }
+
+    /// The time since it was booked last belongs to the stage where the branch stands.
+    pub(super) fn book(&mut self, slot: u32) {
+        let branch = &mut self.branches.slots[slot as usize];
+        let ns = self.now - branch.since;
+        branch.since = self.now;
+        // The time of what was sent in is booked there.
+        if !branch.selected || ns == 0 || branch.phase == Phase::Children {
+            return;
+        }
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::ForgetTime) && self.clients.issued >= 100 {
+            return;
+        }
+        let part = self.walk.nodes[branch.stage as usize].part.wrapping_add(branch.member & self.code.mask);
+        if !branch.wanted {
+            let spent = &mut self.ledger.spent[part as usize];
+            *spent = spent.wrapping_add(ns);
+        } else if self.walk.notes {
+            self.branches.notes[slot as usize].push((part, ns));
+        } else {
+            let sum = &mut self.ledger.parts[part as usize];
+            *sum = sum.wrapping_add(ns);
+        }
+    }
+
+    /// The time that a branch has noted counts for nobody's latency.
+    pub(super) fn spend_notes(&mut self, slot: u32) {
+        for (part, ns) in self.branches.notes[slot as usize].drain(..) {
+            let spent = &mut self.ledger.spent[part as usize];
+            *spent = spent.wrapping_add(ns);
+        }
+    }
+
+    /// What `end_hold` releases, after so long.
+    pub(super) fn hold(&mut self, instance: u32, target: u32, ns: u64, order: u64) {
+        let index = self.spare_holds.pop().unwrap_or(self.holds.len() as u32);
+        if index as usize == self.holds.len() {
+            self.holds.push((0, 0));
+        }
+        self.holds[index as usize] = (instance, target);
+        let at = self.now.saturating_add(ns).min(END_OF_TIME);
+        let key = order_key(Class::Hold, order);
+        self.schedule(Entry { at, key, who: what::HOLD | index, tag: 0 }, true);
+    }
+
+    fn end_hold(&mut self, index: u32) {
+        let (instance, target) = self.holds[index as usize];
+        self.balancers[instance as usize].balancer.release(target);
+        self.spare_holds.push(index);
+    }
+
+    /// Every law that the finished replication breaks.
+    pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
+        for index in 0..self.holds.len() as u32 {
+            if !self.spare_holds.contains(&index) {
+                self.end_hold(index);
+            }
+        }
+        self.ledger.outages = self.lines.iter().map(|line| line.flips().div_ceil(2)).sum();
+        let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
+        let left = Left { at_balancers, in_queues, on_the_way: self.branches.live };
+        violations(self.code, &self.ledger, &left, requests, selected, self.walk.loses)
+    }
+
+    /// Requests that balancers still count.
+    fn left_at_balancers(&self) -> u64 {
+        self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum()
+    }
+
+    /// Slots and shares still taken, and requests still waiting for one.
+    fn left_in_queues(&self) -> u64 {
+        let queues = self.queues.iter().map(|q| u64::from(q.inside()) + u64::from(q.waiting()));
+        let servers = self.servers.iter().map(|s| u64::from(s.state.inside()) + u64::from(s.state.waiting()));
+        queues.sum::<u64>() + servers.sum::<u64>()
+    }
+
+    /// How long the window's first and last arrival are apart, ns.
+    pub fn window_ns(&self) -> u64 {
+        self.clients.window_ns()
+    }
+
+    /// The kind of error of a branch that had its time.
+    fn limit(&mut self, slot: u32) {
+        if self.branches.slots[slot as usize].parent == NOBODY {
+            if self.branches.slots[slot as usize].wanted {
+                self.leave_client(slot);
+            }
+            return;
+        }
+        self.cut_child(slot, Kind::Timeout);
+    }
+}

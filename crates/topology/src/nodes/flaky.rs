@@ -1,0 +1,52 @@
+//! `flaky(p, node, kind="status_5xx")`: each request fails with probability p, after the node behind has done its work.
+//!
+//! - In virtual time: what comes back becomes an error of that kind, each request for itself.
+//! - In the proxy: only before built-in servers, or with `--inject`.
+//! - Draws: one number per request that passes.
+
+use super::{Function, may, need};
+use crate::call::{Call, Outcome};
+use crate::plan::{Spec, To};
+use crate::suggest;
+use weir_policy::Kind;
+
+pub(super) static FUNCTIONS: [Function; 1] =
+    [Function { name: "flaky", args: &[need("p"), need("node"), may("kind"), may("name")], more: &[], make }];
+
+/// Whether a node can fail so. The others are not a node's to give: the client's doing, no route, or silence.
+pub(crate) fn can_fail_with(kind: Kind) -> bool {
+    !matches!(kind, Kind::Cancelled | Kind::Lost | Kind::NoRoute | Kind::BadRequest)
+}
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let (p, node) = (call.share("p"), call.node_at("node"));
+    let kind = kind(call).unwrap_or(Kind::Status5xx);
+    let (Some(p), Some(node)) = (p, node) else { return Ok(None) };
+    call.node(Spec::Flaky { p, kind }, To::Node(node))
+}
+
+fn kind(call: &mut Call<'_, '_, '_, '_>) -> Option<Kind> {
+    let value = call.value("kind")?;
+    let Some(text) = value.unpack_str().map(str::to_owned) else {
+        call.unfit("kind", "a kind of error, such as \"status_5xx\"", value);
+        return None;
+    };
+    let names: Vec<&str> = Kind::ALL.into_iter().filter(|k| can_fail_with(*k)).map(Kind::name).collect();
+    let quoted: Vec<String> = names.iter().map(|n| format!("\"{n}\"")).collect();
+    let take = format!("take {}", suggest::either(&quoted));
+    match Kind::from_name(&text) {
+        Some(kind) if can_fail_with(kind) => return Some(kind),
+        Some(_) => {
+            call.wrong_but(format!("`kind` of `flaky` cannot be \"{text}\": no node answers so"), take);
+        }
+        None => {
+            let near = suggest::nearest(&text, names).map(|n| format!("did you mean \"{n}\"?"));
+            let shown: String = text.chars().take(60).collect();
+            call.wrong_but(
+                format!("`kind` of `flaky`: \"{shown}\" is no kind of error"),
+                near.unwrap_or(take),
+            );
+        }
+    }
+    None
+}

@@ -1,0 +1,35 @@
+//! `traffic.mmpp([(rate, mean_stay), ...])`: Poisson arrivals whose rate changes by chance, as bursts do.
+//!
+//! - In virtual time: each state holds for an exponential time, then the next one begins, round from the first.
+//! - In the proxy: nothing; `weir load` sends so.
+//! - Draws: each stay and each gap.
+
+use super::traffic::{MAY_BE_ZERO, made, pairs, rate_of};
+use super::{Function, need};
+use crate::call::{Call, Outcome};
+use weir_model::Traffic;
+
+pub(super) static FUNCTIONS: [Function; 1] =
+    [Function { name: "traffic.mmpp", args: &[need("states")], more: &[], make }];
+
+const SHAPE: &str =
+    "write `traffic.mmpp([(100, 10*s), (1000, 1*s)])`: 100 per second for 10 s on average, then 1000";
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let Some(pairs) = pairs(call, "states", "(rate, mean stay)", SHAPE) else { return Ok(None) };
+    let mut states = Vec::with_capacity(pairs.len());
+    for (i, pair) in pairs.into_iter().enumerate() {
+        let Some([rate, stay]) = pair else { continue };
+        let rate = rate_of(call, &format!("the rate in `states[{i}]` of `traffic.mmpp`"), rate, MAY_BE_ZERO);
+        let what = format!("the mean stay in `states[{i}]` of `traffic.mmpp`");
+        let stay = call.ns(&what, stay);
+        if stay == Some(0) {
+            call.wrong(format!("{what} must be longer than 0"));
+        }
+        states.extend(rate.zip(stay));
+    }
+    if !call.failed() && states.iter().all(|(rate, _)| *rate == 0.0) {
+        call.wrong_but("all rates of `traffic.mmpp` are 0: no request would ever arrive", SHAPE);
+    }
+    made(call, Traffic::Mmpp { states })
+}

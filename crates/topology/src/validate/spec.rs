@@ -1,0 +1,201 @@
+//! Kinds of nodes with their arguments, and distributions.
+
+use crate::nodes;
+use crate::plan::{Faulty, Line, Spec};
+use weir_model::Dist;
+use weir_policy::config::{Balance, Retry, Ties};
+
+/// Checks one.
+pub(super) fn check(spec: &Spec) -> Result<(), String> {
+    match spec {
+        Spec::Route { .. } | Spec::Split { .. } | Spec::Rate { .. } | Spec::Hedge(_) => Ok(()),
+        Spec::Server { .. } | Spec::Sequence => Ok(()),
+        Spec::Delay { time } => dist(time),
+        Spec::Cable { time, loss, resend_ns } => {
+            dist(time)?;
+            share("loss", *loss)?;
+            optional(*resend_ns).map_err(|why| format!("resend_ns {why}"))?;
+            if *loss == 1.0 && resend_ns.is_some() {
+                return Err("with a loss of 1 what is sent again never arrives".to_owned());
+            }
+            Ok(())
+        }
+        Spec::Queue { concurrency, timeout_ns, .. } => {
+            least_1("concurrency", u64::from(*concurrency))?;
+            optional(*timeout_ns).map_err(|why| format!("timeout_ns {why}"))
+        }
+        Spec::Timeout { time_ns } => optional(*time_ns).map_err(|why| format!("time_ns {why}")),
+        Spec::Concurrent { work, cores, contention, coherency, threads, .. } => {
+            dist(work)?;
+            positive("cores", *cores)?;
+            not_negative("contention", *contention)?;
+            not_negative("coherency", *coherency)?;
+            threads.map_or(Ok(()), |n| least_1("threads", u64::from(n)))
+        }
+        Spec::Warmup { factor, requests, time_ns } => {
+            positive("factor", *factor)?;
+            requests.map_or(Ok(()), |n| least_1("requests", n))?;
+            optional(*time_ns).map_err(|why| format!("time_ns {why}"))?;
+            if requests.is_none() && time_ns.is_none() {
+                return Err("there must be requests or time_ns".to_owned());
+            }
+            Ok(())
+        }
+        Spec::Flaky { p, kind } => {
+            share("p", *p)?;
+            if nodes::can_fail_with(*kind) {
+                Ok(())
+            } else {
+                Err(format!("no node fails with \"{}\"", kind.name()))
+            }
+        }
+        Spec::Fanout { need } => least_1("need", u64::from(*need)),
+        Spec::Weight { weight } => not_negative("a weight", *weight),
+        Spec::Retry(retry) => attempts(retry),
+        Spec::Faulty(law) => faulty(law),
+        Spec::Lb(lb) => {
+            duration(lb.pass_over_ns)?;
+            policy(&lb.balance)
+        }
+    }
+}
+
+fn attempts(retry: &Retry) -> Result<(), String> {
+    duration(retry.backoff_ns)?;
+    duration(retry.backoff_max_ns)?;
+    if retry.attempts == 0 || retry.attempts > 1_000_000 {
+        Err("attempts must be 1 to 1000000".to_owned())
+    } else if (retry.backoff_ns == 0) != (retry.backoff_max_ns == 0) {
+        Err("backoff_ns and backoff_max_ns must both be 0, or both above 0".to_owned())
+    } else {
+        Ok(())
+    }
+}
+
+fn faulty(law: &Faulty) -> Result<(), String> {
+    duration(law.mtbf_ns)?;
+    duration(law.mttr_ns)?;
+    if law.mtbf_ns == 0 || law.mttr_ns == 0 {
+        return Err("mtbf and mttr must be above 0".to_owned());
+    }
+    if matches!(&law.line, Line::Together(name) if name.is_empty() || name.len() > 200) {
+        return Err("together must be 1 to 200 characters".to_owned());
+    }
+    positive("slow", law.slow)
+}
+
+fn share(what: &str, p: f64) -> Result<(), String> {
+    if (0.0..=1.0).contains(&p) { Ok(()) } else { Err(format!("{what} must be between 0 and 1, and is {p}")) }
+}
+
+fn positive(what: &str, x: f64) -> Result<(), String> {
+    if x.is_finite() && x > 0.0 {
+        Ok(())
+    } else {
+        Err(format!("{what} must be finite and above 0, and is {x}"))
+    }
+}
+
+fn not_negative(what: &str, x: f64) -> Result<(), String> {
+    if x.is_finite() && x >= 0.0 {
+        Ok(())
+    } else {
+        Err(format!("{what} must be finite and not negative, and is {x}"))
+    }
+}
+
+fn least_1(what: &str, n: u64) -> Result<(), String> {
+    if n == 0 { Err(format!("{what} must be at least 1")) } else { Ok(()) }
+}
+
+fn policy(balance: &Balance) -> Result<(), String> {
+    match balance {
+        Balance::LeastConn { error_hold_ns, .. } => duration(*error_hold_ns),
+        Balance::P2c { choices, ties, error_hold_ns, bias, .. } => {
+            duration(*error_hold_ns)?;
+            if *choices == 0 || *choices > 1_000_000 {
+                Err("choices must be 1 to 1000000".to_owned())
+            } else if *ties == Ties::Rotate {
+                Err("`lb.p2c` has no ties \"rotate\"".to_owned())
+            } else if !(bias.is_finite() && *bias >= 0.0) {
+                Err(format!("bias must be finite and not negative, and is {bias}"))
+            } else {
+                Ok(())
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A duration of at most 292 years.
+pub(super) fn duration(ns: u64) -> Result<(), String> {
+    if i64::try_from(ns).is_ok() { Ok(()) } else { Err(format!("{ns} ns is longer than 292 years")) }
+}
+
+/// A limit: none, or a duration above 0.
+pub(super) fn optional(ns: Option<u64>) -> Result<(), String> {
+    match ns {
+        Some(0) => Err("must be above 0, or null".to_owned()),
+        Some(ns) => duration(ns),
+        None => Ok(()),
+    }
+}
+
+/// A distribution.
+pub(super) fn dist(d: &Dist) -> Result<(), String> {
+    match d {
+        Dist::Fixed { ns } => duration(*ns),
+        Dist::Exponential { mean_ns } => duration(*mean_ns),
+        Dist::Uniform { low_ns, high_ns } => {
+            duration(*high_ns)?;
+            if low_ns > high_ns { Err("low is greater than high".to_owned()) } else { Ok(()) }
+        }
+        Dist::Lognormal { mean_ns, cv } => {
+            duration(*mean_ns)?;
+            if (0.0..=1e6).contains(cv) {
+                Ok(())
+            } else {
+                Err(format!("cv must be 0 to 1000000, and is {cv}"))
+            }
+        }
+        Dist::Pareto { minimum_ns, alpha } => {
+            duration(*minimum_ns)?;
+            if alpha.is_finite() && *alpha > 0.0 {
+                Ok(())
+            } else {
+                Err(format!("alpha must be finite and above 0, and is {alpha}"))
+            }
+        }
+        Dist::Erlang { k, mean_ns } => {
+            duration(*mean_ns)?;
+            if (1..=1_000_000).contains(k) {
+                Ok(())
+            } else {
+                Err(format!("k must be 1 to 1000000, and is {k}"))
+            }
+        }
+        Dist::Hyperexponential { phases } => {
+            phases.iter().try_for_each(|(_, mean)| duration(*mean))?;
+            let total: f64 = phases.iter().map(|p| p.0).sum();
+            let fit = phases.iter().all(|(p, _)| (0.0..=1.0).contains(p)) && (total - 1.0).abs() <= 1e-9;
+            if fit {
+                Ok(())
+            } else {
+                Err("the probabilities must be between 0 and 1 and add up to 1".to_owned())
+            }
+        }
+        Dist::Empirical { values_ns, .. } => {
+            if values_ns.is_empty() {
+                return Err("an empirical distribution needs at least one value".to_owned());
+            }
+            values_ns.iter().try_for_each(|v| duration(*v))
+        }
+        // The reader of JSON bounds the depth.
+        Dist::Sum { a, b } => dist(a).and_then(|()| dist(b)),
+        Dist::Rounded { of, to_ns } => {
+            dist(of)?;
+            duration(*to_ns)?;
+            if *to_ns == 0 { Err("`to` must be above 0".to_owned()) } else { Ok(()) }
+        }
+    }
+}

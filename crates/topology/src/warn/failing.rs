@@ -1,0 +1,229 @@
+//! Faults, losses, timeouts and retries that do together what nobody wants: one function for each finding.
+
+use super::ways::down;
+use super::{Found, index};
+use crate::context::State;
+use crate::graph::Graph;
+use crate::plan::{Faulty, Mode, NodeId, Scenario, Spec};
+use crate::value::show_ns;
+use std::collections::BTreeSet;
+use weir_model::Traffic;
+use weir_policy::Kind;
+
+/// More attempts than this for one request are hardly meant.
+const MANY_ATTEMPTS: u64 = 100;
+
+/// Nothing.
+const NONE: u32 = u32::MAX;
+
+/// The nodes of which a spec says something, by their index.
+fn nodes<'g, T>(
+    graph: &'g Graph,
+    of: impl Fn(&'g Spec) -> Option<T>,
+) -> impl Iterator<Item = (NodeId, u32, T)> {
+    graph.nodes().iter().enumerate().filter_map(move |(id, node)| {
+        let id = index(id);
+        Some((id, node.site, of(graph.spec(id)?)?))
+    })
+}
+
+/// Nodes that swallow requests and that a scenario reaches without a `timeout` on the way.
+pub(super) fn lost(state: &State, found: &mut Found) {
+    let graph = &state.graph;
+    let silent = |spec: &Spec| match spec {
+        Spec::Faulty(Faulty { mode: Mode::Blackhole, .. }) => Some("swallows while it is down"),
+        Spec::Cable { loss, resend_ns: None, .. } if *loss > 0.0 => Some("loses"),
+        _ => None,
+    };
+    if !graph.specs().iter().any(|s| silent(s).is_some()) {
+        return;
+    }
+    // The first scenario that comes there with nothing to end its wait.
+    let mut first = vec![NONE; graph.nodes().len()];
+    for (i, scenario) in state.scenarios.iter().enumerate().filter(|(_, s)| s.patience_ns.is_none()) {
+        if let Some(root) = first.get_mut(scenario.root as usize) {
+            *root = (*root).min(index(i));
+        }
+    }
+    let ends = |spec: &Spec| matches!(spec, Spec::Timeout { time_ns: Some(_) });
+    let first = down(graph, first, |_, spec, by| if ends(spec) { NONE } else { by }, u32::min);
+    for (id, site, does) in nodes(graph, silent) {
+        let Some(scenario) = state.scenarios.get(first[id as usize] as usize) else { continue };
+        let kind = graph.describe(site).0;
+        let message = format!(
+            "what this `{kind}` {does} ends as `lost`, without a latency: scenario \"{}\" comes here without a `timeout`",
+            scenario.name
+        );
+        let resend = if kind == "cable" { ", or let the cable send again: `resend=200*ms`" } else { "" };
+        let help = format!("put a `timeout` around it, or give the scenario `patience`{resend}");
+        found.warn(site, message, help);
+    }
+}
+
+/// Retries inside retries that multiply to very many attempts. Said at the innermost one.
+pub(super) fn attempts(state: &State, found: &mut Found) {
+    let graph = &state.graph;
+    let retry = |spec: &Spec| match spec {
+        Spec::Retry(retry) if retry.attempts > 1 => Some(retry.attempts),
+        _ => None,
+    };
+    if !graph.specs().iter().any(|s| retry(s).is_some()) {
+        return;
+    }
+    // The attempts of the retries above, multiplied, and the nearest of these, on the way with the most.
+    let pass = |id, spec: &Spec, (above, under): (u64, NodeId)| match retry(spec) {
+        Some(n) => (above.saturating_mul(u64::from(n)), id),
+        None => (above, under),
+    };
+    let at = down(graph, vec![(1, NONE); graph.nodes().len()], pass, Ord::max);
+    let around: Vec<NodeId> = nodes(graph, retry).map(|(id, ..)| at[id as usize].1).collect();
+    let outer: BTreeSet<u32> = around.iter().filter_map(|id| graph.node(*id)).map(|n| n.site).collect();
+    for (id, site, n) in nodes(graph, retry).filter(|(_, site, _)| !outer.contains(site)) {
+        let (above, mut up) = at[id as usize];
+        let total = above.saturating_mul(u64::from(n));
+        if up == NONE || total <= MANY_ATTEMPTS {
+            continue;
+        }
+        let mut factors = vec![n.to_string()];
+        while let Some(n) = graph.spec(up).and_then(retry) {
+            factors.push(n.to_string());
+            up = at[up as usize].1;
+        }
+        factors.reverse();
+        found.warn(
+            site,
+            format!(
+                "one request may make {total} attempts here: this `retry` stands inside another, and their attempts \
+                 multiply ({})",
+                factors.join(" x ")
+            ),
+            "retry at one place of the way only, or fewer times",
+        );
+    }
+}
+
+/// Faults that last longer than the run.
+pub(super) fn repairs(state: &State, found: &mut Found) {
+    let graph = &state.graph;
+    let mttr = |spec: &Spec| match spec {
+        Spec::Faulty(law) => Some(law.mttr_ns),
+        _ => None,
+    };
+    if !graph.specs().iter().any(|s| mttr(s).is_some()) {
+        return;
+    }
+    // The shortest run that comes there, and its scenario.
+    let never = (u64::MAX, NONE);
+    let mut at = vec![never; graph.nodes().len()];
+    for (i, scenario) in state.scenarios.iter().enumerate() {
+        if let (Some(root), Some(length)) = (at.get_mut(scenario.root as usize), length_ns(scenario)) {
+            *root = (*root).min((length, index(i)));
+        }
+    }
+    let at = down(graph, at, |_, _, shortest| shortest, Ord::min);
+    for (id, site, mttr_ns) in nodes(graph, mttr) {
+        let (length, scenario) = at[id as usize];
+        let Some(scenario) = state.scenarios.get(scenario as usize).filter(|_| mttr_ns > length) else {
+            continue;
+        };
+        found.warn(
+            site,
+            format!(
+                "a node that goes down here will hardly come back within the run: repair takes {} on average, and \
+                 scenario \"{}\" lasts {}",
+                roughly(mttr_ns),
+                scenario.name,
+                roughly(length)
+            ),
+            "take a shorter `mttr`, or a longer run",
+        );
+    }
+}
+
+/// How long a scenario lasts, as far as that is known beforehand, ns.
+fn length_ns(scenario: &Scenario) -> Option<u64> {
+    let by_number = scenario.requests.and_then(|n| match &scenario.traffic {
+        Traffic::Trace { arrivals_ns, .. } => {
+            let n = usize::try_from(n).unwrap_or(usize::MAX).min(arrivals_ns.len());
+            arrivals_ns.get(n.checked_sub(1)?).copied()
+        }
+        traffic => traffic
+            .rate_per_s()
+            .filter(|r| *r > 0.0)
+            .map(|rate| (n as f64 / rate * 1e9).min(i64::MAX as f64) as u64),
+    });
+    match (by_number, scenario.duration_ns) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// A duration as one would say it: three digits or so, in hours and minutes where it is long.
+fn roughly(ns: u64) -> String {
+    const MINUTE_NS: f64 = 60e9;
+    let (unit, each) = match ns as f64 / MINUTE_NS {
+        minutes if minutes >= 120.0 => (" hours", 60.0 * MINUTE_NS),
+        minutes if minutes >= 2.0 => (" minutes", MINUTE_NS),
+        _ => {
+            let step = 10u64.pow(ns.max(1).ilog10().saturating_sub(2));
+            let near = (ns + step / 2) / step * step;
+            let about = if near == ns { "" } else { "about " };
+            return format!("{about}{}", show_ns(i128::from(near)));
+        }
+    };
+    let number = ns as f64 / each;
+    let step = if number >= 100.0 { 1.0 } else { 10.0 };
+    let near = (number * step).round() / step;
+    let about = if near == number { "" } else { "about " };
+    format!("{about}{near}{unit}")
+}
+
+/// Timeouts inside a `retry` that does not try again after one. A hint: it may be meant.
+pub(super) fn untried(state: &State, found: &mut Found) {
+    let graph = &state.graph;
+    let timeout = |spec: &Spec| matches!(spec, Spec::Timeout { time_ns: Some(_) }).then_some(());
+    if !graph.specs().iter().any(|s| timeout(s).is_some()) {
+        return;
+    }
+    let pass = |id, spec: &Spec, above| match spec {
+        Spec::Retry(retry) if retry.attempts > 1 && retry.on.contains(&Kind::Timeout) => NONE,
+        Spec::Retry(retry) if retry.attempts > 1 => id,
+        _ => above,
+    };
+    let at = down(graph, vec![NONE; graph.nodes().len()], pass, u32::min);
+    for (id, site, ()) in nodes(graph, timeout) {
+        let Some(Spec::Retry(retry)) = graph.spec(at[id as usize]) else { continue };
+        let there = graph.node(at[id as usize]).and_then(|n| graph.describe(n.site).1);
+        let there = there.map_or(String::new(), |at| format!(" (at {})", at.span()));
+        let on: Vec<String> = retry.on.iter().map(|k| format!("\"{}\", ", k.name())).collect();
+        found.hint(
+            site,
+            format!(
+                "what this `timeout` ends is not tried again: the `retry` around it{there} lacks \"timeout\" in `on`"
+            ),
+            format!("if it shall be, write `on=[{}\"timeout\"]` there", on.concat()),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::roughly;
+
+    #[test]
+    fn durations_are_said_to_three_digits() {
+        for (ns, said) in [
+            (0, "0s"),
+            (7, "7ns"),
+            (1_234_567, "about 1.23ms"),
+            (99_990_000_000, "about 100s"),
+            (60_000_000_000, "60s"),
+            (333_333_333_333, "about 5.6 minutes"),
+            (600_000_000_000, "10 minutes"),
+            (360_000_000_000_000_000, "100000 hours"),
+            (i64::MAX as u64, "about 2562048 hours"),
+        ] {
+            assert_eq!(roughly(ns), said, "{ns}");
+        }
+    }
+}
