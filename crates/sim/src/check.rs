@@ -82,7 +82,9 @@ fn utilisation(code: &Code, ledger: &Ledger) -> Vec<(u64, u64)> {
                     let part = at(code.stages[s as usize].part);
                     ledger.parts[part].wrapping_add(ledger.spent.get(part).copied().unwrap_or(0))
                 });
-                found.push((ledger.gauges[at(gauge)].served, inner.fold(0, u64::wrapping_add)));
+                let behind = ledger.behind.get(at(gauge)).copied().unwrap_or(0);
+                let inner = inner.fold(0, u64::wrapping_add).wrapping_sub(behind);
+                found.push((ledger.gauges[at(gauge)].served, inner));
             }
         }
     }

@@ -67,6 +67,9 @@ pub(crate) struct Ledger {
     pub parts: Vec<u64>,
     /// By part: their time that is not (other branches, and what goes on for nobody); empty where there is none.
     pub spent: Vec<u64>,
+    /// By gauge: time at the nodes inside of it, after the slot was given back (what goes on for nobody); empty where there
+    /// is none.
+    pub behind: Vec<u64>,
     /// How often nodes failed.
     pub outages: u64,
     pub gauges: Vec<Gauge>,
@@ -105,6 +108,7 @@ impl Ledger {
             halves: [(0, 0); 2],
             parts: vec![0; code.part_count as usize],
             spent: Vec::new(),
+            behind: Vec::new(),
             outages: 0,
             gauges: vec![Gauge::default(); code.gauge_count as usize],
             entries: Vec::new(),
@@ -122,7 +126,7 @@ impl Ledger {
         self.area = self.area.wrapping_add(self.inside.wrapping_mul(now.wrapping_sub(self.last_step)));
         self.last_step = now;
         if starts {
-            self.inside += 1;
+            self.inside = self.inside.wrapping_add(1);
         } else {
             self.inside = self.inside.wrapping_sub(1);
         }

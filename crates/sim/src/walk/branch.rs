@@ -86,6 +86,8 @@ pub(super) struct Branch {
     pub since: u64,
     /// The request and its way: what its work is drawn by.
     pub way: Key,
+    /// Retries and fan-outs that it has left behind on this way: what another one begins is a way of its own.
+    pub turn: u32,
     /// The request and its attempts when it was sent in: what choices are drawn by outside of its own retries.
     pub tries: Key,
     /// What its work is multiplied by.
@@ -99,6 +101,7 @@ struct Attempts {
     /// What held outside.
     exclude: Exclude,
     way: Key,
+    turn: u32,
     tries: Key,
     tries_now: Key,
 }
@@ -163,9 +166,21 @@ const NEW: Branch = Branch {
     arrived: 0,
     since: 0,
     way: Key::from_bits(0),
+    turn: 0,
     tries: Key::from_bits(0),
     factor: 1.0,
 };
+
+impl Branch {
+    /// It goes on on a way of its own: an attempt, or a branch of a fan-out.
+    pub fn begin_way(&mut self, purpose: u64, position: u64) {
+        self.way = self.way.with(purpose).with(position);
+        if self.turn > 0 {
+            self.way = self.way.with(purpose::VISIT).with(u64::from(self.turn));
+            self.turn = 0;
+        }
+    }
+}
 
 impl Branches {
     pub fn new(code: &Code) -> Branches {
@@ -250,7 +265,7 @@ impl Branches {
         self.frames.resize(n * self.frames_each, [0; 3]);
         let nobody = Key::from_bits(0);
         let (attempt, exclude) = (Attempt::FIRST, Exclude::None);
-        let outside = Attempts { attempt, exclude, way: nobody, tries: nobody, tries_now: nobody };
+        let outside = Attempts { attempt, exclude, way: nobody, turn: 0, tries: nobody, tries_now: nobody };
         self.attempts.resize(n * self.attempts_each, outside);
         self.visits.resize(n * self.visits_each, 0);
         self.saved_visits.resize(self.attempts.len() * self.visits_each, 0);
@@ -291,7 +306,7 @@ impl Branches {
     pub fn begin_attempts(&mut self, slot: u32, exclude: Exclude) {
         let tries = self.tries(slot);
         let branch = &mut self.slots[slot as usize];
-        let (outside, way) = (branch.exclude, branch.way);
+        let (outside, way, turn) = (branch.exclude, branch.way, branch.turn);
         branch.exclude = exclude;
         branch.retries += 1;
         if branch.tries_of == NOBODY {
@@ -300,7 +315,7 @@ impl Branches {
         }
         let row = self.innermost(slot);
         self.attempts[row] =
-            Attempts { attempt: Attempt::FIRST, exclude: outside, way, tries, tries_now: tries };
+            Attempts { attempt: Attempt::FIRST, exclude: outside, way, turn, tries, tries_now: tries };
         self.save_visits(slot, row);
     }
 
@@ -325,31 +340,28 @@ impl Branches {
         let branch = &mut self.slots[slot as usize];
         // Which of the nested retries it is belongs to the key: (1, 2) and (2, 1) are different ways.
         let position = u64::from(branch.retries) << 32 | u64::from(next.0);
+        branch.turn = attempts.turn;
         if redraw {
-            branch.way = attempts.way.with(purpose::ATTEMPT).with(position);
+            branch.way = attempts.way;
+            branch.begin_way(purpose::ATTEMPT, position);
         }
         attempts.tries_now = attempts.tries.with(purpose::ATTEMPT).with(position);
         attempts.attempt = next;
         branch.outcome = None;
     }
 
-    /// What the present attempt's backoff is drawn by.
-    pub fn attempt_key(&self, slot: u32) -> Key {
-        self.attempts[self.innermost(slot)].tries_now
-    }
-
     /// A retry is left behind, and with it the ways of its further attempts.
     pub fn end_attempts(&mut self, slot: u32, redraw: bool) {
         let row = self.innermost(slot);
-        let Attempts { exclude, way, attempt, .. } = self.attempts[row];
+        let Attempts { exclude, way, turn, attempt, .. } = self.attempts[row];
         if redraw && attempt != Attempt::FIRST {
             self.restore_visits(slot, row);
         }
         let branch = &mut self.slots[slot as usize];
         branch.retries -= 1;
-        branch.way = way;
+        (branch.way, branch.turn) = (way, turn + 1);
         branch.exclude = exclude;
-        if branch.retries == branch.outer_retries && branch.tries_of == slot {
+        if branch.retries == 0 {
             branch.tries_of = NOBODY;
         }
     }

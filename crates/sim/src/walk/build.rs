@@ -125,6 +125,13 @@ pub(crate) struct ShareSite {
 }
 
 #[derive(Clone, Debug)]
+pub(crate) struct RetrySite {
+    pub retry: Retry,
+    /// Member to [`Walk::retry_nodes`].
+    pub offset: u32,
+}
+
+#[derive(Clone, Debug)]
 pub(crate) struct FaultSite {
     pub mode: Mode,
     pub slow: f64,
@@ -196,7 +203,9 @@ pub(crate) struct Walk {
     pub server_count: u32,
     /// Servers' sites, by server.
     pub server_sites: Vec<(u32, u32)>,
-    pub retries: Vec<Retry>,
+    pub retries: Vec<RetrySite>,
+    /// Place and number of each node that is a retry.
+    pub retry_nodes: Vec<(u32, u32)>,
     pub faults: Vec<FaultSite>,
     /// The time-line of each faulty node.
     pub fault_lines: Vec<u32>,
@@ -349,7 +358,10 @@ impl Builder<'_> {
             }
             Spec::Retry(config) => {
                 self.code.excludes |= config.exclude != weir_policy::config::Exclude::None;
-                self.walk.retries.push(config.clone());
+                let offset = (self.walk.retry_nodes.len() as u32).wrapping_sub(draft.base);
+                let numbered = draft.nodes[position].iter().map(|&n| (place, self.layout.number[n as usize]));
+                self.walk.retry_nodes.extend(numbered);
+                self.walk.retries.push(RetrySite { retry: config.clone(), offset });
                 Act::Retry { retry: self.walk.retries.len() as u32 - 1 }
             }
             Spec::Faulty(fault) => self.fault(fault, stage, draft, position),

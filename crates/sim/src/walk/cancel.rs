@@ -34,6 +34,8 @@ impl Walker<'_> {
         #[cfg(test)]
         if self.sabotage == Some(Sabotage::KeepChild) && self.clients.issued >= 100 {
             self.branches.slots[child as usize].parent = NOBODY;
+            self.resume_parent(parent, Some(kind));
+            return self.run_branch(parent, Flow::Out);
         }
         self.cancel(child, false);
         self.resume_parent(parent, Some(kind));
@@ -92,6 +94,8 @@ impl Walker<'_> {
 
     /// Cuts a branch off. With `force` nothing behind goes on.
     pub(super) fn cancel(&mut self, slot: u32, force: bool) {
+        #[cfg(test)]
+        self.see_cut(slot, force);
         let goes_on = if force { None } else { self.outermost_that_goes_on(slot) };
         let Some((depth, stage)) = goes_on else {
             return self.cut_off(slot, force);
@@ -111,22 +115,29 @@ impl Walker<'_> {
         // Up to now its time has been booked where it counts, or it never will.
         self.book(slot);
         self.spend_notes(slot);
+        self.unwanted_behind(slot);
         let branch = &mut self.branches.slots[slot as usize];
         (branch.floor_depth, branch.floor_stage) = (depth, stage);
-        (branch.parent, branch.wanted) = (NOBODY, false);
-        if branch.tries_of != slot {
-            branch.tries_of = NOBODY;
-        }
+        branch.parent = NOBODY;
         self.stay_in_cell(slot);
-        self.unwanted_behind(slot);
     }
 
-    /// Whatever a branch sent in is wanted no more either, though it goes on.
+    /// A branch that goes on is wanted no more, nor is whatever it sent in. What the request has tried up to now they keep
+    /// in mind: who kept that for them goes away.
     fn unwanted_behind(&mut self, slot: u32) {
+        let heir = slot;
+        let tries_of = self.branches.slots[slot as usize].tries_of;
+        let inherits = tries_of != NOBODY && tries_of != heir;
+        if inherits {
+            self.branches.tried[heir as usize] = self.branches.tried[tries_of as usize].clone();
+        }
         let mut stack = vec![slot];
         while let Some(slot) = stack.pop() {
             let branch = &mut self.branches.slots[slot as usize];
             branch.wanted = false;
+            if inherits && branch.tries_of == tries_of {
+                branch.tries_of = heir;
+            }
             if branch.phase != Phase::Children {
                 self.book(slot);
                 continue;
@@ -190,7 +201,7 @@ impl Walker<'_> {
     }
 
     /// Depth and stage of the outermost queue or server whose request goes on.
-    fn outermost_that_goes_on(&self, slot: u32) -> Option<(u16, u32)> {
+    pub(super) fn outermost_that_goes_on(&self, slot: u32) -> Option<(u16, u32)> {
         let phase = self.branches.slots[slot as usize].phase;
         let mut at = Some(self.innermost(slot));
         let mut found = None;

@@ -1,6 +1,8 @@
 //! Where requests come from, when they are over, and the window of those that count.
 
 use super::build::NOBODY;
+#[cfg(test)]
+use super::walker::Sabotage;
 use super::walker::{Flow, Walker, what};
 use crate::ending::{AT_ONE_INSTANT, Cut};
 use crate::ledger::Snapshot;
@@ -19,6 +21,8 @@ pub(super) struct Clients {
     pub issued: u64,
     /// Whether no more will be sent.
     over: bool,
+    /// Users who think before a request that they will send.
+    thinkers: u64,
     /// First and last selected arrival, ns.
     first_last: Option<(u64, u64)>,
     /// The next instant of the window that the clock has not passed, and which it is.
@@ -39,6 +43,7 @@ impl Clients {
             sent: vec![0; users as usize],
             issued: 0,
             over: false,
+            thinkers: 0,
             first_last: None,
             mark: u64::MAX,
             passed: 0,
@@ -46,9 +51,9 @@ impl Clients {
         }
     }
 
-    /// Whether no request will be sent any more.
-    pub fn is_over(&self) -> bool {
-        self.over
+    /// Whether a request will be sent, whatever becomes of those on their way.
+    pub fn will_send(&self) -> bool {
+        !self.over && (self.thinking.is_none() || self.thinkers > 0)
     }
 
     pub fn window_ns(&self) -> u64 {
@@ -109,6 +114,7 @@ impl Walker<'_> {
             return;
         }
         let key = order_key(Class::Arrival, self.user_order(user, k));
+        self.clients.thinkers += 1;
         self.schedule(Entry { at, key, who: what::THINK | user, tag: 0 }, false);
     }
 
@@ -127,6 +133,7 @@ impl Walker<'_> {
 
     /// A user has thought.
     pub(super) fn user_sends(&mut self, user: u32) {
+        self.clients.thinkers -= 1;
         if self.clients.over {
             return;
         }
@@ -186,10 +193,18 @@ impl Walker<'_> {
         let latency = self.now - branch.arrived;
         let user = branch.user;
         let load = &self.clients.source.load;
+        #[cfg(test)]
+        self.seen.answers.push((branch.order, branch.arrived, Some(latency), branch.outcome));
+        #[cfg(test)]
+        let latency = latency + u64::from(self.sabotage == Some(Sabotage::StretchLatency));
         let ledger = &mut self.ledger;
         ledger.ended += 1;
         ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);
         ledger.step(self.now, false);
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::SkipRecord) {
+            return;
+        }
         if branch.selected {
             ledger.record(latency, branch.outcome, self.now, branch.second_half, load.deadline_ns);
         }

@@ -29,39 +29,49 @@ const TOGETHER: u64 = 10;
 /// Which processes that can crash a branch is inside of: a cell is one of them and the cell around it.
 #[derive(Debug, Default)]
 pub(super) struct Cells {
-    /// Time-line and the cell around.
-    cells: Vec<(u32, u32)>,
+    cells: Vec<Cell>,
     /// By time-line: the cell that is inside of no other, and all cells that die with it.
     of_line: Vec<(u32, Vec<u32>)>,
     /// By cell: the branches that were sent into it, or were left behind there.
     inside: Vec<Vec<u32>>,
     /// Branches that live inside of any.
-    pub branches_inside: u64,
+    branches_inside: u64,
+    /// Those of them that a flip by itself will reach, if nothing else does.
+    pub will_be_cut: u64,
+}
+
+#[derive(Debug)]
+struct Cell {
+    line: u32,
+    around: u32,
+    /// Whether its time-line, or one around it, flips by events.
+    eager: bool,
 }
 
 impl Cells {
     /// The cell of a node on that time-line inside of `around`.
-    fn within(&mut self, line: u32, around: u32) -> u32 {
+    fn within(&mut self, line: u32, eager: bool, around: u32) -> u32 {
         if around != NOBODY {
             // Few: as many as there are ways through nested processes. Looked up from the end, where the latest are.
-            let known = self.cells.iter().rposition(|c| *c == (line, around));
-            return known.unwrap_or_else(|| self.add(line, around)) as u32;
+            let known = self.cells.iter().rposition(|c| (c.line, c.around) == (line, around));
+            return known.unwrap_or_else(|| self.add(line, eager, around)) as u32;
         }
         let known = self.of_line.get(line as usize).map_or(NOBODY, |of| of.0);
         if known != NOBODY {
             return known;
         }
-        let cell = self.add(line, NOBODY) as u32;
+        let cell = self.add(line, eager, NOBODY) as u32;
         self.of_line[line as usize].0 = cell;
         cell
     }
 
-    fn add(&mut self, line: u32, around: u32) -> usize {
+    fn add(&mut self, line: u32, eager: bool, around: u32) -> usize {
         let cell = self.cells.len();
-        self.cells.push((line, around));
+        let eager = eager || self.is_eager(around);
+        self.cells.push(Cell { line, around, eager });
         self.inside.push(Vec::new());
         let mut at = cell as u32;
-        while let Some(&(of, around)) = self.cells.get(at as usize) {
+        while let Some(&Cell { line: of, around, .. }) = self.cells.get(at as usize) {
             if self.of_line.len() <= of as usize {
                 self.of_line.resize(of as usize + 1, (NOBODY, Vec::new()));
             }
@@ -88,9 +98,13 @@ impl Cells {
         list.get(spot as usize).copied()
     }
 
+    fn is_eager(&self, cell: u32) -> bool {
+        self.cells.get(cell as usize).is_some_and(|c| c.eager)
+    }
+
     fn is_within(&self, cell: u32, line: u32) -> bool {
         let mut at = cell;
-        while let Some(&(of, around)) = self.cells.get(at as usize) {
+        while let Some(&Cell { line: of, around, .. }) = self.cells.get(at as usize) {
             if of == line {
                 return true;
             }
@@ -101,10 +115,12 @@ impl Cells {
 
     pub fn enter(&mut self, cell: u32) {
         self.branches_inside += u64::from(cell != NOBODY);
+        self.will_be_cut += u64::from(self.is_eager(cell));
     }
 
     pub fn leave(&mut self, cell: u32) {
         self.branches_inside -= u64::from(cell != NOBODY);
+        self.will_be_cut -= u64::from(self.is_eager(cell));
     }
 }
 
@@ -164,7 +180,12 @@ impl Walker<'_> {
         let site = &self.walk.faults[fault as usize];
         let member = self.branches.slots[slot as usize].member;
         let line = self.walk.fault_lines[member.wrapping_add(site.offset) as usize];
+        let tag = self.branches.slots[slot as usize].tag;
         let is_up = self.is_up(line);
+        if self.branches.slots[slot as usize].tag != tag {
+            // It was inside of what has just been found dead: another node on that time-line.
+            return Flow::Stop;
+        }
         match (site.mode, is_up) {
             (Mode::Slow, _) => {
                 self.branches.scale(slot, if is_up { 1.0 } else { site.slow });
@@ -172,7 +193,8 @@ impl Walker<'_> {
             }
             (Mode::Crash, true) => {
                 let around = self.branches.slots[slot as usize].cell;
-                let cell = self.cells.within(line, around);
+                let eager = self.walk.lines[line as usize].eager_crash;
+                let cell = self.cells.within(line, eager, around);
                 let child = self.send_child(slot);
                 // It was counted in the cell around, if any.
                 self.cells.leave(around);

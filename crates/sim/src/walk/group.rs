@@ -50,7 +50,7 @@ impl Walker<'_> {
             self.cells.enter(self.branches.slots[child as usize].cell);
             let branch = &mut self.branches.slots[child as usize];
             let position = depth << 32 | u64::from(index);
-            branch.way = branch.way.with(purpose::BRANCH).with(position);
+            branch.begin_way(purpose::BRANCH, position);
             branch.tries = branch.tries.with(purpose::BRANCH).with(position);
             branch.index = index;
             let step = (index + 1).saturating_mul(site.stride) & ((1 << BRANCH_BITS) - 1);
@@ -68,7 +68,7 @@ impl Walker<'_> {
     /// A branch that `parent` sent in is back.
     pub(super) fn child_ends(&mut self, slot: u32, parent: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
-        let outcome = branch.outcome;
+        let (outcome, turn) = (branch.outcome, branch.turn);
         let stage = self.branches.slots[parent as usize].stage;
         if let Act::Fanout { group } = self.walk.nodes[stage as usize].act {
             return self.part_ends(slot, parent, group);
@@ -77,6 +77,7 @@ impl Walker<'_> {
             self.move_notes(slot, parent);
         }
         self.branches.copy_visits(slot, parent);
+        self.branches.slots[parent as usize].turn = turn;
         self.leave_cell(slot);
         self.branches.remove(slot);
         self.resume_parent(parent, outcome);
@@ -105,6 +106,7 @@ impl Walker<'_> {
         open.iter().filter(|b| **b != NOBODY).for_each(|b| self.cancel(*b, false));
         self.branches.groups[parent as usize].branches = open;
         self.branches.groups[parent as usize].branches.clear();
+        self.branches.slots[parent as usize].turn += 1;
         self.resume_parent(parent, outcome);
         Flow::Switch(parent)
     }
@@ -112,6 +114,8 @@ impl Walker<'_> {
     /// A request that nobody will ever answer.
     pub(super) fn lose_request(&mut self, slot: u32) {
         let branch = &self.branches.slots[slot as usize];
+        #[cfg(test)]
+        self.seen.answers.push((branch.order, branch.arrived, None, branch.outcome));
         let ledger = &mut self.ledger;
         ledger.ended += 1;
         ledger.latency_sum = ledger.latency_sum.wrapping_add(self.now - branch.arrived);

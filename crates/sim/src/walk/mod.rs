@@ -16,6 +16,8 @@ mod group;
 mod meter;
 mod nodes;
 mod servers;
+#[cfg(test)]
+mod tests;
 mod walker;
 
 pub(crate) use build::{Walk, build, needs_walk};

@@ -1,7 +1,7 @@
 //! What a branch does at each kind of node, on its way in and on its way back.
 
 use super::branch::Phase;
-use super::build::{Act, DrawKey, NOBODY, Next};
+use super::build::{Act, DrawKey, NOBODY, Next, RetrySite};
 use super::walker::{Flow, Walker, what};
 use crate::pending::{Class, Entry, order_key, ranked};
 use weir_model::{crossing, flaky};
@@ -29,7 +29,7 @@ impl Walker<'_> {
             Act::Queue { queue } => self.enter_queue(slot, queue),
             Act::Share { server } => self.enter_server(slot, server),
             Act::Retry { retry } => {
-                self.branches.begin_attempts(slot, self.walk.retries[retry as usize].exclude);
+                self.branches.begin_attempts(slot, self.walk.retries[retry as usize].retry.exclude);
                 Flow::On
             }
             Act::Fault { fault } => self.enter_fault(slot, fault),
@@ -136,10 +136,10 @@ impl Walker<'_> {
 
     /// An attempt has come back.
     fn came_back(&mut self, slot: u32, retry: u32) -> Flow {
-        let config = &self.walk.retries[retry as usize];
+        let RetrySite { retry: config, offset } = &self.walk.retries[retry as usize];
         let redraw = config.work == Work::Redraw;
         let branch = &self.branches.slots[slot as usize];
-        let (outcome, selected) = (branch.outcome, branch.selected);
+        let (outcome, selected, member) = (branch.outcome, branch.selected, branch.member);
         let Some(next) = config.next(self.branches.attempt(slot), outcome, true) else {
             self.branches.end_attempts(slot, redraw);
             return Flow::Out;
@@ -158,7 +158,10 @@ impl Walker<'_> {
         branch.rank = later_attempt(branch.rank);
         let ns = match config.backoff_ns {
             0 => 0,
-            _ => config.backoff_ns(next, self.branches.attempt_key(slot).with(BACKOFF)),
+            _ => {
+                let own = self.backoffs[member.wrapping_add(*offset) as usize];
+                config.backoff_ns(next, own.with(self.branches.tries(slot).bits()))
+            }
         };
         self.sleep(slot, Phase::Backoff, ns, Class::Limit, false)
     }
@@ -259,9 +262,6 @@ impl Walker<'_> {
 
 /// The stop flag is looked at when these bits of the number of attempts are zero.
 const ATTEMPTS_PER_LOOK: u64 = (1 << 16) - 1;
-
-/// What backoffs are drawn by.
-const BACKOFF: u64 = 9;
 
 /// Work that takes so many times longer.
 pub(super) fn scaled(ns: u64, factor: f64) -> u64 {

@@ -3,7 +3,7 @@
 //! A branch runs until it must wait, then something is scheduled that wakes it. What a node does stands in `nodes`,
 //! `servers`, `faults` and `group`; what is decided (targets, attempts, factors, periods) in `policy` and `model`.
 
-use super::branch::{Branches, Phase};
+use super::branch::{Branch, Branches, Phase};
 use super::build::{NOBODY, Next, Walk};
 use super::clients::Clients;
 use super::faults::Cells;
@@ -41,6 +41,10 @@ pub(crate) enum Sabotage {
     LeakCount,
     KeepChild,
     ForgetTime,
+    ForgetBehind,
+    StretchLatency,
+    SkipRecord,
+    TurnClockBack,
 }
 
 /// What is later is scheduled here, and never run.
@@ -112,6 +116,8 @@ pub(crate) struct Walker<'a> {
     /// Balancer and target of each count that is held.
     pub(super) holds: Vec<(u32, u32)>,
     pub(super) spare_holds: Vec<u32>,
+    /// What the backoffs of each retry are drawn by.
+    pub(super) backoffs: Vec<Key>,
     pub(super) meters: Vec<Meter>,
     pub(super) draw_keys: Vec<Key>,
     pub(super) request_key: Key,
@@ -131,6 +137,9 @@ pub(crate) struct Walker<'a> {
     pub ledger: Ledger,
     #[cfg(test)]
     pub sabotage: Option<Sabotage>,
+    /// What tests look at beside the ledger.
+    #[cfg(test)]
+    pub seen: super::tests::Seen,
 }
 
 impl<'a> Walker<'a> {
@@ -151,6 +160,7 @@ impl<'a> Walker<'a> {
                 passed_over: PassedOver::default(),
             }
         };
+        let backoff = |&(at, number): &(u32, u32)| choice.with(place(at)).with(u64::from(number));
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
         let request_key = key.with(purpose::REQUEST);
         let mut walker = Walker {
@@ -169,6 +179,7 @@ impl<'a> Walker<'a> {
             warmups: vec![Warmup::default(); walk.warmup_count as usize],
             holds: Vec::new(),
             spare_holds: Vec::new(),
+            backoffs: walk.retry_nodes.iter().map(backoff).collect(),
             meters: vec![Meter::default(); code.gauge_count as usize],
             draw_keys: code.draw_keys.iter().map(draw).collect(),
             request_key,
@@ -184,9 +195,12 @@ impl<'a> Walker<'a> {
             ledger: Ledger::new(code),
             #[cfg(test)]
             sabotage: None,
+            #[cfg(test)]
+            seen: Default::default(),
         };
         walker.ledger.entries = vec![0; walk.entry_count as usize];
         walker.ledger.spent = vec![0; code.part_count as usize];
+        walker.ledger.behind = vec![0; code.gauge_count as usize];
         walker
     }
 
@@ -209,6 +223,13 @@ impl<'a> Walker<'a> {
                 }
                 return Err(Cut::TooLong);
             }
+            #[cfg(test)]
+            let event = match self.sabotage {
+                Some(Sabotage::TurnClockBack) if self.clients.issued == 100 => {
+                    Entry { at: self.now - 1, ..event }
+                }
+                _ => event,
+            };
             self.ledger.time_went_back |= event.at < self.now;
             if event.at > self.now {
                 self.at_once = 0;
@@ -238,9 +259,11 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Whether anything is still to come: not if all that is left is nodes that fail and are repaired for nobody.
+    /// Whether anything is still to come: not if all that is left is nodes that fail and are repaired for nobody, or what
+    /// was scheduled for those that are gone.
     fn has_more(&self) -> bool {
-        self.scheduled > 0 || !self.clients.is_over() || self.cells.branches_inside > 0
+        self.clients.will_send()
+            || self.branches.live > 0 && (self.scheduled > 0 || self.cells.will_be_cut > 0)
     }
 
     fn handle(&mut self, event: Entry) {
@@ -424,11 +447,36 @@ impl<'a> Walker<'a> {
         if !branch.wanted {
             let spent = &mut self.ledger.spent[part as usize];
             *spent = spent.wrapping_add(ns);
+            self.book_behind(slot, ns);
         } else if self.walk.notes {
             self.branches.notes[slot as usize].push((part, ns));
         } else {
             let sum = &mut self.ledger.parts[part as usize];
             *sum = sum.wrapping_add(ns);
+        }
+    }
+
+    /// Time of what was left behind passes outside of the slots around the place where that was: they were given back.
+    fn book_behind(&mut self, slot: u32, ns: u64) {
+        let Branch { stage, member, .. } = self.branches.slots[slot as usize];
+        let mut top = slot;
+        while self.branches.slots[top as usize].parent != NOBODY {
+            top = self.branches.slots[top as usize].parent;
+        }
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::ForgetBehind) {
+            return;
+        }
+        let floor = self.branches.slots[top as usize].floor_stage;
+        let first = self.walk.nodes[stage as usize].first;
+        if !(first..=stage).contains(&floor) {
+            return;
+        }
+        for around in &self.code.stages[first as usize..floor as usize] {
+            if let Some(gauge) = around.gauge {
+                let behind = &mut self.ledger.behind[gauge.wrapping_add(member & self.code.mask) as usize];
+                *behind = behind.wrapping_add(ns);
+            }
         }
     }
 

@@ -1,0 +1,196 @@
+//! What cancellation cuts off, what it leaves behind, and what the next request finds.
+
+use super::Case;
+use weir_policy::Kind;
+
+/// What ends exactly at its limit has ended in time: a delay, a crossing, a server's work, a wait in line.
+#[test]
+fn at_the_limit_is_in_time() {
+    for (limit, says) in [(10, "10 ok"), (9, "9 timeout")] {
+        for node in [
+            "delay(10 * ms, server())",
+            "delay(4 * ms, delay(6 * ms, server()))",
+            "cable(5 * ms, server())",
+            "concurrent(10 * ms)",
+            "queue(concurrent(10 * ms, threads = 1))",
+            "sequence([delay(4 * ms, server()), concurrent(6 * ms)])",
+            "fanout([delay(4 * ms, server()), delay(10 * ms, server())])",
+        ] {
+            let root = format!("root = timeout({limit} * ms, {node})");
+            Case::new(&[0], &root).gives(&[says]);
+            Case::with(&[0], &format!("root = {node}"), &format!(", patience = {limit} * ms"))
+                .gives(&[&says.replace("timeout", "cancelled")]);
+        }
+        let line = format!("root = queue(delay(10 * ms, server()), timeout = {limit} * ms)");
+        let second = if limit == 10 { "20 ok" } else { "9 timeout" };
+        Case::new(&[0, 0], &line).gives(&["10 ok", second]);
+    }
+}
+
+/// `on_cancel` of a queue, and of a server with one thread, which is the same: a is served; at 15 ms b is inside and c
+/// waits; d comes at 16 ms and e at 36 ms. Busy and waiting are integrals over the 36 ms between first and last arrival.
+#[test]
+fn on_cancel_of_queues_and_servers() {
+    let at = [0, 0, 0, 16, 36];
+    for queue in ["queue(delay(10 * ms, server()), ", "concurrent(10 * ms, threads = 1, "] {
+        let kind = queue.split('(').next().unwrap();
+        let with = |how: &str| format!("root = timeout(15 * ms, {queue}on_cancel = \"{how}\"))");
+        // Both are gone: d finds it free.
+        let went =
+            Case::new(&at, &with("stop")).gives(&["10 ok", "15 timeout", "15 timeout", "10 ok", "10 ok"]);
+        assert_eq!(went.busy_and_waiting(kind, 36.0), (15.0 + 10.0, 10.0 + 15.0), "{kind}");
+        // b goes on up to 20 ms: d waits for that.
+        let went =
+            Case::new(&at, &with("skip")).gives(&["10 ok", "15 timeout", "15 timeout", "14 ok", "10 ok"]);
+        assert_eq!(went.busy_and_waiting(kind, 36.0), (20.0 + 10.0, 10.0 + 15.0 + 4.0), "{kind}");
+        // Both go on, up to 20 and 30 ms: d is inside when its time is up, and goes on up to 40 ms, before e.
+        let went = Case::new(&at, &with("finish")).gives(&[
+            "10 ok",
+            "15 timeout",
+            "15 timeout",
+            "15 timeout",
+            "14 ok",
+        ]);
+        assert_eq!(went.busy_and_waiting(kind, 36.0), (36.0, 10.0 + 20.0 + 14.0), "{kind}");
+        assert_eq!(went.node(kind).queue_max, Some(2));
+    }
+}
+
+/// Two that share a core are cut off at 15 ms with 3.33 ms of work left each; b came at 10 ms, has 1.67 ms behind it, and is
+/// alone from then on. Where they go on, it gets a third up to its own limit.
+#[test]
+fn what_shares_a_core_gets_it_back() {
+    let with =
+        |how: &str| format!("root = timeout(15 * ms, concurrent(10 * ms, cores = 1, on_cancel = \"{how}\"))");
+    let cut = "15 timeout";
+    Case::new(&[0, 0, 10], &with("stop")).gives(&[cut, cut, "13.333 ok"]);
+    Case::new(&[0, 0, 10], &with("skip")).gives(&[cut, cut, cut]);
+    Case::new(&[0, 0, 10], &with("finish")).gives(&[cut, cut, cut]);
+}
+
+/// A cut off in the middle of a line moves nobody past another, and what waits in line has no say in who is inside.
+#[test]
+fn a_line_keeps_its_order() {
+    // b leaves the line at 5 ms (its own limit is behind the balancer), c takes its turn.
+    let source = r#"
+one = queue(delay(10 * ms, server()))
+root = lb.round_robin([one, timeout(5 * ms, one), one], start = "first")
+"#;
+    Case::new(&[0, 0, 0], source).gives(&["10 ok", "5 timeout", "20 ok"]);
+    // Waits that expire: c and d leave at 15 ms; e, who came at 16 ms, is next after b.
+    let source = "root = queue(delay(10 * ms, server()), timeout = 15 * ms)";
+    let went =
+        Case::new(&[0, 0, 0, 0, 16], source).gives(&["10 ok", "20 ok", "15 timeout", "15 timeout", "14 ok"]);
+    assert_eq!(went.errors("queue", Kind::Timeout), 2);
+    assert_eq!(went.busy_and_waiting("queue", 16.0), (16.0, 10.0 + 15.0 + 15.0));
+}
+
+/// Room in a bounded line is free at once when one in it is cut off.
+#[test]
+fn room_in_a_line_is_free_at_once() {
+    let source = r#"
+one = queue(delay(10 * ms, server()), capacity = 1)
+root = lb.round_robin([one, timeout(5 * ms, one), one, one], start = "first")
+"#;
+    Case::new(&[0, 0, 4, 6], source).gives(&["10 ok", "5 timeout", "0 overloaded", "14 ok"]);
+}
+
+/// A balancer forgets a request that is cut off, at once; behind a queue that finishes it keeps its count until the
+/// request is done. a takes 50 ms, b 5 ms, the first on ties.
+#[test]
+fn balancers_count_what_goes_on() {
+    let two = r#"lb.least_conn([delay(50 * ms, server("a")), delay(5 * ms, server("b"))], ties = "first")"#;
+    // At 10 ms exactly the arrival comes before the limit.
+    let free = format!("root = timeout(10 * ms, {two})");
+    Case::new(&[0, 10, 21], &free).gives(&["10 timeout", "5 ok", "10 timeout"]);
+    let kept = format!("root = timeout(10 * ms, queue({two}, concurrency = 9, on_cancel = \"finish\"))");
+    Case::new(&[0, 11, 51], &kept).gives(&["10 timeout", "5 ok", "10 timeout"]);
+    let skip = kept.replace("finish", "skip");
+    Case::new(&[0, 11, 51], &skip).gives(&["10 timeout", "5 ok", "10 timeout"]);
+    let stop = kept.replace("finish", "stop");
+    Case::new(&[0, 11, 51], &stop).gives(&["10 timeout"; 3]);
+    // A queue behind the balancer goes on, but the balancer does not count that.
+    let behind = r#"
+slow = queue(delay(50 * ms, server("a")), on_cancel = "finish")
+root = timeout(10 * ms, lb.least_conn([slow, delay(5 * ms, server("b"))], ties = "first"))
+"#;
+    Case::new(&[0, 11, 22, 90], behind).gives(&["10 timeout"; 4]);
+}
+
+/// Errors hold a count, cancelled requests do not.
+#[test]
+fn what_is_cancelled_is_not_held() {
+    let two = |a: &str| {
+        format!("lb.least_conn([{a}, delay(5 * ms, server(\"b\"))], ties = \"first\", error_hold = 100 * ms)")
+    };
+    let outside = format!("root = timeout(10 * ms, {})", two("delay(50 * ms, server(\"a\"))"));
+    Case::new(&[0, 11], &outside).gives(&["10 timeout", "10 timeout"]);
+    let inside = format!("root = {}", two("timeout(10 * ms, delay(50 * ms, server(\"a\")))"));
+    Case::new(&[0, 11], &inside).gives(&["10 timeout", "5 ok"]);
+}
+
+/// The shorter of two limits strikes; a node's errors are those that pass it.
+#[test]
+fn limits_within_limits() {
+    let nested = |outer: u32, inner: u32| {
+        format!(
+            "root = timeout({outer} * ms, timeout({inner} * ms, delay(15 * ms, server()), name = \"inner\"), name = \"outer\")"
+        )
+    };
+    let went = Case::new(&[0, 1], &nested(20, 10)).gives(&["10 timeout"; 2]);
+    assert_eq!((went.errors("inner", Kind::Timeout), went.errors("outer", Kind::Timeout)), (2, 2));
+    let went = Case::new(&[0, 1], &nested(10, 20)).gives(&["10 timeout"; 2]);
+    assert_eq!((went.errors("inner", Kind::Timeout), went.errors("outer", Kind::Timeout)), (0, 2));
+    Case::new(&[0], &nested(20, 15)).gives(&["15 ok"]);
+}
+
+/// Attempts that time out begin anew until the limit around them strikes; at one instant the earlier attempt's event comes
+/// first, so the outer limit does and no further attempt begins.
+#[test]
+fn attempts_within_a_limit() {
+    let of = |outer: u32, attempts: u32| {
+        format!(
+            "root = timeout({outer} * ms, retry({attempts}, timeout(10 * ms, delay(15 * ms, server())), on = [\"timeout\"]))"
+        )
+    };
+    for (outer, attempts, says, began) in
+        [(25, 3, "25 timeout", 3.0), (20, 3, "20 timeout", 2.0), (99, 3, "30 timeout", 3.0)]
+    {
+        let went = Case::new(&[0, 100], &of(outer, attempts)).gives(&[says; 2]);
+        assert_eq!(went.result.attempts_per_request.value, Some(began), "{outer}");
+    }
+}
+
+/// Whatever stands between, a client that leaves frees what it holds, and is answered by nobody.
+#[test]
+fn patience() {
+    let case = |root: &str| Case::with(&[0, 11], &format!("root = {root}"), ", patience = 10 * ms");
+    case("delay(15 * ms, server())").gives(&["10 cancelled"; 2]);
+    case("queue(delay(15 * ms, server()))").gives(&["10 cancelled"; 2]);
+    case("queue(delay(8 * ms, server()))").gives(&["8 ok"; 2]);
+    // The first goes on up to 15 ms; the second waits for that, and has 6 ms left.
+    case("queue(delay(15 * ms, server()), on_cancel = \"skip\")").gives(&["10 cancelled"; 2]);
+    case("queue(delay(12 * ms, server()), on_cancel = \"skip\")").gives(&["10 cancelled", "10 cancelled"]);
+    Case::with(
+        &[0, 13],
+        "root = queue(delay(12 * ms, server()), on_cancel = \"finish\")",
+        ", patience = 12 * ms",
+    )
+    .gives(&["12 ok", "12 ok"]);
+    case("retry(9, flaky(1.0, delay(4 * ms, server())), on = [\"status_5xx\"])").gives(&["10 cancelled"; 2]);
+    // The client's own limit comes before those of the nodes.
+    case("timeout(10 * ms, delay(15 * ms, server()))").gives(&["10 cancelled"; 2]);
+}
+
+/// What is left behind in a queue whose slot is inside of another one's is no work of that other: its slot is free.
+#[test]
+fn a_slot_around_what_is_left_behind_is_free() {
+    let source = r#"
+inner = queue(delay(50 * ms, server()), on_cancel = "finish", name = "inner")
+root = queue(timeout(20 * ms, inner), name = "outer")
+"#;
+    // The first holds the outer slot up to 20 ms and the inner one up to 50; the second has both limits before it.
+    let went = Case::new(&[0, 5, 60], source).gives(&["20 timeout", "35 timeout", "20 timeout"]);
+    assert_eq!(went.busy_and_waiting("outer", 60.0), (40.0, 15.0));
+    assert_eq!(went.busy_and_waiting("inner", 60.0), (60.0, 30.0));
+}

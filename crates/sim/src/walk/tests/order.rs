@@ -1,0 +1,175 @@
+//! What happens at one instant, and traffic that depends on answers.
+
+use super::Case;
+
+/// Ends of work come first, then ends of holds, then arrivals, then limits; within a kind the earlier request first.
+#[test]
+fn order_at_one_instant() {
+    // The end at 10 ms makes room for the arrival at 10 ms.
+    Case::new(&[0, 10, 20], "root = queue(delay(10 * ms, server()), capacity = 0)").gives(&["10 ok"; 3]);
+    Case::new(&[0, 5, 10], "root = queue(delay(10 * ms, server()), capacity = 0)").gives(&[
+        "10 ok",
+        "0 overloaded",
+        "10 ok",
+    ]);
+    // At 10 ms the hold ends before the third arrives; b is free by then as well, so the first is taken.
+    let source = r#"
+root = lb.least_conn([flaky(1.0, server("a")), delay(5 * ms, server("b"))], ties = "first", error_hold = 10 * ms)
+"#;
+    Case::new(&[0, 5, 10], source).gives(&["0 status_5xx", "5 ok", "0 status_5xx"]);
+    // Two ends at one instant: the earlier request goes on first, though its delay was scheduled later.
+    let source = r#"
+last = queue(delay(10 * ms, server()))
+root = lb.round_robin([delay(4 * ms, delay(6 * ms, last)), delay(9 * ms, last)], start = "first")
+"#;
+    Case::new(&[0, 1], source).gives(&["20 ok", "29 ok"]);
+    // A limit that strikes at 10 ms frees the slot after the arrival of that instant has found it taken.
+    let source = "root = timeout(10 * ms, queue(delay(50 * ms, server()), capacity = 0))";
+    Case::new(&[0, 10, 11], source).gives(&["10 timeout", "0 overloaded", "10 timeout"]);
+    // A slot that is freed by a limit goes to one whose wait would expire at that very instant, if that one comes later in
+    // order; if it comes earlier, its wait has expired by then.
+    let source = r#"
+one = queue(delay(50 * ms, server()), timeout = 10 * ms)
+root = lb.round_robin([timeout(10 * ms, one), one], start = "first")
+"#;
+    Case::new(&[0, 0], source).gives(&["10 timeout", "60 ok"]);
+    let source = r#"
+one = queue(delay(50 * ms, server()), timeout = 10 * ms)
+root = lb.round_robin([delay(1 * ms, one), timeout(11 * ms, one)], start = "first")
+"#;
+    Case::new(&[0, 0], source).gives(&["11 timeout", "11 timeout"]);
+}
+
+/// Each user thinks first, then sends, and thinks again from the answer on; at one instant the lower user first.
+#[test]
+fn a_closed_loop() {
+    let closed = |users: u32, more: &str| {
+        Case::of(&format!(
+            "scenario(\"s\", queue(delay(10 * ms, server())), traffic.closed({users}, 10 * ms), {more})\n"
+        ))
+    };
+    // Both come at 10 ms; user 1 waits for user 0. From then on they take turns.
+    let went = closed(2, "requests = 6, window = \"all\"")
+        .gives(&["10 ok", "10 ok", "10 ok", "20 ok", "10 ok", "10 ok"]);
+    assert_eq!(went.busy_and_waiting("queue", 50.0), (50.0, 10.0));
+    // Arrivals at 10, 30, 50, 70, 90 and at 10, 40, 60, 80, 100: those of the middle half of the time count.
+    let went = closed(2, "duration = 100 * ms").run();
+    assert_eq!((went.result.requests.total, went.result.requests.selected), (10, 5));
+    let went = closed(2, "duration = 100 * ms, window = \"all\"").run();
+    assert_eq!((went.result.requests.total, went.result.requests.selected), (10, 10));
+    // The middle half of eight, in order of arrival: the third to the sixth.
+    let went = closed(2, "requests = 8").run();
+    assert_eq!((went.result.requests.total, went.result.requests.selected), (8, 4));
+    // A user that leaves thinks again: the client's patience ends, not the work at the server.
+    let went = Case::of(
+        "scenario(\"s\", delay(30 * ms, server()), traffic.closed(1, 10 * ms), requests = 3, window = \"all\", patience = 20 * ms)\n",
+    )
+    .gives(&["20 cancelled"; 3]);
+    assert!((went.result.request_rate_per_s.value.unwrap() - 3.0 / 0.06).abs() < 1e-9);
+}
+
+/// A run ends with its requests or its time, whichever comes first, and what has begun is followed to its end.
+#[test]
+fn duration() {
+    let of = |more: &str| {
+        Case::of(&format!(
+            "scenario(\"s\", timeout(1 * hours, delay(15 * ms, server())), traffic.constant(every = 10 * ms), window = \"all\", {more})\n"
+        ))
+        .run()
+    };
+    assert_eq!(of("duration = 95 * ms").answers, ["15 ok"; 9]);
+    assert_eq!(of("duration = 95 * ms, requests = 5").answers, ["15 ok"; 5]);
+    assert_eq!(of("duration = 95 * ms, requests = 50").answers, ["15 ok"; 9]);
+}
+
+/// A closed loop that runs for a time ends, though processes go on failing; and so does a run in which something is lost
+/// for good inside of a process that nobody looks at any more.
+#[test]
+fn runs_end_though_nodes_go_on_failing() {
+    let crash = "faulty(5 * ms, 1 * ms, delay(2 * ms, server()), mode = \"crash\")";
+    Case::of(&format!(
+        "scenario(\"s\", {crash}, traffic.closed(2, 3 * ms), duration = 500 * ms, window = \"all\")\n"
+    ))
+    .run();
+    // All users are lost.
+    let hole = "faulty(1 * ms, 100000 * hours, server(), mode = \"blackhole\", starts = \"down\")";
+    Case::of(&format!(
+        "scenario(\"s\", sequence([{crash}, {hole}]), traffic.closed(2, 3 * ms), requests = 100, window = \"all\")\n"
+    ))
+    .run();
+    let lazy = format!("faulty(1 * s, 1 * ms, {hole}, mode = \"crash\", clock = \"lazy\")");
+    Case::new(&[0, 1, 2], &format!("root = lb.round_robin([{crash}, {lazy}])")).run();
+}
+
+/// A process that is found dead on the way in takes those with it that were inside, be it the one that looks: here the
+/// same time-line stands around another node on it.
+#[test]
+fn who_finds_itself_dead_is_reset() {
+    let source = r#"
+def dies(node):
+    return faulty(5 * ms, 5 * ms, node, mode = "crash", clock = "lazy", together = "x")
+
+root = dies(delay(4 * ms, dies(delay(1 * ms, server()))))
+"#;
+    let at: Vec<u64> = (0..300).map(|i| 2 * i).collect();
+    let went = Case::new(&at, source).run();
+    for says in ["5 ok", "reset", "0 connect_failed"] {
+        assert!(went.answers.iter().any(|a| a.ends_with(says)), "{says}: {:?}", went.answers);
+    }
+}
+
+/// Draws at a place that a request passes again, on ways of the same number, are others each time.
+#[test]
+fn ways_that_follow_each_other_differ() {
+    let twice = |x: &str, both: &str| {
+        let ms = |root: &str| -> f64 {
+            let source = format!("x = {x}\nroot = {root}");
+            let answers = Case::new(&[0, 1, 2], &source).run().answers;
+            answers.iter().map(|a| a.split(' ').next().unwrap().parse::<f64>().unwrap()).sum()
+        };
+        let (both, once) = (ms(both), ms("sequence([x])"));
+        assert!((both - 2.0 * once).abs() > 0.1, "{x}: {both} is twice {once}");
+    };
+    let work = "delay(dist.exponential(10 * ms), server())";
+    twice(work, "sequence([x, x])");
+    twice(&format!("timeout(1 * hours, {work})"), "sequence([x, x])");
+    twice(&format!("fanout([{work}, {work}])"), "sequence([x, x])");
+    twice(
+        &format!("retry(2, lb.round_robin([flaky(1.0, {work}), {work}]), on = [\"status_5xx\"])"),
+        "sequence([x, x])",
+    );
+}
+
+/// Two retries that follow each other draw their backoffs each for itself.
+#[test]
+fn backoffs_of_two_retries_differ() {
+    let ms = |retries: u32| -> f64 {
+        let source = format!(
+            r#"
+def fails_once():
+    node = lb.round_robin([flaky(1.0, server()), server()], start = "first")
+    return retry(2, node, on = ["status_5xx"], backoff = 100 * ms)
+
+root = sequence(pool({retries}, fails_once))
+"#
+        );
+        let answers = Case::new(&[0, 1], &source).run().answers;
+        answers.iter().map(|a| a.strip_suffix(" ok").unwrap().parse::<f64>().unwrap()).sum()
+    };
+    let (once, twice) = (ms(1), ms(2));
+    assert!(once > 0.0 && (twice - 2.0 * once).abs() > 0.1, "{twice} is twice {once}");
+}
+
+/// What a request left behind picks later does not hang on what another request, which came into its place, has tried.
+#[test]
+fn what_is_left_behind_has_tried_what_it_has_tried() {
+    // The first request goes on in the queue and picks at 30 ms, long after it was answered.
+    let source = r#"
+targets = lb.least_conn([delay(1 * ms, server("a")), delay(1 * ms, server("b"))], ties = "first")
+late = queue(timeout(1 * hours, delay(30 * ms, targets)), on_cancel = "finish")
+root = retry(2, lb.round_robin([timeout(5 * ms, late), delay(20 * ms, targets)], start = "first"), on = ["reset"])
+"#;
+    let went = Case::new(&[0, 6], source).run();
+    assert_eq!(went.answers, ["5 timeout", "21 ok"]);
+    assert_eq!((went.node("a").requests, went.node("b").requests), (2, 0));
+}
