@@ -130,7 +130,7 @@ fn the_picture_shows_the_figures_of_the_program() {
 
 #[test]
 fn links_lead_somewhere() {
-    for path in ["README.md", "examples/timelike/README.md", "bench/README.md"] {
+    for path in ["README.md", "examples/README.md", "examples/timelike/README.md", "bench/README.md"] {
         let page = read(path);
         let folder = root().join(path).parent().map(Path::to_path_buf).expect("it is in a folder");
         let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());

@@ -10,7 +10,7 @@ use weir_stats::Key;
 use weir_topology::Plan;
 
 /// Topologies tried; every place of [`PLACES`] must be met among them.
-const FILES: u64 = 500;
+const FILES: u64 = 2000;
 
 /// Numbers out of a seed.
 struct Draws(Key, u64);
@@ -46,15 +46,16 @@ fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
         ),
         6 => format!("delay(e({k}), {a})"),
         7 => format!(
-            "lb.random([concurrent(e({k}), cores = {l} / 4, threads = {k}, on_cancel = \"{cancel}\"), {a}])"
+            "lb.random([concurrent(e({k}), cores = {l} / 4, threads = {}, on_cancel = \"{cancel}\"), {a}])",
+            1 + k % 2
         ),
         8 => format!(
-            "lb.p2c([concurrent({k} * ms, contention = 0.1, coherency = 0.01, on_cancel = \"{cancel}\"), {a}, {b}])"
+            "lb.p2c([concurrent({k} * ms, contention = 0.1, coherency = 0.001, on_cancel = \"{cancel}\"), {a}, {b}])"
         ),
         9 | 10 if *retries > 0 => {
             *retries -= 1;
             let (work, exclude) = (d.of(&["redraw", "same"]), d.of(&["tried", "connect_failed", "none"]));
-            let backoff = d.of(&["", "", ", backoff = 2 * ms", ", backoff = 1 * ms, backoff_max = 3 * ms"]);
+            let backoff = d.of(&["", ", backoff = 3 * ms", ", backoff = 1 * ms, backoff_max = 3 * ms"]);
             format!("retry(2, {a}, on = {KINDS}, work = \"{work}\", exclude = \"{exclude}\"{backoff})")
         }
         11 => format!("faulty({l}0 * ms, {k} * ms, {a}, mode = \"{mode}\", clock = \"{clock}\")"),
@@ -108,7 +109,7 @@ fn random_file(seed: u64) -> String {
     let mut text = String::from(
         "def e(m):\n    return dist.rounded(dist.exponential(m * ms), 1 * ms)\n\nn0 = delay(e(2), server(\"a\"))\n",
     );
-    let (nodes, mut retries) = (4 + d.below(10), 3);
+    let (nodes, mut retries) = (4 + d.below(10), 4);
     for i in 1..=nodes {
         let mut child = |far: u64| format!("n{}", i - 1 - d.below(far).min(i - 1));
         let (a, b) = (child(3), child(4));
@@ -168,7 +169,7 @@ const PLACES: [(&str, &str, bool); 34] = [
     ("timeout", "begins", false),
     ("sequence", "begins", false),
     ("flaky", "begins", false),
-    ("refuse", "begins", false),
+    ("crash", "begins", false),
 ];
 
 /// Where a branch must have been left behind.
