@@ -129,6 +129,11 @@ impl Upstream {
         self.counts.get(target as usize).copied().or_else(|| self.balancer.in_flight(target))
     }
 
+    /// Requests that the policy counts in flight, over all targets; 0 where it does not count.
+    pub fn total_in_flight(&self) -> u64 {
+        self.balancer.total_in_flight() + self.counts.iter().map(|n| u64::from(*n)).sum::<u64>()
+    }
+
     /// Picks a target for a request and counts it.
     #[inline]
     pub fn pick(&mut self, ask: &Ask) -> Picked {

@@ -182,6 +182,19 @@ fn patience() {
     case("timeout(10 * ms, delay(15 * ms, server()))").gives(&["10 cancelled"; 2]);
 }
 
+/// Of two queues that finish what is in them the outer one keeps its slot as well: what is behind it goes on as if nothing
+/// had happened.
+#[test]
+fn the_outermost_queue_goes_on() {
+    let source = r#"
+inner = queue(delay(50 * ms, server()), on_cancel = "finish", name = "inner")
+root = timeout(10 * ms, queue(inner, on_cancel = "finish", name = "outer"))
+"#;
+    let went = Case::new(&[0, 5, 60], source).gives(&["10 timeout"; 3]);
+    assert_eq!(went.busy_and_waiting("outer", 60.0), (60.0, 45.0));
+    assert_eq!(went.busy_and_waiting("inner", 60.0), (60.0, 0.0));
+}
+
 /// What is left behind in a queue whose slot is inside of another one's is no work of that other: its slot is free.
 #[test]
 fn a_slot_around_what_is_left_behind_is_free() {

@@ -1,6 +1,7 @@
 //! What happens at one instant, and traffic that depends on answers.
 
 use super::Case;
+use weir_policy::Kind;
 
 /// Ends of work come first, then ends of holds, then arrivals, then limits; within a kind the earlier request first.
 #[test]
@@ -38,6 +39,27 @@ one = queue(delay(50 * ms, server()), timeout = 10 * ms)
 root = lb.round_robin([delay(1 * ms, one), timeout(11 * ms, one)], start = "first")
 "#;
     Case::new(&[0, 0], source).gives(&["11 timeout", "11 timeout"]);
+}
+
+/// Of one request the earlier attempt goes first, then the lower branch, whatever was scheduled first. Two branches come to
+/// a queue at 10 ms; the second one answers only 100 ms after it was served.
+#[test]
+fn attempts_before_branches() {
+    let both = |first: &str| {
+        let source = format!(
+            r#"
+q = queue(delay(10 * ms, server()))
+root = fanout([{first}, sequence([delay(10 * ms, server()), q, delay(100 * ms, server())])], need = 1)
+"#
+        );
+        Case::new(&[0], &source)
+    };
+    both("sequence([delay(4 * ms, server()), delay(6 * ms, server()), q])").gives(&["20 ok"]);
+    let fails = "flaky(1.0, delay(4 * ms, server()))";
+    let attempts = format!(
+        "retry(2, lb.round_robin([{fails}, sequence([delay(6 * ms, server()), q])], start = \"first\"), on = [\"status_5xx\"])"
+    );
+    both(&attempts).gives(&["30 ok"]);
 }
 
 /// Each user thinks first, then sends, and thinks again from the answer on; at one instant the lower user first.
@@ -172,4 +194,69 @@ root = retry(2, lb.round_robin([timeout(5 * ms, late), delay(20 * ms, targets)],
     let went = Case::new(&[0, 6], source).run();
     assert_eq!(went.answers, ["5 timeout", "21 ok"]);
     assert_eq!((went.node("a").requests, went.node("b").requests), (2, 0));
+}
+
+/// Limits that strike at one instant do so from the outside in, whatever was scheduled first: the client's patience, then
+/// the outer node's, then the inner one's, then a wait in line. So nothing inside counts an error.
+#[test]
+fn limits_strike_from_the_outside_in() {
+    let inner = r#"timeout(10 * ms, queue(delay(1 * hours, server()), timeout = 10 * ms, name = "line"), name = "inner")"#;
+    let other = "timeout(10 * ms, timeout(7 * ms, timeout(6 * ms, timeout(5 * ms, timeout(4 * ms, timeout(3 * ms, server()))))))";
+    for first in ["", "timeout(10 * ms, server())", other] {
+        // The first request fixes which waits have a lane of their own.
+        let source = format!(
+            "root = lb.round_robin([{}timeout(20 * ms, delay(10 * ms, {inner}), name = \"outer\")], start = \"first\")",
+            if first.is_empty() { String::new() } else { format!("{first}, ") }
+        );
+        let went = Case::new(&[0, 0], &source).run();
+        assert_eq!(went.answers[1], "20 timeout");
+        let errors = ["outer", "inner", "line"].map(|node| went.errors(node, Kind::Timeout));
+        assert_eq!(errors, [if first.is_empty() { 2 } else { 1 }, 0, 0], "{first:?}");
+        let gone = Case::with(&[0, 0], &source, ", patience = 20 * ms").run();
+        assert_eq!(gone.answers[1], "20 cancelled");
+    }
+}
+
+/// What ends at the instant of its arrival goes on after what comes before arrivals: here the end of a pass-over.
+#[test]
+fn work_of_no_length_ends_in_its_turn() {
+    for nothing in ["delay(0 * s, server())", "concurrent(0 * s)"] {
+        let source = format!(
+            r#"
+down = faulty(1 * ms, 100000 * hours, server(), mode = "crash", starts = "down")
+root = sequence([{nothing}, lb.least_conn([down, delay(5 * ms, server())], ties = "first", pass_over = 100 * ms)])
+"#
+        );
+        Case::new(&[0, 50, 100], &source).gives(&["0 connect_failed", "5 ok", "0 connect_failed"]);
+    }
+}
+
+/// How often a request has been at a place does not hang on what was cut off around it, or in which attempt: the way back
+/// over the first cable is the second crossing back at its place on that way, in each of these.
+#[test]
+fn visits_outlive_what_is_cut_off() {
+    let answers = |inside: &str| {
+        let source = format!(
+            r#"
+def link(x):
+    return cable(dist.exponential(10 * ms), x)
+
+root = link(timeout(1 * s, {inside}))
+"#
+        );
+        Case::new(&[0, 3000], &source).run().answers
+    };
+    let stuck = "delay(9 * hours, server())";
+    let once = answers(&format!("sequence([link(server()), {stuck}])"));
+    assert_eq!(answers(&format!("timeout(1 * hours, sequence([link(server()), {stuck}]))")), once);
+    let retried = format!(
+        "retry(2, lb.least_conn([sequence([link(server()), flaky(1.0, server())]), {stuck}], ties = \"first\"), on = [\"status_5xx\"])"
+    );
+    assert_eq!(answers(&retried), once);
+    let within = format!(
+        "retry(2, timeout(1 * hours, {}), on = [\"status_5xx\"])",
+        retried.replace("retry(2", "retry(1")
+    );
+    assert_eq!(answers(&within), once);
+    assert_ne!(answers(stuck), once);
 }

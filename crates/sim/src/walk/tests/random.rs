@@ -16,13 +16,14 @@ const FILES: u64 = 2000;
 struct Draws(Key, u64);
 
 impl Draws {
-    fn below(&mut self, n: u64) -> u64 {
+    /// Below n.
+    fn number(&mut self, n: u64) -> u64 {
         self.1 += 1;
-        self.0.with(self.1).below(n)
+        self.0.with(self.1).bits() % n
     }
 
     fn of<'t>(&mut self, words: &[&'t str]) -> &'t str {
-        words[self.below(words.len() as u64) as usize]
+        words[self.number(words.len() as u64) as usize]
     }
 }
 
@@ -32,10 +33,10 @@ const ON_CANCEL: [&str; 3] = ["stop", "skip", "finish"];
 
 /// One node over two that are there, and possibly the list of a shared pool.
 fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
-    let (k, l) = (1 + d.below(4), 1 + d.below(9));
+    let (k, l) = (1 + d.number(4), 1 + d.number(9));
     let (cancel, clock) = (d.of(&ON_CANCEL), d.of(&["eager", "lazy"]));
     let mode = d.of(&["refuse", "crash", "crash", "blackhole", "slow"]);
-    match d.below(25) {
+    match d.number(26) {
         0 => format!("cable({k} * ms, {a})"),
         1 => format!("cable(e({k}), {a}, loss = 0.1)"),
         2 => format!("cable({k} * ms, {a}, loss = 0.2, resend = {l} * ms)"),
@@ -55,12 +56,18 @@ fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
         9 | 10 if *retries > 0 => {
             *retries -= 1;
             let (work, exclude) = (d.of(&["redraw", "same"]), d.of(&["tried", "connect_failed", "none"]));
-            let backoff = d.of(&["", ", backoff = 3 * ms", ", backoff = 1 * ms, backoff_max = 3 * ms"]);
+            let backoff = d.of(&["", ", backoff = 9 * ms", ", backoff = 1 * ms, backoff_max = 3 * ms"]);
             format!("retry(2, {a}, on = {KINDS}, work = \"{work}\", exclude = \"{exclude}\"{backoff})")
+        }
+        23 if *retries > 0 => {
+            *retries -= 1;
+            format!(
+                "faulty({l}0 * ms, {k} * ms, retry(2, flaky(0.5, {a}), on = {KINDS}, backoff = 9 * ms), mode = \"crash\")"
+            )
         }
         11 => format!("faulty({l}0 * ms, {k} * ms, {a}, mode = \"{mode}\", clock = \"{clock}\")"),
         12 => {
-            let line = d.below(2);
+            let line = d.number(2);
             let clock = ["eager", "lazy"][line as usize];
             format!(
                 "faulty(50 * ms, 5 * ms, {a}, mode = \"{mode}\", clock = \"{clock}\", together = \"line {line}\")"
@@ -84,12 +91,12 @@ fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
 }
 
 fn traffic(d: &mut Draws) -> (String, &'static str) {
-    let traffic = match d.below(7) {
+    let traffic = match d.number(7) {
         0 => "traffic.poisson(every = 3 * ms)".into(),
-        1 | 2 => format!("traffic.constant(every = {} * ms)", 2 + d.below(4)),
+        1 | 2 => format!("traffic.constant(every = {} * ms)", 2 + d.number(4)),
         3 => "traffic.mmpp([(1000, 20 * ms), (50, 60 * ms)])".into(),
         4 => "traffic.schedule([(0 * s, 100), (100 * ms, 900), (200 * ms, 100)], repeat = True)".into(),
-        5 => format!("traffic.closed({}, e(9))", 2 + d.below(9)),
+        5 => format!("traffic.closed({}, e(9))", 2 + d.number(9)),
         _ => "traffic.renewal(e(3))".into(),
     };
     let more = d.of(&[
@@ -109,9 +116,9 @@ fn random_file(seed: u64) -> String {
     let mut text = String::from(
         "def e(m):\n    return dist.rounded(dist.exponential(m * ms), 1 * ms)\n\nn0 = delay(e(2), server(\"a\"))\n",
     );
-    let (nodes, mut retries) = (4 + d.below(10), 4);
+    let (nodes, mut retries) = (4 + d.number(10), 4);
     for i in 1..=nodes {
-        let mut child = |far: u64| format!("n{}", i - 1 - d.below(far).min(i - 1));
+        let mut child = |far: u64| format!("n{}", i - 1 - d.number(far).min(i - 1));
         let (a, b) = (child(3), child(4));
         text += &format!("n{i} = {}\n", node(&mut d, &a, &b, &mut retries));
     }
@@ -119,12 +126,12 @@ fn random_file(seed: u64) -> String {
     text + &format!("scenario(\"s\", n{nodes}, {traffic}, {more})\n")
 }
 
-/// The random file of a seed, one in eight with recorded arrivals in its place of traffic, several at one instant.
+/// The random file of a seed, one in eight with recorded arrivals instead, several at one instant.
 fn random_plan(seed: u64) -> (Plan, String) {
     let source = random_file(seed);
     let mut plan = plan(&source);
     let scenario = &mut plan.points[0].scenarios[0];
-    if seed % 8 == 0 {
+    if seed.is_multiple_of(8) {
         let arrivals_ns = (0..150).map(|i| i / 4 * 7_000_000).collect();
         scenario.traffic = Traffic::Trace { file: "t.csv".into(), arrivals_ns };
         scenario.requests = Some(150);
@@ -207,7 +214,7 @@ fn any_topology_can_be_cut_anywhere() {
             seen.cuts.iter().for_each(|(place, n)| *cuts.entry(*place).or_insert(0) += n);
             seen.left.iter().for_each(|(place, n)| *left.entry(*place).or_insert(0) += n);
         }
-        if seed % 4 == 0 {
+        if seed.is_multiple_of(4) {
             agree(&plan, &format!("seed {seed}:\n{source}"));
         }
     }
