@@ -539,6 +539,15 @@ pub enum Window {
 }
 
 impl Spec {
+    /// The node that it leads to beside [`Node::to`]: the root of a server's model, a balancer's `on_empty`.
+    pub fn aside(&self) -> Option<NodeId> {
+        match self {
+            Spec::Server { model, .. } => *model,
+            Spec::Lb(lb) => lb.spare,
+            _ => None,
+        }
+    }
+
     /// The function's name in the language: `server`, `lb.least_conn`.
     pub fn kind(&self) -> &'static str {
         match self {

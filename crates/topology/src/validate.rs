@@ -65,12 +65,9 @@ fn point(p: &Point) -> Result<(), String> {
         within(at("site"), node.site, p.sites.len(), "site")?;
         within(at("spec"), node.spec, p.specs.len(), "spec")?;
         let spec = &p.specs[node.spec as usize];
-        let model = match spec {
-            Spec::Server { model, .. } => *model,
-            _ => None,
-        };
+        let aside = spec.aside();
         let last = match (node.to, spec) {
-            (To::None, Spec::Server { .. } | Spec::Concurrent { .. }) => model,
+            (To::None, Spec::Server { .. } | Spec::Concurrent { .. }) => aside,
             (
                 To::Node(next),
                 Spec::Delay { .. }
@@ -81,16 +78,25 @@ fn point(p: &Point) -> Result<(), String> {
                 | Spec::Faulty(_)
                 | Spec::Timeout { .. }
                 | Spec::Warmup { .. }
-                | Spec::Flaky { .. },
+                | Spec::Flaky { .. }
+                | Spec::Rate { .. }
+                | Spec::Hedge(_),
             ) => Some(next),
-            (To::List(list), Spec::Lb(_) | Spec::Sequence | Spec::Fanout { .. }) => {
+            (
+                To::List(list),
+                Spec::Lb(_) | Spec::Sequence | Spec::Fanout { .. } | Spec::Route { .. } | Spec::Split { .. },
+            ) => {
                 within(at("to"), list, p.lists.len(), "list")?;
-                Some(highest[list as usize])
+                aside.max(Some(highest[list as usize]))
             }
             (_, spec) => {
                 let wanted = match spec {
                     Spec::Server { .. } | Spec::Concurrent { .. } => "to nothing",
-                    Spec::Lb(_) | Spec::Sequence | Spec::Fanout { .. } => "to a list",
+                    Spec::Lb(_)
+                    | Spec::Sequence
+                    | Spec::Fanout { .. }
+                    | Spec::Route { .. }
+                    | Spec::Split { .. } => "to a list",
                     _ => "to one node",
                 };
                 return Err(format!("{}: a `{}` leads {wanted}", at("to"), spec.kind()));

@@ -1,29 +1,43 @@
 //! The registry: every function of the language. A new one is a file of its own and a line in [`ALL`].
 
+mod budget;
 mod cable;
 mod closed;
 mod concurrent;
 mod delay;
 mod dist;
+mod eject;
 mod fanout;
 mod faulty;
 mod flaky;
+mod health;
+mod hedge;
+mod key;
+mod keys;
 mod later;
 mod lb;
+mod mix;
 mod mmpp;
+mod outlier;
 mod param;
 mod pool;
 mod queue;
+mod rate;
+mod request;
 mod retry;
+mod route;
 mod scenario;
 mod schedule;
 mod sequence;
 mod server;
+mod slow_start;
+mod split;
 mod timeout;
 mod trace;
 mod traffic;
 mod warmup;
 mod weight;
+mod when;
 
 pub(crate) use closed::MOST_USERS;
 pub(crate) use faulty::differs;
@@ -41,6 +55,23 @@ static ALL: &[&[Function]] = &[
     &pool::FUNCTIONS,
     &weight::FUNCTIONS,
     &lb::FUNCTIONS,
+    &lb::first::FUNCTIONS,
+    &lb::peak_ewma::FUNCTIONS,
+    &lb::ring_hash::FUNCTIONS,
+    &lb::maglev::FUNCTIONS,
+    &lb::prequal::FUNCTIONS,
+    &lb::least_work::FUNCTIONS,
+    &health::FUNCTIONS,
+    &eject::FUNCTIONS,
+    &outlier::FUNCTIONS,
+    &slow_start::FUNCTIONS,
+    &key::FUNCTIONS,
+    &route::FUNCTIONS,
+    &when::FUNCTIONS,
+    &split::FUNCTIONS,
+    &rate::FUNCTIONS,
+    &hedge::FUNCTIONS,
+    &budget::FUNCTIONS,
     &delay::FUNCTIONS,
     &cable::FUNCTIONS,
     &concurrent::FUNCTIONS,
@@ -55,6 +86,9 @@ static ALL: &[&[Function]] = &[
     &schedule::FUNCTIONS,
     &closed::FUNCTIONS,
     &trace::FUNCTIONS,
+    &mix::FUNCTIONS,
+    &request::FUNCTIONS,
+    &keys::FUNCTIONS,
     &dist::FUNCTIONS,
     &param::FUNCTIONS,
     later::FUNCTIONS,
@@ -94,7 +128,6 @@ pub(crate) enum Need {
 #[derive(Clone, Copy)]
 pub(crate) enum Default {
     None,
-    Int(i64),
     Text(&'static str),
     /// An empty list or dictionary.
     Empty,
