@@ -130,11 +130,6 @@ pub(crate) fn field_value(text: &str) -> Result<(), Wrong> {
     }
 }
 
-/// A value to match: exact, or ending in `*`.
-pub(crate) fn value_pattern(text: &str) -> Result<(), Wrong> {
-    field_value(text)
-}
-
 /// An address, or a network as `10.0.0.0/8`.
 pub(crate) fn network(text: &str) -> Result<(IpAddr, u32), Wrong> {
     let (address, bits) = match text.split_once('/') {

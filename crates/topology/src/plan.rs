@@ -202,6 +202,7 @@ pub struct Faulty {
 /// A kind of node with its arguments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
+#[allow(clippy::large_enum_variant, reason = "interned: there are few, and they are read in place")]
 pub enum Spec {
     /// Where a request ends.
     #[serde(rename = "server")]

@@ -42,6 +42,12 @@ mod when;
 pub(crate) use closed::MOST_USERS;
 pub(crate) use faulty::differs;
 pub(crate) use flaky::can_fail_with;
+pub(crate) use health::MOST_IN_A_ROW;
+pub(crate) use hedge::MOST_ATTEMPTS as MOST_HEDGES;
+pub(crate) use keys::{MOST_KEYS, STEEPEST};
+pub(crate) use lb::prequal::{MOST_KEPT, MOST_PROBES};
+pub(crate) use outlier::MOST as MOST_COUNTED;
+pub(crate) use retry::can_retry_on;
 pub(crate) use schedule::never;
 
 use crate::call::{Call, Outcome};

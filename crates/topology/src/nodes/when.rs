@@ -56,7 +56,7 @@ fn header<'v>(call: &mut Call<'v, '_, '_, '_>, pair: Value<'v>) -> Option<(Strin
     };
     let what = call.of("header");
     let name = call.word_of(&what, name, http::field_name)?;
-    let value = call.word_of(&what, value, http::value_pattern)?;
+    let value = call.word_of(&what, value, http::field_value)?;
     Some((name.to_ascii_lowercase(), value))
 }
 
