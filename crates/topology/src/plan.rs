@@ -202,6 +202,7 @@ pub struct Faulty {
 /// A kind of node with its arguments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
+#[allow(clippy::large_enum_variant, reason = "interned: there are few, and they are read in place")]
 pub enum Spec {
     /// Where a request ends.
     #[serde(rename = "server")]
@@ -539,6 +540,15 @@ pub enum Window {
 }
 
 impl Spec {
+    /// The node that it leads to beside [`Node::to`]: the root of a server's model, a balancer's `on_empty`.
+    pub fn aside(&self) -> Option<NodeId> {
+        match self {
+            Spec::Server { model, .. } => *model,
+            Spec::Lb(lb) => lb.spare,
+            _ => None,
+        }
+    }
+
     /// The function's name in the language: `server`, `lb.least_conn`.
     pub fn kind(&self) -> &'static str {
         match self {
