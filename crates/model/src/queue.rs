@@ -74,6 +74,12 @@ impl Line {
         self.len == 0
     }
 
+    /// The first, who stays.
+    #[inline]
+    pub fn peek(&self) -> Option<u32> {
+        (self.head != NOBODY).then_some(self.head)
+    }
+
     /// A ticket joins at the end. It must not wait anywhere yet.
     #[inline]
     pub fn join(&mut self, links: &mut Links, ticket: u32) {

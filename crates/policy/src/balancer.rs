@@ -1,24 +1,43 @@
 //! A balancer of any policy: the one object that the simulator and the proxy hold, dispatched by enum.
 
-use crate::Outcome;
+use crate::ask::Ask;
 use crate::config::Balance;
+use crate::first::First;
+use crate::key;
 use crate::least_conn::LeastConn;
+use crate::least_work::LeastWork;
+use crate::maglev::Maglev;
 use crate::p2c::{Choices, P2c};
+use crate::peak_ewma::PeakEwma;
+use crate::prequal::{Prequal, Probing};
 use crate::random::Random;
+use crate::ring_hash::RingHash;
+use crate::roster::Roster;
 use crate::round_robin::RoundRobin;
+use crate::{Kind, Outcome};
 use weir_stats::Key;
 
 /// The state of one balancer: one per event loop, unless it is told to be the process's.
 #[derive(Clone, Debug)]
-pub enum Balancer {
-    /// `lb.random`.
+pub struct Balancer {
+    policy: Policy,
+    /// Who the targets are. A pick does not look at it.
+    roster: Box<Roster>,
+}
+
+/// The state of its policy. What is large stands apart, so that many small ones stay in the cache.
+#[derive(Clone, Debug)]
+enum Policy {
     Random(Random),
-    /// `lb.round_robin`.
     RoundRobin(RoundRobin),
-    /// `lb.least_conn`.
     LeastConn(LeastConn),
-    /// `lb.p2c`.
     P2c(P2c),
+    First(First),
+    PeakEwma(Box<PeakEwma>),
+    RingHash(Box<RingHash>),
+    Maglev(Box<Maglev>),
+    Prequal(Box<Prequal>),
+    LeastWork(LeastWork),
 }
 
 /// What a balancer does with its count of a request that has come back.
@@ -31,76 +50,322 @@ pub enum Release {
 }
 
 impl Balancer {
-    /// A balancer over targets of these weights. `draw` is what it draws once (where to start).
+    /// A balancer over targets of these weights, named by their numbers. `draw` is what it draws once (where to start).
     pub fn new(config: &Balance, weights: &[f64], draw: Key) -> Balancer {
-        match *config {
-            Balance::Random => Balancer::Random(Random::new(weights)),
-            Balance::RoundRobin { start } => Balancer::RoundRobin(RoundRobin::new(weights, start, draw)),
+        let roster = Roster::new(weights);
+        let hashes = config.hashes();
+        let names: Vec<String> = (0..if hashes { weights.len() } else { 0 }).map(|i| i.to_string()).collect();
+        Balancer::of(config, roster.named(&names), draw)
+    }
+
+    /// As [`Balancer::new`], with what targets are hashed by: an address, else a server's name ([`key::distinct`] tells
+    /// repeats apart).
+    pub fn with_names(config: &Balance, weights: &[f64], names: &[impl AsRef<str>], draw: Key) -> Balancer {
+        Balancer::of(config, Roster::new(weights).named(&key::distinct(names)), draw)
+    }
+
+    fn of(config: &Balance, roster: Roster, draw: Key) -> Balancer {
+        let weights = roster.effective();
+        let policy = match *config {
+            Balance::Random => Policy::Random(Random::new(weights)),
+            Balance::RoundRobin { start } => Policy::RoundRobin(RoundRobin::new(weights, start, draw)),
             Balance::LeastConn { ties, error_hold_ns } => {
-                Balancer::LeastConn(LeastConn::new(weights, ties, error_hold_ns, draw))
+                Policy::LeastConn(LeastConn::new(weights, ties, error_hold_ns, draw))
             }
             Balance::P2c { choices, replacement, ties, error_hold_ns, bias } => {
-                Balancer::P2c(P2c::new(weights, Choices { choices, replacement, ties, error_hold_ns, bias }))
+                Policy::P2c(P2c::new(weights, Choices { choices, replacement, ties, error_hold_ns, bias }))
             }
-        }
+            Balance::First => Policy::First(First::new(weights)),
+            Balance::PeakEwma { decay_ns, default_rtt_ns } => {
+                Policy::PeakEwma(Box::new(PeakEwma::new(weights, decay_ns, default_rtt_ns)))
+            }
+            Balance::RingHash { bound } => Policy::RingHash(Box::new(RingHash::new(&roster, bound))),
+            Balance::Maglev { table_size, bound } => {
+                Policy::Maglev(Box::new(Maglev::new(&roster, table_size, bound)))
+            }
+            Balance::Prequal { probes, pool, age_ns, q_rif, remove, delta } => {
+                let how = Probing { probes, pool, age_ns, q_rif, remove, delta };
+                Policy::Prequal(Box::new(Prequal::new(weights, how)))
+            }
+            Balance::LeastWork => Policy::LeastWork(LeastWork::new(weights)),
+        };
+        Balancer { policy, roster: Box::new(roster) }
     }
 
     /// Chooses a target for a request and counts it; `None` if there is none. The excluded are left out while others
-    /// remain. `draw` is the request's own.
+    /// remain. `draw` is the request's own. For policies that look at nothing else; the others take it for a request
+    /// without a key at the time 0.
     #[inline]
     pub fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
-        match self {
-            Balancer::Random(lb) => lb.pick(draw, exclude),
-            Balancer::RoundRobin(lb) => lb.pick(exclude),
-            Balancer::LeastConn(lb) => lb.pick(draw, exclude),
-            Balancer::P2c(lb) => lb.pick(draw, exclude),
+        match &mut self.policy {
+            Policy::Random(lb) => lb.pick(draw, exclude),
+            Policy::RoundRobin(lb) => lb.pick(exclude),
+            Policy::LeastConn(lb) => lb.pick(draw, exclude),
+            Policy::P2c(lb) => lb.pick(draw, exclude),
+            Policy::First(lb) => lb.pick(exclude),
+            _ => self.ask_others(&Ask { exclude, ..Ask::new(draw, 0) }),
         }
     }
 
-    /// The request that was sent to `target` has come back with this outcome.
+    /// The policies that look at more. Out of the way of those that do not, whose picks are then inlined.
+    #[inline(never)]
+    fn ask_others(&mut self, ask: &Ask) -> Option<u32> {
+        if ask.exclude.is_empty() {
+            return self.ask_where(ask, |_| false);
+        }
+        self.ask_where(ask, |t| ask.exclude.contains(&t)).or_else(|| self.ask_where(ask, |_| false))
+    }
+
+    /// As [`Balancer::pick`], for any policy.
+    #[inline]
+    pub fn ask(&mut self, ask: &Ask) -> Option<u32> {
+        match &mut self.policy {
+            Policy::Random(lb) => lb.pick(ask.draw, ask.exclude),
+            Policy::RoundRobin(lb) => lb.pick(ask.exclude),
+            Policy::LeastConn(lb) => lb.pick(ask.draw, ask.exclude),
+            Policy::P2c(lb) => lb.pick(ask.draw, ask.exclude),
+            Policy::First(lb) => lb.pick(ask.exclude),
+            _ => self.ask_others(ask),
+        }
+    }
+
+    /// Chooses and counts a target that is not barred; `None` if all are. What the request excludes is not looked at.
+    pub fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        let place = || ask.key.unwrap_or(ask.draw.bits());
+        match &mut self.policy {
+            Policy::Random(lb) => lb.pick_where(ask.draw, barred),
+            Policy::RoundRobin(lb) => lb.pick_where(barred),
+            Policy::LeastConn(lb) => lb.pick_where(ask.draw, barred),
+            Policy::P2c(lb) => lb.pick_where(ask.draw, barred),
+            Policy::First(lb) => lb.pick_where(barred),
+            Policy::PeakEwma(lb) => lb.pick_where(ask.draw, ask.now_ns, barred),
+            Policy::RingHash(lb) => lb.pick_where(place(), barred),
+            Policy::Maglev(lb) => lb.pick_where(place(), barred),
+            Policy::Prequal(lb) => lb.pick_where(ask.draw, ask.now_ns, barred),
+            Policy::LeastWork(lb) => lb.pick_where(ask.draw, |_| 0, barred),
+        }
+    }
+
+    /// For `lb.least_work`: as [`Balancer::ask_where`], given the work left at each target. Other policies ignore that.
+    pub fn ask_knowing(
+        &mut self,
+        ask: &Ask,
+        left: impl FnMut(u32) -> u64,
+        barred: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        match &self.policy {
+            Policy::LeastWork(lb) => lb.pick_where(ask.draw, left, barred),
+            _ => self.ask_where(ask, barred),
+        }
+    }
+
+    /// Counts a request at a target that was chosen elsewhere (by a cookie).
+    pub fn take(&mut self, target: u32) {
+        match &mut self.policy {
+            Policy::LeastConn(lb) => lb.take(target),
+            Policy::P2c(lb) => lb.take(target),
+            Policy::PeakEwma(lb) => lb.take(target),
+            Policy::RingHash(lb) => lb.load_mut().take(target),
+            Policy::Maglev(lb) => lb.load_mut().take(target),
+            _ => {}
+        }
+    }
+
+    /// The request that was sent to `target` has come back with this outcome. For policies that do not measure time.
     #[inline]
     pub fn done(&mut self, target: u32, outcome: Outcome) -> Release {
-        let hold = match self {
-            Balancer::Random(_) | Balancer::RoundRobin(_) => return Release::Now,
-            Balancer::LeastConn(lb) => lb.error_hold_ns(),
-            Balancer::P2c(lb) => lb.error_hold_ns(),
+        let hold = match &mut self.policy {
+            Policy::Random(_) | Policy::RoundRobin(_) | Policy::First(_) | Policy::LeastWork(_) => {
+                return Release::Now;
+            }
+            Policy::LeastConn(lb) => {
+                let hold = lb.error_hold_ns();
+                if outcome.is_none() || hold == 0 {
+                    lb.release(target);
+                    return Release::Now;
+                }
+                hold
+            }
+            Policy::P2c(lb) => {
+                let hold = lb.error_hold_ns();
+                if outcome.is_none() || hold == 0 {
+                    lb.release(target);
+                    return Release::Now;
+                }
+                hold
+            }
+            _ => {
+                self.done_others(target, outcome);
+                return Release::Now;
+            }
         };
-        if outcome.is_some() && hold > 0 {
-            return Release::After(hold);
+        Release::After(hold)
+    }
+
+    #[inline(never)]
+    fn done_others(&mut self, target: u32, outcome: Outcome) {
+        match &mut self.policy {
+            Policy::Prequal(lb) if outcome.is_some() => lb.failed(target),
+            _ => self.release(target),
         }
-        self.release(target);
-        Release::Now
+    }
+
+    /// As [`Balancer::done`], for any policy: it came back `took_ns` after its pick.
+    #[inline]
+    pub fn finished(&mut self, now: u64, target: u32, took_ns: u64, outcome: Outcome) -> Release {
+        if let Policy::PeakEwma(lb) = &mut self.policy {
+            lb.done(target, now, took_ns, outcome);
+            return Release::Now;
+        }
+        self.done(target, outcome)
+    }
+
+    /// A request was cancelled `took_ns` after its pick.
+    pub fn cancelled(&mut self, now: u64, target: u32, took_ns: u64) {
+        match &mut self.policy {
+            Policy::PeakEwma(lb) => lb.done(target, now, took_ns, Some(Kind::Cancelled)),
+            _ => self.release(target),
+        }
+    }
+
+    /// A count that was held ends now, or its request was cancelled where no time is measured.
+    #[inline]
+    pub fn release(&mut self, target: u32) {
+        match &mut self.policy {
+            Policy::LeastConn(lb) => lb.release(target),
+            Policy::P2c(lb) => lb.release(target),
+            Policy::PeakEwma(lb) => lb.release(target),
+            Policy::RingHash(lb) => lb.load_mut().release(target),
+            Policy::Maglev(lb) => lb.load_mut().release(target),
+            _ => {}
+        }
     }
 
     /// Requests that it counts in flight, over all targets; 0 for policies that do not count.
     pub fn total_in_flight(&self) -> u64 {
-        match self {
-            Balancer::Random(_) | Balancer::RoundRobin(_) => 0,
-            Balancer::LeastConn(lb) => lb.total_in_flight(),
-            Balancer::P2c(lb) => lb.total_in_flight(),
+        match &self.policy {
+            Policy::LeastConn(lb) => lb.total_in_flight(),
+            Policy::P2c(lb) => lb.total_in_flight(),
+            Policy::PeakEwma(lb) => lb.total_in_flight(),
+            Policy::RingHash(lb) => lb.load().total_in_flight(),
+            Policy::Maglev(lb) => lb.load().total_in_flight(),
+            _ => 0,
         }
     }
 
-    /// A count that was held ends now.
-    #[inline]
-    pub fn release(&mut self, target: u32) {
-        match self {
-            Balancer::Random(_) | Balancer::RoundRobin(_) => {}
-            Balancer::LeastConn(lb) => lb.release(target),
-            Balancer::P2c(lb) => lb.release(target),
+    /// Requests that it counts in flight at a target; `None` for policies that do not count.
+    pub fn in_flight(&self, target: u32) -> Option<u32> {
+        match &self.policy {
+            Policy::LeastConn(lb) => Some(lb.in_flight(target)),
+            Policy::P2c(lb) => Some(lb.in_flight(target)),
+            Policy::PeakEwma(lb) => Some(lb.in_flight(target)),
+            Policy::RingHash(lb) => Some(lb.load().in_flight(target)),
+            Policy::Maglev(lb) => Some(lb.load().in_flight(target)),
+            _ => None,
         }
+    }
+
+    /// `lb.prequal`'s state, for its probes.
+    pub fn prequal(&mut self) -> Option<&mut Prequal> {
+        match &mut self.policy {
+            Policy::Prequal(lb) => Some(lb),
+            _ => None,
+        }
+    }
+}
+
+/// Target sets that change at run time. None of this is for the path of a request; what is in flight stays counted.
+impl Balancer {
+    /// Who the targets are.
+    pub fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// Changes any number of targets at once.
+    pub fn change(&mut self, now: u64, change: impl FnOnce(&mut Roster)) {
+        change(&mut self.roster);
+        let weights = self.roster.effective();
+        match &mut self.policy {
+            Policy::Random(lb) => lb.refresh(weights),
+            Policy::RoundRobin(lb) => lb.refresh(weights),
+            Policy::LeastConn(lb) => lb.refresh(weights),
+            Policy::P2c(lb) => lb.refresh(weights),
+            Policy::First(lb) => lb.refresh(weights),
+            Policy::PeakEwma(lb) => lb.refresh(weights, now),
+            Policy::RingHash(lb) => lb.refresh(&self.roster),
+            Policy::Maglev(lb) => lb.refresh(&self.roster),
+            Policy::Prequal(lb) => lb.refresh(weights),
+            Policy::LeastWork(lb) => lb.refresh(weights),
+        }
+    }
+
+    /// Another weight for a target; 0: never picked.
+    pub fn set_weight(&mut self, now: u64, target: u32, weight: f64) {
+        self.change(now, |r| {
+            r.set_weight(target, weight);
+        });
+    }
+
+    /// Whether a target may be picked, whatever its weight.
+    pub fn set_eligible(&mut self, now: u64, target: u32, eligible: bool) {
+        self.change(now, |r| {
+            r.set_eligible(target, eligible);
+        });
+    }
+
+    /// A new target; its index. That of a removed one is used again once nothing is in flight there, as far as the policy
+    /// counts; one that does not count always takes the next (see [`Balancer::add_at`]).
+    pub fn add(&mut self, now: u64, weight: f64, name: &str) -> u32 {
+        let free = self.roster.gone().find(|&t| self.in_flight(t) == Some(0));
+        let target = free.unwrap_or(self.roster.len());
+        self.add_at(now, target, weight, name);
+        target
+    }
+
+    /// A new target at the index of a removed one, or the next. The caller knows that nothing is in flight there.
+    pub fn add_at(&mut self, now: u64, target: u32, weight: f64, name: &str) {
+        let hashes = matches!(self.policy, Policy::RingHash(_) | Policy::Maglev(_));
+        let name = if hashes { key::distinct_among(name, self.roster.names()) } else { String::new() };
+        self.change(now, |r| r.add_at(target, weight, &name));
+        match &mut self.policy {
+            Policy::PeakEwma(lb) => lb.forget(target, now),
+            Policy::Prequal(lb) => lb.failed(target),
+            _ => {}
+        }
+    }
+
+    /// Takes a target away: no new picks, what is in flight goes on to its end.
+    pub fn remove(&mut self, now: u64, target: u32) {
+        self.change(now, |r| r.remove(target));
     }
 }
 
 impl Balance {
     /// Whether a pick depends on the picks and returns before it. One that does not may be asked ahead of time.
     pub fn remembers_picks(&self) -> bool {
-        !matches!(self, Balance::Random)
+        !matches!(self, Balance::Random | Balance::First)
     }
 
     /// Whether it counts requests in flight, so that it must hear when one comes back.
     pub fn counts_in_flight(&self) -> bool {
-        matches!(self, Balance::LeastConn { .. } | Balance::P2c { .. })
+        matches!(
+            self,
+            Balance::LeastConn { .. }
+                | Balance::P2c { .. }
+                | Balance::PeakEwma { .. }
+                | Balance::RingHash { bound: Some(_) }
+                | Balance::Maglev { bound: Some(_), .. }
+        )
+    }
+
+    /// Whether it must hear how a request came back and how long it took ([`Balancer::finished`]), not only when.
+    pub fn measures(&self) -> bool {
+        matches!(self, Balance::PeakEwma { .. } | Balance::Prequal { .. })
+    }
+
+    /// Whether it picks by the request's key.
+    pub fn hashes(&self) -> bool {
+        matches!(self, Balance::RingHash { .. } | Balance::Maglev { .. })
     }
 
     /// The name in the language.
@@ -110,63 +375,15 @@ impl Balance {
             Balance::RoundRobin { .. } => "lb.round_robin",
             Balance::LeastConn { .. } => "lb.least_conn",
             Balance::P2c { .. } => "lb.p2c",
+            Balance::First => "lb.first",
+            Balance::PeakEwma { .. } => "lb.peak_ewma",
+            Balance::RingHash { .. } => "lb.ring_hash",
+            Balance::Maglev { .. } => "lb.maglev",
+            Balance::Prequal { .. } => "lb.prequal",
+            Balance::LeastWork => "lb.least_work",
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Kind;
-    use crate::config::{Start, Ties};
-
-    fn all() -> Vec<Balance> {
-        vec![
-            Balance::Random,
-            Balance::RoundRobin { start: Start::Random },
-            Balance::LeastConn { ties: Ties::Random, error_hold_ns: 0 },
-            Balance::P2c { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias: 1.0 },
-        ]
-    }
-
-    /// Every policy: never a target of weight 0, the excluded only where nothing else is left, the same again for the
-    /// same draws.
-    #[test]
-    fn what_holds_for_every_policy() {
-        for config in all() {
-            let weights = [1.0, 0.0, 1.0, 1.0];
-            let run = || {
-                let mut lb = Balancer::new(&config, &weights, Key::new(2));
-                let mut picks = Vec::new();
-                for i in 0..500u64 {
-                    let exclude: &[u32] = match i % 3 {
-                        0 => &[],
-                        1 => &[2],
-                        _ => &[0, 2, 3],
-                    };
-                    let t = lb.pick(Key::new(9).with(i), exclude).unwrap();
-                    assert_ne!(t, 1, "{}", config.name());
-                    assert!(i % 3 != 1 || t != 2, "{}", config.name());
-                    assert_eq!(lb.done(t, None), Release::Now);
-                    picks.push(t);
-                }
-                picks
-            };
-            assert_eq!(run(), run());
-            assert_eq!(Balancer::new(&config, &[], Key::new(1)).pick(Key::new(1), &[]), None);
-        }
-    }
-
-    #[test]
-    fn a_failed_request_is_held_and_a_good_one_is_not() {
-        let held = Balance::LeastConn { ties: Ties::First, error_hold_ns: 7 };
-        let mut lb = Balancer::new(&held, &[1.0, 1.0], Key::new(0));
-        assert_eq!(lb.pick(Key::new(0), &[]), Some(0));
-        assert_eq!(lb.done(0, Some(Kind::Refused)), Release::After(7));
-        assert_eq!(lb.pick(Key::new(0), &[]), Some(1));
-        assert_eq!(lb.done(1, None), Release::Now);
-        assert_eq!(lb.pick(Key::new(0), &[]), Some(1));
-        lb.release(0);
-        assert_eq!(lb.pick(Key::new(0), &[]), Some(0));
-    }
-}
+mod tests;

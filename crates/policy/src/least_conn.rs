@@ -4,7 +4,7 @@
 //! - Signal: requests in flight from this balancer, counted from the pick until the whole response is back.
 //! - State: a count per target, bitmaps per level ([`Levels`]), one set of them per distinct weight.
 //! - Cost of a decision: O(distinct weights) for random ties, whatever the number of targets; a scan of n/64 words at
-//!   most for the others.
+//!   most for the others. A change of one target's weight is O(distinct weights), or O(n) where the weight is new to it.
 //! - Ties: `random` uniformly, `first` the lowest index, `rotate` the next after the last chosen.
 //! - Pathologies: a target that fails fast has the fewest in flight and draws all traffic (`error_hold` keeps a failed
 //!   request counted); several balancers over the same targets with `first` pile onto the same few (the Timelike posts'
@@ -34,6 +34,8 @@ pub struct LeastConn {
     position: Vec<(u32, u32)>,
     cursor: u32,
     n: u32,
+    /// Barred targets that a pick met; empty between picks.
+    aside: Vec<(usize, u32)>,
 }
 
 impl LeastConn {
@@ -67,7 +69,104 @@ impl LeastConn {
             }
         }
         let cursor = if n > 0 { draw.below(u64::from(n)) as u32 } else { 0 };
-        LeastConn { ties, error_hold_ns, classes, position, cursor, n }
+        LeastConn { ties, error_hold_ns, classes, position, cursor, n, aside: Vec::new() }
+    }
+
+    /// Other weights from now on, of these and perhaps of more targets; counts go on.
+    pub fn refresh(&mut self, weights: &[f64]) {
+        let n = weights.len() as u32;
+        if n > self.n {
+            self.name_members();
+            let (class, from) = (&mut self.classes[0], self.n);
+            class.members.extend(from..n);
+            class.levels.grow(class.members.len() as u32);
+            let at = |t: u32| class.members.len() as u32 - (n - t);
+            self.position.extend((from..n).map(|t| (0, at(t))));
+            self.n = n;
+        }
+        for (target, &weight) in weights.iter().enumerate() {
+            self.reweigh(target as u32, weight);
+        }
+        self.tidy();
+    }
+
+    /// One target's weight. Where it is 0 the target stays in its class, absent.
+    fn reweigh(&mut self, target: u32, weight: f64) {
+        let (from, at) = self.locate(target);
+        let class = &mut self.classes[from];
+        if weight <= 0.0 || class.weight == weight {
+            class.levels.set_present(at, weight > 0.0);
+            return;
+        }
+        self.name_members();
+        let count = self.classes[from].levels.count(at);
+        self.classes[from].levels.set_present(at, false);
+        self.classes[from].levels.assign(at, 0);
+        let to = match self.classes.iter().position(|c| c.weight == weight) {
+            Some(class) => class,
+            None => {
+                self.classes.push(Class { weight, levels: Levels::new(Vec::new()), members: Vec::new() });
+                self.classes.len() - 1
+            }
+        };
+        let slot = self.slot(to, target);
+        self.position[target as usize] = (to as u32, slot);
+        self.classes[to].levels.assign(slot, count);
+        self.classes[to].levels.set_present(slot, true);
+    }
+
+    /// Where a target stands in a class; it gets a place there if it has none. Members stay in order, for `first`.
+    fn slot(&mut self, class: usize, target: u32) -> u32 {
+        let of = &mut self.classes[class];
+        let at = match of.members.binary_search(&target) {
+            Ok(at) => return at as u32,
+            Err(at) => at,
+        };
+        let mut counts = of.levels.counts();
+        let mut present: Vec<bool> = (0..counts.len() as u32).map(|i| of.levels.is_present(i)).collect();
+        of.members.insert(at, target);
+        counts.insert(at, 0);
+        present.insert(at, false);
+        of.levels = Levels::new(present);
+        for (i, (&member, &count)) in of.members.iter().zip(&counts).enumerate() {
+            of.levels.assign(i as u32, count);
+            let place = &mut self.position[member as usize];
+            if place.0 == class as u32 {
+                place.1 = i as u32;
+            }
+        }
+        at as u32
+    }
+
+    /// Writes down who stands where, which a single class does without.
+    fn name_members(&mut self) {
+        if self.position.is_empty() {
+            self.position = (0..self.n).map(|t| (0, t)).collect();
+            self.classes[0].members = (0..self.n).collect();
+        }
+    }
+
+    /// Drops classes in which no target stands any more, and the members of a single one.
+    fn tidy(&mut self) {
+        let mut used = vec![false; self.classes.len()];
+        self.position.iter().for_each(|&(class, _)| used[class as usize] = true);
+        if !self.position.is_empty() && used.contains(&false) {
+            let moved: Vec<u32> = used
+                .iter()
+                .scan(0, |left, &u| {
+                    let at = *left;
+                    *left += u32::from(u);
+                    Some(at)
+                })
+                .collect();
+            self.position.iter_mut().for_each(|p| p.0 = moved[p.0 as usize]);
+            let mut used = used.into_iter();
+            self.classes.retain(|_| used.next() == Some(true));
+        }
+        if self.classes.len() == 1 && self.classes[0].members.len() as u32 == self.n {
+            self.position = Vec::new();
+            self.classes[0].members = Vec::new();
+        }
     }
 
     /// How much longer a failed request is counted, ns.
@@ -99,10 +198,41 @@ impl LeastConn {
     pub fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
         let target =
             if exclude.is_empty() { self.choose(draw)? } else { self.choose_without(draw, exclude)? };
+        self.count(target);
+        Some(target)
+    }
+
+    /// Chooses and counts a target that is not barred; `None` if there is none.
+    ///
+    /// Barred ones are taken out as they come up, and put back: those that are barred because they are full have much in
+    /// flight, so that few come up.
+    #[cold]
+    pub fn pick_where(&mut self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut aside = std::mem::take(&mut self.aside);
+        let mut chosen = self.choose_again(draw);
+        while let Some(target) = chosen.filter(|&t| barred(t)) {
+            let (class, at) = self.locate(target);
+            self.classes[class].levels.set_present(at, false);
+            aside.push((class, at));
+            // A draw of its own each time, else the neighbour of a barred target would be taken too often.
+            chosen = self.choose_again(draw.with(aside.len() as u64));
+        }
+        aside.drain(..).for_each(|(class, at)| self.classes[class].levels.set_present(at, true));
+        self.aside = aside;
+        chosen.inspect(|&t| self.take(t))
+    }
+
+    /// Counts a request at a target that was chosen elsewhere.
+    #[inline(never)]
+    pub fn take(&mut self, target: u32) {
+        self.count(target);
+    }
+
+    #[inline(always)]
+    fn count(&mut self, target: u32) {
         let (class, at) = self.locate(target);
         self.classes[class].levels.up(at);
         self.cursor = if target + 1 == self.n { 0 } else { target + 1 };
-        Some(target)
     }
 
     /// A request has come back, or its hold has ended.
@@ -112,7 +242,13 @@ impl LeastConn {
         self.classes[class].levels.down(at);
     }
 
-    #[inline]
+    /// As `choose`, off the beaten track: that must be inlined there, and stays so only if it is not everywhere.
+    #[inline(never)]
+    fn choose_again(&self, draw: Key) -> Option<u32> {
+        self.choose(draw)
+    }
+
+    #[inline(always)]
     fn choose(&self, draw: Key) -> Option<u32> {
         if let [only] = &self.classes[..] {
             only.levels.least()?;
@@ -158,12 +294,18 @@ impl LeastConn {
     /// As `choose`, without the excluded, which are few: they are taken out and put back.
     #[cold]
     fn choose_without(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
-        let mut out: Vec<(usize, u32)> = exclude.iter().map(|&t| self.locate(t)).collect();
-        out.retain(|&(class, at)| self.classes[class].levels.is_present(at));
-        out.iter().for_each(|&(class, at)| self.classes[class].levels.set_present(at, false));
-        let chosen = self.choose(draw);
-        out.iter().for_each(|&(class, at)| self.classes[class].levels.set_present(at, true));
-        chosen.or_else(|| self.choose(draw))
+        let mut out = std::mem::take(&mut self.aside);
+        for &t in exclude.iter().filter(|&&t| t < self.n) {
+            let (class, at) = self.locate(t);
+            if self.classes[class].levels.is_present(at) {
+                self.classes[class].levels.set_present(at, false);
+                out.push((class, at));
+            }
+        }
+        let chosen = self.choose_again(draw);
+        out.drain(..).for_each(|(class, at)| self.classes[class].levels.set_present(at, true));
+        self.aside = out;
+        chosen.or_else(|| self.choose_again(draw))
     }
 }
 

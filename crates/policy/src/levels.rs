@@ -185,6 +185,32 @@ impl Levels {
         self.least = self.sizes.iter().position(|&s| s > 0).unwrap_or(0);
     }
 
+    /// Makes room for targets up to `n`, absent and with nothing in flight. Not for the path of a request.
+    pub fn grow(&mut self, n: u32) {
+        let n = n as usize;
+        if n <= self.narrow.len() {
+            return;
+        }
+        let (counts, mut present) = (self.counts(), std::mem::take(&mut self.present));
+        present.resize(n, false);
+        let levels = Levels::new(present);
+        *self = levels;
+        counts.into_iter().enumerate().for_each(|(t, count)| self.assign(t as u32, count));
+    }
+
+    /// Requests in flight at each target.
+    pub fn counts(&self) -> Vec<u32> {
+        (0..self.narrow.len() as u32).map(|t| self.count(t)).collect()
+    }
+
+    /// Sets a target's count, as where it comes from another set of levels.
+    pub fn assign(&mut self, target: u32, count: u32) {
+        let present = self.is_present(target);
+        self.set_present(target, false);
+        self.set_count(target as usize, count);
+        self.set_present(target, present);
+    }
+
     /// Uniformly one of the targets at the least level, which must not be empty.
     #[inline]
     pub fn pick_random(&self, draw: Key) -> u32 {
@@ -269,6 +295,10 @@ mod tests {
             for step in 0..4000u64 {
                 let draw = Key::new(n as u64).with(step);
                 let t = draw.nth(50).below(n as u64) as usize;
+                if draw.nth(53).unit() < 0.01 {
+                    naive[t] = draw.nth(54).below(400) as u32;
+                    levels.assign(t as u32, naive[t]);
+                }
                 match draw.nth(51).below(10) {
                     0 if n > 1 => {
                         present[t] = !present[t];
@@ -298,6 +328,18 @@ mod tests {
                 assert_eq!(levels.next_from(t as u32), next);
             }
         }
+    }
+
+    #[test]
+    fn growing_keeps_the_counts() {
+        let mut levels = Levels::new(vec![true, false]);
+        (0..300).for_each(|_| levels.up(0));
+        levels.up(1);
+        levels.grow(70);
+        assert_eq!((levels.count(0), levels.count(1), levels.count(69)), (300, 1, 0));
+        assert_eq!(levels.least(), Some((300, 1)));
+        levels.set_present(69, true);
+        assert_eq!((levels.least(), levels.select(0)), (Some((0, 1)), 69));
     }
 
     /// Counts beyond what a byte holds, and back.

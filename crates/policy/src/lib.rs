@@ -5,16 +5,44 @@
 //! the signal it uses, its state and cost, its formula, its known pathologies and its source.
 #![forbid(unsafe_code)]
 
+pub mod active;
+pub mod ask;
 pub mod balancer;
+pub mod bits;
+pub mod bounded;
+pub mod budget;
 pub mod config;
+pub mod eject;
+pub mod eligibility;
+pub mod first;
+pub mod health;
+pub mod hedge;
+pub mod key;
 pub mod least_conn;
+pub mod least_work;
 pub mod levels;
+pub mod maglev;
 pub mod outcome;
+pub mod outlier;
 pub mod p2c;
+pub mod panic;
 pub mod pass_over;
+pub mod passed_over;
+pub mod peak_ewma;
+pub mod prequal;
 pub mod random;
+pub mod rate;
 pub mod retry;
+pub mod ring_hash;
+pub mod roster;
 pub mod round_robin;
+pub mod route;
+pub mod slow_start;
+pub mod split;
+pub mod sticky;
+pub mod upstream;
 
+pub use ask::Ask;
 pub use balancer::{Balancer, Release};
 pub use outcome::{Kind, Outcome};
+pub use upstream::{Picked, Ticket, Upstream};

@@ -14,6 +14,9 @@
 use crate::config::Ties;
 use weir_stats::{Key, math};
 
+/// Draws that may meet a barred target before the rest is enumerated.
+const TRIALS: u64 = 34;
+
 /// The state of one balancer.
 #[derive(Clone, Debug)]
 pub struct P2c {
@@ -28,6 +31,16 @@ pub struct P2c {
     counts: Vec<u32>,
     /// Loads can be compared as counts.
     plain: bool,
+    scratch: Box<Scratch>,
+}
+
+/// What a pick among many needs for its time only.
+#[derive(Clone, Debug, Default)]
+struct Scratch {
+    /// Targets that are not excluded.
+    rest: Vec<u32>,
+    /// What was drawn, in order of value.
+    drawn: Vec<u64>,
 }
 
 /// The arguments of `lb.p2c`, without the targets.
@@ -48,19 +61,31 @@ pub struct Choices {
 impl P2c {
     /// A balancer over targets of these weights.
     pub fn new(weights: &[f64], how: Choices) -> P2c {
-        let open: Vec<u32> = (0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0).collect();
-        let equal = open.windows(2).all(|w| weights[w[0] as usize] == weights[w[1] as usize]);
-        P2c {
+        let mut lb = P2c {
             choices: how.choices.max(1),
             replacement: how.replacement,
             ties: how.ties,
             error_hold_ns: how.error_hold_ns,
             bias: how.bias,
-            open,
-            weights: weights.to_vec(),
-            counts: vec![0; weights.len()],
-            plain: equal && how.bias > 0.0,
-        }
+            open: Vec::new(),
+            weights: Vec::new(),
+            counts: Vec::new(),
+            plain: true,
+            scratch: Box::default(),
+        };
+        lb.refresh(weights);
+        lb
+    }
+
+    /// Other weights from now on, of these and perhaps of more targets; counts go on.
+    pub fn refresh(&mut self, weights: &[f64]) {
+        self.open.clear();
+        self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
+        let equal = self.open.windows(2).all(|w| weights[w[0] as usize] == weights[w[1] as usize]);
+        self.plain = equal && self.bias > 0.0;
+        self.weights.clear();
+        self.weights.extend_from_slice(weights);
+        self.counts.resize(weights.len(), 0);
     }
 
     /// How much longer a failed request is counted, ns.
@@ -100,6 +125,50 @@ impl P2c {
         Some(target)
     }
 
+    /// Chooses and counts a target that is not barred; `None` if there is none.
+    #[cold]
+    pub fn pick_where(&mut self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        let target = self.try_draws(draw, &barred).or_else(|| {
+            let mut rest = std::mem::take(&mut self.scratch.rest);
+            rest.clear();
+            rest.extend(self.open.iter().copied().filter(|&t| !barred(t)));
+            let best = self.best_of(draw, &rest);
+            self.scratch.rest = rest;
+            best
+        })?;
+        self.counts[target as usize] += 1;
+        Some(target)
+    }
+
+    /// As many draws as are wanted, each repeated until it meets a target that is not barred; `None` where too many do not.
+    fn try_draws(&mut self, draw: Key, barred: &impl Fn(u32) -> bool) -> Option<u32> {
+        let n = self.open.len() as u64;
+        self.scratch.drawn.clear();
+        let (mut best, mut trial) = (None, 2);
+        for _ in 0..self.choices {
+            let i = loop {
+                if n == 0 || trial == TRIALS {
+                    return None;
+                }
+                let i = draw.nth(trial).below(n);
+                trial += 1;
+                let again = !self.replacement && self.scratch.drawn.contains(&i);
+                if !again && !barred(self.open[i as usize]) {
+                    break i;
+                }
+            };
+            self.scratch.drawn.push(i);
+            let target = self.open[i as usize];
+            best = Some(best.map_or(target, |b| self.better(b, target)));
+        }
+        best
+    }
+
+    /// Counts a request at a target that was chosen elsewhere.
+    pub fn take(&mut self, target: u32) {
+        self.counts[target as usize] += 1;
+    }
+
     /// A request has come back, or its hold has ended.
     #[inline]
     pub fn release(&mut self, target: u32) {
@@ -109,7 +178,7 @@ impl P2c {
     }
 
     /// The less loaded of two, the first of equals (or the lower index).
-    #[inline]
+    #[inline(always)]
     fn better(&self, a: u32, b: u32) -> u32 {
         let order = if self.plain {
             self.counts[b as usize].cmp(&self.counts[a as usize])
@@ -126,37 +195,49 @@ impl P2c {
         n / self.weights[target as usize]
     }
 
-    fn choose_of_many(&self, draw: Key, exclude: &[u32]) -> u32 {
-        let rest: Vec<u32>;
-        let mut from = &self.open;
-        if !exclude.is_empty() {
-            rest = self.open.iter().copied().filter(|t| !exclude.contains(t)).collect();
-            if !rest.is_empty() {
-                from = &rest;
-            }
+    #[inline(never)]
+    fn choose_of_many(&mut self, draw: Key, exclude: &[u32]) -> u32 {
+        if exclude.is_empty() {
+            let open = std::mem::take(&mut self.open);
+            let best = self.best_of(draw, &open);
+            self.open = open;
+            return best.unwrap_or(self.open[0]);
         }
+        let mut rest = std::mem::take(&mut self.scratch.rest);
+        rest.clear();
+        rest.extend(self.open.iter().copied().filter(|t| !exclude.contains(t)));
+        if rest.is_empty() {
+            rest.extend_from_slice(&self.open);
+        }
+        let best = self.best_of(draw, &rest);
+        self.scratch.rest = rest;
+        best.unwrap_or(self.open[0])
+    }
+
+    /// The best of the choices among these.
+    fn best_of(&mut self, draw: Key, from: &[u32]) -> Option<u32> {
         let n = from.len() as u64;
-        // Distinct draws: the k-th is one of those left, its index moved past the drawn ones below it.
-        let mut drawn: Vec<u64> = Vec::new();
         let mut best = None;
+        // Distinct draws: the k-th is one of those left, its index moved past the drawn ones below it.
+        self.scratch.drawn.clear();
         for k in 0..u64::from(self.choices) {
-            let i = if self.replacement {
-                draw.nth(k).below(n)
-            } else if k == n {
+            let i = if n == 0 || !self.replacement && k == n {
                 break;
+            } else if self.replacement {
+                draw.nth(k).below(n)
             } else {
                 let mut i = draw.nth(k).below(n - k);
-                for &d in &drawn {
+                for &d in &self.scratch.drawn {
                     i += u64::from(d <= i);
                 }
-                let at = drawn.partition_point(|&d| d < i);
-                drawn.insert(at, i);
+                let at = self.scratch.drawn.partition_point(|&d| d < i);
+                self.scratch.drawn.insert(at, i);
                 i
             };
             let target = from[i as usize];
             best = Some(best.map_or(target, |b| self.better(b, target)));
         }
-        best.unwrap_or(from[0])
+        best
     }
 }
 

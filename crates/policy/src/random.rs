@@ -2,7 +2,7 @@
 //!
 //! - Idea: each request meets each target with probability weight over sum of weights.
 //! - Signal: none. State: the targets of positive weight; with unequal weights an alias table (Vose 1991).
-//! - Cost of a decision: O(1); with exclusion a few trials, then O(n).
+//! - Cost of a decision: O(1); with exclusion a few trials, then O(n). A change of the targets is O(n), off that path.
 //! - Formula: behind it each of n equal servers is a queue of its own (Pollaczek-Khinchine), hence the longest tails.
 //! - Pathologies: none of herds or black holes, but no help against queues either; composed, random of random is random.
 //! - Source: Kingsbury, Timelike `lb-random`. In the language: `lb.random(targets)`.
@@ -26,17 +26,28 @@ pub struct Random {
 impl Random {
     /// A balancer over targets of these weights.
     pub fn new(weights: &[f64]) -> Random {
-        let open: Vec<u32> = (0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0).collect();
-        let weights: Vec<f64> = open.iter().map(|&i| weights[i as usize]).collect();
-        let equal = weights.windows(2).all(|w| w[0] == w[1]);
-        let alias = if equal { Vec::new() } else { alias_table(&weights) };
-        Random { open, weights, alias }
+        let mut lb = Random { open: Vec::new(), weights: Vec::new(), alias: Vec::new() };
+        lb.refresh(weights);
+        lb
+    }
+
+    /// Other weights from now on, of these and perhaps of more targets.
+    pub fn refresh(&mut self, weights: &[f64]) {
+        self.open.clear();
+        self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
+        self.weights.clear();
+        self.weights.extend(self.open.iter().map(|&i| weights[i as usize]));
+        let equal = self.weights.windows(2).all(|w| w[0] == w[1]);
+        self.alias = if equal { Vec::new() } else { alias_table(&self.weights) };
     }
 
     /// Chooses a target; `None` if there is none. The excluded are left out while others remain.
     #[inline]
     pub fn pick(&self, draw: Key, exclude: &[u32]) -> Option<u32> {
-        if exclude.is_empty() { self.choose(draw) } else { self.choose_without(draw, exclude) }
+        if exclude.is_empty() {
+            return self.choose(draw);
+        }
+        self.pick_where(draw, |t| exclude.contains(&t)).or_else(|| self.choose(draw))
     }
 
     #[inline]
@@ -53,15 +64,16 @@ impl Random {
         Some(self.open[at])
     }
 
+    /// Chooses a target that is not barred; `None` if there is none.
     #[cold]
-    fn choose_without(&self, draw: Key, exclude: &[u32]) -> Option<u32> {
+    pub fn pick_where(&self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
         for trial in 0..TRIALS {
             let target = self.choose(draw.nth(2 + trial))?;
-            if !exclude.contains(&target) {
+            if !barred(target) {
                 return Some(target);
             }
         }
-        let rest = || (0..self.open.len()).filter(|&i| !exclude.contains(&self.open[i]));
+        let rest = || (0..self.open.len()).filter(|&i| !barred(self.open[i]));
         let total: f64 = rest().map(|i| self.weights[i]).sum();
         let mut left = draw.nth(1).unit() * total;
         let mut last = None;
@@ -72,7 +84,7 @@ impl Random {
                 break;
             }
         }
-        last.or_else(|| self.choose(draw))
+        last
     }
 }
 

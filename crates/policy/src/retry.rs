@@ -104,6 +104,9 @@ mod tests {
             work: Work::Redraw,
             backoff_ns: 0,
             backoff_max_ns: 0,
+            on_status: Vec::new(),
+            budget: None,
+            replay_bytes: 0,
         }
     }
 

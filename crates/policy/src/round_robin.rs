@@ -3,7 +3,8 @@
 //! - Idea: every target raises its current value by its weight; the highest is taken and lowered by the sum.
 //! - Signal: none. State: one integer per target (with equal weights just a cursor, which gives the same sequence).
 //! - Cost of a decision: O(1): the sequence repeats after W picks, so a short one is written down; O(n) where it is long,
-//!   and after targets were left out, which takes the balancer off the beaten track.
+//!   and after targets were left out, which takes the balancer off the beaten track. A change of the targets writes the
+//!   sequence anew, off that path.
 //! - Formula: over each cycle of W = sum of weights picks, target i is taken exactly w_i times; {5,1,1}: a a b a c a a.
 //! - Pathologies: balancers that start alike hit the first target together (hence `start="random"`); blind to queues.
 //! - Source: nginx, commit "smooth weighted round-robin" (2012). In the language: `lb.round_robin(targets, start=)`.
@@ -50,27 +51,66 @@ impl RoundRobin {
     /// A balancer over targets of these (whole) weights.
     pub fn new(weights: &[f64], start: Start, draw: Key) -> RoundRobin {
         let open: Vec<u32> = (0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0).collect();
-        let whole: Vec<i64> = open.iter().map(|&i| weights[i as usize] as i64).collect();
-        let common = whole.iter().copied().fold(0, gcd).max(1);
-        let equal = whole.windows(2).all(|w| w[0] == w[1]);
-        let smooth = if equal { Vec::new() } else { whole.iter().map(|w| (0, w / common)).collect() };
+        let smooth = values(weights, &open);
         let mut lb = RoundRobin { open, cursor: 0, smooth, cycle: Vec::new(), on_cycle: false };
-        let length = if equal { lb.open.len() as i64 } else { lb.smooth.iter().map(|(_, w)| w).sum() };
-        if !equal && length <= LONGEST_CYCLE && length * lb.open.len() as i64 <= MOST_WORK {
-            lb.cycle = (0..length).filter_map(|_| lb.step(&[])).collect();
-            lb.on_cycle = true;
-        }
+        lb.write_cycle();
+        let length = lb.length();
         if start == Start::Random && length > 0 {
             let steps = draw.below(length as u64);
-            if equal || lb.on_cycle {
+            if lb.smooth.is_empty() || lb.on_cycle {
                 lb.cursor = steps as usize;
             } else {
                 (0..steps).for_each(|_| {
-                    lb.step(&[]);
+                    lb.step(|_| false);
                 });
             }
         }
         lb
+    }
+
+    /// Picks until the sequence repeats.
+    fn length(&self) -> i64 {
+        if self.smooth.is_empty() { self.open.len() as i64 } else { self.smooth.iter().map(|(_, w)| w).sum() }
+    }
+
+    /// Writes the sequence down if it is short. The values must be all zero, and are again.
+    fn write_cycle(&mut self) {
+        let length = self.length();
+        if !self.smooth.is_empty() && length <= LONGEST_CYCLE && length * self.open.len() as i64 <= MOST_WORK
+        {
+            self.cycle = (0..length).filter_map(|_| self.step(|_| false)).collect();
+            self.on_cycle = true;
+        }
+    }
+
+    /// Other weights from now on, of these and perhaps of more targets.
+    ///
+    /// Equal weights go on with the target whose turn it was, or the next that is left. A written sequence is entered where
+    /// the old one was left, as a share of its length, so that balancers which started apart stay apart. Where none is
+    /// written, those that stay keep their values.
+    pub fn refresh(&mut self, weights: &[f64]) {
+        let next = self.open.get(self.cursor).copied().unwrap_or(0);
+        let progress = match self.cycle.len() {
+            0 => self.cursor as f64 / self.open.len().max(1) as f64,
+            length => self.cursor as f64 / length as f64,
+        };
+        let open: Vec<u32> = (0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0).collect();
+        let mut smooth = values(weights, &open);
+        let old = std::mem::take(&mut self.open);
+        let kept = |t: u32| old.binary_search(&t).ok().and_then(|at| self.smooth.get(at)).map_or(0, |v| v.0);
+        let values: Vec<i64> = open.iter().map(|&t| kept(t)).collect();
+        std::mem::swap(&mut self.smooth, &mut smooth);
+        (self.open, self.on_cycle, self.cursor) = (open, false, 0);
+        self.cycle.clear();
+        self.write_cycle();
+        if self.on_cycle {
+            self.cursor = ((progress * self.cycle.len() as f64) as usize).min(self.cycle.len() - 1);
+        } else if self.smooth.is_empty() {
+            let at = self.open.partition_point(|&t| t < next);
+            self.cursor = if at == self.open.len() { 0 } else { at };
+        } else {
+            self.smooth.iter_mut().zip(values).for_each(|(slot, value)| slot.0 = value);
+        }
     }
 
     /// The next target; `None` if there is none. The excluded are left out while others remain.
@@ -88,9 +128,15 @@ impl RoundRobin {
             return self.step_without(exclude);
         }
         if !exclude.is_empty() {
-            return Some(self.turn_without(exclude));
+            return self.turn_where(|t| exclude.contains(&t)).or_else(|| Some(self.turn()));
         }
         Some(self.turn())
+    }
+
+    /// The next target that is not barred; `None` if there is none.
+    #[cold]
+    pub fn pick_where(&mut self, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.smooth.is_empty() { self.turn_where(barred) } else { self.step_off(barred) }
     }
 
     #[inline]
@@ -101,36 +147,35 @@ impl RoundRobin {
     }
 
     #[cold]
-    fn turn_without(&mut self, exclude: &[u32]) -> u32 {
-        for _ in 0..self.open.len() {
-            let target = self.turn();
-            if !exclude.contains(&target) {
-                return target;
-            }
-        }
-        self.turn()
+    fn turn_where(&mut self, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        (0..self.open.len()).map(|_| self.turn()).find(|&t| !barred(t))
+    }
+
+    #[cold]
+    fn step_without(&mut self, exclude: &[u32]) -> Option<u32> {
+        self.step_off(|t| exclude.contains(&t)).or_else(|| self.step_off(|_| false))
     }
 
     /// A step of the values, which leaves the written cycle until they are all zero again.
-    #[cold]
-    fn step_without(&mut self, exclude: &[u32]) -> Option<u32> {
+    fn step_off(&mut self, barred: impl Fn(u32) -> bool) -> Option<u32> {
         if self.on_cycle {
             self.on_cycle = false;
             for _ in 0..self.cursor {
-                self.step(&[]);
+                self.step(|_| false);
             }
         }
-        let target = self.step(exclude).or_else(|| self.step(&[]));
+        let target = self.step(barred);
         if !self.cycle.is_empty() && self.smooth.iter().all(|(current, _)| *current == 0) {
             (self.on_cycle, self.cursor) = (true, 0);
         }
         target
     }
 
-    fn step(&mut self, exclude: &[u32]) -> Option<u32> {
+    #[inline]
+    fn step(&mut self, barred: impl Fn(u32) -> bool) -> Option<u32> {
         let (mut best, mut total) = (None, 0);
         for (i, (current, weight)) in self.smooth.iter_mut().enumerate() {
-            if !exclude.is_empty() && exclude.contains(&self.open[i]) {
+            if barred(self.open[i]) {
                 continue;
             }
             *current += *weight;
@@ -143,6 +188,21 @@ impl RoundRobin {
         self.smooth[i].0 -= total;
         Some(self.open[i])
     }
+}
+
+/// (0, weight) of each open target, divided by what the weights have in common; nothing where they are equal.
+///
+/// Weights are whole in the file. Those that slow start or a change at run time makes are kept to a thousandth.
+fn values(weights: &[f64], open: &[u32]) -> Vec<(i64, i64)> {
+    let fraction = open.iter().any(|&i| weights[i as usize].fract() != 0.0);
+    let scale = if fraction { 1000.0 } else { 1.0 };
+    let whole = |i: &u32| ((weights[*i as usize] * scale + 0.5 * f64::from(fraction)) as i64).max(1);
+    let first = open.first().map(whole);
+    if open.iter().map(whole).all(|w| Some(w) == first) {
+        return Vec::new();
+    }
+    let common = open.iter().map(whole).fold(0, gcd).max(1);
+    open.iter().map(|i| (0, whole(i) / common)).collect()
 }
 
 fn gcd(a: i64, b: i64) -> i64 {

@@ -63,6 +63,7 @@ impl<'a> Layout<'a> {
             if std::mem::replace(&mut reachable[id as usize], true) {
                 continue;
             }
+            stack.extend(spare(point, id));
             match inside(point, id) {
                 To::None => {}
                 To::Node(child) => stack.push(child),
@@ -129,6 +130,9 @@ impl<'a> Layout<'a> {
         for id in 0..self.point.nodes.len() {
             if !self.reachable[id] {
                 continue;
+            }
+            if let Some(spare) = spare(self.point, id as u32) {
+                ways_in[spare as usize] = 2;
             }
             match inside(self.point, id as u32) {
                 To::None => {}
@@ -314,6 +318,7 @@ impl<'a> Layout<'a> {
                     self.point.lists[l as usize].iter().map(|&t| behind[t as usize]).max().unwrap_or(0)
                 }),
             };
+            let beyond = spare(self.point, id as u32).map_or(beyond, |s| beyond.max(behind[s as usize]));
             let here = self.point.sites[self.point.nodes[id].site as usize].place == place;
             behind[id] = beyond.saturating_add(u32::from(here));
             most = most.max(behind[id]);
@@ -350,6 +355,9 @@ impl<'a> Layout<'a> {
                     if let Spec::Fanout { .. } = spec { behind.saturating_mul(branches) } else { behind }
                 }
             };
+            if let Some(spare) = spare(self.point, id as u32) {
+                ranks[id] = ranks[id].max(ranks[spare as usize]);
+            }
         }
         most(list, &ranks)
     }
@@ -366,13 +374,17 @@ impl<'a> Layout<'a> {
         self.point.sites[self.point.nodes[id as usize].site as usize].place
     }
 
+    /// Where code begins for a node that begins a block.
+    pub fn target(&self, id: NodeId) -> Target {
+        let (block, index) = self.block_of[id as usize];
+        let draft = &self.drafts[block as usize];
+        Target { pc: draft.pc, member: draft.base + index }
+    }
+
     /// Fills in what is known once all blocks have their code; `lists` are those in use beside the balancers'. The number of the root's block comes back.
     pub fn finish(&self, code: &mut Code, lists: &[u32]) -> Result<usize, String> {
-        let (drafts, root) = (&self.drafts, self.root);
-        let target = |id: NodeId| {
-            let (block, index) = self.block_of[id as usize];
-            Target { pc: drafts[block as usize].pc, member: drafts[block as usize].base + index }
-        };
+        let root = self.root;
+        let target = |id: NodeId| self.target(id);
         for t in &mut code.call_targets {
             *t = target(t.member);
         }
@@ -436,6 +448,9 @@ impl<'a> Layout<'a> {
                         *most + u32::from(!retries)
                     }
                 };
+            if let Some(spare) = spare(self.point, id as u32) {
+                behind[id] = behind[id].max(behind[spare as usize] + u32::from(!retries));
+            }
         }
         let depth = behind[root as usize] as usize;
         let (most, what) = if retries { (200, "retries") } else { (10_000, "balancers and shared nodes") };
@@ -459,6 +474,9 @@ impl<'a> Layout<'a> {
             order.extend(code.blocks[block].stages.clone());
             let mut next = Vec::new();
             for &node in self.drafts[block].nodes.last().into_iter().flatten() {
+                if let Some(spare) = spare(self.point, node) {
+                    next.push(self.block_of[spare as usize].0 as usize);
+                }
                 match inside(self.point, node) {
                     To::Node(child) => next.push(self.block_of[child as usize].0 as usize),
                     To::List(l) => {
@@ -478,6 +496,14 @@ impl<'a> Layout<'a> {
             stack.extend(next);
         }
         order
+    }
+}
+
+/// The node that a balancer leads to where no target is left.
+pub(crate) fn spare(point: &Point, id: NodeId) -> Option<NodeId> {
+    match &point.specs[point.nodes[id as usize].spec as usize] {
+        Spec::Lb(lb) => lb.spare,
+        _ => None,
     }
 }
 

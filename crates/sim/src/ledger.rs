@@ -72,6 +72,8 @@ pub(crate) struct Ledger {
     pub behind: Vec<u64>,
     /// How often nodes failed.
     pub outages: u64,
+    /// Attempts of selected requests that were made only because requests are taken as GET.
+    pub as_get: u64,
     pub gauges: Vec<Gauge>,
     /// Entries of selected requests: by member of a block, filled in at the end, or as [`Stage::entries`] says.
     pub entries: Vec<u32>,
@@ -110,6 +112,7 @@ impl Ledger {
             spent: Vec::new(),
             behind: Vec::new(),
             outages: 0,
+            as_get: 0,
             gauges: vec![Gauge::default(); code.gauge_count as usize],
             entries: Vec::new(),
             refusals: vec![0; code.refusal_count as usize],

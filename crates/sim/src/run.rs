@@ -259,7 +259,7 @@ pub(crate) fn program(
     let (code, walk) = if fast && !walk::needs_walk(&layout, scenario) {
         (compile(layout, members)?, None)
     } else {
-        let (code, walk) = walk::build(layout, members)?;
+        let (code, walk) = walk::build(layout, scenario, members)?;
         (code, Some(walk))
     };
     let rows = summary::rows(&code);

@@ -76,6 +76,8 @@ pub(crate) struct Replication {
     rows: Vec<RowSums>,
     /// How often nodes failed.
     pub outages: u64,
+    /// Attempts made only because requests are taken as GET.
+    pub as_get: u64,
     /// Broken laws; empty in a sound weir.
     pub violations: Vec<String>,
 }
@@ -122,6 +124,7 @@ pub(crate) fn replication(program: &Program, finished: &Finished) -> Replication
         halves: ledger.halves.map(|(sum, n)| (n > 0).then(|| sum as f64 / n as f64)),
         rows: rows.iter().map(|row| row_sums(code, row, ledger)).collect(),
         outages: ledger.outages,
+        as_get: ledger.as_get,
         violations: violations.clone(),
     }
 }

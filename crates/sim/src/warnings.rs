@@ -37,6 +37,7 @@ pub(crate) fn of(
     }
     warnings.extend(lost(runs));
     warnings.extend(few_outages(point, scenario, code, runs));
+    warnings.extend(taken_as_get(runs));
     for &stage in &code.order {
         let stage = &code.stages[stage as usize];
         if let Spec::Server { addr: Some(addr), model: None } = &point.specs[stage.spec as usize] {
@@ -60,6 +61,17 @@ fn lost(runs: &[Replication]) -> Option<String> {
         format!(
             "lost: {lost} of {selected} requests got no answer and never will; they have no latency and are in none of these \
              quantiles. A `timeout` around what loses them, or `patience`, says when their clients give up"
+        )
+    })
+}
+
+/// Attempts that a POST would not have had.
+fn taken_as_get(runs: &[Replication]) -> Option<String> {
+    let attempts: u64 = runs.iter().map(|r| r.as_get).sum();
+    (attempts > 0).then(|| {
+        format!(
+            "taken as GET: {attempts} further attempts were made only because requests are idempotent here; `traffic.mix` \
+             with `request(method=\"POST\")` shows what others get"
         )
     })
 }

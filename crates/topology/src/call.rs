@@ -14,6 +14,7 @@ use starlark::values::list_or_tuple::UnpackListOrTuple;
 use starlark::values::{Heap, UnpackValue, Value, ValueLike};
 
 mod arguments;
+mod words;
 
 pub(crate) use arguments::{describe, list};
 
@@ -235,7 +236,6 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
 fn is_default(default: Default, value: Value<'_>) -> bool {
     match default {
         Default::None => value.is_none(),
-        Default::Int(i) => i64::unpack_value(value).ok().flatten() == Some(i),
         Default::Text(t) => value.unpack_str() == Some(t),
         Default::Empty => {
             UnpackListOrTuple::<Value>::unpack_value(value).ok().flatten().is_some_and(|l| l.items.is_empty())

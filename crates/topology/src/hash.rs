@@ -72,6 +72,7 @@ fn hash_point(point: &Point, sink: &mut Sink) {
             &s.name,
             s.root,
             traffic,
+            &s.mix,
             s.requests,
             s.duration_ns,
             s.window,

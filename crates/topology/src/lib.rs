@@ -16,8 +16,10 @@ pub mod diagnostic;
 mod evaluate;
 mod graph;
 mod hash;
+mod http;
 mod json;
 mod load;
+mod matching;
 mod names;
 mod nodes;
 mod offered;
@@ -34,6 +36,7 @@ mod wire;
 
 pub use diagnostic::{Diagnostic, Severity};
 pub use evaluate::{Evaluated, Request, evaluate};
+pub use matching::Asked;
 pub use offered::{SiteLoad, offered_load};
 pub use plan::Plan;
 pub use plan_json::PlanError;

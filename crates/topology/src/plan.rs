@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use weir_model::{Dist, OnCancel, Traffic};
 use weir_policy::Kind;
-use weir_policy::config::{Balance, Retry};
+use weir_policy::config::{Balance, Budget, Check, Eject, Hedge, OnEmpty, Outlier, Rate, Retry, SlowStart};
 
 /// Index of a node in [`Point::nodes`].
 pub type NodeId = u32;
@@ -202,6 +202,7 @@ pub struct Faulty {
 /// A kind of node with its arguments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
+#[allow(clippy::large_enum_variant, reason = "interned: there are few, and they are read in place")]
 pub enum Spec {
     /// Where a request ends.
     #[serde(rename = "server")]
@@ -295,6 +296,33 @@ pub enum Spec {
         /// Not negative, finite; 0: never picked.
         weight: f64,
     },
+    /// The first rule that matches; the list's nodes are the rules' in order, then `otherwise`.
+    #[serde(rename = "route")]
+    Route {
+        /// The rules.
+        rules: Vec<When>,
+        /// Whether the list ends with a node for what no rule matches.
+        otherwise: bool,
+    },
+    /// One of the list's nodes, by draw or by key.
+    #[serde(rename = "split")]
+    Split {
+        /// Shares of the nodes; not negative, not all 0.
+        weights: Vec<f64>,
+        /// What decides; `None`: a draw, afresh for each attempt.
+        key: Option<KeySource>,
+    },
+    /// A token bucket, full at the start.
+    #[serde(rename = "limit.rate")]
+    Rate {
+        /// Rate and burst.
+        rate: Rate,
+        /// One bucket per value of it; `None`: one.
+        key: Option<KeySource>,
+    },
+    /// A further attempt after a while.
+    #[serde(rename = "hedge")]
+    Hedge(Hedged),
     /// Further attempts.
     #[serde(rename = "retry")]
     Retry(Retry),
@@ -311,8 +339,168 @@ pub enum Spec {
 pub struct Lb {
     /// Which target is picked.
     pub balance: Balance,
+    /// What is hashed; policies that hash only.
+    pub key: Option<KeySource>,
     /// For how long a target to which a connection failed is passed over, ns; 0: not at all.
     pub pass_over_ns: u64,
+    /// Active checks.
+    pub health: Option<HealthCheck>,
+    /// Ejection for failures in a row; never with `outlier`.
+    pub eject: Option<Eject>,
+    /// Outlier detection.
+    pub outlier: Option<Outlier>,
+    /// How targets that come back get their share.
+    pub slow_start: Option<SlowStart>,
+    /// Below this share of eligible targets health is ignored; 0: never.
+    pub panic: f64,
+    /// What a request gets when no target is left.
+    pub on_empty: OnEmpty,
+    /// The node that it gets then, with [`OnEmpty::Node`].
+    pub spare: Option<NodeId>,
+    /// The cookie by which clients return to their target.
+    pub sticky: Option<String>,
+    /// Whether all event loops share one state.
+    pub scope: Scope,
+    /// Requests in flight at a target at most.
+    pub max_in_flight: Option<u32>,
+    /// Connections to a target at most.
+    pub max_connections: Option<u32>,
+    /// Requests that wait while all targets are full at most; `None`: any number.
+    pub max_waiting: Option<u64>,
+    /// For how long, ns; `None`: any time.
+    pub wait_timeout_ns: Option<u64>,
+}
+
+impl Lb {
+    /// A balancer with nothing around it.
+    pub fn plain(balance: Balance) -> Lb {
+        Lb {
+            balance,
+            key: None,
+            pass_over_ns: 1_000_000_000,
+            health: None,
+            eject: None,
+            outlier: None,
+            slow_start: None,
+            panic: 0.5,
+            on_empty: OnEmpty::Fail,
+            spare: None,
+            sticky: None,
+            scope: Scope::Loop,
+            max_in_flight: None,
+            max_connections: None,
+            max_waiting: None,
+            wait_timeout_ns: None,
+        }
+    }
+}
+
+/// Where the key of a request comes from (`key.`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeySource {
+    /// A header of that name, lower case.
+    Header(String),
+    /// A cookie of that name.
+    Cookie(String),
+    /// The path.
+    Path,
+    /// The client's address.
+    Client,
+}
+
+/// Whether a balancer's state is each event loop's or the process's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Each loop has its own.
+    #[default]
+    Loop,
+    /// All loops share one.
+    Process,
+}
+
+/// `health.http(...)` or `health.tcp(...)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HealthCheck {
+    /// When checks begin and what their results change.
+    pub check: Check,
+    /// What is asked; `None`: a connection is enough (`health.tcp`).
+    pub http: Option<HttpCheck>,
+    /// How long an answer may take, ns.
+    pub timeout_ns: u64,
+    /// Another port than the target's.
+    pub port: Option<u16>,
+    /// What a check costs a modelled server, in place of its work, ns.
+    pub cost_ns: u64,
+}
+
+/// What an HTTP check asks and expects.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HttpCheck {
+    /// The path.
+    pub path: String,
+    /// The method.
+    pub method: String,
+    /// The Host header; `None`: the target's address.
+    pub host: Option<String>,
+    /// Lowest and highest status that passes, for each range.
+    pub expect: Vec<(u16, u16)>,
+}
+
+/// A condition of a route: each field that is not empty must match, by any of its values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct When {
+    /// Exact, or ending in `*`.
+    pub path: Vec<String>,
+    /// Methods.
+    pub method: Vec<String>,
+    /// Exact, or `*.example.com`.
+    pub host: Vec<String>,
+    /// Name (lower case), and value: exact, or ending in `*`.
+    pub header: Vec<(String, String)>,
+    /// Client addresses or networks (CIDR).
+    pub client: Vec<String>,
+}
+
+/// `hedge(after, node, ...)`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hedged {
+    /// When attempts begin, and how many.
+    pub hedge: Hedge,
+    /// What further attempts are charged to; `None`: nothing.
+    pub budget: Option<Budget>,
+    /// Bytes of a request's body that are kept for further attempts.
+    pub replay_bytes: u64,
+}
+
+/// A request as `traffic.mix` describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestShape {
+    /// Its share among the others of the mix; not negative, not all 0.
+    pub weight: f64,
+    /// The method.
+    pub method: String,
+    /// The path.
+    pub path: String,
+    /// The host; `None`: none.
+    pub host: Option<String>,
+    /// Names (lower case) and values.
+    pub headers: Vec<(String, String)>,
+    /// Its key (who sends it); `None`: every request is a client of its own.
+    pub key: Option<Keys>,
+    /// Bytes of its body.
+    pub body_bytes: u64,
+}
+
+/// How keys are drawn (`keys.`): numbers from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keys {
+    /// Each of so many alike.
+    Uniform(u64),
+    /// Key k of so many with a share in proportion to 1/(k+1)^s.
+    Zipf(u64, f64),
 }
 
 /// One run: what `sim` simulates.
@@ -324,6 +512,8 @@ pub struct Scenario {
     pub root: NodeId,
     /// When they arrive.
     pub traffic: Traffic,
+    /// What they are, each by its share; empty: GET requests for `/`, each a client of its own.
+    pub mix: Vec<RequestShape>,
     /// How many; `None`: as many as arrive in `duration_ns`.
     pub requests: Option<u64>,
     /// For how long requests arrive, ns; `None`: until there are `requests`. At least one of the two is given.
@@ -350,6 +540,15 @@ pub enum Window {
 }
 
 impl Spec {
+    /// The node that it leads to beside [`Node::to`]: the root of a server's model, a balancer's `on_empty`.
+    pub fn aside(&self) -> Option<NodeId> {
+        match self {
+            Spec::Server { model, .. } => *model,
+            Spec::Lb(lb) => lb.spare,
+            _ => None,
+        }
+    }
+
     /// The function's name in the language: `server`, `lb.least_conn`.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -362,6 +561,10 @@ impl Spec {
             Spec::Faulty(Faulty { line: Line::Block(_), .. }) => "block",
             Spec::Faulty(_) => "faulty",
             Spec::Lb(lb) => lb.balance.name(),
+            Spec::Route { .. } => "route",
+            Spec::Split { .. } => "split",
+            Spec::Rate { .. } => "limit.rate",
+            Spec::Hedge(_) => "hedge",
             Spec::Timeout { .. } => "timeout",
             Spec::Concurrent { .. } => "concurrent",
             Spec::Warmup { .. } => "warmup",

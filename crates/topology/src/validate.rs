@@ -4,11 +4,12 @@ use crate::evaluate::SCHEMA;
 use crate::graph::MOST_NODES;
 use crate::nodes;
 use crate::params::MOST_POINTS;
-use crate::plan::{Faulty, Line, NodeId, Plan, Point, Spec, To};
+use crate::plan::{Faulty, Line, Plan, Point, Spec};
 use std::collections::{HashMap, HashSet};
-use weir_policy::config::Balance;
-use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
 
+mod around;
+mod asked;
+mod node;
 mod scenario;
 mod spec;
 
@@ -33,13 +34,6 @@ fn point(p: &Point) -> Result<(), String> {
     if p.nodes.len() > MOST_NODES {
         return Err(format!("nodes: there are more than {MOST_NODES}"));
     }
-    let within = |what: String, index: u32, len: usize, of: &str| {
-        if (index as usize) < len {
-            Ok(())
-        } else {
-            Err(format!("{what}: there is no {of} {index} (there are {len})"))
-        }
-    };
     for (i, site) in p.sites.iter().enumerate() {
         within(format!("sites[{i}].place"), site.place, p.places.len(), "place")?;
     }
@@ -59,61 +53,17 @@ fn point(p: &Point) -> Result<(), String> {
             within(format!("lists[{i}]"), *target, p.nodes.len(), "node")?;
         }
     }
-    let highest: Vec<NodeId> = p.lists.iter().map(|l| l.iter().copied().max().unwrap_or(0)).collect();
-    for (i, node) in p.nodes.iter().enumerate() {
-        let at = |field: &str| format!("nodes[{i}].{field}");
-        within(at("site"), node.site, p.sites.len(), "site")?;
-        within(at("spec"), node.spec, p.specs.len(), "spec")?;
-        let spec = &p.specs[node.spec as usize];
-        let model = match spec {
-            Spec::Server { model, .. } => *model,
-            _ => None,
-        };
-        let last = match (node.to, spec) {
-            (To::None, Spec::Server { .. } | Spec::Concurrent { .. }) => model,
-            (
-                To::Node(next),
-                Spec::Delay { .. }
-                | Spec::Cable { .. }
-                | Spec::Queue { .. }
-                | Spec::Weight { .. }
-                | Spec::Retry(_)
-                | Spec::Faulty(_)
-                | Spec::Timeout { .. }
-                | Spec::Warmup { .. }
-                | Spec::Flaky { .. },
-            ) => Some(next),
-            (To::List(list), Spec::Lb(_) | Spec::Sequence | Spec::Fanout { .. }) => {
-                within(at("to"), list, p.lists.len(), "list")?;
-                Some(highest[list as usize])
-            }
-            (_, spec) => {
-                let wanted = match spec {
-                    Spec::Server { .. } | Spec::Concurrent { .. } => "to nothing",
-                    Spec::Lb(_) | Spec::Sequence | Spec::Fanout { .. } => "to a list",
-                    _ => "to one node",
-                };
-                return Err(format!("{}: a `{}` leads {wanted}", at("to"), spec.kind()));
-            }
-        };
-        if let Some(last) = last
-            && last as usize >= i
-        {
-            return Err(format!(
-                "{}: it leads to node {last}, and a node must come after all that it leads to (no cycles)",
-                at("to")
-            ));
-        }
-        if let (Spec::Lb(lb), To::List(list)) = (spec, node.to) {
-            weights(p, &lb.balance, &p.lists[list as usize]).map_err(|why| format!("nodes[{i}]: {why}"))?;
-        }
-        if let (Spec::Fanout { need }, To::List(list)) = (spec, node.to)
-            && *need as usize > p.lists[list as usize].len()
-        {
-            return Err(format!("nodes[{i}]: it needs {need} of {} nodes", p.lists[list as usize].len()));
-        }
-    }
+    node::check(p)?;
     scenario::check(p)
+}
+
+/// Whether an index of a list of `len` leads anywhere.
+fn within(what: String, index: u32, len: usize, of: &str) -> Result<(), String> {
+    if (index as usize) < len {
+        Ok(())
+    } else {
+        Err(format!("{what}: there is no {of} {index} (there are {len})"))
+    }
 }
 
 /// Nodes that share a time-line have one law of it.
@@ -129,25 +79,6 @@ fn time_lines(specs: &[Spec]) -> Result<(), String> {
             return Err(format!(
                 "specs[{i}]: it shares the time-line of specs[{other}], and its {argument} is {ours}, not {theirs}"
             ));
-        }
-    }
-    Ok(())
-}
-
-fn weights(p: &Point, balance: &Balance, targets: &[NodeId]) -> Result<(), String> {
-    let weight = |t: &NodeId| match &p.specs.get(p.nodes[*t as usize].spec as usize) {
-        Some(Spec::Weight { weight }) => *weight,
-        _ => 1.0,
-    };
-    if targets.iter().all(|t| weight(t) == 0.0) {
-        return Err("all targets weigh 0".to_owned());
-    }
-    if matches!(balance, Balance::RoundRobin { .. }) {
-        if targets.iter().any(|t| weight(t).fract() != 0.0) {
-            return Err("`lb.round_robin` needs whole weights".to_owned());
-        }
-        if is_too_long(&targets.iter().map(weight).collect::<Vec<_>>()) {
-            return Err(format!("unequal weights of `lb.round_robin` must add up to at most {GREATEST_SUM}"));
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! What is surely a mistake though it can be run, one function for each: nodes nobody reaches, weights nobody reads, queues
-//! that overflow; what concerns failures is in `warn/failing.rs`.
+//! that overflow; what concerns failures is in `warn/failing.rs`, what concerns
+//! requests in `warn/asked.rs`.
 
 use crate::context::State;
 use crate::diagnostic::{At, Diagnostic, Severity};
@@ -7,6 +8,9 @@ use crate::offered;
 use crate::plan::{Point, Spec};
 use std::collections::BTreeSet;
 
+pub(crate) use asked::unrouted;
+
+mod asked;
 mod failing;
 mod ways;
 
@@ -38,7 +42,9 @@ impl Found {
 /// Adds all that can be said of a graph without knowing its loads.
 pub(crate) fn graph(state: &mut State) {
     unreached(state);
-    for look in [failing::lost, failing::attempts, failing::repairs, failing::untried] {
+    for look in
+        [failing::lost, failing::attempts, failing::repairs, failing::untried, failing::late, asked::keyless]
+    {
         let mut found = Found::default();
         look(state, &mut found);
         // Once per place, however many nodes and calls came through it.
@@ -113,7 +119,13 @@ fn misplaced(state: &State) -> Vec<bool> {
         other: above.reached && !balancer(spec),
     };
     let join = |a: Above, b: Above| Above { reached: a.reached || b.reached, other: a.other || b.other };
-    let at = ways::down(graph, start, pass, join);
+    let mut at = ways::down(graph, start, pass, join);
+    // What a balancer falls back to is no target of it either.
+    for (id, spec) in (0..at.len()).filter_map(|id| Some((id, graph.spec(index(id))?))).collect::<Vec<_>>() {
+        if let Some(aside) = spec.aside().filter(|_| at[id].reached) {
+            at[aside as usize].other = true;
+        }
+    }
     (0..at.len())
         .map(|id| at[id].other && matches!(graph.spec(index(id)), Some(Spec::Weight { .. })))
         .collect()

@@ -4,6 +4,7 @@ use super::build::{DrawKey, NOBODY};
 use crate::code::Code;
 use weir_policy::Outcome;
 use weir_policy::config::Exclude;
+use weir_policy::hedge::Hedging;
 use weir_policy::retry::{Attempt, Tried};
 use weir_stats::Key;
 
@@ -12,6 +13,7 @@ pub(super) mod purpose {
     pub const ATTEMPT: u64 = 5;
     pub const VISIT: u64 = 6;
     pub const BRANCH: u64 = 8;
+    pub const HEDGE: u64 = 11;
 }
 
 /// What a branch does where it stands.
@@ -33,12 +35,23 @@ pub(super) enum Phase {
     Backoff,
     /// What it waited for was cut off; it goes on at once.
     Cut,
+    /// It asks its balancer again, at once.
+    Retake,
     /// It waits for nothing: no answer will come.
     Lost,
 }
 
-/// Where a branch returns to: stage, member, and which target was picked.
-pub(super) type Frame = [u32; 3];
+/// Where a branch returns to, and which of several it went to: at a balancer with what it must hear again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Frame {
+    pub stage: u32,
+    pub member: u32,
+    pub index: u32,
+    /// It tries a target on probation.
+    pub probe: bool,
+    /// When it was sent there.
+    pub at_ns: u64,
+}
 
 /// A branch on its way.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +93,15 @@ pub(super) struct Branch {
     /// that of who set it, so limits strike from the outside in; a request's own is 1, after its client's patience.
     pub order: u64,
     pub rank: u32,
+    /// The kind of request, and the hash of its key.
+    pub shape: u32,
+    pub key: Option<u64>,
+    /// The balancer whose health check it is; [`NOBODY`]: it is none.
+    pub check: u32,
+    /// The innermost hedge that it is an attempt of: who sent it in.
+    pub hedge_of: u32,
+    /// When it was sent in.
+    pub begun: u64,
     /// The user that sent the request, in a closed loop.
     pub user: u32,
     pub arrived: u64,
@@ -112,6 +134,9 @@ struct Attempts {
 pub(super) struct Group {
     /// By index; [`NOBODY`] once it has ended.
     pub branches: Vec<u32>,
+    /// Balancer, target and index of the branch, of each target that a hedged attempt picked.
+    pub picks: Vec<(u32, u32, u32)>,
+    pub hedging: Option<Hedging>,
     pub open: u32,
     pub ok: u32,
 }
@@ -163,6 +188,11 @@ const NEW: Branch = Branch {
     spot: NOBODY,
     order: 0,
     rank: 1,
+    shape: 0,
+    key: None,
+    check: NOBODY,
+    hedge_of: NOBODY,
+    begun: 0,
     user: NOBODY,
     arrived: 0,
     since: 0,
@@ -234,6 +264,7 @@ impl Branches {
             outer_retries: from.retries,
             tries,
             since: now,
+            begun: now,
             tag: to.tag,
             epoch: to.epoch,
             floor_depth: 0,
@@ -263,7 +294,7 @@ impl Branches {
         assert!(slot < 1 << 28, "more branches in flight than can be numbered");
         self.slots.push(NEW);
         let n = self.slots.len();
-        self.frames.resize(n * self.frames_each, [0; 3]);
+        self.frames.resize(n * self.frames_each, Frame::default());
         let nobody = Key::from_bits(0);
         let (attempt, exclude) = (Attempt::FIRST, Exclude::None);
         let outside = Attempts { attempt, exclude, way: nobody, turn: 0, tries: nobody, tries_now: nobody };
@@ -287,6 +318,43 @@ impl Branches {
     /// The frame at that depth; of the stage that the branch came through last if that is its own depth.
     pub fn frame(&self, slot: u32, depth: u16) -> Frame {
         self.frames[slot as usize * self.frames_each + usize::from(depth)]
+    }
+
+    /// A hedged attempt picked a target.
+    pub fn note_open(&mut self, slot: u32, balancer: u32, target: u32) {
+        let mut at = slot;
+        while let Some(branch) = self.slots.get(at as usize).filter(|b| b.hedge_of != NOBODY) {
+            let hedge = branch.hedge_of;
+            if let Some(index) = self.attempt_of(at, hedge) {
+                self.groups[hedge as usize].picks.push((balancer, target, index));
+            }
+            at = hedge;
+        }
+    }
+
+    /// The targets of a balancer that other attempts of the same hedges have open.
+    pub fn open_elsewhere(&self, slot: u32, balancer: u32, out: &mut Vec<u32>) {
+        let mut at = slot;
+        while let Some(branch) = self.slots.get(at as usize).filter(|b| b.hedge_of != NOBODY) {
+            let hedge = branch.hedge_of;
+            if let Some(index) = self.attempt_of(at, hedge) {
+                let others = self.groups[hedge as usize].picks.iter();
+                out.extend(others.filter(|p| p.0 == balancer && p.2 != index).map(|p| p.1));
+            }
+            at = hedge;
+        }
+    }
+
+    /// Which attempt of a hedge a branch belongs to: that of the branch which the hedge itself sent in.
+    fn attempt_of(&self, slot: u32, hedge: u32) -> Option<u32> {
+        let mut at = slot;
+        loop {
+            let branch = self.slots.get(at as usize)?;
+            if branch.parent == hedge {
+                return Some(branch.index);
+            }
+            at = branch.parent;
+        }
     }
 
     /// The request and all its attempts: what choices are drawn by.

@@ -1,14 +1,16 @@
 //! From the blocks of a scenario to what each of their stages does.
 
-use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset};
-use crate::code::Code;
+use super::around::{ChoiceSite, HedgeSite, LbSite, LimitSite, Shape};
+use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset, spare};
+use crate::code::{Code, Target};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{OnCancel, concurrent, faulty, warmup};
 use weir_policy::Kind;
-use weir_policy::config::{Balance, Retry};
-use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Scenario, Spec, To};
+use weir_model::mix::Mix;
+use weir_policy::config::{Budget, Rate, Retry};
+use weir_topology::plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
 
 /// Purposes of draws that belong to a request; part of their keys.
 mod purpose {
@@ -49,6 +51,12 @@ pub(crate) enum Act {
     Sequence { group: u32 },
     /// Goes to all of them, a branch each.
     Fanout { group: u32 },
+    /// Goes to the node that its request or a draw chooses.
+    Choose { choice: u32 },
+    /// Needs a token.
+    Limit { limit: u32 },
+    /// Is sent again while it is open.
+    Hedge { hedge: u32 },
 }
 
 /// Where a request goes behind a stage.
@@ -127,6 +135,8 @@ pub(crate) struct ShareSite {
 #[derive(Clone, Debug)]
 pub(crate) struct RetrySite {
     pub retry: Retry,
+    /// Member to budget.
+    pub budget: Option<u32>,
     /// Member to [`Walk::retry_nodes`].
     pub offset: u32,
 }
@@ -135,6 +145,8 @@ pub(crate) struct RetrySite {
 pub(crate) struct FaultSite {
     pub mode: Mode,
     pub slow: f64,
+    /// Whether checks pass while it is down.
+    pub checks_pass: bool,
     /// Member to [`Walk::fault_lines`].
     pub offset: u32,
 }
@@ -172,13 +184,6 @@ pub(crate) struct WarmupSite {
     pub offset: u32,
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct LbSite {
-    pub balance: Balance,
-    pub pass_over_ns: u64,
-    /// Member to balancer.
-    pub offset: u32,
-}
 
 /// The nodes of a `sequence` or `fanout`.
 #[derive(Clone, Debug)]
@@ -215,6 +220,32 @@ pub(crate) struct Walk {
     pub warmup_count: u32,
     pub warmup_sites: Vec<u32>,
     pub lbs: Vec<LbSite>,
+    /// What targets of each balancer are hashed by; empty where nothing is.
+    pub names: Vec<Vec<String>>,
+    /// Where requests go that no target is left for, by member and [`LbSite::spares`].
+    pub spares: Vec<Target>,
+    pub(super) spare_nodes: Vec<u32>,
+    /// By balancer: the balancers and their targets behind which it stands, where health can tell.
+    pub outside: Vec<Vec<(u32, u32)>>,
+    /// The balancers that a target's way ends in.
+    pub inside: BTreeMap<(u32, u32), Vec<u32>>,
+    /// Whether what targets have in flight is counted for probes.
+    pub probes: bool,
+    pub choices: Vec<ChoiceSite>,
+    /// List, place and number of each node that chooses.
+    pub choice_nodes: Vec<(u32, u32, u32)>,
+    pub limits: Vec<LimitSite>,
+    pub rates: Vec<Rate>,
+    pub hedges: Vec<HedgeSite>,
+    /// Of each node that has one.
+    pub budgets: Vec<Budget>,
+    /// By key source, then kind of request: the hash of what it says; `None`: the request's own key.
+    pub keys: Vec<Vec<Option<u64>>>,
+    /// Whether anything reads who sends a request.
+    pub reads_keys: bool,
+    /// The kinds of requests.
+    pub shapes: Vec<Shape>,
+    pub mix: Mix,
     pub groups: Vec<GroupSite>,
     /// The list of each node with a group.
     pub group_lists: Vec<u32>,
@@ -233,47 +264,56 @@ pub(crate) struct Walk {
 /// Whether a scenario needs this engine: something in it cancels, shares, or is not told apart by the fast one.
 pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
     let plain = |spec: &Spec| match spec {
-        Spec::Server { .. } | Spec::Delay { .. } | Spec::Weight { .. } | Spec::Lb(_) => true,
+        Spec::Server { .. } | Spec::Delay { .. } | Spec::Weight { .. } => true,
+        Spec::Lb(lb) => super::around::is_plain(lb),
         Spec::Cable { loss, .. } => *loss == 0.0,
         Spec::Queue { timeout_ns, .. } => timeout_ns.is_none(),
-        Spec::Retry(retry) => retry.backoff_ns == 0,
+        Spec::Retry(retry) => retry.backoff_ns == 0 && retry.budget.is_none(),
         Spec::Faulty(f) => f.mode == Mode::Refuse && f.line == Line::Own,
         _ => false,
     };
     let closed = matches!(scenario.traffic, weir_model::Traffic::Closed { .. });
-    closed || scenario.patience_ns.is_some() || !layout.reached().all(|(_, spec)| plain(spec))
+    closed || scenario.patience_ns.is_some() || !scenario.mix.is_empty() || !layout.reached().all(|(_, spec)| plain(spec))
 }
 
 /// Builds what the stages do. With `members`, statistics are kept for every member.
-pub(crate) fn build(layout: Layout, members: bool) -> Result<(Code, Walk), String> {
+pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Result<(Code, Walk), String> {
     let code = layout.code(members);
     let blocks = layout.reached().filter_map(|(id, spec)| match spec {
         Spec::Faulty(Faulty { line: Line::Block(block), .. }) => Some((layout.place(id), *block)),
         _ => None,
     });
     let (blocks, lines, warm_nodes) = (blocks.collect(), BTreeMap::new(), BTreeMap::new());
-    let mut b = Builder { layout, code, walk: Walk::default(), lines, blocks, warm_nodes };
+    let (walk, instances) = (Walk::default(), BTreeMap::new());
+    let mut b = Builder { layout, code, walk, lines, blocks, warm_nodes, instances, scenario };
+    b.mix();
     b.place_blocks()?;
     b.find_repeated_places();
     b.find_restarts();
+    b.find_outside();
     let Builder { layout, mut code, mut walk, .. } = b;
-    layout.finish(&mut code, &walk.group_lists)?;
+    let lists: Vec<u32> = walk.group_lists.iter().copied().chain(walk.choice_nodes.iter().map(|c| c.0)).collect();
+    layout.finish(&mut code, &lists)?;
+    walk.spares = walk.spare_nodes.iter().map(|&id| layout.target(id)).collect();
     walk.notes |= walk.loses;
     // The steps of call targets are stages here.
     (walk.start, walk.start_member) = (code.start.pc, code.start.member);
     Ok((code, walk))
 }
 
-struct Builder<'a> {
-    layout: Layout<'a>,
-    code: Code,
-    walk: Walk,
+pub(super) struct Builder<'a> {
+    pub(super) layout: Layout<'a>,
+    pub(super) code: Code,
+    pub(super) walk: Walk,
     /// Time-lines that several nodes share.
     lines: BTreeMap<Line, u32>,
     /// Place and number of every `block(...)` that requests can meet.
     blocks: BTreeSet<(u32, u32)>,
     /// Warm-up of each node of the plan that is one.
     warm_nodes: BTreeMap<u32, u32>,
+    /// Balancer of each node of the plan that is one.
+    pub(super) instances: BTreeMap<u32, u32>,
+    pub(super) scenario: &'a Scenario,
 }
 
 impl Builder<'_> {
@@ -361,7 +401,8 @@ impl Builder<'_> {
                 let offset = (self.walk.retry_nodes.len() as u32).wrapping_sub(draft.base);
                 let numbered = draft.nodes[position].iter().map(|&n| (place, self.layout.number[n as usize]));
                 self.walk.retry_nodes.extend(numbered);
-                self.walk.retries.push(RetrySite { retry: config.clone(), offset });
+                let budget = self.budget(config.budget.as_ref(), draft);
+                self.walk.retries.push(RetrySite { retry: config.clone(), budget, offset });
                 Act::Retry { retry: self.walk.retries.len() as u32 - 1 }
             }
             Spec::Faulty(fault) => self.fault(fault, stage, draft, position),
@@ -383,13 +424,13 @@ impl Builder<'_> {
                 self.walk.warmups.push(WarmupSite { law, offset });
                 Act::Warmup { warmup }
             }
-            Spec::Lb(Lb { balance, pass_over_ns }) => {
-                let lb = self.walk.lbs.len() as u32;
-                let offset = self.layout.add_instances(&mut self.code, draft, position, lb);
-                let (balance, pass_over_ns) = (balance.clone(), *pass_over_ns);
-                self.walk.lbs.push(LbSite { balance, pass_over_ns, offset });
-                Act::Balance { lb }
+            Spec::Lb(lb) => self.balance(lb, draft, position),
+            Spec::Route { .. } | Spec::Split { .. } => self.choice(&point.specs[spec as usize], draft, position),
+            Spec::Rate { rate, key } => {
+                self.layout.add_refusals(&mut self.code, stage, draft);
+                self.limit(rate.clone(), key.as_ref(), draft)
             }
+            Spec::Hedge(hedged) => self.hedge(hedged, draft),
             Spec::Sequence => Act::Sequence { group: self.group(draft, position, 0) },
             Spec::Fanout { need } => {
                 self.walk.notes = true;
@@ -428,7 +469,8 @@ impl Builder<'_> {
             Mode::Blackhole => self.walk.loses = true,
             Mode::Slow => self.walk.scales = true,
         }
-        self.walk.faults.push(FaultSite { mode: fault.mode, slow: fault.slow, offset });
+        let (mode, slow, checks_pass) = (fault.mode, fault.slow, fault.checks_pass);
+        self.walk.faults.push(FaultSite { mode, slow, checks_pass, offset });
         Act::Fault { fault: self.walk.faults.len() as u32 - 1 }
     }
 
@@ -511,6 +553,7 @@ impl Builder<'_> {
                         continue;
                     }
                     self.walk.lines[line as usize].warmups.extend(self.warm_nodes.get(&id));
+                    stack.extend(spare(point, id));
                     match inside(point, id) {
                         To::None => {}
                         To::Node(child) => stack.push(child),

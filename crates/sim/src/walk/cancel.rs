@@ -3,7 +3,7 @@
 //! It travels inwards and stops at the first queue or server whose request goes on (`on_cancel`). Then what is outside of
 //! that place is given back, and the branch walks on to it, wanted by nobody.
 
-use super::branch::Phase;
+use super::branch::{Frame, Phase};
 use super::build::{Act, NOBODY};
 #[cfg(test)]
 use super::walker::Sabotage;
@@ -16,8 +16,8 @@ struct Position {
     stage: u32,
     member: u32,
     depth: u16,
-    /// The target that was picked there, if it is a balancer.
-    index: u32,
+    /// How the branch went on from there.
+    frame: Frame,
     /// Where the branch stands, rather than what it has passed.
     own: bool,
 }
@@ -64,6 +64,9 @@ impl Walker<'_> {
     pub(super) fn settle(&mut self, slot: u32) {
         if self.branches.slots[slot as usize].phase == Phase::Children {
             if let Some(child) = self.standing_child(slot) {
+                if self.branches.groups[slot as usize].hedging.is_some() {
+                    self.note_start(slot, self.branches.slots[child as usize].begun);
+                }
                 self.settle(child);
                 if child == self.branches.child[slot as usize] {
                     self.branches.hand_visits(child, slot);
@@ -186,7 +189,7 @@ impl Walker<'_> {
 
     fn innermost(&self, slot: u32) -> Position {
         let branch = &self.branches.slots[slot as usize];
-        Position { stage: branch.stage, member: branch.member, depth: branch.depth, index: 0, own: true }
+        Position { stage: branch.stage, member: branch.member, depth: branch.depth, frame: Frame::default(), own: true }
     }
 
     /// The stage around a position; `None` at the one behind which the branch ends.
@@ -197,8 +200,9 @@ impl Walker<'_> {
         }
         if at.stage == self.walk.nodes[at.stage as usize].first {
             let depth = at.depth - 1;
-            let [stage, member, index] = self.branches.frame(slot, depth);
-            return Some(Position { stage, member, depth, index, own: false });
+            let frame = self.branches.frame(slot, depth);
+            let Frame { stage, member, .. } = frame;
+            return Some(Position { stage, member, depth, frame, own: false });
         }
         Some(Position { stage: at.stage - 1, own: false, ..at })
     }
@@ -229,7 +233,9 @@ impl Walker<'_> {
         let branch = &self.branches.slots[slot as usize];
         let (phase, selected) = (branch.phase, branch.selected);
         match self.walk.nodes[at.stage as usize].act {
-            Act::Queue { .. } | Act::Share { .. } if at.own && phase == Phase::Line => self.leave_line(slot),
+            Act::Queue { .. } | Act::Share { .. } | Act::Balance { .. } if at.own && phase == Phase::Line => {
+                self.leave_line(slot);
+            }
             Act::Queue { queue } if !at.own || phase == Phase::Inside => {
                 self.leave_queue(queue, at.member, selected);
             }
@@ -240,7 +246,7 @@ impl Walker<'_> {
                     return;
                 }
                 let index = at.member.wrapping_add(self.walk.lbs[lb as usize].offset);
-                self.balancers[index as usize].balancer.release(at.index);
+                self.pick_is_cut(index, at.frame);
             }
             _ => {}
         }

@@ -9,6 +9,10 @@ use crate::ledger::Snapshot;
 use crate::pending::{Class, Entry, order_key, ranked};
 use crate::source::{Load, Source, Window};
 use weir_model::traffic::Thinking;
+use weir_policy::key::hash_number;
+
+/// What the kind of a request and its key are drawn by.
+const MIX: u64 = 14;
 
 /// The clients of a replication.
 pub(super) struct Clients {
@@ -74,6 +78,7 @@ impl Walker<'_> {
     /// The first arrivals and flips are scheduled.
     pub(super) fn begin(&mut self) {
         self.schedule_flips();
+        self.schedule_checks();
         if let Window::Times(from, _) = self.clients.source.load.window {
             self.clients.mark = from;
         }
@@ -165,12 +170,17 @@ impl Walker<'_> {
                 self.keep_mark(self.now);
             }
         }
+        let (shape, key) = self.walk.mix.draw(way.with(MIX));
+        // Without a key each request is a client of its own; in a closed loop the user is the client.
+        let client = if user == NOBODY { (1 << 63) + ordinal } else { u64::from(user) };
+        let sender = self.walk.reads_keys.then(|| hash_number(key.unwrap_or(client)));
         let slot = self.branches.add();
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (self.walk.start, self.walk.start_member);
         branch.floor_stage = branch.stage;
         (branch.way, branch.tries) = (way, way);
         (branch.order, branch.user) = (order, user);
+        (branch.shape, branch.key) = (shape, sender);
         (branch.selected, branch.second_half) = (selected, second_half);
         (branch.arrived, branch.since) = (self.now, self.now);
         let (tag, ranked) = (branch.tag, ranked(order_key(Class::Limit, order), 0));

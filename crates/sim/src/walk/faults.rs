@@ -175,6 +175,13 @@ impl Walker<'_> {
         is_up
     }
 
+    /// Whether the node where a branch stands is up.
+    pub(super) fn is_up_for(&mut self, slot: u32, fault: u32) -> bool {
+        let site = &self.walk.faults[fault as usize];
+        let member = self.branches.slots[slot as usize].member;
+        self.is_up(self.walk.fault_lines[member.wrapping_add(site.offset) as usize])
+    }
+
     /// A branch comes to a node that may be down.
     pub(super) fn enter_fault(&mut self, slot: u32, fault: u32) -> Flow {
         let site = &self.walk.faults[fault as usize];

@@ -1,6 +1,6 @@
 //! Nodes with several behind them: one after another, or all at once.
 
-use super::branch::{Phase, purpose};
+use super::branch::{Frame, Phase, purpose};
 use super::build::{Act, NOBODY};
 use super::walker::{Flow, Walker};
 use crate::pending::RANK_BITS;
@@ -19,7 +19,7 @@ impl Walker<'_> {
             return Flow::Out;
         }
         let target = self.code.lists[list].get(self.code, index);
-        self.branches.push_frame(slot, [stage, member, index]);
+        self.branches.push_frame(slot, Frame { stage, member, index, ..Frame::default() });
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (target.pc, target.member);
         Flow::In
@@ -41,6 +41,7 @@ impl Walker<'_> {
         let (list, len) = self.group_list(group, member);
         self.branches.child[slot as usize] = NOBODY;
         let state = &mut self.branches.groups[slot as usize];
+        state.hedging = None;
         state.branches.clear();
         (state.open, state.ok) = (len, 0);
         for index in 0..len {
@@ -72,6 +73,9 @@ impl Walker<'_> {
         let stage = self.branches.slots[parent as usize].stage;
         if let Act::Fanout { group } = self.walk.nodes[stage as usize].act {
             return self.part_ends(slot, parent, group);
+        }
+        if let Act::Hedge { .. } = self.walk.nodes[stage as usize].act {
+            return self.hedge_ends(slot, parent);
         }
         if self.walk.notes {
             self.move_notes(slot, parent);

@@ -7,12 +7,17 @@
 //!
 //! The fast engine (`crate::engine`) runs the topologies that cannot cancel; a test holds it to the same bytes as this one.
 
+mod around;
+mod balance;
 mod branch;
 mod build;
 mod cancel;
+mod checks;
+mod choose;
 mod clients;
 mod faults;
 mod group;
+mod hedges;
 mod meter;
 mod nodes;
 mod servers;

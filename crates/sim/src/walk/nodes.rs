@@ -6,8 +6,7 @@ use super::walker::{Flow, Walker, what};
 use crate::pending::{Class, Entry, RANK_BITS, order_key, ranked};
 use weir_model::{crossing, flaky};
 use weir_policy::Kind;
-use weir_policy::config::{Exclude, Work};
-use weir_policy::pass_over;
+use weir_policy::config::Work;
 use weir_stats::Key;
 
 impl Walker<'_> {
@@ -16,6 +15,9 @@ impl Walker<'_> {
         let branch = &self.branches.slots[slot as usize];
         let node = &self.walk.nodes[branch.stage as usize];
         self.ledger.entries[branch.member.wrapping_add(node.entries) as usize] += u32::from(branch.selected);
+        if branch.check != NOBODY {
+            return self.check_enters(slot, node.act);
+        }
         match node.act {
             Act::Pass => Flow::On,
             Act::Work { draw } => {
@@ -29,7 +31,14 @@ impl Walker<'_> {
             Act::Queue { queue } => self.enter_queue(slot, queue),
             Act::Share { server } => self.enter_server(slot, server),
             Act::Retry { retry } => {
-                self.branches.begin_attempts(slot, self.walk.retries[retry as usize].retry.exclude);
+                let site = &self.walk.retries[retry as usize];
+                let member = branch.member;
+                if let Some(budget) = site.budget
+                    && self.is_first_attempt(slot)
+                {
+                    self.budgets[member.wrapping_add(budget) as usize].earn(self.now);
+                }
+                self.branches.begin_attempts(slot, site.retry.exclude);
                 Flow::On
             }
             Act::Fault { fault } => self.enter_fault(slot, fault),
@@ -45,16 +54,24 @@ impl Walker<'_> {
             Act::Balance { lb } => self.pick(slot, lb),
             Act::Sequence { group } => self.step_into(slot, group, 0),
             Act::Fanout { group } => self.fan_out(slot, group),
+            Act::Choose { choice } => self.choose(slot, choice),
+            Act::Limit { limit } => self.take_token(slot, limit),
+            Act::Hedge { hedge } => self.start_hedge(slot, hedge),
         }
     }
 
     /// A branch comes back to the stage where it stands.
     pub(super) fn back(&mut self, slot: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
-        match self.walk.nodes[branch.stage as usize].act {
+        let act = self.walk.nodes[branch.stage as usize].act;
+        if branch.check != NOBODY {
+            return self.check_comes_back(slot, act);
+        }
+        match act {
             Act::Pass | Act::Work { .. } | Act::Timeout { .. } | Act::Fanout { .. } | Act::Share { .. } => {
                 Flow::Out
             }
+            Act::Choose { .. } | Act::Limit { .. } | Act::Hedge { .. } => Flow::Out,
             Act::Cable { cable } => self.cross(slot, cable, false),
             Act::Queue { queue } => {
                 let (member, selected) = (branch.member, branch.selected);
@@ -75,7 +92,7 @@ impl Walker<'_> {
             }
             Act::Balance { lb } => self.picked_is_back(slot, lb),
             Act::Sequence { group } => {
-                let [.., index] = self.branches.frame(slot, branch.depth);
+                let index = self.branches.frame(slot, branch.depth).index;
                 if branch.outcome.is_some() { Flow::Out } else { self.step_into(slot, group, index + 1) }
             }
         }
@@ -86,7 +103,7 @@ impl Walker<'_> {
     }
 
     /// A crossing of a cable.
-    fn cross(&mut self, slot: u32, cable: u32, out: bool) -> Flow {
+    pub(super) fn cross(&mut self, slot: u32, cable: u32, out: bool) -> Flow {
         let site = &self.walk.cables[cable as usize];
         let (time, lost) = if out { (&site.out, site.lost_out) } else { (&site.back, site.lost_back) };
         let mut ns = match time.sampler.constant() {
@@ -136,11 +153,22 @@ impl Walker<'_> {
 
     /// An attempt has come back.
     fn came_back(&mut self, slot: u32, retry: u32) -> Flow {
-        let RetrySite { retry: config, offset } = &self.walk.retries[retry as usize];
+        let RetrySite { retry: config, offset, budget } = &self.walk.retries[retry as usize];
         let redraw = config.work == Work::Redraw;
         let branch = &self.branches.slots[slot as usize];
         let (outcome, selected, member) = (branch.outcome, branch.selected, branch.member);
-        let Some(next) = config.next(self.branches.attempt(slot), outcome, true) else {
+        let attempt = self.branches.attempt(slot);
+        let idempotent = self.is_idempotent(slot);
+        let mut next = config.next(attempt, outcome, idempotent);
+        if let (Some(_), Some(budget)) = (next, budget)
+            && !self.budgets[member.wrapping_add(*budget) as usize].take(self.now)
+        {
+            next = None;
+        }
+        if next.is_some() && self.walk.shapes.is_empty() && config.next(attempt, outcome, false).is_none() {
+            self.ledger.as_get += u64::from(selected);
+        }
+        let Some(next) = next else {
             self.branches.end_attempts(slot, redraw);
             return Flow::Out;
         };
@@ -196,69 +224,6 @@ impl Walker<'_> {
         self.cells.enter(self.branches.slots[child as usize].cell);
         child
     }
-
-    fn pick(&mut self, slot: u32, lb: u32) -> Flow {
-        let site = &self.walk.lbs[lb as usize];
-        let branch = &self.branches.slots[slot as usize];
-        let (stage, member) = (branch.stage, branch.member);
-        let index = member.wrapping_add(site.offset);
-        let instance = &mut self.balancers[index as usize];
-        let draw = instance.picks.with(self.branches.tries(slot).bits());
-        let (exclude, tries_of) = (branch.exclude, branch.tries_of);
-        let excludes = exclude != Exclude::None && tries_of != NOBODY;
-        self.excluded.clear();
-        if excludes {
-            self.branches.tried[tries_of as usize].at(index, &mut self.excluded);
-        }
-        if !instance.passed_over.is_empty() {
-            // Its end comes after the ends of work of the same instant.
-            instance.passed_over.expire(self.now - u64::from(self.class < Class::Hold).min(self.now));
-        }
-        let excluded = if instance.passed_over.is_empty() {
-            &self.excluded[..]
-        } else {
-            let weights = &self.code.weights[self.code.instances[index as usize].list as usize];
-            let is_open = |target: u32| weights[target as usize] > 0.0;
-            pass_over::leave_out(
-                instance.open,
-                is_open,
-                &self.excluded,
-                &instance.passed_over,
-                &mut self.scratch,
-            )
-        };
-        let Some(target) = instance.balancer.pick(draw, excluded) else {
-            return self.refuse(slot, Kind::NoTarget);
-        };
-        if excludes {
-            self.branches.tried[tries_of as usize].picked(exclude, index, target);
-        }
-        let to = self.balancers[index as usize].targets.get(self.code, target);
-        self.branches.push_frame(slot, [stage, member, target]);
-        let branch = &mut self.branches.slots[slot as usize];
-        (branch.stage, branch.member) = (to.pc, to.member);
-        Flow::In
-    }
-
-    fn picked_is_back(&mut self, slot: u32, lb: u32) -> Flow {
-        let site = &self.walk.lbs[lb as usize];
-        let branch = &self.branches.slots[slot as usize];
-        let (outcome, order) = (branch.outcome, branch.order);
-        let index = branch.member.wrapping_add(site.offset);
-        let [.., target] = self.branches.frame(slot, branch.depth);
-        if branch.exclude != Exclude::None && branch.tries_of != NOBODY {
-            self.branches.tried[branch.tries_of as usize].came_back(branch.exclude, index, target, outcome);
-        }
-        if outcome == Some(Kind::ConnectFailed) && site.pass_over_ns > 0 {
-            let until = self.now.saturating_add(site.pass_over_ns);
-            self.balancers[index as usize].passed_over.connect_failed(target, until);
-        }
-        match self.balancers[index as usize].balancer.done(target, outcome) {
-            weir_policy::Release::Now => {}
-            weir_policy::Release::After(ns) => self.hold(index, target, ns, order),
-        }
-        Flow::Out
-    }
 }
 
 /// The stop flag is looked at when these bits of the number of attempts are zero.
@@ -270,7 +235,7 @@ pub(super) fn scaled(ns: u64, factor: f64) -> u64 {
 }
 
 /// The rank of the same branch in its next attempt: attempts come before branches.
-fn later_attempt(rank: u32) -> u32 {
+pub(super) fn later_attempt(rank: u32) -> u32 {
     const ATTEMPT: u32 = 1 << super::group::BRANCH_BITS;
     if rank >= (1 << crate::pending::RANK_BITS) - ATTEMPT { rank } else { rank + ATTEMPT }
 }

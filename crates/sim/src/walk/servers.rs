@@ -1,7 +1,7 @@
 //! Queues and servers that share their cores: lines, slots, and what is measured of them.
 
 use super::branch::Phase;
-use super::build::Act;
+use super::build::{Act, NOBODY};
 use super::nodes::scaled;
 #[cfg(test)]
 use super::walker::Sabotage;
@@ -64,16 +64,23 @@ impl Walker<'_> {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Line;
         branch.since = self.now;
-        let (key, tag) = (ranked(order_key(Class::Limit, branch.order), branch.rank), branch.epoch);
         let at = self.gauge(gauge, self.branches.slots[slot as usize].member);
         self.meters[at].add(self.now, 0.0, 1.0);
         let most = &mut self.ledger.gauges[at].most;
         *most = (*most).max(waiting);
         if let Some(ns) = timeout_ns {
-            let at = self.now.saturating_add(ns).min(u64::MAX - 1);
-            self.schedule(Entry { at, key, who: what::GO_ON | slot, tag }, true);
+            self.end_wait_after(slot, ns);
         }
         Flow::Stop
+    }
+
+    /// A branch stands in line for so long at most.
+    pub(super) fn end_wait_after(&mut self, slot: u32, ns: u64) {
+        let branch = &self.branches.slots[slot as usize];
+        let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
+        let at = self.now.saturating_add(ns).min(u64::MAX - 1);
+        let who = what::going_on(branch) | slot;
+        self.schedule(Entry { at, key, who, tag: branch.epoch }, true);
     }
 
     /// A branch stands in line no longer; nobody served it.
@@ -92,6 +99,10 @@ impl Walker<'_> {
                 self.servers[member.wrapping_add(site.offset) as usize].state.abandon(&mut self.jobs, slot);
                 let at = self.gauge(site.gauge, member);
                 self.meters[at].add(self.now, 0.0, -1.0);
+            }
+            Act::Balance { lb } => {
+                let index = member.wrapping_add(self.walk.lbs[lb as usize].offset);
+                self.balancers[index as usize].line.take_out(&mut self.links, slot);
             }
             _ => {}
         }
@@ -145,9 +156,13 @@ impl Walker<'_> {
     /// A branch comes to a server that shares its cores.
     pub(super) fn enter_server(&mut self, slot: u32, server: u32) -> Flow {
         let site = &self.walk.servers[server as usize];
-        let key = self.draw(slot, site.work.key);
+        let work_ns = if self.branches.slots[slot as usize].check == NOBODY {
+            let key = self.draw(slot, site.work.key);
+            scaled(site.work.sampler.draw(key), self.branches.slots[slot as usize].factor)
+        } else {
+            self.check_cost_ns(slot)
+        };
         let branch = &mut self.branches.slots[slot as usize];
-        let work_ns = scaled(site.work.sampler.draw(key), branch.factor);
         let (member, selected) = (branch.member, branch.selected);
         branch.since = self.now;
         let index = member.wrapping_add(site.offset);

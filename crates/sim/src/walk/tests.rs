@@ -57,6 +57,9 @@ impl Walker<'_> {
             Act::Balance { .. } => "lb",
             Act::Sequence { .. } => "sequence",
             Act::Fanout { .. } => "fanout",
+            Act::Choose { .. } => "choose",
+            Act::Limit { .. } => "limit",
+            Act::Hedge { .. } => "hedge",
         };
         let doing = match branch.phase {
             Phase::Begin => "begins",
@@ -67,6 +70,7 @@ impl Walker<'_> {
             Phase::Children => "children",
             Phase::Backoff => "backoff",
             Phase::Cut => "cut",
+            Phase::Retake => "retake",
             Phase::Lost => "lost",
         };
         let goes_on = !force && self.outermost_that_goes_on(slot).is_some();

@@ -3,14 +3,15 @@
 //! A branch runs until it must wait, then something is scheduled that wakes it. What a node does stands in `nodes`,
 //! `servers`, `faults` and `group`; what is decided (targets, attempts, factors, periods) in `policy` and `model`.
 
-use super::branch::{Branch, Branches, Phase};
+use super::balance::Instance;
+use super::branch::{Branch, Branches, Frame, Phase};
 use super::build::{NOBODY, Next, Walk};
 use super::clients::Clients;
 use super::faults::Cells;
 use super::meter::Meter;
 use super::servers::Server;
 use crate::check::{Left, violations};
-use crate::code::{Code, Targets};
+use crate::code::Code;
 use crate::ending::{Cut, HORIZON_NS};
 use crate::ledger::Ledger;
 use crate::pending::{Class, Entry, Pending, order_key, ranked};
@@ -20,8 +21,9 @@ use weir_model::concurrent::Jobs;
 use weir_model::faulty::Faulty;
 use weir_model::queue::{Links, Queue};
 use weir_model::warmup::Warmup;
-use weir_policy::pass_over::PassedOver;
-use weir_policy::{Balancer, Kind};
+use weir_policy::budget::Tokens;
+use weir_policy::rate::RateLimit;
+use weir_policy::{Kind, Upstream};
 use weir_stats::Key;
 
 /// What draws are keyed by, besides seed and replication; as in the fast engine.
@@ -66,7 +68,27 @@ pub(super) mod what {
     pub const HOLD: u32 = 4 << 28;
     /// A user sends the next request.
     pub const THINK: u32 = 5 << 28;
+    /// A balancer's health may change by itself.
+    pub const WATCH: u32 = 6 << 28;
+    /// A balancer's health checks are due.
+    pub const CHECK: u32 = 7 << 28;
+    /// A health check goes on.
+    pub const CHECK_ON: u32 = 8 << 28;
+    /// A health check has had its time.
+    pub const CHECK_LIMIT: u32 = 9 << 28;
+    /// Another attempt of a hedge may begin.
+    pub const HEDGE: u32 = 10 << 28;
     pub const MASK: u32 = 15 << 28;
+
+    /// What wakes a branch.
+    pub fn going_on(branch: &super::Branch) -> u32 {
+        if branch.check == super::NOBODY { GO_ON } else { CHECK_ON }
+    }
+
+    /// Whether such events are scheduled for ever, so that a run does not wait for them.
+    pub fn never_ends(who: u32) -> bool {
+        matches!(who & MASK, FLIP | WATCH | CHECK | CHECK_ON | CHECK_LIMIT)
+    }
 }
 
 /// Where a branch goes next.
@@ -88,17 +110,6 @@ pub(super) enum Flow {
     Stop,
 }
 
-/// A balancer in virtual time.
-pub(super) struct Instance {
-    pub balancer: Balancer,
-    /// What its choices are drawn by.
-    pub picks: Key,
-    pub targets: Targets,
-    /// How many of them may be picked at all.
-    pub open: usize,
-    pub passed_over: PassedOver,
-}
-
 pub(crate) struct Walker<'a> {
     pub(super) code: &'a Code,
     pub(super) walk: &'a Walk,
@@ -110,6 +121,16 @@ pub(crate) struct Walker<'a> {
     pub(super) servers: Vec<Server>,
     pub(super) jobs: Jobs,
     pub(super) balancers: Vec<Instance>,
+    /// What splits are drawn by.
+    pub(super) choices: Vec<Key>,
+    pub(super) limits: Vec<RateLimit>,
+    pub(super) budgets: Vec<Tokens>,
+    /// Requests in flight at each member that probes ask, and how long its answers take.
+    pub(super) in_flight: Vec<u32>,
+    pub(super) answer_times: Vec<u64>,
+    /// Health checks on their way, and begun so far.
+    pub(super) checks_live: u64,
+    pub(super) checks_begun: u64,
     pub(super) lines: Vec<Faulty>,
     pub(super) cells: Cells,
     pub(super) warmups: Vec<Warmup>,
@@ -148,19 +169,19 @@ impl<'a> Walker<'a> {
         let place = |i: u32| code.place_keys[i as usize];
         let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
-        let instance = |i: &crate::code::Instance| {
+        let instance = |(i, member): (&crate::code::Instance, u32)| {
             let own = node.with(place(i.place)).with(u64::from(i.number));
-            let balance = &walk.lbs[i.lb as usize].balance;
-            let weights = &code.weights[i.list as usize];
-            Instance {
-                balancer: Balancer::new(balance, weights, own),
-                open: weights.iter().filter(|w| **w > 0.0).count(),
-                picks: choice.with(place(i.place)).with(u64::from(i.number)),
-                targets: code.lists[i.list as usize],
-                passed_over: PassedOver::default(),
-            }
+            let site = &walk.lbs[i.lb as usize];
+            let (weights, names) = (&code.weights[i.list as usize], &walk.names[member as usize]);
+            let upstream = Upstream::new(&site.balance, site.around.clone(), weights, names, 0, own);
+            let picks = choice.with(place(i.place)).with(u64::from(i.number));
+            Instance::new(upstream, site, picks, code.lists[i.list as usize], i.lb)
         };
         let backoff = |&(at, number): &(u32, u32)| choice.with(place(at)).with(u64::from(number));
+        let chooses = |&(_, at, number): &(u32, u32, u32)| {
+            choice.with(place(at)).with(u64::from(number))
+        };
+        let probed = if walk.probes { code.members as usize } else { 0 };
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
         let request_key = key.with(purpose::REQUEST);
         let mut walker = Walker {
@@ -173,7 +194,14 @@ impl<'a> Walker<'a> {
             links: Links::default(),
             servers: vec![Server::default(); walk.server_count as usize],
             jobs: Jobs::default(),
-            balancers: code.instances.iter().map(instance).collect(),
+            balancers: code.instances.iter().zip(0..).map(instance).collect(),
+            choices: walk.choice_nodes.iter().map(chooses).collect(),
+            limits: walk.rates.iter().map(RateLimit::new).collect(),
+            budgets: walk.budgets.iter().map(|b| Tokens::new(b, 0)).collect(),
+            in_flight: vec![0; probed],
+            answer_times: vec![0; probed],
+            checks_live: 0,
+            checks_begun: 0,
             lines: walk.lines.iter().map(|line| line.start(code, node)).collect(),
             cells: Cells::default(),
             warmups: vec![Warmup::default(); walk.warmup_count as usize],
@@ -218,7 +246,7 @@ impl<'a> Walker<'a> {
                 return Err(cut);
             }
             if event.at > HORIZON_NS {
-                if event.who & what::MASK == what::FLIP && !is_arrival {
+                if what::never_ends(event.who) && !is_arrival {
                     continue;
                 }
                 return Err(Cut::TooLong);
@@ -237,7 +265,7 @@ impl<'a> Walker<'a> {
             if is_arrival {
                 self.arrive();
             } else {
-                self.scheduled -= u64::from(event.who & what::MASK != what::FLIP);
+                self.scheduled -= u64::from(!what::never_ends(event.who));
                 self.handle(event);
             }
         }
@@ -260,7 +288,7 @@ impl<'a> Walker<'a> {
     /// was scheduled for those that are gone.
     fn has_more(&self) -> bool {
         self.clients.will_send()
-            || self.branches.live > 0 && (self.scheduled > 0 || self.cells.will_be_cut > 0)
+            || self.branches.live > self.checks_live && (self.scheduled > 0 || self.cells.will_be_cut > 0)
     }
 
     fn handle(&mut self, event: Entry) {
@@ -274,6 +302,18 @@ impl<'a> Walker<'a> {
             }
             what::TICK => self.tick(index, event.tag),
             what::FLIP => self.flip(index),
+            what::WATCH => self.look_at_balancer(index),
+            what::CHECK => self.begin_checks(index),
+            what::CHECK_LIMIT => {
+                if self.branches.slots[index as usize].tag == event.tag {
+                    self.check_times_out(index);
+                }
+            }
+            what::HEDGE => {
+                if self.branches.slots[index as usize].epoch == event.tag {
+                    self.hedge_is_due(index);
+                }
+            }
             what::HOLD => self.end_hold(index),
             what::THINK => self.user_sends(index),
             _ => {
@@ -294,6 +334,7 @@ impl<'a> Walker<'a> {
             Phase::Out => Flow::On,
             Phase::Inside => self.served(slot),
             Phase::Backoff => Flow::On,
+            Phase::Retake => Flow::In,
             Phase::Back | Phase::Cut => Flow::Out,
             Phase::Line => self.waited_too_long(slot),
             Phase::Begin => Flow::In,
@@ -333,7 +374,7 @@ impl<'a> Walker<'a> {
             Next::Leaf => return Flow::Back,
             Next::Call(call) => {
                 let (stage, member) = (branch.stage, branch.member);
-                self.branches.push_frame(slot, [stage, member, 0]);
+                self.branches.push_frame(slot, Frame { stage, member, ..Frame::default() });
                 let target = self.call_target(call, member);
                 let branch = &mut self.branches.slots[slot as usize];
                 (branch.stage, branch.member) = (target.pc, target.member);
@@ -363,7 +404,7 @@ impl<'a> Walker<'a> {
         if branch.stage == node.first {
             branch.depth -= 1;
             let depth = branch.depth;
-            let [stage, member, _] = self.branches.frame(slot, depth);
+            let Frame { stage, member, .. } = self.branches.frame(slot, depth);
             let branch = &mut self.branches.slots[slot as usize];
             (branch.stage, branch.member) = (stage, member);
         } else {
@@ -381,6 +422,13 @@ impl<'a> Walker<'a> {
         }
         if parent != NOBODY {
             return self.child_ends(slot, parent);
+        }
+        if branch.check != NOBODY {
+            self.leave_cell(slot);
+            let check = self.branches.slots[slot as usize];
+            self.branches.remove(slot);
+            self.check_ends(&check);
+            return Flow::Stop;
         }
         self.leave_cell(slot);
         if wanted {
@@ -402,14 +450,14 @@ impl<'a> Walker<'a> {
         branch.since = self.now;
         let at = self.now.saturating_add(ns).min(END_OF_TIME);
         let key = ranked(order_key(class, branch.order), branch.rank);
-        let entry = Entry { at, key, who: what::GO_ON | slot, tag: branch.epoch };
+        let entry = Entry { at, key, who: what::going_on(branch) | slot, tag: branch.epoch };
         self.schedule(entry, constant);
         Flow::Stop
     }
 
     /// Something happens after a wait, the same for all of its kind or not.
     pub(super) fn schedule(&mut self, entry: Entry, constant: bool) {
-        self.scheduled += 1;
+        self.scheduled += u64::from(!what::never_ends(entry.who));
         if constant {
             self.pending.push_constant(entry.at - self.now, entry);
         } else {
@@ -422,8 +470,8 @@ impl<'a> Walker<'a> {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = phase;
         let key = ranked(order_key(self.class, branch.order), branch.rank);
-        let entry = Entry { at: self.now, key, who: what::GO_ON | slot, tag: branch.epoch };
-        self.scheduled += 1;
+        let entry = Entry { at: self.now, key, who: what::going_on(branch) | slot, tag: branch.epoch };
+        self.scheduled += u64::from(!what::never_ends(entry.who));
         self.pending.wake(entry);
     }
 
@@ -499,7 +547,8 @@ impl<'a> Walker<'a> {
 
     fn end_hold(&mut self, index: u32) {
         let (instance, target) = self.holds[index as usize];
-        self.balancers[instance as usize].balancer.release(target);
+        self.balancers[instance as usize].upstream.release(target);
+        self.admit(instance);
         self.spare_holds.push(index);
     }
 
@@ -518,7 +567,7 @@ impl<'a> Walker<'a> {
 
     /// Requests that balancers still count.
     fn left_at_balancers(&self) -> u64 {
-        self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum()
+        self.balancers.iter().map(|lb| lb.upstream.total_in_flight()).sum()
     }
 
     /// Slots and shares still taken, and requests still waiting for one.

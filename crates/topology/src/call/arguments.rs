@@ -6,7 +6,7 @@ use crate::suggest;
 use crate::value::{DistValue, DurationValue, NodeValue, Poison, parse_duration, show_ns};
 use starlark::values::float::UnpackFloat;
 use starlark::values::list_or_tuple::UnpackListOrTuple;
-use starlark::values::{UnpackValue, Value, ValueLike};
+use starlark::values::{StarlarkValue, UnpackValue, Value, ValueLike};
 use weir_model::Dist;
 
 /// The items of a list or tuple.
@@ -22,7 +22,10 @@ pub(crate) fn describe(value: Value<'_>) -> String {
         "duration" => format!("the duration {}", short(&value.to_str())),
         kind @ ("int" | "float" | "bool") => format!("the {kind} {}", short(&value.to_str())),
         "function" => "a function".to_owned(),
-        kind => format!("a {kind}"),
+        kind => {
+            let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+            format!("{article} {}", kind.replace('_', " "))
+        }
     }
 }
 
@@ -57,6 +60,28 @@ impl<'v> Call<'v, '_, '_, '_> {
         } else {
             self.wrong(message);
         }
+    }
+
+    /// An argument that another function of the language makes; `None` of the language is not given. `wanted` says what it
+    /// is, `help` how it is written.
+    pub(crate) fn made<T: StarlarkValue<'v>>(
+        &mut self,
+        name: &str,
+        wanted: &str,
+        help: &str,
+    ) -> Option<&'v T> {
+        let value = self.value_or_none(name)?;
+        let made = value.downcast_ref::<T>();
+        if made.is_none() {
+            self.unfit_but(name, wanted, value, help);
+        }
+        made
+    }
+
+    /// Says that an argument is not what is wanted, and how that is written.
+    pub(crate) fn unfit_but(&mut self, name: &str, wanted: &str, value: Value<'v>, help: &str) {
+        let message = format!("{} must be {wanted}, and is {}", self.of(name), describe(value));
+        self.wrong_but(message, help);
     }
 
     /// A duration of a value, ns, either sign; `what` says in a message what it is.
@@ -292,6 +317,17 @@ impl<'v> Call<'v, '_, '_, '_> {
             } else {
                 self.wrong(message);
             }
+            return None;
+        }
+        Some(x)
+    }
+
+    /// A percentage, 0 to 100.
+    pub(crate) fn percent(&mut self, name: &str) -> Option<f64> {
+        let x = self.real(name)?;
+        if !(0.0..=100.0).contains(&x) {
+            let what = self.of(name);
+            self.wrong(format!("{what} must be between 0 and 100 (percent), and is {x}"));
             return None;
         }
         Some(x)

@@ -1,28 +1,23 @@
-//! `lb.random`, `lb.round_robin`, `lb.least_conn`, `lb.p2c`: balancers, with the arguments that all of them share.
+//! `lb.random`, `lb.round_robin`, `lb.least_conn`, `lb.p2c`: balancers. Each further policy has a file in `lb/`; what all share
+//! is in `lb/common.rs`.
+//!
+//! - In virtual time: a request goes to the target that the policy picks, and the policy is told when and how it came back.
+//! - In the proxy: the same objects, one per event loop unless `scope="process"`.
+//! - Draws: choices and ties of each attempt; `lb.round_robin` where it starts.
 
-use super::{Arg, Default, Function, later, may, need};
+mod common;
+pub(super) mod first;
+pub(super) mod least_work;
+pub(super) mod maglev;
+pub(super) mod peak_ewma;
+pub(super) mod prequal;
+pub(super) mod ring_hash;
+
+use super::{Function, may, need};
 use crate::call::{Call, Outcome};
-use crate::plan::{Lb, NodeId, Spec, To};
+use common::{COMMON, balancer, targets, weight};
 use weir_policy::config::{Balance, Start, Ties};
 use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
-
-/// What every balancer takes besides its own arguments.
-pub(super) static COMMON: [Arg; 14] = [
-    may("name"),
-    later("health", Default::None),
-    later("eject", Default::None),
-    later("slow_start", Default::None),
-    later("panic", Default::None),
-    may("pass_over"),
-    later("on_empty", Default::Text("fail")),
-    later("sticky", Default::None),
-    later("subset", Default::None),
-    later("scope", Default::Text("loop")),
-    later("max_in_flight", Default::None),
-    later("max_connections", Default::None),
-    later("max_waiting", Default::None),
-    later("wait_timeout", Default::None),
-];
 
 pub(super) static FUNCTIONS: [Function; 4] = [
     Function { name: "lb.random", args: &[need("targets")], more: &COMMON, make: random },
@@ -55,7 +50,7 @@ pub(super) static FUNCTIONS: [Function; 4] = [
 
 fn random<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let targets = targets(call);
-    balancer(call, targets, Balance::Random)
+    balancer(call, targets, Balance::Random, None)
 }
 
 fn round_robin<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
@@ -77,7 +72,7 @@ fn round_robin<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             );
         }
     }
-    balancer(call, targets, Balance::RoundRobin { start })
+    balancer(call, targets, Balance::RoundRobin { start }, None)
 }
 
 fn least_conn<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
@@ -86,7 +81,7 @@ fn least_conn<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let ties = call.choice("ties", &words).unwrap_or_default();
     let error_hold_ns = hold(call);
     let targets = targets(call);
-    balancer(call, targets, Balance::LeastConn { ties, error_hold_ns })
+    balancer(call, targets, Balance::LeastConn { ties, error_hold_ns }, None)
 }
 
 fn p2c<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
@@ -98,47 +93,10 @@ fn p2c<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let error_hold_ns = hold(call);
     let bias = call.not_negative("bias").unwrap_or(1.0);
     let targets = targets(call);
-    balancer(call, targets, Balance::P2c { choices, replacement, ties, error_hold_ns, bias })
+    balancer(call, targets, Balance::P2c { choices, replacement, ties, error_hold_ns, bias }, None)
 }
 
 /// `error_hold`, ns; `None` switches it off.
 fn hold(call: &mut Call<'_, '_, '_, '_>) -> u64 {
     if call.is_none("error_hold") { 0 } else { call.duration("error_hold").unwrap_or(0) }
-}
-
-/// `pass_over`, ns; `None` switches it off as 0 does.
-fn pass_over(call: &mut Call<'_, '_, '_, '_>) -> u64 {
-    if call.is_none("pass_over") { 0 } else { call.duration("pass_over").unwrap_or(1_000_000_000) }
-}
-
-fn targets(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<NodeId>> {
-    let targets = call.nodes_at("targets")?;
-    if targets.iter().all(|t| weight(call, *t) == 0.0) {
-        let message = format!("`{}` can pick none of its targets: all weigh 0", call.name());
-        call.wrong(message);
-        return None;
-    }
-    Some(targets)
-}
-
-/// The weight of a target.
-fn weight(call: &Call<'_, '_, '_, '_>, target: NodeId) -> f64 {
-    match call.context.state.borrow().graph.spec(target) {
-        Some(Spec::Weight { weight }) => *weight,
-        _ => 1.0,
-    }
-}
-
-fn balancer<'v>(
-    call: &mut Call<'v, '_, '_, '_>,
-    targets: Option<Vec<NodeId>>,
-    balance: Balance,
-) -> Outcome<'v> {
-    let pass_over_ns = pass_over(call);
-    let Some(targets) = targets else { return Ok(None) };
-    if call.failed() {
-        return Ok(None);
-    }
-    let list = call.context.state.borrow_mut().graph.list(targets);
-    call.node(Spec::Lb(Lb { balance, pass_over_ns }), To::List(list))
 }

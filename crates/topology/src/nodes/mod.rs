@@ -1,33 +1,53 @@
 //! The registry: every function of the language. A new one is a file of its own and a line in [`ALL`].
 
+mod budget;
 mod cable;
 mod closed;
 mod concurrent;
 mod delay;
 mod dist;
+mod eject;
 mod fanout;
 mod faulty;
 mod flaky;
+mod health;
+mod hedge;
+mod key;
+mod keys;
 mod later;
 mod lb;
+mod mix;
 mod mmpp;
+mod outlier;
 mod param;
 mod pool;
 mod queue;
+mod rate;
+mod request;
 mod retry;
+mod route;
 mod scenario;
 mod schedule;
 mod sequence;
 mod server;
+mod slow_start;
+mod split;
 mod timeout;
 mod trace;
 mod traffic;
 mod warmup;
 mod weight;
+mod when;
 
 pub(crate) use closed::MOST_USERS;
 pub(crate) use faulty::differs;
 pub(crate) use flaky::can_fail_with;
+pub(crate) use health::MOST_IN_A_ROW;
+pub(crate) use hedge::MOST_ATTEMPTS as MOST_HEDGES;
+pub(crate) use keys::{MOST_KEYS, STEEPEST};
+pub(crate) use lb::prequal::{MOST_KEPT, MOST_PROBES};
+pub(crate) use outlier::MOST as MOST_COUNTED;
+pub(crate) use retry::can_retry_on;
 pub(crate) use schedule::never;
 
 use crate::call::{Call, Outcome};
@@ -41,6 +61,23 @@ static ALL: &[&[Function]] = &[
     &pool::FUNCTIONS,
     &weight::FUNCTIONS,
     &lb::FUNCTIONS,
+    &lb::first::FUNCTIONS,
+    &lb::peak_ewma::FUNCTIONS,
+    &lb::ring_hash::FUNCTIONS,
+    &lb::maglev::FUNCTIONS,
+    &lb::prequal::FUNCTIONS,
+    &lb::least_work::FUNCTIONS,
+    &health::FUNCTIONS,
+    &eject::FUNCTIONS,
+    &outlier::FUNCTIONS,
+    &slow_start::FUNCTIONS,
+    &key::FUNCTIONS,
+    &route::FUNCTIONS,
+    &when::FUNCTIONS,
+    &split::FUNCTIONS,
+    &rate::FUNCTIONS,
+    &hedge::FUNCTIONS,
+    &budget::FUNCTIONS,
     &delay::FUNCTIONS,
     &cable::FUNCTIONS,
     &concurrent::FUNCTIONS,
@@ -55,6 +92,9 @@ static ALL: &[&[Function]] = &[
     &schedule::FUNCTIONS,
     &closed::FUNCTIONS,
     &trace::FUNCTIONS,
+    &mix::FUNCTIONS,
+    &request::FUNCTIONS,
+    &keys::FUNCTIONS,
     &dist::FUNCTIONS,
     &param::FUNCTIONS,
     later::FUNCTIONS,
@@ -94,7 +134,6 @@ pub(crate) enum Need {
 #[derive(Clone, Copy)]
 pub(crate) enum Default {
     None,
-    Int(i64),
     Text(&'static str),
     /// An empty list or dictionary.
     Empty,

@@ -5,13 +5,14 @@
 //! - In the proxy: the same, as long as nothing of the response went on.
 //! - Draws: each backoff; with `work="redraw"` each attempt is a way of its own.
 
-use super::{Default, Function, later, may, need};
+use super::{Function, may, need};
 use crate::call::{Call, Outcome, describe, list};
 use crate::plan::{Spec, To};
 use crate::suggest;
-use starlark::values::ValueLike;
+use starlark::values::{Value, ValueLike};
+use std::collections::BTreeSet;
 use weir_policy::Kind;
-use weir_policy::config::{Exclude, Methods, Retry, Work};
+use weir_policy::config::{Exclude, Retry, Work};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "retry",
@@ -23,9 +24,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         may("methods"),
         may("backoff"),
         may("backoff_max"),
-        later("budget", Default::None),
+        may("budget"),
         may("work"),
-        later("replay", Default::Int(64 * 1024)),
+        may("replay"),
         may("name"),
     ],
     more: &[],
@@ -34,7 +35,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (attempts, node) = (call.count("attempts", 1, 1_000_000), call.node_at("node"));
-    let on = on(call);
+    let (on, on_status) = on(call);
     let exclude = call
         .choice(
             "exclude",
@@ -45,15 +46,31 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             ],
         )
         .unwrap_or_default();
-    let methods = call
-        .choice("methods", &[("idempotent", Some(Methods::Idempotent)), ("any", Some(Methods::Any))])
-        .unwrap_or_default();
+    let methods = call.methods();
     let work = call
         .choice("work", &[("redraw", Some(Work::Redraw)), ("same", Some(Work::Same))])
         .unwrap_or_default();
     let (backoff_ns, backoff_max_ns) = backoff(call);
+    let (budget, replay_bytes) = (call.budget(), call.replay());
     let (Some(attempts), Some(node)) = (attempts, node) else { return Ok(None) };
-    let retry = Retry { attempts, on, exclude, methods, work, backoff_ns, backoff_max_ns };
+    if attempts == 1 && budget.is_some() && !call.failed() {
+        call.warn(
+            "`budget` of `retry` has no effect: with one attempt nothing is tried again",
+            "take `retry(2, ...)` or more, or leave `budget` out",
+        );
+    }
+    let retry = Retry {
+        attempts,
+        on,
+        exclude,
+        methods,
+        work,
+        backoff_ns,
+        backoff_max_ns,
+        on_status,
+        budget,
+        replay_bytes,
+    };
     call.node(Spec::Retry(retry), To::Node(node))
 }
 
@@ -73,32 +90,56 @@ fn backoff(call: &mut Call<'_, '_, '_, '_>) -> (u64, u64) {
     (each, most.unwrap_or(each.saturating_mul(10).min(i64::MAX as u64)))
 }
 
-/// The kinds of `on`, each once, in the order of the contract's table.
-fn on(call: &mut Call<'_, '_, '_, '_>) -> Vec<Kind> {
-    let Some(value) = call.value("on") else { return vec![Kind::ConnectFailed, Kind::Refused, Kind::Reset] };
-    let Some(items) = list(value) else {
-        call.unfit("on", "a list of kinds of error", value);
-        return Vec::new();
+/// The kinds and the status numbers of `on`, each once: kinds in the order of the contract's table, numbers ascending.
+fn on(call: &mut Call<'_, '_, '_, '_>) -> (Vec<Kind>, Vec<u16>) {
+    let (mut kinds, mut statuses) = (Vec::new(), BTreeSet::new());
+    let Some(value) = call.value("on") else {
+        return (vec![Kind::ConnectFailed, Kind::Refused, Kind::Reset], Vec::new());
     };
-    let mut kinds = Vec::new();
+    let Some(items) = list(value) else {
+        call.unfit("on", "a list of kinds of error and status numbers", value);
+        return (kinds, Vec::new());
+    };
     for item in items {
         match item.unpack_str().map(|t| (t, Kind::from_name(t))) {
             Some((_, Some(kind))) => kinds.push(kind),
-            Some((text, None)) => {
-                let names = Kind::ALL.map(Kind::name);
-                let help = suggest::nearest(text, names).map(|n| format!("did you mean \"{n}\"?"));
-                let help = help.unwrap_or_else(|| format!("take {}", suggest::either(&names)));
-                call.wrong_but(format!("`on` of `retry`: \"{text}\" is no kind of error"), help);
-            }
-            None if item.get_type() == "int" => {
-                call.wrong("`on` of `retry`: status numbers are not built yet")
-            }
+            Some((text, None)) => no_kind(call, text),
+            None if item.get_type() == "int" => statuses.extend(status(call, item)),
             None if item.downcast_ref::<crate::value::Poison>().is_some() => call.poison(),
             None => call.wrong(format!(
-                "`on` of `retry` must be a list of kinds of error, and holds {}",
+                "`on` of `retry` must be a list of kinds of error and status numbers, and holds {}",
                 describe(item)
             )),
         }
     }
-    Kind::ALL.into_iter().filter(|k| kinds.contains(k)).collect()
+    (Kind::ALL.into_iter().filter(|k| kinds.contains(k)).collect(), statuses.into_iter().collect())
+}
+
+fn no_kind(call: &mut Call<'_, '_, '_, '_>, text: &str) {
+    let shown = crate::http::short(text);
+    if text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit()) {
+        let message = format!("`on` of `retry`: \"{shown}\" is no kind of error");
+        return call.wrong_but(message, format!("for the status write it as a number: {shown}"));
+    }
+    let names = Kind::ALL.map(Kind::name);
+    let help = suggest::nearest(text, names).map(|n| format!("did you mean \"{n}\"?"));
+    let help = help.unwrap_or_else(|| format!("take {}", suggest::either(&names)));
+    call.wrong_but(format!("`on` of `retry`: \"{shown}\" is no kind of error"), help);
+}
+
+/// A status that an answer can have.
+fn status<'v>(call: &mut Call<'v, '_, '_, '_>, item: Value<'v>) -> Option<u16> {
+    let number = item.to_str().parse::<u16>().ok().filter(|n| can_retry_on(*n));
+    if number.is_none() {
+        call.wrong_but(
+            format!("`on` of `retry`: {} is no status of an error or redirection", describe(item)),
+            "statuses are 300 to 599, such as 503",
+        );
+    }
+    number
+}
+
+/// Whether an answer with this status may be tried again.
+pub(crate) fn can_retry_on(status: u16) -> bool {
+    (300..=599).contains(&status)
 }

@@ -4,7 +4,7 @@
 use super::{Default, Function, later, may, need};
 use crate::call::{Call, Outcome};
 use crate::diagnostic::At;
-use crate::plan::{Scenario, Window};
+use crate::plan::{RequestShape, Scenario, Window};
 use crate::value::TrafficValue;
 use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
@@ -60,21 +60,31 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             );
         }
     }
-    let (Some(name), Some(root), Some(traffic)) = (name, root, traffic) else { return Ok(None) };
+    let (Some(name), Some(root), Some((traffic, mix))) = (name, root, traffic) else { return Ok(None) };
     if !call.failed() {
         let span = at.map(|a| a.span()).unwrap_or_default();
         let deadline_ns = deadline.unwrap_or(MINUTE_NS);
-        let made =
-            Scenario { name, root, traffic, requests, duration_ns, window, deadline_ns, patience_ns, span };
+        let made = Scenario {
+            name,
+            root,
+            traffic,
+            mix,
+            requests,
+            duration_ns,
+            window,
+            deadline_ns,
+            patience_ns,
+            span,
+        };
         call.context.state.borrow_mut().scenarios.push(made);
     }
     Ok(Some(Value::new_none()))
 }
 
-fn traffic(call: &mut Call<'_, '_, '_, '_>) -> Option<Traffic> {
+fn traffic(call: &mut Call<'_, '_, '_, '_>) -> Option<(Traffic, Vec<RequestShape>)> {
     let value = call.value("traffic")?;
     if let Some(traffic) = value.downcast_ref::<TrafficValue>() {
-        return Some(traffic.0.clone());
+        return Some((traffic.arrivals.clone(), traffic.mix.clone()));
     }
     let message = format!(
         "`traffic` of `scenario` must be traffic (when requests arrive), and is {}",

@@ -1,5 +1,6 @@
 //! Scenarios and their traffic.
 
+use super::asked;
 use super::spec::{dist, duration, optional};
 use crate::nodes;
 use crate::plan::Point;
@@ -33,6 +34,9 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
         }
         if let Err(why) = traffic(&s.traffic) {
             return wrong("traffic", why);
+        }
+        if let Err(why) = asked::mix(&s.mix) {
+            return wrong("mix", why);
         }
     }
     Ok(())

@@ -1,13 +1,23 @@
 //! Kinds of nodes with their arguments, and distributions.
 
+use super::{around, asked};
 use crate::nodes;
 use crate::plan::{Faulty, Line, Spec};
 use weir_model::Dist;
-use weir_policy::config::{Balance, Retry, Ties};
 
 /// Checks one.
 pub(super) fn check(spec: &Spec) -> Result<(), String> {
     match spec {
+        Spec::Route { rules, .. } => asked::rules(rules),
+        Spec::Split { weights, key } => {
+            asked::weights(weights.iter().copied())?;
+            key.as_ref().map_or(Ok(()), asked::key)
+        }
+        Spec::Rate { rate, key } => {
+            asked::rate(rate)?;
+            key.as_ref().map_or(Ok(()), asked::key)
+        }
+        Spec::Hedge(hedge) => asked::hedge(hedge),
         Spec::Server { .. } | Spec::Sequence => Ok(()),
         Spec::Delay { time } => dist(time),
         Spec::Cable { time, loss, resend_ns } => {
@@ -50,24 +60,9 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
         }
         Spec::Fanout { need } => least_1("need", u64::from(*need)),
         Spec::Weight { weight } => not_negative("a weight", *weight),
-        Spec::Retry(retry) => attempts(retry),
+        Spec::Retry(retry) => asked::retry(retry),
         Spec::Faulty(law) => faulty(law),
-        Spec::Lb(lb) => {
-            duration(lb.pass_over_ns)?;
-            policy(&lb.balance)
-        }
-    }
-}
-
-fn attempts(retry: &Retry) -> Result<(), String> {
-    duration(retry.backoff_ns)?;
-    duration(retry.backoff_max_ns)?;
-    if retry.attempts == 0 || retry.attempts > 1_000_000 {
-        Err("attempts must be 1 to 1000000".to_owned())
-    } else if (retry.backoff_ns == 0) != (retry.backoff_max_ns == 0) {
-        Err("backoff_ns and backoff_max_ns must both be 0, or both above 0".to_owned())
-    } else {
-        Ok(())
+        Spec::Lb(lb) => around::check(lb),
     }
 }
 
@@ -83,11 +78,13 @@ fn faulty(law: &Faulty) -> Result<(), String> {
     positive("slow", law.slow)
 }
 
-fn share(what: &str, p: f64) -> Result<(), String> {
+/// A number from 0 to 1.
+pub(super) fn share(what: &str, p: f64) -> Result<(), String> {
     if (0.0..=1.0).contains(&p) { Ok(()) } else { Err(format!("{what} must be between 0 and 1, and is {p}")) }
 }
 
-fn positive(what: &str, x: f64) -> Result<(), String> {
+/// A finite number above 0.
+pub(super) fn positive(what: &str, x: f64) -> Result<(), String> {
     if x.is_finite() && x > 0.0 {
         Ok(())
     } else {
@@ -95,7 +92,8 @@ fn positive(what: &str, x: f64) -> Result<(), String> {
     }
 }
 
-fn not_negative(what: &str, x: f64) -> Result<(), String> {
+/// A finite number that is not negative.
+pub(super) fn not_negative(what: &str, x: f64) -> Result<(), String> {
     if x.is_finite() && x >= 0.0 {
         Ok(())
     } else {
@@ -103,27 +101,9 @@ fn not_negative(what: &str, x: f64) -> Result<(), String> {
     }
 }
 
-fn least_1(what: &str, n: u64) -> Result<(), String> {
+/// A whole number above 0.
+pub(super) fn least_1(what: &str, n: u64) -> Result<(), String> {
     if n == 0 { Err(format!("{what} must be at least 1")) } else { Ok(()) }
-}
-
-fn policy(balance: &Balance) -> Result<(), String> {
-    match balance {
-        Balance::LeastConn { error_hold_ns, .. } => duration(*error_hold_ns),
-        Balance::P2c { choices, ties, error_hold_ns, bias, .. } => {
-            duration(*error_hold_ns)?;
-            if *choices == 0 || *choices > 1_000_000 {
-                Err("choices must be 1 to 1000000".to_owned())
-            } else if *ties == Ties::Rotate {
-                Err("`lb.p2c` has no ties \"rotate\"".to_owned())
-            } else if !(bias.is_finite() && *bias >= 0.0) {
-                Err(format!("bias must be finite and not negative, and is {bias}"))
-            } else {
-                Ok(())
-            }
-        }
-        _ => Ok(()),
-    }
 }
 
 /// A duration of at most 292 years.

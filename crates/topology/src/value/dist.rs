@@ -1,5 +1,6 @@
 //! Distributions and traffic, as values of the language.
 
+use crate::plan::RequestShape;
 use allocative::Allocative;
 use starlark::values::{
     NoSerialize, ProvidesStaticType, StarlarkPagablePanic, StarlarkValue, starlark_value,
@@ -22,9 +23,16 @@ impl fmt::Display for DistValue {
 #[starlark_value(type = "distribution")]
 impl<'v> StarlarkValue<'v> for DistValue {}
 
-/// An arrival process.
+/// An arrival process, and what arrives.
 #[derive(Clone, Debug, ProvidesStaticType, NoSerialize, Allocative, StarlarkPagablePanic)]
-pub(crate) struct TrafficValue(#[allocative(skip)] pub(crate) Traffic);
+pub(crate) struct TrafficValue {
+    /// When requests arrive.
+    #[allocative(skip)]
+    pub(crate) arrivals: Traffic,
+    /// What they are; empty: nothing is said of it.
+    #[allocative(skip)]
+    pub(crate) mix: Vec<RequestShape>,
+}
 
 starlark::starlark_simple_value!(TrafficValue);
 

@@ -10,6 +10,7 @@ mod function;
 mod namespace;
 mod node;
 mod poison;
+mod setting;
 
 pub(crate) use context::Context;
 pub(crate) use dist::{DistValue, TrafficValue};
@@ -18,6 +19,10 @@ pub(crate) use function::FunctionValue;
 pub(crate) use namespace::NamespaceValue;
 pub(crate) use node::NodeValue;
 pub(crate) use poison::Poison;
+pub(crate) use setting::{
+    BudgetValue, EjectValue, HealthValue, KeyValue, KeysValue, OutlierValue, RequestValue, SlowStartValue,
+    WhenValue,
+};
 
 /// An error that ends the evaluation: a sentence, to which the evaluator adds the place.
 #[derive(Debug)]

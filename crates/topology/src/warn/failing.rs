@@ -178,6 +178,49 @@ fn roughly(ns: u64) -> String {
     format!("{about}{near}{unit}")
 }
 
+/// Hedges that wait longer than a `timeout` around them lasts, on every way that a scenario takes there.
+pub(super) fn late(state: &State, found: &mut Found) {
+    let graph = &state.graph;
+    let hedge = |spec: &Spec| match spec {
+        Spec::Hedge(h) if h.hedge.attempts > 1 => Some(h.hedge.after_ns),
+        _ => None,
+    };
+    if !graph.specs().iter().any(|s| hedge(s).is_some()) {
+        return;
+    }
+    // The shortest timeout around, on the way where it is longest; 0: no scenario comes there.
+    let mut at = vec![(0, NONE); graph.nodes().len()];
+    for scenario in &state.scenarios {
+        if let Some(root) = at.get_mut(scenario.root as usize) {
+            *root = (u64::MAX, NONE);
+        }
+    }
+    let pass = |id, spec: &Spec, (limit, by)| match spec {
+        Spec::Timeout { time_ns: Some(time) } if *time < limit => (*time, id),
+        _ => (limit, by),
+    };
+    let at = down(graph, at, pass, Ord::max);
+    for (id, site, after) in nodes(graph, hedge) {
+        let (limit, by) = at[id as usize];
+        if limit == 0 || after <= limit {
+            continue;
+        }
+        let there = graph.node(by).and_then(|n| graph.describe(n.site).1);
+        let there = there.map_or(String::new(), |at| format!(" (at {})", at.span()));
+        let show = |ns: u64| show_ns(i128::from(ns));
+        found.warn(
+            site,
+            format!(
+                "this `hedge` never sends a second attempt beside an open one: it waits {}, and the `timeout` around \
+                 it{there} ends all after {}",
+                show(after),
+                show(limit)
+            ),
+            "take a shorter `after`, or put the `timeout` inside the hedge",
+        );
+    }
+}
+
 /// Timeouts inside a `retry` that does not try again after one. A hint: it may be meant.
 pub(super) fn untried(state: &State, found: &mut Found) {
     let graph = &state.graph;

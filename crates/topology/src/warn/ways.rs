@@ -22,8 +22,8 @@ pub(super) fn down<T: Copy + PartialEq>(
             let slot = &mut at[next as usize];
             *slot = join(*slot, what);
         };
-        if let Spec::Server { model: Some(model), .. } = spec {
-            reach(*model, handed);
+        if let Some(aside) = spec.aside() {
+            reach(aside, handed);
         }
         match node.to {
             To::None => {}

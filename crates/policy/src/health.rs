@@ -1,0 +1,366 @@
+//! All that decides who may be picked, for one balancer's targets: one per process, whatever the number of loops.
+//!
+//! It owns the inputs (checks, ejection, outliers, the operator) and the ramps, combines them, judges panic and what to do
+//! where nobody is left, and says of each target with which weight and whether it may be picked ([`View`]). Loops follow it
+//! ([`crate::upstream::Upstream::follow`]); where there is a single one, an `Upstream` owns it.
+
+use crate::Outcome;
+use crate::active::Checks;
+use crate::config::{Check, Eject, OnEmpty, Outlier, SlowStart};
+use crate::eject::{Ejections, Verdict};
+use crate::eligibility::{Admin, Eligibility, Input, Passive, Reason, Transition};
+use crate::outlier::{self, Outliers};
+use crate::panic::is_panic;
+use crate::slow_start::Ramps;
+use weir_stats::Key;
+
+/// Transitions kept for metrics and logs until they are taken; more are counted only.
+const KEPT: usize = 4096;
+
+/// What of health a balancer has.
+#[derive(Clone, Debug, Default)]
+pub struct HealthConfig {
+    /// Active checks.
+    pub check: Option<Check>,
+    /// Ejection for failures in a row. Of this and outlier detection at most one.
+    pub eject: Option<Eject>,
+    /// Outlier detection.
+    pub outlier: Option<Outlier>,
+    /// Slow start; `None` for policies that hash.
+    pub slow_start: Option<SlowStart>,
+    /// Below this share of eligible targets health is ignored.
+    pub panic: f64,
+    /// What is left where nobody is.
+    pub on_empty: OnEmpty,
+}
+
+/// What a balancer must know of a target.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct View {
+    /// Its weight now.
+    pub weight: f64,
+    /// Whether it may be picked.
+    pub may_be_picked: bool,
+}
+
+/// The health of the targets of one balancer.
+#[derive(Clone, Debug)]
+pub struct Health {
+    weights: Vec<f64>,
+    exists: Vec<bool>,
+    eligibility: Eligibility,
+    checks: Option<Checks>,
+    ejections: Option<Ejections>,
+    outliers: Option<Outliers>,
+    ramps: Option<Ramps>,
+    panic: f64,
+    on_empty: OnEmpty,
+    /// Health is ignored.
+    ignored: bool,
+    /// Targets of weight > 0 that exist, and the eligible ones among them.
+    targets: u32,
+    eligible: u32,
+    transitions: Vec<Transition>,
+    /// Transitions ever.
+    changes: u64,
+    /// Counts what any view may depend on.
+    version: u64,
+}
+
+impl Health {
+    /// Targets of these weights from `start` on. `draw` is what it draws for jitter and enforcement.
+    pub fn new(config: HealthConfig, weights: &[f64], start: u64, draw: Key) -> Health {
+        let n = weights.len() as u32;
+        let initially_up = |c: &Checks, t: u32| c.is_up(t);
+        let checks = config.check.map(|c| Checks::new(c, n, start, draw.with(1)));
+        let mut eligibility = Eligibility::new(n);
+        if let Some(checks) = &checks {
+            for t in (0..n).filter(|&t| !initially_up(checks, t)) {
+                eligibility.set(t, Input::Active(false), Reason::ChecksFailed);
+            }
+        }
+        let mut health = Health {
+            weights: weights.to_vec(),
+            exists: vec![true; weights.len()],
+            eligibility,
+            checks,
+            ejections: config.eject.map(|e| Ejections::new(e, n)),
+            outliers: config.outlier.map(|o| Outliers::new(o, n, start, draw.with(2))),
+            ramps: config.slow_start.map(Ramps::new),
+            panic: config.panic,
+            on_empty: config.on_empty,
+            ignored: false,
+            targets: 0,
+            eligible: 0,
+            transitions: Vec::new(),
+            changes: 0,
+            version: 0,
+        };
+        health.judge();
+        health
+    }
+
+    /// Changes whenever a view may have changed.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Indices in use.
+    pub fn len(&self) -> u32 {
+        self.weights.len() as u32
+    }
+
+    /// Whether there never was a target.
+    pub fn is_empty(&self) -> bool {
+        self.weights.is_empty()
+    }
+
+    /// What a balancer must know of a target.
+    pub fn view(&self, target: u32) -> View {
+        let ramp = self.ramps.as_ref().map_or(1.0, |r| r.share(target));
+        let picked = if self.ignored {
+            self.eligibility.is_up_by_admin(target)
+        } else {
+            self.eligibility.may_be_picked(target)
+        };
+        let i = target as usize;
+        View { weight: self.weights[i] * ramp, may_be_picked: picked && self.exists[i] }
+    }
+
+    /// The weight of a target without its ramp.
+    pub fn whole_weight(&self, target: u32) -> f64 {
+        self.weights[target as usize]
+    }
+
+    /// Whether a target is eligible, panic or not.
+    pub fn is_eligible(&self, target: u32) -> bool {
+        self.exists[target as usize] && self.eligibility.is_eligible(target)
+    }
+
+    /// Targets of weight > 0, and how many of them are eligible.
+    pub fn count(&self) -> (u32, u32) {
+        (self.targets, self.eligible)
+    }
+
+    /// Whether health is ignored now: panic, or nobody is left and `on_empty` is any.
+    pub fn is_ignored(&self) -> bool {
+        self.ignored
+    }
+
+    /// The transitions since the last call, the first few thousand of them.
+    pub fn take_transitions(&mut self) -> impl Iterator<Item = Transition> + '_ {
+        self.transitions.drain(..)
+    }
+
+    /// Transitions ever.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    fn judge(&mut self) {
+        let counts = |t: &u32| self.exists[*t as usize] && self.weights[*t as usize] > 0.0;
+        let all = || (0..self.weights.len() as u32).filter(counts);
+        let targets = all().count() as u32;
+        let eligible = all().filter(|&t| self.eligibility.is_eligible(t)).count() as u32;
+        let pickable = all().any(|t| self.eligibility.may_be_picked(t));
+        self.ignored = is_panic(eligible, targets, self.panic) || !pickable && self.on_empty == OnEmpty::Any;
+        (self.targets, self.eligible) = (targets, eligible);
+        self.version += 1;
+    }
+
+    fn set(&mut self, now: u64, target: u32, input: Input, reason: Reason) -> bool {
+        let Some(transition) = self.eligibility.set(target, input, reason) else { return false };
+        self.note(transition);
+        if let Some(ramps) = &mut self.ramps {
+            match (transition.was_eligible, transition.is_eligible) {
+                (false, true) => ramps.begin(now, target),
+                (true, false) => ramps.end(target),
+                _ => {}
+            }
+        }
+        self.judge();
+        true
+    }
+
+    fn note(&mut self, transition: Transition) {
+        self.changes += 1;
+        if self.transitions.len() < KEPT {
+            self.transitions.push(transition);
+        }
+    }
+
+    /// The operator's word on a target.
+    pub fn set_admin(&mut self, now: u64, target: u32, admin: Admin) -> bool {
+        let reason = match admin {
+            Admin::Up => Reason::AdminUp,
+            Admin::Drain => Reason::AdminDrain,
+            Admin::Down => Reason::AdminDown,
+        };
+        self.set(now, target, Input::Admin(admin), reason)
+    }
+
+    /// Whether what stands behind a target (balancers) has anyone left.
+    pub fn set_behind(&mut self, now: u64, target: u32, up: bool) -> bool {
+        let reason = if up { Reason::BehindUp } else { Reason::BehindDown };
+        self.set(now, target, Input::Behind(up), reason)
+    }
+
+    /// Another weight.
+    pub fn set_weight(&mut self, target: u32, weight: f64) {
+        if let Some(w) = self.weights.get_mut(target as usize) {
+            *w = weight.max(0.0);
+            self.judge();
+        }
+    }
+
+    /// A new target, at the index of a removed one or the next.
+    pub fn add(&mut self, now: u64, target: u32, weight: f64) {
+        let i = target as usize;
+        if i >= self.weights.len() {
+            self.weights.resize(i + 1, 0.0);
+            self.exists.resize(i + 1, false);
+        }
+        (self.weights[i], self.exists[i]) = (weight.max(0.0), true);
+        self.eligibility.add(target);
+        if let Some(ejections) = &mut self.ejections {
+            ejections.forget(target);
+        }
+        if let Some(outliers) = &mut self.outliers {
+            outliers.forget(target, true);
+        }
+        if let Some(checks) = &mut self.checks {
+            checks.add(target, now);
+            if !checks.is_up(target) {
+                self.eligibility.set(target, Input::Active(false), Reason::ChecksFailed);
+            }
+        }
+        let is_eligible = self.eligibility.is_eligible(target);
+        if let Some(ramps) = self.ramps.as_mut().filter(|_| is_eligible) {
+            ramps.begin(now, target);
+        }
+        self.note(Transition { target, reason: Reason::Added, was_eligible: false, is_eligible });
+        self.judge();
+    }
+
+    /// Takes a target away.
+    pub fn remove(&mut self, target: u32) {
+        if !self.exists.get(target as usize).is_some_and(|e| *e) {
+            return;
+        }
+        let was_eligible = self.eligibility.is_eligible(target);
+        self.exists[target as usize] = false;
+        if let Some(checks) = &mut self.checks {
+            checks.remove(target);
+        }
+        if let Some(ejections) = &mut self.ejections {
+            ejections.forget(target);
+        }
+        if let Some(outliers) = &mut self.outliers {
+            outliers.forget(target, false);
+        }
+        if let Some(ramps) = &mut self.ramps {
+            ramps.end(target);
+        }
+        self.note(Transition { target, reason: Reason::Removed, was_eligible, is_eligible: false });
+        self.judge();
+    }
+
+    /// Whether outcomes of requests matter at all.
+    #[inline]
+    pub fn listens(&self) -> bool {
+        self.ejections.is_some() || self.outliers.is_some()
+    }
+
+    /// Whether the next request to a target is the one that tries it; it is taken for sent.
+    #[inline]
+    pub fn picked(&mut self, target: u32) -> bool {
+        self.ejections.as_mut().is_some_and(|e| e.picked(target))
+    }
+
+    /// Whether a request to some target would be the one that tries it.
+    pub fn anyone_half_open(&self) -> bool {
+        self.ejections.as_ref().is_some_and(|e| e.half_open() > 0)
+    }
+
+    /// The request that tried a target ended without saying anything of it.
+    pub fn probe_ended(&mut self, target: u32) {
+        if let Some(ejections) = &mut self.ejections {
+            ejections.probe_ended(target);
+        }
+    }
+
+    /// A request came back. Whether that changed a view.
+    #[inline]
+    pub fn outcome(
+        &mut self,
+        now: u64,
+        target: u32,
+        probe: bool,
+        outcome: Outcome,
+        status: Option<u16>,
+    ) -> bool {
+        let mut changed = false;
+        let targets = self.targets;
+        let verdict = self.ejections.as_mut().and_then(|e| e.outcome(now, target, probe, outcome, targets));
+        if let Some(verdict) = verdict {
+            let (passive, reason) = match verdict {
+                Verdict::Ejected => (Passive::Out, Reason::EjectedConsecutive),
+                Verdict::ProbeFailed => (Passive::Out, Reason::EjectedProbe),
+                Verdict::Readmitted => (Passive::In, Reason::Readmitted),
+            };
+            changed |= self.set(now, target, Input::Passive(passive), reason);
+        }
+        let outliers = self.outliers.as_mut();
+        if let Some(reason) = outliers.and_then(|o| o.outcome(now, target, outlier::seen(outcome, status))) {
+            changed |= self.set(now, target, Input::Passive(Passive::Out), reason);
+        }
+        changed
+    }
+
+    /// When the next check begins.
+    pub fn next_check(&mut self) -> Option<u64> {
+        self.checks.as_mut().and_then(Checks::next_due)
+    }
+
+    /// A target whose check begins now; again until `None`.
+    pub fn start_check(&mut self, now: u64) -> Option<u32> {
+        self.checks.as_mut().and_then(|c| c.start(now))
+    }
+
+    /// A check has ended. Whether that changed a view.
+    pub fn check_result(&mut self, now: u64, target: u32, passed: bool) -> bool {
+        let Some(up) = self.checks.as_mut().and_then(|c| c.result(now, target, passed)) else { return false };
+        let reason = if up { Reason::ChecksPassed } else { Reason::ChecksFailed };
+        self.set(now, target, Input::Active(up), reason)
+    }
+
+    /// When [`Health::tick`] has something to do; checks not counted.
+    pub fn next_deadline(&mut self) -> Option<u64> {
+        let ejections = self.ejections.as_mut().and_then(Ejections::next_deadline);
+        let outliers = self.outliers.as_ref().map(Outliers::next_deadline);
+        let ramps = self.ramps.as_ref().and_then(Ramps::next_deadline);
+        ejections.into_iter().chain(outliers).chain(ramps).min()
+    }
+
+    /// Time has passed. Whether a view changed.
+    pub fn tick(&mut self, now: u64) -> bool {
+        let version = self.version;
+        while let Some(target) = self.ejections.as_mut().and_then(|e| e.due(now)) {
+            self.set(now, target, Input::Passive(Passive::Probation), Reason::Probation);
+        }
+        if self.outliers.as_ref().is_some_and(|o| o.next_deadline() <= now) {
+            let mut swept = Vec::new();
+            if let Some(outliers) = &mut self.outliers {
+                outliers.tick(now, |target, reason| swept.push((target, reason)));
+            }
+            for (target, reason) in swept {
+                let passive = if reason == Reason::Readmitted { Passive::In } else { Passive::Out };
+                self.set(now, target, Input::Passive(passive), reason);
+            }
+        }
+        if let Some(ramps) = &mut self.ramps {
+            ramps.tick(now, |_, _| self.version += 1);
+        }
+        self.version != version
+    }
+}

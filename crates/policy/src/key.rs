@@ -1,0 +1,126 @@
+//! How keys and targets become numbers: the same in every loop, process, version and world, for ever.
+//!
+//! A key's hash is 64 bits. The low half is the CRC-32 that nginx's `hash ... consistent` takes, so that `lb.ring_hash`
+//! agrees with it key by key; the high half is FNV-1a through a finalizer, and [`spread`] mixes both for whoever divides
+//! by something (Maglev's table, `split`). A simulated key that is a number stands for its decimal digits.
+
+/// The hash of a key.
+pub fn hash(key: &[u8]) -> u64 {
+    spread(fnv1a(key)) & !0xffff_ffff | u64::from(crc32(key))
+}
+
+/// The hash of a key that is a number: that of its decimal digits.
+pub fn hash_number(mut key: u64) -> u64 {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (key % 10) as u8;
+        key /= 10;
+        if key == 0 {
+            return hash(&digits[at..]);
+        }
+    }
+}
+
+/// All bits of a hash depend on all bits of the other (MurmurHash3's 64-bit finalizer, which is one to one).
+#[inline]
+pub fn spread(hash: u64) -> u64 {
+    let mut h = hash;
+    h = (h ^ (h >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    h = (h ^ (h >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    h ^ (h >> 33)
+}
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo).
+pub fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// CRC-32 (IEEE 802.3), as in zlib and nginx.
+pub fn crc32(bytes: &[u8]) -> u32 {
+    !crc32_update(!0, bytes)
+}
+
+/// The register of a CRC-32 after more bytes: begins as all ones, and is inverted at the end.
+pub fn crc32_update(register: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(register, |r, b| (r >> 8) ^ CRC_TABLE[((r ^ u32::from(*b)) & 0xff) as usize])
+}
+
+const CRC_TABLE: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut i = 0;
+    while i < 256 {
+        let (mut r, mut bit) = (i as u32, 0);
+        while bit < 8 {
+            r = if r & 1 == 1 { 0xedb8_8320 ^ (r >> 1) } else { r >> 1 };
+            bit += 1;
+        }
+        table[i] = r;
+        i += 1;
+    }
+    table
+};
+
+/// The names by which targets are hashed: an address, else a server's name; the i-th repeat (from 1) gets `#i`.
+pub fn distinct(names: &[impl AsRef<str>]) -> Vec<String> {
+    // A name that looks like a repeat of another keeps it: it was there first, or is told apart itself.
+    let mut taken = std::collections::BTreeSet::new();
+    let mut repeats = std::collections::BTreeMap::new();
+    let mut all = Vec::with_capacity(names.len());
+    for name in names {
+        let name = name.as_ref();
+        let count = repeats.entry(name).or_insert(0u64);
+        let mut own = name.to_owned();
+        while !taken.insert(own.clone()) {
+            *count += 1;
+            own = format!("{name}#{count}");
+        }
+        all.push(own);
+    }
+    all
+}
+
+/// The name of a target that is added to these, by the same rule: the first repeat that is free.
+pub fn distinct_among(name: &str, taken: &[impl AsRef<str>]) -> String {
+    let free = |n: &str| taken.iter().all(|t| t.as_ref() != n);
+    if free(name) {
+        return name.to_owned();
+    }
+    (1u64..).map(|i| format!("{name}#{i}")).find(|n| free(n)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The check value of CRC-32, FNV's own vectors, and ours: a change moves every user of a cache to another target.
+    #[test]
+    fn values_are_pinned() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+        assert_eq!(hash(b"user-0"), 891_071_719_683_487_362);
+        assert_eq!(hash_number(0), hash(b"0"));
+        assert_eq!(hash_number(u64::MAX), hash(b"18446744073709551615"));
+    }
+
+    /// Thousandths of the range of the spread hash of consecutive keys are hit evenly.
+    #[test]
+    fn consecutive_keys_are_spread() {
+        let mut cells = vec![0f64; 1000];
+        for i in 0..100_000 {
+            cells[((u128::from(spread(hash_number(i))) * 1000) >> 64) as usize] += 1.0;
+        }
+        let chi: f64 = cells.iter().map(|c| (c - 100.0) * (c - 100.0) / 100.0).sum();
+        assert!((chi - 999.0).abs() < 5.0 * (2.0f64 * 999.0).sqrt(), "{chi}");
+    }
+
+    #[test]
+    fn repeated_names_are_told_apart() {
+        assert_eq!(distinct(&["a", "b", "a", "a"]), ["a", "b", "a#1", "a#2"]);
+        assert_eq!(distinct(&["a", "a#1", "a", "a"]), ["a", "a#1", "a#2", "a#3"]);
+        assert_eq!(distinct_among("a", &["a", "b", "a#2"]), "a#1");
+        assert_eq!(distinct_among("c", &["a"]), "c");
+    }
+}

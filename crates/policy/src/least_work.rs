@@ -1,0 +1,77 @@
+//! The target with the least work left: clairvoyant, a lower bound for all that cannot know.
+//!
+//! - Idea: send the request where it would wait least.
+//! - Signal: the work of all requests picked for a target and not yet done, less what has been served, which the caller tells.
+//! - State: the targets of positive weight. Cost of a decision: O(n).
+//! - Formula: argmin of work left; ties uniformly. With one server each and first come first served it minimises each
+//!   request's own wait; n such targets behave as one queue before n servers.
+//! - Pathologies: none, and none can have it: simulation only. - Source: "join the least work", e.g. Harchol-Balter 2013, ch. 24.
+//! - In the language: `lb.least_work(targets)`.
+
+use weir_stats::Key;
+
+/// The targets of one balancer.
+#[derive(Clone, Debug, Default)]
+pub struct LeastWork {
+    open: Vec<u32>,
+}
+
+impl LeastWork {
+    /// A balancer over targets of these weights; one of weight 0 is never picked.
+    pub fn new(weights: &[f64]) -> LeastWork {
+        let mut lb = LeastWork::default();
+        lb.refresh(weights);
+        lb
+    }
+
+    /// Other weights from now on, of these and perhaps of more targets.
+    pub fn refresh(&mut self, weights: &[f64]) {
+        self.open.clear();
+        self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
+    }
+
+    /// Chooses a target that is not barred, given the work left at each; `None` if there is none.
+    pub fn pick_where(
+        &self,
+        draw: Key,
+        mut left: impl FnMut(u32) -> u64,
+        barred: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let (mut best, mut ties) = (None, 0);
+        for target in self.open.iter().copied().filter(|&t| !barred(t)) {
+            let work = left(target);
+            match best {
+                Some((least, _)) if work > least => {}
+                Some((least, _)) if work == least => {
+                    // The k-th of equals replaces with probability 1/k: each is left with the same.
+                    ties += 1;
+                    if draw.nth(ties).below(ties + 1) == 0 {
+                        best = Some((work, target));
+                    }
+                }
+                _ => (best, ties) = (Some((work, target)), 0),
+            }
+        }
+        best.map(|(_, target)| target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_work_wins_and_ties_are_even() {
+        let lb = LeastWork::new(&[1.0, 1.0, 0.0, 1.0, 1.0]);
+        let left = [5, 3, 0, 3, 3];
+        let mut seen = [0; 5];
+        for i in 0..30_000 {
+            seen[lb.pick_where(Key::new(2).with(i), |t| left[t as usize], |_| false).unwrap() as usize] += 1;
+        }
+        assert_eq!((seen[0], seen[2]), (0, 0));
+        assert!([1, 3, 4].iter().all(|&t| (9_600..10_400).contains(&seen[t])), "{seen:?}");
+        let barred = |t| t != 0;
+        assert_eq!(lb.pick_where(Key::new(2), |t| left[t as usize], barred), Some(0));
+        assert_eq!(lb.pick_where(Key::new(2), |_| 0, |_| true), None);
+    }
+}

@@ -1,0 +1,386 @@
+//! What a balancer does with all that stands around it, against the contract and acceptance's figures.
+
+use super::*;
+use crate::config::{Check, Eject, Initial, OnEmpty, SlowStart, Start, Ties};
+
+const MS: u64 = 1_000_000;
+const S: u64 = 1000 * MS;
+const NAMES: [&str; 0] = [];
+
+fn upstream(balance: Balance, around: Around, n: usize) -> Upstream {
+    Upstream::new(&balance, around, &vec![1.0; n], &NAMES, 0, Key::new(4))
+}
+
+fn ask(i: u64, now: u64) -> Ask<'static> {
+    Ask::new(Key::new(11).with(i), now)
+}
+
+fn target(picked: Picked) -> Ticket {
+    match picked {
+        Picked::Target(ticket) => ticket,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// `n` requests, one every `gap`; `outcome` says how each target answers. How often each was picked, and failures.
+fn drive(up: &mut Upstream, n: u64, gap: u64, outcome: impl Fn(u64, u32) -> Outcome) -> (Vec<u32>, u32) {
+    let (mut seen, mut failed) = (vec![0; 64], 0);
+    for i in 0..n {
+        let now = i * gap;
+        while let Some(at) = up.next_deadline().filter(|&at| at <= now) {
+            up.tick(at);
+        }
+        match up.pick(&ask(i, now)) {
+            Picked::Target(ticket) => {
+                seen[ticket.target as usize] += 1;
+                let outcome = outcome(now, ticket.target);
+                failed += u32::from(outcome.is_some());
+                up.done(now, ticket, outcome, None);
+            }
+            _ => failed += 1,
+        }
+    }
+    (seen, failed)
+}
+
+fn ejecting(base: u64, max: u64, max_percent: f64, panic: f64) -> Around {
+    let eject = Some(Eject { consecutive: 5, base_ns: base, max_ns: max, max_percent });
+    Around { health: HealthConfig { eject, panic, ..HealthConfig::default() }, ..Around::default() }
+}
+
+fn first_bad(bad: u32) -> impl Fn(u64, u32) -> Outcome {
+    move |_, t| (t < bad).then_some(Kind::Status5xx)
+}
+
+/// Acceptance's `eject_5`, `eject_probe` and `eject_cap`.
+#[test]
+fn ejection_lets_five_through_then_one_probe_each_time() {
+    let around = || ejecting(30 * S, 30 * S, 50.0, 0.5);
+    let (_, failed) = drive(&mut upstream(Balance::Random, around(), 10), 2500, 10 * MS, first_bad(1));
+    assert_eq!(failed, 5);
+    let mut up = upstream(Balance::Random, around(), 10);
+    let (_, failed) = drive(&mut up, 10_000, 10 * MS, first_bad(1));
+    assert_eq!(failed, 5 + 3);
+    assert!(up.take_transitions().count() > 5);
+    let mut six = upstream(Balance::Random, ejecting(3600 * S, 3600 * S, 50.0, 0.0), 10);
+    let (seen, _) = drive(&mut six, 20_000, 10 * MS, first_bad(6));
+    assert_eq!(
+        seen[..6].iter().filter(|c| **c == 5).count(),
+        5,
+        "five are out, the sixth may not go: {seen:?}"
+    );
+    assert_eq!(six.health().count(), (10, 5));
+}
+
+/// While one request tries a target no other is sent there, whatever the policy; its cancellation lets another try.
+#[test]
+fn a_single_request_probes() {
+    let least = Balance::LeastConn { ties: Ties::Random, error_hold_ns: 0 };
+    for balance in [Balance::Random, least, Balance::RoundRobin { start: Start::First }] {
+        let mut up = upstream(balance, ejecting(S, S, 50.0, 0.0), 2);
+        for i in 0..100 {
+            let t = target(up.pick(&ask(i, 0)));
+            up.done(0, t, (t.target == 0).then_some(Kind::Reset), None);
+        }
+        assert!((0..50).all(|i| target(up.pick(&ask(i, 0))).target == 1));
+        up.tick(S);
+        let mut probes: Vec<Ticket> =
+            (0..50).map(|i| target(up.pick(&ask(i, S)))).filter(|t| t.probe).collect();
+        assert_eq!(probes.len(), 1);
+        up.cancelled(S, probes[0]);
+        probes.extend((0..50).map(|i| target(up.pick(&ask(i, S)))).filter(|t| t.target == 0));
+        assert_eq!(probes.len(), 2);
+        up.done(S, probes[1], None, None);
+        assert!((0..50).any(|i| target(up.pick(&ask(i, S))).target == 0), "well again");
+    }
+}
+
+fn checked(initial: Initial, around: Around) -> Around {
+    let check = Check {
+        interval_ns: 2 * S,
+        rise: 2,
+        fall: 3,
+        jitter: 0.0,
+        fast_interval_ns: None,
+        down_interval_ns: None,
+        initial,
+    };
+    Around { health: HealthConfig { check: Some(check), ..around.health }, ..around }
+}
+
+fn run_checks(up: &mut Upstream, until: u64, passes: impl Fn(u32) -> bool) {
+    while let Some(at) = up.next_check().filter(|&at| at <= until) {
+        while let Some(t) = up.start_check(at) {
+            up.check_result(at, t, passes(t));
+        }
+    }
+}
+
+fn panicking(panic: f64, on_empty: OnEmpty) -> Around {
+    Around { health: HealthConfig { panic, on_empty, ..HealthConfig::default() }, ..Around::default() }
+}
+
+/// Acceptance's `panic`, `panic_never` and `panic_edge`: six of ten down, health ignored below half.
+#[test]
+fn panic_ignores_health_below_its_threshold() {
+    for (down, threshold, want_bad) in [(6, 0.5, true), (6, 0.0, false), (5, 0.5, false)] {
+        let mut up = upstream(Balance::Random, checked(Initial::Up, panicking(threshold, OnEmpty::Fail)), 10);
+        run_checks(&mut up, 10 * S, |t| t >= down);
+        assert_eq!((up.health().count(), up.health().is_ignored()), ((10, 10 - down), want_bad));
+        let (seen, _) = drive(&mut up, 10_000, 1, |_, _| None);
+        let bad: u32 = seen[..down as usize].iter().sum();
+        assert!(if want_bad { (5_700..6_300).contains(&bad) } else { bad == 0 }, "{seen:?}");
+    }
+}
+
+#[test]
+fn nobody_left_is_what_on_empty_says() {
+    for (on_empty, empty) in [(OnEmpty::Fail, true), (OnEmpty::Node, true), (OnEmpty::Any, false)] {
+        let mut up = upstream(Balance::Random, checked(Initial::Up, panicking(0.0, on_empty)), 2);
+        run_checks(&mut up, 10 * S, |_| false);
+        assert_eq!(up.pick(&ask(0, 10 * S)) == Picked::Empty, empty);
+        run_checks(&mut up, 20 * S, |t| t == 1);
+        assert_eq!(target(up.pick(&ask(0, 20 * S))).target, 1);
+    }
+    let mut drained = upstream(Balance::Random, panicking(0.5, OnEmpty::Any), 2);
+    drained.set_admin(0, 0, Admin::Drain);
+    drained.set_admin(0, 1, Admin::Down);
+    assert_eq!(drained.pick(&ask(0, 0)), Picked::Empty, "the operator's word holds in panic");
+}
+
+/// Acceptance's `check_initial_down` and `check_initial_checked`, and the hot spare.
+#[test]
+fn initial_states_and_the_spare() {
+    let mut down = upstream(Balance::Random, checked(Initial::Down, panicking(0.0, OnEmpty::Fail)), 10);
+    assert_eq!(down.pick(&ask(0, 0)), Picked::Empty);
+    run_checks(&mut down, 2 * S - 1, |_| true);
+    assert_eq!(down.pick(&ask(0, S)), Picked::Empty);
+    run_checks(&mut down, 2 * S, |_| true);
+    assert_eq!(target(down.pick(&ask(0, 2 * S))).target, 0);
+    let mut checked = upstream(Balance::First, checked(Initial::Checked, panicking(0.0, OnEmpty::Fail)), 2);
+    run_checks(&mut checked, S, |t| t == 1);
+    assert_eq!(target(checked.pick(&ask(0, S))).target, 1, "the spare");
+    run_checks(&mut checked, 2 * S, |_| true);
+    assert_eq!(target(checked.pick(&ask(0, 2 * S))).target, 0);
+}
+
+/// At most so many in flight at each; when all are full a request waits; one that comes back lets one in.
+#[test]
+fn full_targets_are_left_out_and_all_full_is_a_queue() {
+    let least = Balance::LeastConn { ties: Ties::Random, error_hold_ns: 0 };
+    let p2c =
+        Balance::P2c { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias: 1.0 };
+    let ring = Balance::RingHash { bound: None };
+    let rr = Balance::RoundRobin { start: Start::Random };
+    for balance in [Balance::Random, least, p2c, ring, rr, Balance::First] {
+        let around = Around { max_in_flight: Some(2), ..Around::default() };
+        let mut up = upstream(balance.clone(), around, 7);
+        let mut open = Vec::new();
+        for step in 0..3000u64 {
+            let draw = Key::new(3).with(step);
+            match up.pick(&ask(step, step)) {
+                Picked::Target(ticket) => open.push(ticket),
+                Picked::Full => assert_eq!(open.len(), 14),
+                Picked::Empty => panic!(),
+            }
+            let at = draw.below(open.len() as u64) as usize;
+            if open.len() == 14 || draw.nth(1).unit() < 0.3 {
+                up.done(step, open.swap_remove(at), None, None);
+            }
+            for t in 0..7 {
+                let n = open.iter().filter(|o| o.target == t).count() as u32;
+                assert!(n <= 2 && up.in_flight(t) == Some(n), "{}", balance.name());
+            }
+        }
+        open.drain(..).for_each(|t| up.cancelled(9999, t));
+        assert_eq!(up.balancer().total_in_flight(), 0);
+    }
+}
+
+/// Acceptance's `passed_over`, `passed_over_last` and `first_unreachable`.
+#[test]
+fn unreachable_targets_are_passed_over_for_a_second() {
+    let around = || Around { pass_over_ns: S, ..Around::default() };
+    let unreachable = |bad: u32| move |_: u64, t: u32| (t < bad).then_some(Kind::ConnectFailed);
+    let mut four = upstream(Balance::Random, around(), 4);
+    let (_, failed) = drive(&mut four, 50_000, 10 * MS, unreachable(1));
+    let want = 50_000.0 / 104.0;
+    assert!((f64::from(failed) - want).abs() < 0.05 * want, "{failed}: one per second and four requests");
+    let (_, failed) = drive(&mut upstream(Balance::Random, around(), 1), 100, 10 * MS, unreachable(1));
+    assert_eq!(failed, 100, "the last one is picked all the same");
+    let mut first = upstream(Balance::First, around(), 2);
+    let (seen, _) = drive(&mut first, 1000, 10 * MS, unreachable(1));
+    assert_eq!(seen[..2], [10, 990]);
+    assert_eq!(first.health().count(), (2, 2), "that is not health");
+}
+
+#[test]
+fn exclusion_yields_before_pass_over_does() {
+    let mut up = upstream(Balance::Random, Around { pass_over_ns: S, ..Around::default() }, 3);
+    for i in 0..200 {
+        let t = target(up.pick(&ask(i, 0)));
+        up.done(0, t, (t.target == 0).then_some(Kind::ConnectFailed), None);
+    }
+    let picks = |up: &mut Upstream, exclude: &[u32]| {
+        let mut seen: Vec<u32> =
+            (0..60).map(|i| target(up.pick(&Ask { exclude, ..ask(i, 0) })).target).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        seen
+    };
+    assert_eq!(picks(&mut up, &[]), [1, 2]);
+    assert_eq!(picks(&mut up, &[1]), [2]);
+    assert_eq!(picks(&mut up, &[1, 2]), [1, 2], "rather those than one that nobody reaches");
+    up.set_admin(0, 1, Admin::Drain);
+    up.set_admin(0, 2, Admin::Drain);
+    assert_eq!(picks(&mut up, &[0]), [0]);
+}
+
+#[test]
+fn stickiness_yields_to_what_speaks_against_a_target() {
+    let mut up = upstream(Balance::Random, Around { max_in_flight: Some(3), ..Around::default() }, 4);
+    let stick = |up: &mut Upstream, exclude: &[u32]| {
+        target(up.pick(&Ask { sticky: Some(2), exclude, ..ask(1, 0) })).target
+    };
+    assert_eq!([stick(&mut up, &[]), stick(&mut up, &[]), stick(&mut up, &[])], [2, 2, 2]);
+    assert_ne!(stick(&mut up, &[]), 2, "full");
+    let mut up = upstream(Balance::Random, Around::default(), 4);
+    assert_eq!(stick(&mut up, &[]), 2);
+    assert_ne!(stick(&mut up, &[2]), 2);
+    up.set_admin(0, 2, Admin::Drain);
+    assert_ne!(stick(&mut up, &[]), 2);
+    up.set_admin(0, 2, Admin::Up);
+    up.remove(0, 2);
+    assert_ne!(stick(&mut up, &[]), 2);
+    assert_eq!(
+        target(up.pick(&Ask { sticky: Some(99), ..ask(1, 0) })).target,
+        target(up.pick(&ask(1, 0))).target
+    );
+}
+
+/// A target that comes back gets a tenth of its share at first, half of it after half the window, then all.
+#[test]
+fn slow_start_scales_shares() {
+    let slow_start = Some(SlowStart { window_ns: 60 * S, aggression: 1.0, min_weight: 0.1 });
+    let around =
+        Around { health: HealthConfig { slow_start, ..HealthConfig::default() }, ..Around::default() };
+    let mut up = upstream(Balance::Random, around, 10);
+    let share = |up: &mut Upstream, now: u64| {
+        let mut of = |i| target(up.pick(&ask(i, now))).target == 3;
+        (0..40_000).filter(|&i| of(i)).count() as f64 / 40_000.0
+    };
+    let close = |got: f64, want: f64| assert!((got - want).abs() < 0.005, "{got} {want}");
+    close(share(&mut up, 0), 0.1);
+    up.set_admin(0, 3, Admin::Down);
+    close(share(&mut up, 0), 0.0);
+    up.set_admin(10 * S, 3, Admin::Up);
+    close(share(&mut up, 10 * S), 0.1 / 9.1);
+    while let Some(at) = up.next_deadline().filter(|&at| at <= 40 * S) {
+        up.tick(at);
+    }
+    close(share(&mut up, 40 * S), 0.5 / 9.5);
+    while let Some(at) = up.next_deadline() {
+        assert!(at <= 70 * S);
+        up.tick(at);
+    }
+    close(share(&mut up, 70 * S), 0.1);
+    let added = up.add(80 * S, 1.0, "");
+    assert_eq!(added, 10);
+    let least = up.balancer().roster().effective()[10];
+    assert_eq!(least, 0.1, "one that is added later too");
+}
+
+/// Slow start scales the comparison of requests in flight: held at a tenth, a newcomer takes one where others have ten.
+#[test]
+fn slow_start_holds_off_the_stampede() {
+    let slow_start = Some(SlowStart { window_ns: 60 * S, aggression: 1.0, min_weight: 0.1 });
+    let around =
+        Around { health: HealthConfig { slow_start, ..HealthConfig::default() }, ..Around::default() };
+    let mut up = upstream(Balance::LeastConn { ties: Ties::Random, error_hold_ns: 0 }, around, 4);
+    (0..40).for_each(|i| _ = target(up.pick(&ask(i, 0))));
+    let new = up.add(0, 1.0, "");
+    (0..40).for_each(|i| _ = target(up.pick(&ask(i, 0))));
+    assert_eq!(up.in_flight(new), Some(1));
+    assert_eq!((0..4).map(|t| up.in_flight(t).unwrap()).sum::<u32>(), 79);
+}
+
+/// Targets come and go around everything at once, and the sums are right at every step.
+#[test]
+fn counts_survive_every_change() {
+    let balances = [
+        Balance::Random,
+        Balance::LeastConn { ties: Ties::Rotate, error_hold_ns: 0 },
+        Balance::Maglev { table_size: 101, bound: Some(1.5) },
+        Balance::PeakEwma { decay_ns: S, default_rtt_ns: MS },
+    ];
+    for balance in balances {
+        let mut around = checked(Initial::Up, ejecting(3 * S, 9 * S, 50.0, 0.3));
+        around.max_in_flight = Some(5);
+        around.health.slow_start = Some(SlowStart { window_ns: 5 * S, aggression: 1.0, min_weight: 0.1 });
+        let names = ["a", "b", "c", "d"];
+        let mut up = Upstream::new(&balance, around, &[1.0, 2.0, 1.0, 1.0], &names, 0, Key::new(8));
+        let mut open: Vec<Ticket> = Vec::new();
+        for step in 0..6000u64 {
+            let (draw, now) = (Key::new(21).with(step), step * 20 * MS);
+            up.tick(now);
+            run_checks(&mut up, now, |t| t != 1 || now % (20 * S) > 8 * S);
+            let n = u64::from(up.balancer().roster().len());
+            let t = draw.below(n) as u32;
+            match draw.nth(1).below(200) {
+                0 => up.remove(now, t),
+                1 | 2 if n < 30 => _ = up.add(now, 1.0, "new"),
+                3 => up.set_admin(now, t, Admin::Drain),
+                4 => up.set_admin(now, t, Admin::Up),
+                5 => up.set_weight(now, t, draw.nth(2).below(3) as f64),
+                6..=110 => {
+                    if let Picked::Target(ticket) = up.pick(&ask(step, now)) {
+                        assert!(up.balancer().roster().effective()[ticket.target as usize] > 0.0);
+                        open.push(ticket);
+                    }
+                }
+                roll if !open.is_empty() => {
+                    let ticket = open.swap_remove(draw.nth(3).below(open.len() as u64) as usize);
+                    let bad = ticket.target == 2 && draw.nth(4).unit() < 0.9;
+                    match roll % 5 {
+                        0 => up.cancelled(now, ticket),
+                        _ => _ = up.done(now, ticket, bad.then_some(Kind::Timeout), None),
+                    }
+                }
+                _ => {}
+            }
+            for t in 0..up.balancer().roster().len() {
+                let want = open.iter().filter(|o| o.target == t).count() as u32;
+                assert_eq!(up.in_flight(t), Some(want), "{} at step {step}", balance.name());
+                assert!(want <= 5);
+                assert!(up.balancer().in_flight(t).is_none_or(|n| n == want));
+            }
+            assert!(open.iter().filter(|o| o.probe).count() <= n as usize);
+        }
+    }
+}
+
+/// With nothing around it an upstream picks what the balancer alone would.
+#[test]
+fn a_plain_one_is_the_balancer() {
+    let p2c =
+        Balance::P2c { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias: 1.0 };
+    let mut up = upstream(p2c.clone(), Around::default(), 9);
+    let mut bare = Balancer::new(&p2c, &[1.0; 9], Key::new(4));
+    assert!(up.plain);
+    for i in 0..1000 {
+        assert_eq!(target(up.pick(&ask(i, 0))).target, bare.ask(&ask(i, 0)).unwrap());
+    }
+}
+
+/// A loop that follows the process's health picks as it says.
+#[test]
+fn loops_follow_the_process() {
+    let process = Health::new(ejecting(S, S, 50.0, 0.0).health, &[1.0; 3], 0, Key::new(1));
+    let mut process = process;
+    let mut lp = upstream(Balance::Random, Around::default(), 3);
+    lp.follow(0, &process);
+    process.set_admin(0, 1, Admin::Drain);
+    process.set_weight(2, 0.0);
+    lp.follow(0, &process);
+    assert!((0..50).all(|i| target(lp.pick(&ask(i, 0))).target == 0));
+}

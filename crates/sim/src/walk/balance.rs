@@ -1,0 +1,279 @@
+//! Balancers: picking, coming back, waiting while all targets are full, and the clock of what stands around them.
+
+use super::branch::{Frame, Phase};
+use super::around::LbSite;
+use super::build::NOBODY;
+use super::walker::{Flow, Walker, what};
+use crate::code::Targets;
+use crate::pending::{Class, Entry, order_key};
+use weir_model::queue::Line;
+use weir_policy::config::Exclude;
+use weir_policy::sticky::Memory;
+use weir_policy::{Ask, Kind, Picked, Release, Ticket, Upstream};
+use weir_stats::Key;
+
+/// A balancer in virtual time.
+pub(super) struct Instance {
+    pub upstream: Upstream,
+    /// What its choices are drawn by.
+    pub picks: Key,
+    pub targets: Targets,
+    /// Its site.
+    pub lb: u32,
+    /// Requests that wait until a target is not full any more.
+    pub line: Line,
+    /// Which target answered which key last.
+    memory: Option<Memory>,
+    /// When it is looked at next.
+    watched: u64,
+    /// Whether anything behind it could be picked when that was looked at last.
+    pub alive: bool,
+}
+
+/// Keys whose target a balancer remembers.
+const REMEMBERED: usize = 1 << 20;
+
+impl Instance {
+    pub fn new(upstream: Upstream, site: &LbSite, picks: Key, targets: Targets, lb: u32) -> Instance {
+        Instance {
+            upstream,
+            picks,
+            targets,
+            lb,
+            line: Line::default(),
+            memory: site.sticky.then(|| Memory::new(REMEMBERED)),
+            watched: u64::MAX,
+            alive: true,
+        }
+    }
+}
+
+/// The frame of a request that went to the spare node rather than to a target.
+const SPARE: u32 = u32::MAX;
+
+impl Walker<'_> {
+    /// A branch comes to a balancer.
+    pub(super) fn pick(&mut self, slot: u32, lb: u32) -> Flow {
+        let walk = self.walk;
+        let site = &walk.lbs[lb as usize];
+        let index = self.branches.slots[slot as usize].member.wrapping_add(site.offset);
+        if site.measures_probes {
+            self.probe(index, slot);
+        }
+        match self.ask(slot, lb, index) {
+            Picked::Target(ticket) => self.go_to(slot, index, ticket),
+            Picked::Full => self.wait_for_target(slot, lb, index),
+            Picked::Empty => self.nobody_left(slot, lb),
+        }
+    }
+
+    fn ask(&mut self, slot: u32, lb: u32, index: u32) -> Picked {
+        let site = &self.walk.lbs[lb as usize];
+        let branch = &self.branches.slots[slot as usize];
+        let draw = self.balancers[index as usize].picks.with(self.branches.tries(slot).bits());
+        self.excluded.clear();
+        if branch.exclude != Exclude::None && branch.tries_of != NOBODY {
+            self.branches.tried[branch.tries_of as usize].at(index, &mut self.excluded);
+        }
+        if branch.hedge_of != NOBODY {
+            self.branches.open_elsewhere(slot, index, &mut self.excluded);
+        }
+        let key = site.key.and_then(|key| self.key(slot, key));
+        let instance = &mut self.balancers[index as usize];
+        let sticky = instance.memory.as_ref().zip(self.branches.slots[slot as usize].key);
+        let sticky = sticky.and_then(|(memory, key)| memory.target(key));
+        let ask = Ask { draw, key, now_ns: self.now, exclude: &self.excluded, sticky };
+        instance.upstream.pick(&ask)
+    }
+
+    fn go_to(&mut self, slot: u32, index: u32, ticket: Ticket) -> Flow {
+        let branch = self.branches.slots[slot as usize];
+        let (exclude, tries_of, hedge_of) = (branch.exclude, branch.tries_of, branch.hedge_of);
+        if exclude != Exclude::None && tries_of != NOBODY {
+            self.branches.tried[tries_of as usize].picked(exclude, index, ticket.target);
+        }
+        if hedge_of != NOBODY {
+            self.branches.note_open(slot, index, ticket.target);
+        }
+        let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
+        if let Some(counts) = self.in_flight.get_mut(to.member as usize) {
+            *counts += 1;
+        }
+        let frame = Frame { stage: branch.stage, member: branch.member, index: ticket.target, probe: ticket.probe, at_ns: self.now };
+        self.branches.push_frame(slot, frame);
+        let branch = &mut self.branches.slots[slot as usize];
+        (branch.stage, branch.member) = (to.pc, to.member);
+        Flow::In
+    }
+
+    /// No target is left: an error, or the node that stands in.
+    fn nobody_left(&mut self, slot: u32, lb: u32) -> Flow {
+        let site = &self.walk.lbs[lb as usize];
+        let branch = &self.branches.slots[slot as usize];
+        let Some(spares) = site.spares else { return self.refuse(slot, Kind::NoTarget) };
+        let to = self.walk.spares[branch.member.wrapping_add(spares) as usize];
+        let frame = Frame { stage: branch.stage, member: branch.member, index: SPARE, probe: false, at_ns: self.now };
+        self.branches.push_frame(slot, frame);
+        let branch = &mut self.branches.slots[slot as usize];
+        (branch.stage, branch.member) = (to.pc, to.member);
+        Flow::In
+    }
+
+    /// All targets are full.
+    fn wait_for_target(&mut self, slot: u32, lb: u32, index: u32) -> Flow {
+        let site = &self.walk.lbs[lb as usize];
+        let line = &mut self.balancers[index as usize].line;
+        if u64::from(line.len()) >= site.max_waiting {
+            return self.refuse(slot, Kind::Overloaded);
+        }
+        line.join(&mut self.links, slot);
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.phase = Phase::Line;
+        branch.since = self.now;
+        if let Some(ns) = site.wait_timeout_ns {
+            self.end_wait_after(slot, ns);
+        }
+        Flow::Stop
+    }
+
+    /// Those who wait for a target go on, as far as there is room.
+    pub(super) fn admit(&mut self, index: u32) {
+        while let Some(slot) = self.balancers[index as usize].line.peek() {
+            let lb = self.balancers[index as usize].lb;
+            let picked = self.ask(slot, lb, index);
+            if picked == Picked::Full {
+                return;
+            }
+            self.balancers[index as usize].line.take_out(&mut self.links, slot);
+            self.book(slot);
+            let branch = &mut self.branches.slots[slot as usize];
+            branch.epoch = branch.epoch.wrapping_add(1);
+            match picked {
+                Picked::Target(ticket) => {
+                    self.go_to(slot, index, ticket);
+                    self.wake(slot, Phase::Begin);
+                }
+                _ => self.wake(slot, Phase::Retake),
+            }
+        }
+    }
+
+    /// A branch is back from the target that was picked.
+    pub(super) fn picked_is_back(&mut self, slot: u32, lb: u32) -> Flow {
+        let site = &self.walk.lbs[lb as usize];
+        let branch = &self.branches.slots[slot as usize];
+        let (outcome, order, member, key) = (branch.outcome, branch.order, branch.member, branch.key);
+        let index = member.wrapping_add(site.offset);
+        let frame = self.branches.frame(slot, branch.depth);
+        if frame.index == SPARE {
+            return Flow::Out;
+        }
+        if branch.exclude != Exclude::None && branch.tries_of != NOBODY {
+            self.branches.tried[branch.tries_of as usize].came_back(branch.exclude, index, frame.index, outcome);
+        }
+        let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
+        self.left_target(index, &ticket);
+        let instance = &mut self.balancers[index as usize];
+        if let (None, Some(memory), Some(key)) = (outcome, &mut instance.memory, key) {
+            memory.answered(key, frame.index);
+        }
+        let release = instance.upstream.done(self.now, ticket, outcome, None);
+        if let Release::After(ns) = release {
+            self.hold(index, frame.index, ns, order);
+        }
+        if site.watches || outcome == Some(Kind::ConnectFailed) {
+            self.watch(index);
+        }
+        if !self.balancers[index as usize].line.is_empty() {
+            self.admit(index);
+        }
+        Flow::Out
+    }
+
+    /// A branch that was sent to a target is cut off.
+    pub(super) fn pick_is_cut(&mut self, index: u32, frame: Frame) {
+        if frame.index == SPARE {
+            return;
+        }
+        let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
+        self.left_target(index, &ticket);
+        self.balancers[index as usize].upstream.cancelled(self.now, ticket);
+        if self.walk.lbs[self.balancers[index as usize].lb as usize].watches {
+            self.watch(index);
+        }
+        if !self.balancers[index as usize].line.is_empty() {
+            self.admit(index);
+        }
+    }
+
+    fn left_target(&mut self, index: u32, ticket: &Ticket) {
+        if self.in_flight.is_empty() {
+            return;
+        }
+        let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
+        self.in_flight[to.member as usize] -= 1;
+        let took = self.now - ticket.at_ns;
+        let seen = &mut self.answer_times[to.member as usize];
+        *seen = if *seen == 0 { took } else { *seen - *seen / 8 + took / 8 };
+    }
+
+    /// Asks targets how busy they are, and tells the balancer.
+    fn probe(&mut self, index: u32, slot: u32) {
+        let instance = &mut self.balancers[index as usize];
+        let Some(prequal) = instance.upstream.balancer().prequal() else { return };
+        let draw = instance.picks.with(self.branches.tries(slot).bits()).with(PROBES);
+        self.scratch.clear();
+        prequal.to_probe(draw, &mut self.scratch);
+        for (i, &target) in (0u64..).zip(&self.scratch) {
+            let member = instance.targets.get(self.code, target).member as usize;
+            prequal.probed(self.now, draw.with(i + 1), target, self.in_flight[member], self.answer_times[member]);
+        }
+    }
+
+    /// Sees to it that a balancer is looked at when its health or its pass-overs change by themselves.
+    pub(super) fn watch(&mut self, index: u32) {
+        self.tell_outside(index);
+        let instance = &mut self.balancers[index as usize];
+        let Some(at) = instance.upstream.next_deadline() else { return };
+        if at >= instance.watched && instance.watched > self.now {
+            return;
+        }
+        let at = at.max(self.now);
+        instance.watched = at;
+        let key = order_key(Class::Hold, u64::from(index));
+        self.pending.push(self.now, Entry { at: at.min(u64::MAX - 1), key, who: what::WATCH | index, tag: 0 });
+    }
+
+    /// A balancer is looked at.
+    pub(super) fn look_at_balancer(&mut self, index: u32) {
+        let instance = &mut self.balancers[index as usize];
+        if instance.watched == self.now {
+            instance.watched = u64::MAX;
+        }
+        instance.upstream.tick(self.now);
+        self.watch(index);
+        self.admit(index);
+    }
+
+    /// Tells the balancers outside whether one inside has anyone left.
+    fn tell_outside(&mut self, index: u32) {
+        let walk = self.walk;
+        let Some(outside) = walk.outside.get(index as usize).filter(|o| !o.is_empty()) else { return };
+        let instance = &mut self.balancers[index as usize];
+        let site = &walk.lbs[instance.lb as usize];
+        let alive = instance.upstream.health().count().1 > 0 || site.spares.is_some();
+        if std::mem::replace(&mut instance.alive, alive) == alive {
+            return;
+        }
+        for &(outer, target) in outside {
+            let inner = &walk.inside[&(outer, target)];
+            let up = inner.iter().any(|&i| self.balancers[i as usize].alive);
+            self.balancers[outer as usize].upstream.set_behind(self.now, target, up);
+            self.watch(outer);
+            self.admit(outer);
+        }
+    }
+}
+
+/// What the choice of targets to probe is drawn by.
+const PROBES: u64 = 12;

@@ -1,0 +1,133 @@
+//! Hedging: further attempts of a request while the first is still open.
+
+use super::branch::{Phase, purpose};
+use super::build::NOBODY;
+use super::nodes::later_attempt;
+use super::walker::{Flow, Walker, what};
+use crate::pending::{Class, Entry, order_key, ranked};
+use weir_policy::hedge::{Hedging, Step};
+
+impl Walker<'_> {
+    /// A branch comes to a `hedge`: its first attempt begins.
+    pub(super) fn start_hedge(&mut self, slot: u32, hedge: u32) -> Flow {
+        let site = &self.walk.hedges[hedge as usize];
+        let member = self.branches.slots[slot as usize].member;
+        if let Some(budget) = site.budget
+            && self.is_first_attempt(slot)
+        {
+            self.budgets[member.wrapping_add(budget) as usize].earn(self.now);
+        }
+        let idempotent = self.is_idempotent(slot);
+        let hedging = Hedging::new(&site.config, self.now, idempotent);
+        let group = &mut self.branches.groups[slot as usize];
+        group.branches.clear();
+        group.picks.clear();
+        group.hedging = Some(hedging);
+        self.branches.slots[slot as usize].since = self.now;
+        let child = self.hedge_child(slot);
+        self.watch_hedge(slot);
+        Flow::Begin(child)
+    }
+
+    /// Another attempt as a branch of its own.
+    fn hedge_child(&mut self, slot: u32) -> u32 {
+        let child = self.send_child(slot);
+        self.branches.child[slot as usize] = NOBODY;
+        let group = &mut self.branches.groups[slot as usize];
+        let index = group.branches.len() as u32;
+        group.branches.push(child);
+        let depth = u64::from(self.branches.slots[slot as usize].depth);
+        let branch = &mut self.branches.slots[child as usize];
+        (branch.index, branch.hedge_of) = (index, slot);
+        if index > 0 {
+            let position = depth << 32 | u64::from(index);
+            branch.begin_way(purpose::HEDGE, position);
+            branch.tries = branch.tries.with(purpose::HEDGE).with(position);
+            (0..index).for_each(|_| branch.rank = later_attempt(branch.rank));
+            self.branches.clear_visits(child);
+        }
+        child
+    }
+
+    /// When the next attempt may begin.
+    fn watch_hedge(&mut self, slot: u32) {
+        let Some(at) = self.branches.groups[slot as usize].hedging.and_then(|h| h.next_deadline()) else {
+            return;
+        };
+        let branch = &self.branches.slots[slot as usize];
+        let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
+        let entry = Entry { at: at.min(u64::MAX - 1), key, who: what::HEDGE | slot, tag: branch.epoch };
+        self.schedule(entry, true);
+    }
+
+    /// The time after which a further attempt may begin is over.
+    pub(super) fn hedge_is_due(&mut self, slot: u32) {
+        let Some(hedging) = self.branches.groups[slot as usize].hedging else { return };
+        if hedging.due(self.now) == Step::Start {
+            self.hedge_again(slot);
+        }
+    }
+
+    /// A further attempt begins, if the budget lets it. What it leads to at once is run.
+    fn hedge_again(&mut self, slot: u32) -> Step {
+        let stage = self.branches.slots[slot as usize].stage;
+        let super::build::Act::Hedge { hedge } = self.walk.nodes[stage as usize].act else { return Step::Wait };
+        let site = &self.walk.hedges[hedge as usize];
+        let member = self.branches.slots[slot as usize].member;
+        let may = site.budget.is_none_or(|b| self.budgets[member.wrapping_add(b) as usize].take(self.now));
+        let group = &mut self.branches.groups[slot as usize];
+        let Some(hedging) = &mut group.hedging else { return Step::Wait };
+        if !may {
+            return hedging.refused();
+        }
+        hedging.started(self.now);
+        self.ledger.extra_attempts += u64::from(self.branches.slots[slot as usize].selected);
+        let child = self.hedge_child(slot);
+        self.watch_hedge(slot);
+        // Woken rather than run: whoever called is not done yet.
+        self.wake(child, Phase::Begin);
+        Step::Wait
+    }
+
+    /// One of the attempts is back.
+    pub(super) fn hedge_ends(&mut self, slot: u32, parent: u32) -> Flow {
+        let branch = &self.branches.slots[slot as usize];
+        let (outcome, index, begun) = (branch.outcome, branch.index, branch.begun);
+        let group = &mut self.branches.groups[parent as usize];
+        group.branches[index as usize] = NOBODY;
+        group.picks.retain(|p| p.2 != index);
+        let Some(hedging) = &mut group.hedging else { return Flow::Stop };
+        let mut step = hedging.came_back(outcome);
+        if step == Step::Start {
+            step = self.hedge_again(parent);
+        }
+        self.leave_cell(slot);
+        let Step::Answer(outcome) = step else {
+            self.spend_notes(slot);
+            self.branches.remove(slot);
+            return Flow::Stop;
+        };
+        self.note_start(parent, begun);
+        self.move_notes(slot, parent);
+        self.branches.remove(slot);
+        let open = std::mem::take(&mut self.branches.groups[parent as usize].branches);
+        open.iter().filter(|b| **b != NOBODY).for_each(|b| self.cancel(*b, false));
+        let group = &mut self.branches.groups[parent as usize];
+        group.branches = open;
+        group.branches.clear();
+        group.hedging = None;
+        self.branches.slots[parent as usize].turn += 1;
+        self.resume_parent(parent, outcome);
+        Flow::Switch(parent)
+    }
+
+    /// Until the attempt that counts began, the time passed at the node itself.
+    pub(super) fn note_start(&mut self, parent: u32, begun: u64) {
+        let branch = &self.branches.slots[parent as usize];
+        let ns = begun - branch.since;
+        if ns > 0 && branch.selected {
+            let part = self.walk.nodes[branch.stage as usize].part.wrapping_add(branch.member & self.code.mask);
+            self.branches.notes[parent as usize].push((part, ns));
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Arguments that are words of HTTP, sizes, shares of a list and keys.
+
+use super::{Call, describe, list};
+use crate::http::Wrong;
+use crate::plan::KeySource;
+use crate::value::{BudgetValue, KeyValue, Poison};
+use starlark::values::{Value, ValueLike};
+use weir_policy::config::{Budget, Methods};
+
+/// What a word must be like.
+pub(crate) type Check = fn(&str) -> Result<(), Wrong>;
+
+impl<'v> Call<'v, '_, '_, '_> {
+    /// A string of a value that passes a check; `what` says in a message what it is.
+    pub(crate) fn word_of(&mut self, what: &str, value: Value<'v>, check: Check) -> Option<String> {
+        let Some(text) = value.unpack_str() else {
+            if value.downcast_ref::<Poison>().is_some() {
+                self.poison();
+            } else {
+                self.wrong(format!("{what} must be a string, and is {}", describe(value)));
+            }
+            return None;
+        };
+        match check(text) {
+            Ok(()) => Some(text.to_owned()),
+            Err((why, help)) => {
+                let message = format!("{what}: {why}");
+                match help {
+                    Some(help) => self.wrong_but(message, help),
+                    None => self.wrong(message),
+                }
+                None
+            }
+        }
+    }
+
+    /// A string argument that passes a check; `None` where it is not given.
+    pub(crate) fn word(&mut self, name: &str, check: Check) -> Option<String> {
+        let value = self.value_or_none(name)?;
+        let what = self.of(name);
+        self.word_of(&what, value, check)
+    }
+
+    /// An argument of one string or a list of them.
+    pub(crate) fn words(&mut self, name: &str, check: Check) -> Vec<String> {
+        let Some(value) = self.value_or_none(name) else { return Vec::new() };
+        let what = self.of(name);
+        let Some(items) = list(value) else {
+            if value.unpack_str().is_none() {
+                self.wrong(format!(
+                    "{what} must be a string or a list of strings, and is {}",
+                    describe(value)
+                ));
+                return Vec::new();
+            }
+            return self.word_of(&what, value, check).into_iter().collect();
+        };
+        if items.is_empty() {
+            self.wrong_but(
+                format!("{what} is an empty list, which nothing matches"),
+                format!("leave `{name}` out to match any"),
+            );
+        }
+        let items: Vec<Option<String>> = items.into_iter().map(|i| self.word_of(&what, i, check)).collect();
+        items.into_iter().flatten().collect()
+    }
+
+    /// A number of bytes.
+    pub(crate) fn bytes(&mut self, name: &str) -> Option<u64> {
+        let value = self.value(name)?;
+        if value.get_type() != "int" {
+            self.unfit_but(name, "a size in whole bytes", value, "write it as `64*KiB`, `2*MiB` or 1500");
+            return None;
+        }
+        self.whole(name, 0, i64::MAX as u64)
+    }
+
+    /// A key argument; `None` where there is none.
+    pub(crate) fn key(&mut self, name: &str) -> Option<KeySource> {
+        let help =
+            "write `key.header(\"x-user\")`, `key.cookie(\"session\")`, `key.path()` or `key.client()`";
+        self.made::<KeyValue>(name, "a key of requests", help).map(|k| k.0.clone())
+    }
+
+    /// The argument `methods`.
+    pub(crate) fn methods(&mut self) -> Methods {
+        let words = [("idempotent", Some(Methods::Idempotent)), ("any", Some(Methods::Any))];
+        self.choice("methods", &words).unwrap_or_default()
+    }
+
+    /// The argument `budget`.
+    pub(crate) fn budget(&mut self) -> Option<Budget> {
+        let help = "write `budget(ratio=0.2, min_per_s=10)`";
+        self.made::<BudgetValue>("budget", "a budget", help).map(|b| b.0.clone())
+    }
+
+    /// The argument `replay`: how much of a request's body is kept for further attempts.
+    pub(crate) fn replay(&mut self) -> u64 {
+        self.bytes("replay").unwrap_or(64 * 1024)
+    }
+}

@@ -1,0 +1,133 @@
+//! `health.http(path, interval=2*s, timeout=1*s, rise=2, fall=3, ...)`, `health.tcp(...)`: active checks of a balancer's targets.
+//!
+//! - In virtual time: a check crosses the target's cables, queues and faults as a request does, and costs its server `cost`.
+//! - In the proxy: a request (or a connection) of its own, at the same times.
+//! - Draws: the jitter of each interval.
+
+use super::{Function, may, need};
+use crate::call::{Call, Outcome};
+use crate::http;
+use crate::plan::{HealthCheck, HttpCheck};
+use crate::value::{HealthValue, show_ns};
+use weir_policy::config::{Check, Initial};
+
+pub(super) static FUNCTIONS: [Function; 2] = [
+    Function {
+        name: "health.http",
+        args: &[
+            need("path"),
+            may("interval"),
+            may("timeout"),
+            may("rise"),
+            may("fall"),
+            may("jitter"),
+            may("fast_interval"),
+            may("down_interval"),
+            may("expect"),
+            may("method"),
+            may("host"),
+            may("port"),
+            may("initial"),
+            may("cost"),
+        ],
+        more: &[],
+        make: by_http,
+    },
+    Function {
+        name: "health.tcp",
+        args: &[
+            may("interval"),
+            may("timeout"),
+            may("rise"),
+            may("fall"),
+            may("jitter"),
+            may("fast_interval"),
+            may("down_interval"),
+            may("port"),
+            may("initial"),
+            may("cost"),
+        ],
+        more: &[],
+        make: by_tcp,
+    },
+];
+
+/// Checks in a row at most.
+pub(crate) const MOST_IN_A_ROW: u32 = 1_000_000;
+
+fn by_http<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let path = call.word("path", http::path);
+    if call.is_none("path") {
+        call.wrong_but("`path` of `health.http` must be a path, and is None", "write `health.http(\"/\")`");
+    }
+    let expect = expect(call);
+    let method = call.word("method", http::method).unwrap_or_else(|| "GET".to_owned());
+    let host = call.word("host", http::host);
+    let check = check(call);
+    let Some(path) = path else { return Ok(None) };
+    made(call, HealthCheck { http: Some(HttpCheck { path, method, host, expect }), ..check })
+}
+
+fn by_tcp<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let check = check(call);
+    made(call, check)
+}
+
+fn made<'v>(call: &Call<'v, '_, '_, '_>, check: HealthCheck) -> Outcome<'v> {
+    Ok(Some(call.heap().alloc(HealthValue(check))))
+}
+
+/// The arguments that both take.
+fn check(call: &mut Call<'_, '_, '_, '_>) -> HealthCheck {
+    let interval_ns = call.positive_duration("interval").unwrap_or(2_000_000_000);
+    let timeout_ns = call.positive_duration("timeout").unwrap_or(1_000_000_000);
+    let rise = call.count("rise", 1, MOST_IN_A_ROW).unwrap_or(2);
+    let fall = call.count("fall", 1, MOST_IN_A_ROW).unwrap_or(3);
+    let jitter = call.share("jitter").unwrap_or(0.1);
+    let (fast_interval_ns, down_interval_ns) = (call.limit("fast_interval"), call.limit("down_interval"));
+    let words =
+        [("up", Some(Initial::Up)), ("down", Some(Initial::Down)), ("checked", Some(Initial::Checked))];
+    let initial = call.choice("initial", &words).unwrap_or_default();
+    let port = if call.is_none("port") { None } else { call.count("port", 1, 65_535) };
+    let cost_ns = if call.is_none("cost") { 0 } else { call.duration("cost").unwrap_or(0) };
+    if timeout_ns > interval_ns && !call.failed() {
+        let show = |ns: u64| show_ns(i128::from(ns));
+        call.warn(
+            format!(
+                "a check may take {} and the next one begins {} after it, but never before its end: a target that does \
+                 not answer is checked every {} only",
+                show(timeout_ns),
+                show(interval_ns),
+                show(timeout_ns)
+            ),
+            format!("take a `timeout` of at most `interval`, as in `timeout=\"{}\"`", show(interval_ns)),
+        );
+    }
+    let check = Check { interval_ns, rise, fall, jitter, fast_interval_ns, down_interval_ns, initial };
+    let port = port.and_then(|p| u16::try_from(p).ok());
+    HealthCheck { check, http: None, timeout_ns, port, cost_ns }
+}
+
+/// The statuses that pass.
+fn expect(call: &mut Call<'_, '_, '_, '_>) -> Vec<(u16, u16)> {
+    let passing = vec![(200, 399)];
+    let Some(value) = call.value("expect") else { return passing };
+    let text = match value.get_type() {
+        "int" => value.to_str(),
+        _ => match value.unpack_str() {
+            Some(text) => text.to_owned(),
+            None => {
+                call.unfit_but("expect", "status numbers", value, "write them as \"200-399\" or 200");
+                return passing;
+            }
+        },
+    };
+    match http::statuses(&text) {
+        Ok(ranges) => ranges,
+        Err((why, help)) => {
+            let message = format!("{}: {why}", call.of("expect"));
+            call.wrong_but(message, help.unwrap_or_default());
+            passing
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What all balancers share: the arguments around the policy, and the targets.
+
+use crate::call::Call;
+use crate::call::Outcome;
+use crate::nodes::{Arg, Default, later, may};
+use crate::plan::{KeySource, Lb, NodeId, Scope, Spec, To};
+use crate::value::{EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue};
+use starlark::values::ValueLike;
+use weir_policy::config::{Balance, Eject, OnEmpty, Outlier};
+
+/// What every balancer takes besides its own arguments.
+pub(super) static COMMON: [Arg; 14] = [
+    may("name"),
+    may("health"),
+    may("eject"),
+    may("slow_start"),
+    may("panic"),
+    may("pass_over"),
+    may("on_empty"),
+    may("sticky"),
+    later("subset", Default::None),
+    may("scope"),
+    may("max_in_flight"),
+    may("max_connections"),
+    may("max_waiting"),
+    may("wait_timeout"),
+];
+
+/// The node: its policy, the common arguments, the targets.
+pub(super) fn balancer<'v>(
+    call: &mut Call<'v, '_, '_, '_>,
+    targets: Option<Vec<NodeId>>,
+    balance: Balance,
+    key: Option<KeySource>,
+) -> Outcome<'v> {
+    let lb = around(call, balance, key);
+    let Some(targets) = targets else { return Ok(None) };
+    if call.failed() {
+        return Ok(None);
+    }
+    let list = call.context.state.borrow_mut().graph.list(targets);
+    call.node(Spec::Lb(lb), To::List(list))
+}
+
+/// The policy with all that is around it.
+fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Option<KeySource>) -> Lb {
+    let pass_over_ns =
+        if call.is_none("pass_over") { 0 } else { call.duration("pass_over").unwrap_or(1_000_000_000) };
+    let health = call
+        .made::<HealthValue>("health", "a health check", "write `health.http(\"/\")` or `health.tcp()`")
+        .map(|h| h.0.clone());
+    let (eject, outlier) = eject(call);
+    let slow_start = call
+        .made::<SlowStartValue>("slow_start", "a slow start", "write `slow_start(60*s)`")
+        .map(|s| s.0.clone());
+    let (on_empty, spare) = on_empty(call);
+    let calm = balance == Balance::First || on_empty != OnEmpty::Fail;
+    let panic = match call.is_none("panic") {
+        true => None,
+        false => call.share("panic"),
+    };
+    let words = [("loop", Some(Scope::Loop)), ("process", Some(Scope::Process))];
+    let scope = call.choice("scope", &words).unwrap_or_default();
+    let sticky = call.word("sticky", crate::http::field_name);
+    let bound = |call: &mut Call<'_, '_, '_, '_>, name: &str| match call.is_none(name) {
+        true => None,
+        false => call.count(name, 1, u32::MAX),
+    };
+    let max_in_flight = bound(call, "max_in_flight");
+    let max_connections = bound(call, "max_connections");
+    let max_waiting =
+        if call.is_none("max_waiting") { None } else { call.whole("max_waiting", 0, i64::MAX as u64) };
+    let wait_timeout_ns = call.limit("wait_timeout");
+    let unbounded = max_in_flight.is_none() && max_connections.is_none();
+    for name in ["max_waiting", "wait_timeout"] {
+        if unbounded && call.value_or_none(name).is_some() && !call.failed() {
+            let message =
+                format!("{} has no effect: nothing waits where targets are never full", call.of(name));
+            call.warn(message, "say when a target is full, as in `max_in_flight=10`");
+        }
+    }
+    Lb {
+        balance,
+        key,
+        pass_over_ns,
+        health,
+        eject,
+        outlier,
+        slow_start,
+        panic: panic.unwrap_or(if calm { 0.0 } else { 0.5 }),
+        on_empty,
+        spare,
+        sticky,
+        scope,
+        max_in_flight,
+        max_connections,
+        max_waiting,
+        wait_timeout_ns,
+    }
+}
+
+/// `eject`: either kind.
+fn eject(call: &mut Call<'_, '_, '_, '_>) -> (Option<Eject>, Option<Outlier>) {
+    let Some(value) = call.value_or_none("eject") else { return (None, None) };
+    if let Some(outlier) = value.downcast_ref::<OutlierValue>() {
+        return (None, Some(outlier.0.clone()));
+    }
+    let help = "write `eject(consecutive=5)` or `outlier()`";
+    (call.made::<EjectValue>("eject", "an ejection", help).map(|e| e.0.clone()), None)
+}
+
+/// `on_empty`, and its node.
+fn on_empty(call: &mut Call<'_, '_, '_, '_>) -> (OnEmpty, Option<NodeId>) {
+    let Some(value) = call.value("on_empty") else { return (OnEmpty::Fail, None) };
+    if let Some(node) = value.downcast_ref::<NodeValue>() {
+        return (OnEmpty::Node, Some(node.0));
+    }
+    if value.unpack_str().is_none() {
+        call.unfit("on_empty", "\"fail\", \"any\" or a node", value);
+        return (OnEmpty::Fail, None);
+    }
+    let words = [("fail", Some(OnEmpty::Fail)), ("any", Some(OnEmpty::Any))];
+    (call.choice("on_empty", &words).unwrap_or_default(), None)
+}
+
+/// The targets: at least one that can be picked.
+pub(super) fn targets(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<NodeId>> {
+    let targets = call.nodes_at("targets")?;
+    if targets.iter().all(|t| weight(call, *t) == 0.0) {
+        let message = format!("`{}` can pick none of its targets: all weigh 0", call.name());
+        call.wrong(message);
+        return None;
+    }
+    Some(targets)
+}
+
+/// The weight of a target.
+pub(super) fn weight(call: &Call<'_, '_, '_, '_>, target: NodeId) -> f64 {
+    match call.context.state.borrow().graph.spec(target) {
+        Some(Spec::Weight { weight }) => *weight,
+        _ => 1.0,
+    }
+}
+
+/// `key` and `bound` of a balancer that hashes.
+pub(super) fn hashed(call: &mut Call<'_, '_, '_, '_>) -> (Option<KeySource>, Option<f64>) {
+    if call.is_none("key") {
+        let message = format!("{} must be a key: it is what is hashed", call.of("key"));
+        call.wrong_but(message, "write `key.header(\"x-user\")`, or leave `key` out, which means just that");
+    }
+    let key = call.key("key").unwrap_or_else(|| KeySource::Header("x-user".to_owned()));
+    let bound = if call.is_none("bound") { None } else { call.real("bound") };
+    if let Some(bound) = bound.filter(|b| *b < 1.0) {
+        call.wrong_but(
+            format!(
+                "{} must be at least 1, and is {bound}: it is a factor of the mean load",
+                call.of("bound")
+            ),
+            "write `bound=1.25` for a quarter more than the mean",
+        );
+    }
+    (Some(key), bound)
+}

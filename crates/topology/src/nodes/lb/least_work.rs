@@ -1,0 +1,61 @@
+//! `lb.least_work(targets)`: the target with the least work left, which only a simulation can know: a lower bound.
+//!
+//! - In virtual time: the work of all requests picked for a target and not yet done, less what has been served.
+//! - In the proxy: never served outside a model or a built-in server.
+//! - Draws: among equals.
+
+use super::common::{COMMON, balancer, targets};
+use crate::call::{Call, Outcome};
+use crate::graph::Graph;
+use crate::nodes::{Function, need};
+use crate::plan::{NodeId, Spec, To};
+use std::collections::HashSet;
+use weir_policy::config::Balance;
+
+pub(crate) static FUNCTIONS: [Function; 1] =
+    [Function { name: "lb.least_work", args: &[need("targets")], more: &COMMON, make }];
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let targets = targets(call);
+    let behind = targets.as_ref().and_then(|t| balancer_behind(&call.context.state.borrow().graph, t));
+    if let Some((kind, at)) = behind {
+        call.wrong_but(
+            format!(
+                "`lb.least_work` cannot know the work left at a target with a balancer behind it (`{kind}` at {at}): \
+                 that one has not picked yet"
+            ),
+            "let its targets lead to servers without another balancer",
+        );
+    }
+    balancer(call, targets, Balance::LeastWork, None)
+}
+
+/// The first balancer behind any of these nodes: its kind, and where it stands.
+fn balancer_behind(graph: &Graph, nodes: &[NodeId]) -> Option<(String, String)> {
+    let mut open: Vec<NodeId> = nodes.to_vec();
+    let mut seen: HashSet<NodeId> = HashSet::new();
+    let mut lists: HashSet<u32> = HashSet::new();
+    while let Some(id) = open.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        let Some(node) = graph.node(id) else { continue };
+        match graph.spec(id) {
+            Some(spec @ Spec::Lb(_)) => {
+                let at = graph.describe(node.site).1.map(|at| at.span()).unwrap_or_default();
+                return Some((spec.kind().to_owned(), at));
+            }
+            Some(Spec::Server { model: Some(model), .. }) => open.push(*model),
+            _ => {}
+        }
+        match node.to {
+            To::None => {}
+            To::Node(next) => open.push(next),
+            To::List(list) if lists.insert(list) => {
+                open.extend(graph.lists().get(list as usize).into_iter().flatten());
+            }
+            To::List(_) => {}
+        }
+    }
+    None
+}

@@ -1,0 +1,49 @@
+//! `lb.maglev(targets, key=..., table_size=65537, bound=None)`: the target of the request's key in Maglev's table.
+//!
+//! - In virtual time: equal keys go to one target, unless it is left out or at its `bound`.
+//! - In the proxy: the same; without a key at random.
+//! - Draws: nothing where there is a key.
+
+use super::common::{COMMON, balancer, hashed, targets};
+use crate::call::{Call, Outcome};
+use crate::nodes::{Function, may, need};
+use weir_policy::config::Balance;
+use weir_policy::maglev::{GREATEST_TABLE, TABLE_SIZE, is_table_size};
+
+pub(crate) static FUNCTIONS: [Function; 1] = [Function {
+    name: "lb.maglev",
+    args: &[need("targets"), may("key"), may("table_size"), may("bound")],
+    more: &COMMON,
+    make,
+}];
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let (key, bound) = hashed(call);
+    let targets = targets(call);
+    let table_size = table_size(call, targets.as_ref().map_or(1, Vec::len));
+    balancer(call, targets, Balance::Maglev { table_size, bound }, key)
+}
+
+/// A prime with a slot for each target at least.
+fn table_size(call: &mut Call<'_, '_, '_, '_>, targets: usize) -> u32 {
+    let size = call.count("table_size", 1, GREATEST_TABLE);
+    if size.is_none() && call.failed() {
+        return TABLE_SIZE;
+    }
+    let size = size.unwrap_or(TABLE_SIZE);
+    let least = u32::try_from(targets).unwrap_or(u32::MAX).max(size);
+    let help = match (least..=GREATEST_TABLE).find(|n| is_table_size(*n)) {
+        Some(next) => format!("the next prime is {next}"),
+        None => format!("a table has {GREATEST_TABLE} slots at most: put the targets into groups"),
+    };
+    let what = call.of("table_size");
+    if !is_table_size(size) {
+        call.wrong_but(
+            format!("{what} must be a prime, and is {size}: else keys miss some of the slots"),
+            help,
+        );
+    } else if size < least {
+        call.wrong_but(format!("{what} is {size}, and there are {targets} targets: each needs a slot"), help);
+    }
+    size
+}

@@ -1,0 +1,68 @@
+//! `traffic.mix(arrivals, [(weight, request(...)), ...])`: what arrives, each by its share.
+//!
+//! - In virtual time: each request draws which of these it is; when they arrive is untouched.
+//! - In the proxy: nothing; `weir load` sends so.
+//! - Draws: one number per request.
+
+use super::split::weight_of;
+use super::traffic::pairs;
+use super::{Function, need};
+use crate::call::{Call, Outcome};
+use crate::plan::RequestShape;
+use crate::value::{Poison, RequestValue, TrafficValue};
+use starlark::values::{Value, ValueLike};
+use weir_model::Traffic;
+
+pub(super) static FUNCTIONS: [Function; 1] =
+    [Function { name: "traffic.mix", args: &[need("arrivals"), need("requests")], more: &[], make }];
+
+const SHAPE: &str =
+    "write `traffic.mix(traffic.poisson(rate=100), [(9, request()), (1, request(method=\"POST\"))])`";
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let arrivals = arrivals(call);
+    let Some(found) = pairs(call, "requests", "(weight, request(...))", SHAPE) else { return Ok(None) };
+    let mut mix = Vec::with_capacity(found.len());
+    for (i, pair) in found.into_iter().enumerate() {
+        let Some([weight, request]) = pair else { continue };
+        let weight = weight_of(call, "requests", i, weight);
+        let request = request_of(call, i, request);
+        mix.extend(weight.zip(request).map(|(weight, shape)| RequestShape { weight, ..shape }));
+    }
+    if !call.failed() && mix.iter().all(|s| s.weight == 0.0) {
+        call.wrong_but("no request of `traffic.mix` would ever be sent: all weigh 0", SHAPE);
+    }
+    let Some(arrivals) = arrivals else { return Ok(None) };
+    Ok(Some(call.heap().alloc(TrafficValue { arrivals, mix })))
+}
+
+/// When they arrive.
+fn arrivals(call: &mut Call<'_, '_, '_, '_>) -> Option<Traffic> {
+    let value = call.value("arrivals")?;
+    match value.downcast_ref::<TrafficValue>() {
+        Some(traffic) if traffic.mix.is_empty() => Some(traffic.arrivals.clone()),
+        Some(_) => {
+            call.wrong_but(
+                "`arrivals` of `traffic.mix` is a mix already: it says what its requests are",
+                "put all requests into one list, with their weights",
+            );
+            None
+        }
+        None => {
+            call.unfit_but("arrivals", "traffic (when requests arrive)", value, SHAPE);
+            None
+        }
+    }
+}
+
+fn request_of<'v>(call: &mut Call<'v, '_, '_, '_>, i: usize, value: Value<'v>) -> Option<RequestShape> {
+    if let Some(request) = value.downcast_ref::<RequestValue>() {
+        return Some(request.0.clone());
+    }
+    if value.downcast_ref::<Poison>().is_some() {
+        call.poison();
+    } else {
+        call.unfit_but(&format!("requests[{i}]"), "(weight, request(...))", value, SHAPE);
+    }
+    None
+}

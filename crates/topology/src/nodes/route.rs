@@ -1,0 +1,85 @@
+//! `route([(when(...), node), ...], otherwise=None)`: the first rule that matches.
+//!
+//! - In virtual time: what no rule matches goes to `otherwise`, or is `no_route`.
+//! - In the proxy: the same; `no_route` is 404.
+//! - Draws: nothing.
+
+use super::traffic::pairs;
+use super::{Function, may, need};
+use crate::call::{Call, Outcome};
+use crate::plan::{NodeId, Spec, To, When};
+use crate::value::{NodeValue, Poison, WhenValue};
+use starlark::values::{Value, ValueLike};
+
+pub(super) static FUNCTIONS: [Function; 1] =
+    [Function { name: "route", args: &[need("rules"), may("otherwise"), may("name")], more: &[], make }];
+
+const SHAPE: &str = "write `route([(when(path=\"/api/*\"), a)], otherwise=b)`";
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let found = pairs(call, "rules", "(when(...), node)", SHAPE);
+    let otherwise = match call.value_or_none("otherwise") {
+        Some(_) => call.node_at("otherwise"),
+        None => None,
+    };
+    let Some(found) = found else { return Ok(None) };
+    let (mut rules, mut nodes) = (Vec::with_capacity(found.len()), Vec::with_capacity(found.len()));
+    for (i, pair) in found.into_iter().enumerate() {
+        let Some([condition, node]) = pair else { continue };
+        if let Some((rule, node)) = condition_of(call, i, condition).zip(node_of(call, "rules", i, node)) {
+            rules.push(rule);
+            nodes.push(node);
+        }
+    }
+    if call.failed() {
+        return Ok(None);
+    }
+    shadowed(call, &rules);
+    nodes.extend(otherwise);
+    let list = call.context.state.borrow_mut().graph.list(nodes);
+    call.node(Spec::Route { rules, otherwise: otherwise.is_some() }, To::List(list))
+}
+
+/// The condition of rule i.
+fn condition_of<'v>(call: &mut Call<'v, '_, '_, '_>, i: usize, value: Value<'v>) -> Option<When> {
+    if let Some(when) = value.downcast_ref::<WhenValue>() {
+        return Some(when.0.clone());
+    }
+    if value.downcast_ref::<Poison>().is_some() {
+        call.poison();
+        return None;
+    }
+    call.unfit_but(&format!("rules[{i}]"), "(when(...), node)", value, SHAPE);
+    None
+}
+
+/// The node of item i of a list of pairs.
+pub(super) fn node_of<'v>(
+    call: &mut Call<'v, '_, '_, '_>,
+    name: &str,
+    i: usize,
+    value: Value<'v>,
+) -> Option<NodeId> {
+    if let Some(node) = value.downcast_ref::<NodeValue>() {
+        return Some(node.0);
+    }
+    if value.downcast_ref::<Poison>().is_some() {
+        call.poison();
+    } else {
+        call.unfit(&format!("{name}[{i}]"), "a pair with a node", value);
+    }
+    None
+}
+
+/// Rules that an earlier one leaves nothing for.
+fn shadowed(call: &mut Call<'_, '_, '_, '_>, rules: &[When]) {
+    for (i, rule) in rules.iter().enumerate() {
+        if let Some(before) = rules[..i].iter().position(|r| r.is_empty() || r == rule) {
+            let why = if rules[before].is_empty() { "matches every request" } else { "is the same" };
+            call.warn(
+                format!("`rules[{i}]` of `route` is never taken: `rules[{before}]` {why}, and the first that matches is taken"),
+                "put it before that one, or leave it out",
+            );
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `when(path=None, method=None, host=None, header=None, client=None)`: a condition of a `route`.
+//!
+//! - In virtual time: looked at for each request that `traffic.mix` describes; a simulated client has no address.
+//! - In the proxy: the same, with the request as it came.
+//! - Draws: nothing.
+
+use super::{Function, may};
+use crate::call::{Call, Outcome, describe, list};
+use crate::http;
+use crate::plan::When;
+use crate::value::{Poison, WhenValue};
+use starlark::values::{Value, ValueLike};
+
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "when",
+    args: &[may("path"), may("method"), may("host"), may("header"), may("client")],
+    more: &[],
+    make,
+}];
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let path = call.words("path", http::path_pattern);
+    let method = call.words("method", http::method);
+    let host = call.words("host", http::host_pattern);
+    let header = headers(call);
+    let client = call.words("client", |text| http::network(text).map(|_| ()));
+    let plain = |h: String| h.strip_suffix('.').unwrap_or(&h).to_ascii_lowercase();
+    let host = host.into_iter().map(plain).collect();
+    Ok(Some(call.heap().alloc(WhenValue(When { path, method, host, header, client }))))
+}
+
+/// `header`: a pair of name and value, or a list of such pairs.
+fn headers<'v>(call: &mut Call<'v, '_, '_, '_>) -> Vec<(String, String)> {
+    let Some(value) = call.value_or_none("header") else { return Vec::new() };
+    let pairs = match list(value) {
+        Some(_) if value.get_type() == "tuple" => vec![value],
+        Some(items) if !items.is_empty() => items,
+        _ => {
+            malformed(call, value);
+            return Vec::new();
+        }
+    };
+    let pairs: Vec<Option<(String, String)>> = pairs.into_iter().map(|p| header(call, p)).collect();
+    pairs.into_iter().flatten().collect()
+}
+
+fn header<'v>(call: &mut Call<'v, '_, '_, '_>, pair: Value<'v>) -> Option<(String, String)> {
+    if pair.downcast_ref::<Poison>().is_some() {
+        call.poison();
+        return None;
+    }
+    let parts = list(pair).filter(|_| pair.get_type() == "tuple");
+    let Some([name, value]) = parts.and_then(|p| <[Value<'v>; 2]>::try_from(p).ok()) else {
+        malformed(call, pair);
+        return None;
+    };
+    let what = call.of("header");
+    let name = call.word_of(&what, name, http::field_name)?;
+    let value = call.word_of(&what, value, http::field_value)?;
+    Some((name.to_ascii_lowercase(), value))
+}
+
+fn malformed<'v>(call: &mut Call<'v, '_, '_, '_>, value: Value<'v>) {
+    let message =
+        format!("`header` of `when` must be (name, value), or a list of such, and is {}", describe(value));
+    call.wrong_but(message, "write `header=(\"x-tier\", \"gold\")`; a value may end in `*`");
+}

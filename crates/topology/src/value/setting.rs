@@ -1,0 +1,51 @@
+//! What a call makes that is neither node nor number: health checks, ejection, budgets, keys, conditions, requests.
+
+use crate::plan::{HealthCheck, KeySource, Keys, RequestShape, When};
+use allocative::Allocative;
+use starlark::values::{
+    NoSerialize, ProvidesStaticType, StarlarkPagablePanic, StarlarkValue, starlark_value,
+};
+use std::fmt;
+use weir_policy::config::{Budget, Eject, Outlier, SlowStart};
+
+macro_rules! settings {
+    ($($(#[$doc:meta])* $name:ident($of:ty), $kind:tt;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Debug, ProvidesStaticType, NoSerialize, Allocative, StarlarkPagablePanic)]
+            pub(crate) struct $name(#[allocative(skip)] pub(crate) $of);
+
+            starlark::starlark_simple_value!($name);
+
+            impl fmt::Display for $name {
+                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str(concat!("<", $kind, ">"))
+                }
+            }
+
+            #[starlark_value(type = $kind)]
+            impl<'v> StarlarkValue<'v> for $name {}
+        )*
+    };
+}
+
+settings! {
+    /// `health.http(...)`, `health.tcp(...)`.
+    HealthValue(HealthCheck), "health_check";
+    /// `eject(...)`.
+    EjectValue(Eject), "ejection";
+    /// `outlier(...)`.
+    OutlierValue(Outlier), "outlier_detection";
+    /// `slow_start(...)`.
+    SlowStartValue(SlowStart), "slow_start";
+    /// `budget(...)`.
+    BudgetValue(Budget), "budget";
+    /// `key.header(...)` and its like.
+    KeyValue(KeySource), "key";
+    /// `keys.uniform(...)`, `keys.zipf(...)`.
+    KeysValue(Keys), "key_distribution";
+    /// `when(...)`.
+    WhenValue(When), "condition";
+    /// `request(...)`; its weight is the mix's to say.
+    RequestValue(RequestShape), "request";
+}
