@@ -539,7 +539,7 @@ fn calls_with_random_arguments_never_panic() {
     for _ in 0..3000 {
         let mut args: Vec<String> =
             (0..next(&mut state) % 4).map(|_| values[next(&mut state) % values.len()].to_owned()).collect();
-        if next(&mut state) % 2 == 0 {
+        if next(&mut state).is_multiple_of(2) {
             let name = named[next(&mut state) % named.len()];
             args.push(format!("{name}={}", values[next(&mut state) % values.len()]));
         }
