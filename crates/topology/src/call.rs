@@ -3,7 +3,7 @@
 use crate::context::{Context, here, innermost};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::graph::MOST_NODES;
-use crate::nodes::{Arg, Default, Function, Need};
+use crate::nodes::{self, Arg, Default, Function, Need};
 use crate::plan::{NodeId, Spec, To};
 use crate::suggest;
 use crate::value::{NodeValue, Poison, stop};
@@ -47,7 +47,7 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         let context = Context::of(eval)?;
         let mut call =
             Call { function, context, eval, values: [None; MOST_ARGUMENTS], failed: false, site: None };
-        if !function.args.is_empty() {
+        if !nodes::is_later(function) {
             call.bind(args)?;
         }
         // A wrong value among the arguments has been reported where it was made.
@@ -165,13 +165,13 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         let positional: Vec<Value<'v>> = args.positions(self.heap())?.take(MOST_ARGUMENTS).collect();
         let most = function.args.len();
         if positional.len() > most {
+            let takes = match most {
+                0 => "no argument".to_owned(),
+                1 => "1 argument at most".to_owned(),
+                _ => format!("{most} arguments at most"),
+            };
             self.wrong_but(
-                format!(
-                    "`{}` takes {most} argument{} at most, and is given {}",
-                    function.name,
-                    if most == 1 { "" } else { "s" },
-                    args.len()?
-                ),
+                format!("`{}` takes {takes}, and is given {}", function.name, args.len()?),
                 self.signature(),
             );
         }

@@ -89,10 +89,11 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
             ]);
         }
         warn::graph(&mut state);
+        let standing = state.graph.standing();
         let mut point = finish(&mut state, &mut params, &mut data_files);
         let mut found = std::mem::take(&mut state.findings).into_sorted();
         found.extend(warn::overloaded(&point));
-        found.extend(warn::unrouted(&point));
+        found.extend(warn::asked(&point, &standing));
         point.warnings = found.iter().filter(|f| f.severity == Severity::Warning).map(in_one_line).collect();
         for finding in found {
             if !warnings.contains(&finding) {

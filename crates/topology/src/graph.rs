@@ -191,6 +191,11 @@ impl Graph {
         (self.places.get(site.place as usize).map_or("", |p| p.kind.as_str()), site.at.as_ref())
     }
 
+    /// Where the sites stand, for what is found once the plan's point is made.
+    pub(crate) fn standing(&self) -> Vec<Option<At>> {
+        self.sites.iter().map(|s| s.at.clone()).collect()
+    }
+
     /// The plan's arrays, with every site labelled.
     pub(crate) fn finish(self) -> Parts {
         let labels = labels(&self.places, &self.sites);

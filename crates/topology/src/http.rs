@@ -50,8 +50,7 @@ pub(crate) fn method(text: &str) -> Result<(), Wrong> {
 pub(crate) fn path(text: &str) -> Result<(), Wrong> {
     let plain = |c: char| !c.is_control() && c != ' ' && c != '#';
     if !text.starts_with('/') {
-        let help = format!("write \"/{}\"", short(text));
-        return Err((format!("\"{}\" is no path: it begins with \"/\"", short(text)), Some(help)));
+        return Err((format!("\"{}\" is no path: it begins with \"/\"", short(text)), rooted(text)));
     }
     if !text.chars().all(plain) || text.len() > MOST_BYTES {
         return wrong(format!(
@@ -60,6 +59,11 @@ pub(crate) fn path(text: &str) -> Result<(), Wrong> {
         ));
     }
     Ok(())
+}
+
+/// What to write where a path lacks its beginning.
+fn rooted(text: &str) -> Option<String> {
+    (!text.starts_with('/')).then(|| format!("write \"/{}\"", short(text)))
 }
 
 /// A path to match: exact, or ending in `*`.
@@ -73,7 +77,11 @@ pub(crate) fn path_pattern(text: &str) -> Result<(), Wrong> {
         let help = format!("write \"{}\"", short(stem));
         return Err((format!("\"{}\": paths are matched without their query", short(text)), Some(help)));
     }
-    if text == "*" { Ok(()) } else { path(stem) }
+    if text == "*" {
+        return Ok(());
+    }
+    // The remedy with the `*` that one has written.
+    path(stem).map_err(|(why, help)| (why, help.filter(|_| stem == text).or_else(|| rooted(text))))
 }
 
 /// A host, without a port.

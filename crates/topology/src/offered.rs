@@ -1,11 +1,13 @@
 //! Offered load: how busy each queue and each `concurrent` would be, computed from arrivals, weights and means without
 //! running anything.
 
-use crate::plan::{NodeId, Point, Spec, To};
-use walk::{STEERED, UNKNOWN, Walk};
+use crate::plan::{Point, Spec, To};
+use walk::{STEERED, UNKNOWN};
 
 mod classes;
 mod walk;
+
+pub(crate) use walk::Walk;
 
 /// The load of the queues (or servers that share their cores) of a site in one scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,17 +76,4 @@ pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
         }
     }
     sites.into_iter().flatten().collect()
-}
-
-/// The `route`s that requests of the scenario reach and where none of these matches anything.
-pub(crate) fn unrouted(point: &Point, scenario: usize) -> Vec<NodeId> {
-    let without = |spec: &Spec| matches!(spec, Spec::Route { otherwise: false, .. });
-    let Some(scenario) = point.scenarios.get(scenario) else { return Vec::new() };
-    if !point.specs.iter().any(without) {
-        return Vec::new();
-    }
-    let Some(walk) = Walk::of(point, scenario, 1.0) else { return Vec::new() };
-    let routes =
-        (0u32..).zip(&point.nodes).filter(|(_, n)| point.specs.get(n.spec as usize).is_some_and(without));
-    routes.map(|(id, _)| id).filter(|id| walk.rate(*id as usize) > 0.0 && !walk.matches_any(*id)).collect()
 }

@@ -8,7 +8,7 @@ use crate::offered;
 use crate::plan::{Point, Spec};
 use std::collections::BTreeSet;
 
-pub(crate) use asked::unrouted;
+pub(crate) use asked::asked;
 
 mod asked;
 mod failing;
@@ -42,9 +42,7 @@ impl Found {
 /// Adds all that can be said of a graph without knowing its loads.
 pub(crate) fn graph(state: &mut State) {
     unreached(state);
-    for look in
-        [failing::lost, failing::attempts, failing::repairs, failing::untried, failing::late, asked::keyless]
-    {
+    for look in [failing::lost, failing::attempts, failing::repairs, failing::untried, failing::late] {
         let mut found = Found::default();
         look(state, &mut found);
         // Once per place, however many nodes and calls came through it.

@@ -79,7 +79,7 @@ impl<'v> Call<'v, '_, '_, '_> {
     pub(crate) fn key(&mut self, name: &str) -> Option<KeySource> {
         let help =
             "write `key.header(\"x-user\")`, `key.cookie(\"session\")`, `key.path()` or `key.client()`";
-        self.made::<KeyValue>(name, "a key of requests", help).map(|k| k.0.clone())
+        self.made::<KeyValue>(name, "a key", help).map(|k| k.0.clone())
     }
 
     /// The argument `methods`.

@@ -62,7 +62,12 @@ fn request_of<'v>(call: &mut Call<'v, '_, '_, '_>, i: usize, value: Value<'v>) -
     if value.downcast_ref::<Poison>().is_some() {
         call.poison();
     } else {
-        call.unfit_but(&format!("requests[{i}]"), "(weight, request(...))", value, SHAPE);
+        call.unfit_but(
+            &format!("requests[{i}][1]"),
+            "a request",
+            value,
+            "write `request(method=\"GET\", path=\"/\")`",
+        );
     }
     None
 }

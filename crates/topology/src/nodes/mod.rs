@@ -104,7 +104,7 @@ static ALL: &[&[Function]] = &[
 pub(crate) struct Function {
     /// As written: `cable`, `lb.least_conn`.
     pub(crate) name: &'static str,
-    /// Its arguments in order; none: it is not built yet, and whatever is given goes unchecked.
+    /// Its arguments in order; of one that is not built yet none, and whatever is given goes unchecked.
     pub(crate) args: &'static [Arg],
     /// Further arguments that its family shares, by keyword.
     pub(crate) more: &'static [Arg],
@@ -181,6 +181,11 @@ pub(crate) fn get(index: u32) -> &'static Function {
 /// The index of a function by its full name.
 pub(crate) fn find(name: &str) -> Option<u32> {
     functions().position(|f| f.name == name).and_then(|i| u32::try_from(i).ok())
+}
+
+/// Whether a function is known by name only.
+pub(crate) fn is_later(function: &Function) -> bool {
+    function.args.is_empty() && later::FUNCTIONS.iter().any(|f| f.name == function.name)
 }
 
 /// Whether it is a predeclared namespace.

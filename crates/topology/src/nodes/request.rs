@@ -53,8 +53,10 @@ fn headers(call: &mut Call<'_, '_, '_, '_>) -> Vec<(String, String)> {
     let what = call.of("headers");
     let mut headers: Vec<(String, String)> = Vec::with_capacity(items.len());
     for (name, value) in items {
+        let name_repr = name.to_repr();
         let name = call.word_of(&what, name, http::field_name).map(|n| n.to_ascii_lowercase());
-        let value = call.word_of(&what, value, http::field_value);
+        let of = format!("{what}: the value of {}", crate::http::short(&name_repr));
+        let value = call.word_of(&of, value, http::field_value);
         let Some((name, value)) = name.zip(value) else { continue };
         if headers.iter().any(|(n, _)| *n == name) {
             call.wrong(format!("{what}: \"{name}\" is given twice (names of headers have no case)"));

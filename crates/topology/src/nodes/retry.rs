@@ -90,6 +90,8 @@ fn backoff(call: &mut Call<'_, '_, '_, '_>) -> (u64, u64) {
     (each, most.unwrap_or(each.saturating_mul(10).min(i64::MAX as u64)))
 }
 
+const ON: &str = "write `on=[\"connect_failed\", \"timeout\", 503]`";
+
 /// The kinds and the status numbers of `on`, each once: kinds in the order of the contract's table, numbers ascending.
 fn on(call: &mut Call<'_, '_, '_, '_>) -> (Vec<Kind>, Vec<u16>) {
     let (mut kinds, mut statuses) = (Vec::new(), BTreeSet::new());
@@ -97,7 +99,10 @@ fn on(call: &mut Call<'_, '_, '_, '_>) -> (Vec<Kind>, Vec<u16>) {
         return (vec![Kind::ConnectFailed, Kind::Refused, Kind::Reset], Vec::new());
     };
     let Some(items) = list(value) else {
-        call.unfit("on", "a list of kinds of error and status numbers", value);
+        let one = value.unpack_str().is_some() || value.get_type() == "int";
+        let help =
+            if one { format!("put it in brackets: `on=[{}]`", value.to_repr()) } else { ON.to_owned() };
+        call.unfit_but("on", "a list of kinds of error and status numbers", value, &help);
         return (kinds, Vec::new());
     };
     for item in items {

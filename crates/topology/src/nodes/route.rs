@@ -49,7 +49,7 @@ fn condition_of<'v>(call: &mut Call<'v, '_, '_, '_>, i: usize, value: Value<'v>)
         call.poison();
         return None;
     }
-    call.unfit_but(&format!("rules[{i}]"), "(when(...), node)", value, SHAPE);
+    call.unfit_but(&format!("rules[{i}][0]"), "a condition", value, "write `when(path=\"/api/*\")`");
     None
 }
 
@@ -66,7 +66,7 @@ pub(super) fn node_of<'v>(
     if value.downcast_ref::<Poison>().is_some() {
         call.poison();
     } else {
-        call.unfit(&format!("{name}[{i}]"), "a pair with a node", value);
+        call.unfit(&format!("{name}[{i}][1]"), "a node", value);
     }
     None
 }

@@ -10,6 +10,8 @@ const MOST_NUMBERS: usize = 1 << 25;
 pub(super) struct Classes {
     /// The share of each among all requests.
     pub(super) shares: Vec<f64>,
+    /// The requests of each, as indices of the scenario's shares.
+    pub(super) members: Vec<Vec<usize>>,
     /// By the spec of a `route`: the index in its list that each class takes; `None`: no route.
     branches: HashMap<u32, Vec<Option<usize>>>,
 }
@@ -25,20 +27,24 @@ impl Classes {
             })
             .collect();
         if routes.is_empty() {
-            return Some(Classes { shares: vec![1.0], branches: HashMap::new() });
+            let members = vec![(0..scenario.mix.len().max(1)).collect()];
+            return Some(Classes { shares: vec![1.0], members, branches: HashMap::new() });
         }
-        let mut classes: BTreeMap<Vec<Option<usize>>, f64> = BTreeMap::new();
-        for (share, shape) in scenario.shares() {
+        let mut classes: BTreeMap<Vec<Option<usize>>, (f64, Vec<usize>)> = BTreeMap::new();
+        for (i, (share, shape)) in scenario.shares().into_iter().enumerate() {
             let taken =
                 routes.iter().map(|(_, rules, otherwise)| branch(rules, *otherwise, &shape)).collect();
-            *classes.entry(taken).or_insert(0.0) += share;
+            let class = classes.entry(taken).or_default();
+            class.0 += share;
+            class.1.push(i);
         }
         if classes.len().saturating_mul(point.nodes.len()) > MOST_NUMBERS {
             return None;
         }
         let of_route = |r: usize| classes.keys().map(|taken| taken.get(r).copied().flatten()).collect();
         let branches = routes.iter().enumerate().map(|(r, (spec, ..))| (*spec, of_route(r))).collect();
-        Some(Classes { shares: classes.into_values().collect(), branches })
+        let (shares, members) = classes.into_values().unzip();
+        Some(Classes { shares, members, branches })
     }
 
     /// Which of its list a `route` with this spec takes for requests of this class.

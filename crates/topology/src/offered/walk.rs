@@ -26,8 +26,10 @@ struct Flow {
 }
 
 /// The rates at all nodes of one scenario.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     point: &'a Point,
+    /// Whether spares get requests as well: only whether something comes to a node is asked then.
+    everywhere: bool,
     classes: Classes,
     /// Arrivals per second, class by class for each node.
     rates: Vec<f64>,
@@ -38,9 +40,18 @@ pub(super) struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// The rates of a scenario; `None` where there are too many classes of requests, or no root.
     pub(super) fn of(point: &'a Point, scenario: &Scenario, per_s: f64) -> Option<Walk<'a>> {
+        Walk::new(point, scenario, per_s, false)
+    }
+
+    /// What comes to which node at all, at whatever rate, once targets fail.
+    pub(crate) fn reaching(point: &'a Point, scenario: &Scenario) -> Option<Walk<'a>> {
+        Walk::new(point, scenario, 1.0, true)
+    }
+
+    fn new(point: &'a Point, scenario: &Scenario, per_s: f64, everywhere: bool) -> Option<Walk<'a>> {
         let classes = Classes::of(point, scenario)?;
         let (n, k) = (point.nodes.len(), classes.shares.len());
-        let mut walk = Walk { point, rates: vec![0.0; n * k], marks: vec![0; n], classes };
+        let mut walk = Walk { point, everywhere, rates: vec![0.0; n * k], marks: vec![0; n], classes };
         let from = scenario.root as usize * k;
         let root = walk.rates.get_mut(from..from + k)?;
         root.iter_mut().zip(&walk.classes.shares).for_each(|(rate, share)| *rate = per_s * share);
@@ -131,7 +142,10 @@ impl<'a> Walk<'a> {
         let marks = self.marks[id as usize];
         match self.spec(id) {
             Some(Spec::Lb(lb)) => {
-                let first = lb.balance == Balance::First;
+                let first = lb.balance == Balance::First && !self.everywhere;
+                if let Some(spare) = lb.spare.filter(|_| self.everywhere) {
+                    self.add(spare, rates, 1.0, marks);
+                }
                 sum(if first { &mut flow.first } else { &mut flow.split }, rates);
                 flow.picked_marks |= marks | if lb.balance.counts_in_flight() { STEERED } else { 0 };
             }
@@ -161,10 +175,20 @@ impl<'a> Walk<'a> {
         self.classes.branch(self.point.nodes[id as usize].spec, class)
     }
 
-    /// Whether a `route` has a way for any of what comes to it.
-    pub(super) fn matches_any(&self, id: NodeId) -> bool {
+    /// Which requests come to a node, as indices of the scenario's shares.
+    pub(crate) fn members(&self, id: NodeId) -> impl Iterator<Item = usize> {
+        self.coming(id).into_iter().filter_map(|c| self.classes.members.get(c)).flatten().copied()
+    }
+
+    /// Which classes come to a node.
+    pub(crate) fn coming(&self, id: NodeId) -> Vec<usize> {
         let rates = self.rates_of(id as usize).iter().enumerate();
-        rates.filter(|(_, rate)| **rate > 0.0).any(|(class, _)| self.branch(id, class).is_some())
+        rates.filter(|(_, rate)| **rate > 0.0).map(|(class, _)| class).collect()
+    }
+
+    /// Whether a `route` has a way for any of what comes to it.
+    pub(crate) fn matches_any(&self, id: NodeId) -> bool {
+        self.coming(id).into_iter().any(|class| self.branch(id, class).is_some())
     }
 
     /// What comes to a list goes to its nodes.

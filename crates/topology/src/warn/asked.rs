@@ -1,44 +1,73 @@
 //! Requests that do not bring what nodes on their way look at: a key, or what a rule matches.
 
-use super::ways::down;
-use super::{Found, at_span, index, warning};
-use crate::context::State;
-use crate::diagnostic::Diagnostic;
-use crate::offered;
-use crate::plan::{KeySource, Point, RequestShape, Scenario, Spec};
+use super::{placed, warning};
+use crate::diagnostic::{At, Diagnostic};
+use crate::offered::Walk;
+use crate::plan::{KeySource, NodeId, Point, RequestShape, Scenario, Spec, When};
+use std::collections::HashSet;
 use weir_model::Traffic;
 
-/// Nothing.
-const NONE: u32 = u32::MAX;
-
-/// Nodes that go by a key, reached by a scenario whose requests have none.
-pub(super) fn keyless(state: &State, found: &mut Found) {
-    let graph = &state.graph;
-    let mut sources: Vec<KeySource> = Vec::new();
-    for source in graph.specs().iter().flat_map(sources_of) {
-        if source != KeySource::Path && !sources.contains(&source) {
-            sources.push(source);
-        }
+/// Warnings for nodes that look at what a scenario's requests do not have, once per place. `standing`: where the sites stand.
+pub(crate) fn asked(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
+    let looks = |spec: &Spec| match spec {
+        Spec::Route { otherwise, .. } => !otherwise,
+        other => sources_of(other).iter().any(|s| *s != KeySource::Path),
+    };
+    let looking: Vec<bool> = point.specs.iter().map(looks).collect();
+    let mut found: Vec<Diagnostic> = Vec::new();
+    if !looking.contains(&true) {
+        return found;
     }
-    for source in sources {
-        // The first scenario that comes there without.
-        let mut first = vec![NONE; graph.nodes().len()];
-        for (i, scenario) in state.scenarios.iter().enumerate() {
-            if lacking(scenario, &source) != Lacking::Nothing
-                && let Some(root) = first.get_mut(scenario.root as usize)
-            {
-                *root = (*root).min(index(i));
+    let mut places: Vec<(&str, &str)> = Vec::new();
+    for scenario in &point.scenarios {
+        let Some(walk) = Walk::reaching(point, scenario) else { continue };
+        // Members of a pool have it all in common.
+        let mut seen: HashSet<(u32, u32, Vec<usize>)> = HashSet::new();
+        for (id, node) in (0u32..).zip(&point.nodes) {
+            if !looking[node.spec as usize] {
+                continue;
+            }
+            let coming = walk.coming(id);
+            if coming.is_empty() || !seen.insert((node.site, node.spec, coming)) {
+                continue;
+            }
+            let (spec, span) =
+                (&point.specs[node.spec as usize], point.sites[node.site as usize].span.as_str());
+            // A node without a key is said of the first scenario, one without a route of each.
+            let key = (span, if matches!(spec, Spec::Route { .. }) { scenario.name.as_str() } else { "" });
+            if places.contains(&key) {
+                continue;
+            }
+            let said = match spec {
+                Spec::Route { rules, .. } => unrouted(rules, &walk, id, scenario),
+                spec => keyless(spec, &walk, id, scenario),
+            };
+            if let Some(finding) = said {
+                places.push(key);
+                let at = standing.get(node.site as usize).and_then(Option::as_ref);
+                found.push(placed(finding, at));
             }
         }
-        let first = down(graph, first, |_, _, by| by, u32::min);
-        for (id, node) in graph.nodes().iter().enumerate() {
-            let Some(spec) = graph.spec(index(id)).filter(|s| sources_of(s).contains(&source)) else {
-                continue;
-            };
-            let Some(scenario) = state.scenarios.get(first[id] as usize) else { continue };
-            found.warn(node.site, said(spec, &source, scenario), HELP);
-        }
     }
+    found
+}
+
+/// A node that goes by a key, reached by requests that have none.
+fn keyless(spec: &Spec, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Option<Diagnostic> {
+    if matches!(scenario.traffic, Traffic::Closed { .. }) {
+        return None;
+    }
+    let plain = [RequestShape::plain()];
+    let mix: &[RequestShape] = if scenario.mix.is_empty() { &plain } else { &scenario.mix };
+    sources_of(spec).iter().find_map(|source| {
+        let (mut with, mut without) = (false, false);
+        for shape in walk.members(id).filter_map(|i| mix.get(i)).filter(|s| s.weight > 0.0) {
+            let has = shape.key.is_some() || brings(shape, source);
+            with |= has;
+            without |= !has;
+        }
+        without.then(|| warning(without_key(spec, source, with, scenario)).help(HELP))
+    })
 }
 
 const HELP: &str = "say who sends them, as in `traffic.mix(arrivals, [(1, request(key=keys.uniform(1000)))])`; in \
@@ -57,34 +86,6 @@ fn sources_of(spec: &Spec) -> Vec<KeySource> {
     }
 }
 
-#[derive(PartialEq)]
-enum Lacking {
-    Nothing,
-    Some,
-    All,
-}
-
-/// Which of a scenario's requests have nothing there.
-fn lacking(scenario: &Scenario, source: &KeySource) -> Lacking {
-    if matches!(scenario.traffic, Traffic::Closed { .. }) {
-        return Lacking::Nothing;
-    }
-    if scenario.mix.is_empty() {
-        return Lacking::All;
-    }
-    let (mut with, mut without) = (false, false);
-    for shape in scenario.mix.iter().filter(|s| s.weight > 0.0) {
-        let has = shape.key.is_some() || brings(shape, source);
-        with |= has;
-        without |= !has;
-    }
-    match (with, without) {
-        (_, false) => Lacking::Nothing,
-        (true, true) => Lacking::Some,
-        (false, true) => Lacking::All,
-    }
-}
-
 /// Whether a request says it itself.
 fn brings(shape: &RequestShape, source: &KeySource) -> bool {
     match source {
@@ -100,8 +101,9 @@ fn brings(shape: &RequestShape, source: &KeySource) -> bool {
     }
 }
 
-fn said(spec: &Spec, source: &KeySource, scenario: &Scenario) -> String {
-    let which = if lacking(scenario, source) == Lacking::All { "requests" } else { "some of the requests" };
+/// What is said; `with`: others have one.
+fn without_key(spec: &Spec, source: &KeySource, with: bool, scenario: &Scenario) -> String {
+    let which = if with { "some of the requests" } else { "requests" };
     let (by, end) = match spec {
         Spec::Lb(lb) if lb.key.as_ref() != Some(source) => {
             ("`sticky`".to_owned(), "none returns to its target")
@@ -127,33 +129,21 @@ fn written(source: &KeySource) -> String {
     }
 }
 
-/// A warning for each `route` where nothing of what a scenario sends there matches.
-pub(crate) fn unrouted(point: &Point) -> Vec<Diagnostic> {
-    let mut found: Vec<Diagnostic> = Vec::new();
-    for (i, scenario) in point.scenarios.iter().enumerate() {
-        for id in offered::unrouted(point, i) {
-            let node = point.nodes.get(id as usize);
-            let site = node.and_then(|n| point.sites.get(n.site as usize));
-            let spec = node.and_then(|n| point.specs.get(n.spec as usize));
-            let (Some(site), Some(Spec::Route { rules, .. })) = (site, spec) else { continue };
-            let sent = match scenario.mix.is_empty() {
-                true => {
-                    "without `traffic.mix` all requests are GET for \"/\": give it one, or the route `otherwise=`"
-                }
-                false if rules.iter().any(|r| !r.client.is_empty()) => {
-                    "a simulated client has no address, so `client` matches none: give the route `otherwise=`"
-                }
-                false => "give the route `otherwise=`, or compare its rules with what `traffic.mix` sends",
-            };
-            let message = format!(
-                "no request of scenario \"{}\" matches a rule of this `route`: all that come here end as `no_route`",
-                scenario.name
-            );
-            let finding = at_span(warning(message).help(sent), &site.span);
-            if !found.contains(&finding) {
-                found.push(finding);
-            }
-        }
+/// A `route` that has no way for any of the requests that come to it.
+fn unrouted(rules: &[When], walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Option<Diagnostic> {
+    if walk.matches_any(id) {
+        return None;
     }
-    found
+    let help = if scenario.mix.is_empty() {
+        "without `traffic.mix` all requests are GET for \"/\": give it one, or the route `otherwise=`"
+    } else if rules.iter().any(|r| !r.client.is_empty()) {
+        "a simulated client has no address, so `client` matches none: give the route `otherwise=`"
+    } else {
+        "give the route `otherwise=`, or compare its rules with what `traffic.mix` sends"
+    };
+    let message = format!(
+        "no request of scenario \"{}\" matches a rule of this `route`: all that come here end as `no_route`",
+        scenario.name
+    );
+    Some(warning(message).help(help))
 }

@@ -1,7 +1,6 @@
 //! What all balancers share: the arguments around the policy, and the targets.
 
-use crate::call::Call;
-use crate::call::Outcome;
+use crate::call::{Call, Outcome, list};
 use crate::nodes::{Arg, Default, later, may};
 use crate::plan::{KeySource, Lb, NodeId, Scope, Spec, To};
 use crate::value::{EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue};
@@ -62,12 +61,8 @@ fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Option<KeySour
     let words = [("loop", Some(Scope::Loop)), ("process", Some(Scope::Process))];
     let scope = call.choice("scope", &words).unwrap_or_default();
     let sticky = call.word("sticky", crate::http::field_name);
-    let bound = |call: &mut Call<'_, '_, '_, '_>, name: &str| match call.is_none(name) {
-        true => None,
-        false => call.count(name, 1, u32::MAX),
-    };
-    let max_in_flight = bound(call, "max_in_flight");
-    let max_connections = bound(call, "max_connections");
+    let max_in_flight = most(call, "max_in_flight");
+    let max_connections = most(call, "max_connections");
     let max_waiting =
         if call.is_none("max_waiting") { None } else { call.whole("max_waiting", 0, i64::MAX as u64) };
     let wait_timeout_ns = call.limit("wait_timeout");
@@ -99,6 +94,20 @@ fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Option<KeySour
     }
 }
 
+/// A limit of each target; `None` switches it off.
+fn most(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<u32> {
+    let value = call.value_or_none(name)?;
+    if value.get_type() == "int" && value.to_str() == "0" {
+        let message = format!("{} must be at least 1, and is 0", call.of(name));
+        call.wrong_but(
+            message,
+            format!("`{name}=None` switches it off; a target of weight 0 is never picked"),
+        );
+        return None;
+    }
+    call.count(name, 1, u32::MAX)
+}
+
 /// `eject`: either kind.
 fn eject(call: &mut Call<'_, '_, '_, '_>) -> (Option<Eject>, Option<Outlier>) {
     let Some(value) = call.value_or_none("eject") else { return (None, None) };
@@ -115,12 +124,20 @@ fn on_empty(call: &mut Call<'_, '_, '_, '_>) -> (OnEmpty, Option<NodeId>) {
     if let Some(node) = value.downcast_ref::<NodeValue>() {
         return (OnEmpty::Node, Some(node.0));
     }
-    if value.unpack_str().is_none() {
-        call.unfit("on_empty", "\"fail\", \"any\" or a node", value);
-        return (OnEmpty::Fail, None);
+    match value.unpack_str() {
+        Some("fail") => (OnEmpty::Fail, None),
+        Some("any") => (OnEmpty::Any, None),
+        _ => {
+            let help = match list(value) {
+                Some(_) => "put a balancer over several: `on_empty=lb.random([a, b])`",
+                None => {
+                    "take \"fail\" (the error `no_target`), \"any\" (healthy or not), or a node that gets the request"
+                }
+            };
+            call.unfit_but("on_empty", "\"fail\", \"any\" or a node", value, help);
+            (OnEmpty::Fail, None)
+        }
     }
-    let words = [("fail", Some(OnEmpty::Fail)), ("any", Some(OnEmpty::Any))];
-    (call.choice("on_empty", &words).unwrap_or_default(), None)
 }
 
 /// The targets: at least one that can be picked.
@@ -145,7 +162,7 @@ pub(super) fn weight(call: &Call<'_, '_, '_, '_>, target: NodeId) -> f64 {
 /// `key` and `bound` of a balancer that hashes.
 pub(super) fn hashed(call: &mut Call<'_, '_, '_, '_>) -> (Option<KeySource>, Option<f64>) {
     if call.is_none("key") {
-        let message = format!("{} must be a key: it is what is hashed", call.of("key"));
+        let message = format!("{} must be a key, and is None: it is what is hashed", call.of("key"));
         call.wrong_but(message, "write `key.header(\"x-user\")`, or leave `key` out, which means just that");
     }
     let key = call.key("key").unwrap_or_else(|| KeySource::Header("x-user".to_owned()));
