@@ -36,7 +36,6 @@ pub mod retry;
 pub mod ring_hash;
 pub mod roster;
 pub mod round_robin;
-pub mod route;
 pub mod slow_start;
 pub mod split;
 pub mod sticky;

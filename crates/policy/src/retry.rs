@@ -28,6 +28,11 @@ pub fn may_retry(kind: Kind, idempotent: bool, methods: Methods) -> bool {
     }
 }
 
+/// Whether a method is idempotent (RFC 9110, 9.2.2).
+pub fn is_idempotent(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE")
+}
+
 impl Retry {
     /// The attempt that follows one with this outcome, or `None` if its outcome is the answer.
     #[inline]
@@ -108,6 +113,12 @@ mod tests {
             budget: None,
             replay_bytes: 0,
         }
+    }
+
+    #[test]
+    fn methods() {
+        assert!(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"].into_iter().all(is_idempotent));
+        assert!(!["POST", "PATCH", "CONNECT", "get", ""].into_iter().any(is_idempotent));
     }
 
     #[test]

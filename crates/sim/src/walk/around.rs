@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use weir_model::mix::{Keys as DrawnKeys, Mix};
 use weir_policy::config::{Balance, Budget, Hedge, OnEmpty, Rate};
 use weir_policy::health::HealthConfig;
+use weir_policy::key;
+use weir_policy::retry::is_idempotent;
 use weir_policy::split::Split;
 use weir_policy::upstream::Around;
-use weir_policy::{key, route};
-use weir_topology::plan::{Hedged, KeySource, Keys, Lb, Point, RequestShape, Spec, To, When};
+use weir_topology::plan::{Hedged, KeySource, Keys, Lb, Point, RequestShape, Spec, To};
 
 /// A balancer's place.
 #[derive(Clone, Debug)]
@@ -111,8 +112,7 @@ impl Builder<'_> {
         };
         let watches = health.check.is_some() || health.eject.is_some() || health.outlier.is_some();
         let most = lb.max_in_flight.into_iter().chain(lb.max_connections).min();
-        let around =
-            Around { health, max_in_flight: most, pass_over_ns: lb.pass_over_ns, counts: false };
+        let around = Around { health, max_in_flight: most, pass_over_ns: lb.pass_over_ns, counts: false };
         let measures_probes = matches!(lb.balance, Balance::Prequal { .. });
         self.walk.probes |= measures_probes;
         self.walk.reads_keys |= lb.sticky.is_some();
@@ -141,10 +141,10 @@ impl Builder<'_> {
             Spec::Route { rules, otherwise } => {
                 let otherwise = if *otherwise { rules.len() as u32 } else { NOBODY };
                 let first = |shape: &RequestShape| {
-                    rules.iter().position(|rule| matches(rule, shape)).map_or(otherwise, |i| i as u32)
+                    rules.iter().position(|rule| rule.matches(&shape.asked())).map_or(otherwise, |i| i as u32)
                 };
                 By::Kind(if self.scenario.mix.is_empty() {
-                    vec![first(&plain_request())]
+                    vec![first(&RequestShape::plain())]
                 } else {
                     self.scenario.mix.iter().map(first).collect()
                 })
@@ -188,7 +188,8 @@ impl Builder<'_> {
     fn key_source(&mut self, source: &KeySource) -> u32 {
         let says = |shape: &RequestShape| said(source, shape).map(|text| key::hash(text.as_bytes()));
         let mix = &self.scenario.mix;
-        let of_kinds = if mix.is_empty() { vec![says(&plain_request())] } else { mix.iter().map(says).collect() };
+        let of_kinds =
+            if mix.is_empty() { vec![says(&RequestShape::plain())] } else { mix.iter().map(says).collect() };
         self.walk.reads_keys = true;
         self.walk.keys.push(of_kinds);
         self.walk.keys.len() as u32 - 1
@@ -202,8 +203,7 @@ impl Builder<'_> {
         };
         let mix = &self.scenario.mix;
         self.walk.mix = Mix::new(mix.iter().map(|r| (r.weight, r.key.as_ref().map(keys))).collect());
-        self.walk.shapes =
-            mix.iter().map(|r| Shape { idempotent: route::is_idempotent(&r.method) }).collect();
+        self.walk.shapes = mix.iter().map(|r| Shape { idempotent: is_idempotent(&r.method) }).collect();
     }
 
     /// Which balancers stand behind which targets of which others, where the others' health can tell.
@@ -217,7 +217,8 @@ impl Builder<'_> {
             let To::List(list) = point.nodes[node as usize].to else { continue };
             for (&target, index) in point.lists[list as usize].iter().zip(0u32..) {
                 let behind = first_balancers(point, target);
-                let found: Vec<u32> = behind.iter().filter_map(|id| self.instances.get(id).copied()).collect();
+                let found: Vec<u32> =
+                    behind.iter().filter_map(|id| self.instances.get(id).copied()).collect();
                 if found.is_empty() {
                     continue;
                 }
@@ -267,22 +268,10 @@ fn name_of(point: &Point, target: u32) -> String {
     }
 }
 
-/// The request that traffic without a mix is made of.
-fn plain_request() -> RequestShape {
-    RequestShape {
-        weight: 1.0,
-        method: "GET".into(),
-        path: "/".into(),
-        host: None,
-        headers: Vec::new(),
-        key: None,
-        body_bytes: 0,
-    }
-}
-
 /// What a kind of request says where a key is read; `None`: its own key stands for it.
 fn said<'a>(source: &KeySource, shape: &'a RequestShape) -> Option<&'a str> {
-    let header = |name: &str| shape.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|h| h.1.as_str());
+    let header =
+        |name: &str| shape.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|h| h.1.as_str());
     match source {
         KeySource::Path => Some(&shape.path),
         KeySource::Header(name) => header(name),
@@ -292,19 +281,4 @@ fn said<'a>(source: &KeySource, shape: &'a RequestShape) -> Option<&'a str> {
         }),
         KeySource::Client => None,
     }
-}
-
-/// Whether a kind of request is as a rule has it.
-fn matches(rule: &When, shape: &RequestShape) -> bool {
-    let any = |of: &[String], fits: &dyn Fn(&str) -> bool| of.is_empty() || of.iter().any(|p| fits(p));
-    let host = shape.host.as_deref().unwrap_or("");
-    let header = |(name, value): &(String, String)| {
-        shape.headers.iter().any(|(n, v)| n.eq_ignore_ascii_case(name) && route::text_matches(value, v))
-    };
-    any(&rule.path, &|p| route::text_matches(p, &shape.path))
-        && any(&rule.method, &|m| m == shape.method)
-        && any(&rule.host, &|h| route::host_matches(h, host))
-        && (rule.header.is_empty() || rule.header.iter().any(header))
-        // Simulated clients have no address.
-        && rule.client.is_empty()
 }
