@@ -9,7 +9,7 @@ use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{OnCancel, concurrent, faulty, warmup};
 use weir_policy::Kind;
-use weir_policy::config::{Budget, Rate, Retry};
+use weir_policy::config::{Balance, Budget, Rate, Retry};
 use weir_topology::plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
 
 /// Purposes of draws that belong to a request; part of their keys.
@@ -280,6 +280,14 @@ pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
 
 /// Builds what the stages do. With `members`, statistics are kept for every member.
 pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Result<(Code, Walk), String> {
+    let clairvoyant = layout.reached().find(|(_, spec)| match spec {
+        Spec::Lb(lb) => lb.balance == Balance::LeastWork,
+        _ => false,
+    });
+    if let Some((id, _)) = clairvoyant {
+        let site = &layout.point.sites[layout.point.nodes[id as usize].site as usize];
+        return Err(format!("`lb.least_work` at {} is not built yet in simulation", site.span));
+    }
     let code = layout.code(members);
     let blocks = layout.reached().filter_map(|(id, spec)| match spec {
         Spec::Faulty(Faulty { line: Line::Block(block), .. }) => Some((layout.place(id), *block)),
