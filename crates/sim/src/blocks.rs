@@ -242,6 +242,7 @@ impl<'a> Layout<'a> {
                 repeats: None,
                 gauge: None,
                 slots: 0.0,
+                parallel: false,
                 entries: None,
             });
         }

@@ -75,6 +75,10 @@ fn utilisation(code: &Code, ledger: &Ledger) -> Vec<(u64, u64)> {
         for index in block.stages.clone() {
             let stage = &code.stages[index as usize];
             let Some(gauge) = stage.gauge.filter(|_| index + 1 < block.stages.end) else { continue };
+            // What is done at once is more than the time in which it is done.
+            if (index + 1..block.stages.end).any(|s| code.stages[s as usize].parallel) {
+                continue;
+            }
             let members = if code.mask == 0 { 1 } else { block.members };
             for member in block.base..block.base + members {
                 let at = |offset: u32| offset.wrapping_add(member & code.mask) as usize;

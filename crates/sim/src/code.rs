@@ -159,6 +159,8 @@ pub(crate) struct Stage {
     /// Where its gauge stands, see [`Code::mask`], and how many slots or cores each member has; queues and servers only.
     pub gauge: Option<u32>,
     pub slots: f64,
+    /// A request can be at what is behind several times at once.
+    pub parallel: bool,
     /// Entries by member stand at `member + offset`, where they are counted rather than reckoned from the block's.
     pub entries: Option<u32>,
 }

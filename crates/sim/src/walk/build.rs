@@ -443,7 +443,10 @@ impl Builder<'_> {
                 self.layout.add_refusals(&mut self.code, stage, draft);
                 self.limit(rate.clone(), key.as_ref(), draft)
             }
-            Spec::Hedge(hedged) => self.hedge(hedged, draft),
+            Spec::Hedge(hedged) => {
+                self.code.stages[stage as usize].parallel = true;
+                self.hedge(hedged, draft)
+            }
             Spec::Sequence => Act::Sequence { group: self.group(draft, position, 0) },
             Spec::Fanout { need } => {
                 self.walk.notes = true;

@@ -126,7 +126,8 @@ impl Walker<'_> {
     /// Until the attempt that counts began, the time passed at the node itself.
     pub(super) fn note_start(&mut self, parent: u32, begun: u64) {
         let branch = &self.branches.slots[parent as usize];
-        let ns = begun - branch.since;
+        // Left behind since, its time up to then is booked.
+        let ns = begun.saturating_sub(branch.since);
         if ns > 0 && branch.selected {
             let part =
                 self.walk.nodes[branch.stage as usize].part.wrapping_add(branch.member & self.code.mask);

@@ -1,6 +1,7 @@
 //! The general engine against what it must do: whatever the topology (`random`), and to the nanosecond in cases worked out
 //! by hand (`cut`, `fail`, `order`). Every self-check is shown to fire.
 
+mod core;
 mod cut;
 mod fail;
 mod order;

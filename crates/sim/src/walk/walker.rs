@@ -51,6 +51,8 @@ pub(crate) enum Sabotage {
 
 /// What is later is scheduled here, and never run.
 const END_OF_TIME: u64 = u64::MAX - 1;
+/// A request may wait behind a health check, but not behind so many.
+const MOST_UNASKED: u64 = 10_000;
 /// The stop flag is looked at when these bits of the number of events are zero.
 const PATIENCE: u64 = (1 << 16) - 1;
 
@@ -151,7 +153,9 @@ pub(crate) struct Walker<'a> {
     /// Further attempts so far, and requests that ended at this instant without having taken any time.
     pub(super) retried: u64,
     pub(super) at_once: u64,
-    /// Events that are pending, but for flips: those never end.
+    /// Checks and flips in a row during which no request had anything to wait for but them.
+    pub(super) unasked: u64,
+    /// Events that are pending, but for flips and checks: those never end.
     pub(super) scheduled: u64,
     pub(super) scratch: Vec<u32>,
     pub(super) excluded: Vec<u32>,
@@ -215,6 +219,7 @@ impl<'a> Walker<'a> {
             stop,
             retried: 0,
             at_once: 0,
+            unasked: 0,
             scheduled: 0,
             scratch: Vec::new(),
             excluded: Vec::new(),
@@ -263,6 +268,7 @@ impl<'a> Walker<'a> {
             if is_arrival {
                 self.arrive();
             } else {
+                self.unasked = if self.scheduled > 0 { 0 } else { self.unasked + 1 };
                 self.scheduled -= u64::from(!what::never_ends(event.who));
                 self.handle(event);
             }
@@ -286,7 +292,10 @@ impl<'a> Walker<'a> {
     /// was scheduled for those that are gone.
     fn has_more(&self) -> bool {
         self.clients.will_send()
-            || self.branches.live > self.checks_live && (self.scheduled > 0 || self.cells.will_be_cut > 0)
+            || self.branches.live > self.checks_live
+                && (self.scheduled > 0
+                    || self.cells.will_be_cut > 0
+                    || self.checks_live > 0 && self.unasked < MOST_UNASKED)
     }
 
     fn handle(&mut self, event: Entry) {

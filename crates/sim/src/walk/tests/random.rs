@@ -13,16 +13,20 @@ use weir_topology::Plan;
 const FILES: u64 = 2000;
 
 /// Numbers out of a seed.
-struct Draws(Key, u64);
+pub(super) struct Draws(Key, u64);
 
 impl Draws {
+    pub(super) fn new(seed: u64) -> Draws {
+        Draws(Key::new(seed), 0)
+    }
+
     /// Below n.
-    fn number(&mut self, n: u64) -> u64 {
+    pub(super) fn number(&mut self, n: u64) -> u64 {
         self.1 += 1;
         self.0.with(self.1).bits() % n
     }
 
-    fn of<'t>(&mut self, words: &[&'t str]) -> &'t str {
+    pub(super) fn of<'t>(&mut self, words: &[&'t str]) -> &'t str {
         words[self.number(words.len() as u64) as usize]
     }
 }
@@ -32,7 +36,7 @@ const KINDS: &str =
 const ON_CANCEL: [&str; 3] = ["stop", "skip", "finish"];
 
 /// One node over two that are there, and possibly the list of a shared pool.
-fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
+pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
     let (cancel, clock) = (d.of(&ON_CANCEL), d.of(&["eager", "lazy"]));
     let mode = d.of(&["refuse", "crash", "crash", "blackhole", "slow"]);
@@ -90,7 +94,7 @@ fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     }
 }
 
-fn traffic(d: &mut Draws) -> (String, &'static str) {
+pub(super) fn traffic(d: &mut Draws) -> (String, &'static str) {
     let traffic = match d.number(7) {
         0 => "traffic.poisson(every = 3 * ms)".into(),
         1 | 2 => format!("traffic.constant(every = {} * ms)", 2 + d.number(4)),
@@ -112,7 +116,7 @@ fn traffic(d: &mut Draws) -> (String, &'static str) {
 
 /// A file with one scenario out of a seed: nodes over their own and shared children, whole milliseconds nearly everywhere.
 fn random_file(seed: u64) -> String {
-    let mut d = Draws(Key::new(seed), 0);
+    let mut d = Draws::new(seed);
     let mut text = String::from(
         "def e(m):\n    return dist.rounded(dist.exponential(m * ms), 1 * ms)\n\nn0 = delay(e(2), server(\"a\"))\n",
     );
@@ -227,7 +231,7 @@ fn any_topology_can_be_cut_anywhere() {
 }
 
 /// One thread and two, sites and members.
-fn agree(plan: &Plan, source: &str) {
+pub(super) fn agree(plan: &Plan, source: &str) {
     let of = |threads, members| {
         let options = Options { replications: 2, threads, members, ..options() };
         simulate(plan, &options).unwrap_or_else(|e| panic!("{e:?} {source}"))
