@@ -24,8 +24,9 @@ pub(super) struct Instance {
     pub line: Line,
     /// Which target answered which key last.
     memory: Option<Memory>,
-    /// When it is looked at next.
+    /// When it is looked at next, and when its next checks begin; an event at another time is stale.
     watched: u64,
+    pub check_due: u64,
     /// Whether anything behind it could be picked when that was looked at last.
     pub alive: bool,
 }
@@ -43,6 +44,7 @@ impl Instance {
             line: Line::default(),
             memory: site.sticky.then(|| Memory::new(REMEMBERED)),
             watched: u64::MAX,
+            check_due: u64::MAX,
             alive: true,
         }
     }
@@ -253,10 +255,10 @@ impl Walker<'_> {
         self.tell_outside(index);
         let instance = &mut self.balancers[index as usize];
         let Some(at) = instance.upstream.next_deadline() else { return };
-        if at >= instance.watched && instance.watched > self.now {
+        let at = at.max(self.now);
+        if at >= instance.watched {
             return;
         }
-        let at = at.max(self.now);
         instance.watched = at;
         let key = order_key(Class::Hold, u64::from(index));
         self.pending
@@ -266,9 +268,10 @@ impl Walker<'_> {
     /// A balancer is looked at.
     pub(super) fn look_at_balancer(&mut self, index: u32) {
         let instance = &mut self.balancers[index as usize];
-        if instance.watched == self.now {
-            instance.watched = u64::MAX;
+        if instance.watched != self.now {
+            return;
         }
+        instance.watched = u64::MAX;
         instance.upstream.tick(self.now);
         self.watch(index);
         self.admit(index);

@@ -19,14 +19,23 @@ impl Walker<'_> {
     }
 
     fn schedule_check(&mut self, index: u32) {
-        let Some(at) = self.balancers[index as usize].upstream.next_check() else { return };
+        let instance = &mut self.balancers[index as usize];
+        let Some(at) = instance.upstream.next_check() else { return };
         let at = at.max(self.now).min(u64::MAX - 1);
+        if at >= instance.check_due {
+            return;
+        }
+        instance.check_due = at;
         let key = order_key(Class::Hold, CHECKS | u64::from(index));
         self.pending.push(self.now, Entry { at, key, who: what::CHECK | index, tag: 0 });
     }
 
     /// Checks of a balancer begin.
     pub(super) fn begin_checks(&mut self, index: u32) {
+        if self.balancers[index as usize].check_due != self.now {
+            return;
+        }
+        self.balancers[index as usize].check_due = u64::MAX;
         let lb = self.balancers[index as usize].lb;
         let timeout_ns = self.walk.lbs[lb as usize].check_timeout_ns;
         while let Some(target) = self.balancers[index as usize].upstream.start_check(self.now) {

@@ -4,7 +4,7 @@ use super::random::{Draws, agree, node, traffic};
 use super::{plan, walk};
 
 /// Files that are tried; each with statistics by site and by member.
-const FILES: u64 = 300;
+const FILES: u64 = 500;
 
 /// What may stand around a balancer.
 fn around(d: &mut Draws, spare: &str) -> String {
