@@ -3,7 +3,7 @@
 //! It travels inwards and stops at the first queue or server whose request goes on (`on_cancel`). Then what is outside of
 //! that place is given back, and the branch walks on to it, wanted by nobody.
 
-use super::branch::{Frame, Phase};
+use super::branch::{Branch, Frame, Phase};
 use super::build::{Act, NOBODY};
 #[cfg(test)]
 use super::walker::Sabotage;
@@ -132,7 +132,7 @@ impl Walker<'_> {
     /// in mind: who kept that for them goes away.
     fn unwanted_behind(&mut self, slot: u32) {
         let heir = slot;
-        let tries_of = self.branches.slots[slot as usize].tries_of;
+        let Branch { tries_of, hedge_of, .. } = self.branches.slots[slot as usize];
         let inherits = tries_of != NOBODY && tries_of != heir;
         if inherits {
             self.branches.tried[heir as usize] = self.branches.tried[tries_of as usize].clone();
@@ -141,6 +141,9 @@ impl Walker<'_> {
         while let Some(slot) = stack.pop() {
             let branch = &mut self.branches.slots[slot as usize];
             branch.wanted = false;
+            if branch.hedge_of == hedge_of {
+                branch.hedge_of = NOBODY;
+            }
             if inherits && branch.tries_of == tries_of {
                 branch.tries_of = heir;
             }
