@@ -238,6 +238,11 @@ impl Levels {
         }
         let level = &self.bits[self.least * self.words..][..self.words];
         while let Some(&bits) = level.get(word) {
+            // Where few are left most words are empty, and counting ones takes a dozen instructions.
+            if bits == 0 {
+                word += 1;
+                continue;
+            }
             let ones = bits.count_ones();
             if k < ones {
                 return word as u32 * 64 + select_in_word(bits, k);

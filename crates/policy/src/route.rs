@@ -57,15 +57,21 @@ mod tests {
     fn patterns() {
         assert!(text_matches("/v1/*", "/v1/items") && text_matches("/v1/*", "/v1/") && text_matches("*", ""));
         assert!(!text_matches("/v1/*", "/v1") && !text_matches("/v1", "/v1/") && text_matches("/v1", "/v1"));
-        assert!(host_matches("Example.com", "example.COM") && host_matches("*.example.com", "a.b.EXAMPLE.com"));
-        assert!(!host_matches("*.example.com", "example.com") && !host_matches("*.example.com", ".example.com"));
+        assert!(
+            host_matches("Example.com", "example.COM") && host_matches("*.example.com", "a.b.EXAMPLE.com")
+        );
+        assert!(
+            !host_matches("*.example.com", "example.com") && !host_matches("*.example.com", ".example.com")
+        );
         assert!(!host_matches("*.example.com", "anexample.com"));
     }
 
     #[test]
     fn networks() {
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        assert!(client_matches("10.0.0.0/8", ip("10.200.3.4")) && !client_matches("10.0.0.0/8", ip("11.0.0.1")));
+        assert!(
+            client_matches("10.0.0.0/8", ip("10.200.3.4")) && !client_matches("10.0.0.0/8", ip("11.0.0.1"))
+        );
         assert!(client_matches("10.0.0.1", ip("10.0.0.1")) && !client_matches("10.0.0.1", ip("10.0.0.2")));
         assert!(client_matches("0.0.0.0/0", ip("1.2.3.4")) && !client_matches("0.0.0.0/0", ip("::1")));
         assert!(client_matches("2001:db8::/32", ip("2001:db8:1::1")) && client_matches("::1", ip("::1")));

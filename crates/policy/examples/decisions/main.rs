@@ -141,7 +141,8 @@ fn policies() -> Vec<(&'static str, Balance, fn(usize) -> f64)> {
     let equal: fn(usize) -> f64 = |_| 1.0;
     let few: fn(usize) -> f64 = |i| [1.0, 2.0, 4.0][i % 3];
     let many: fn(usize) -> f64 = |i| 1.0 + (i % 97) as f64;
-    let p2c = |bias| Balance::P2c { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias };
+    let p2c =
+        |bias| Balance::P2c { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias };
     let least = |ties| Balance::LeastConn { ties, error_hold_ns: 0 };
     let turn = Balance::RoundRobin { start: Start::First };
     let second = 1_000_000_000;
@@ -188,7 +189,8 @@ fn around(column: &str) -> Around {
 fn cell(balance: &Balance, weights: &[f64], column: &str) -> Option<Box<dyn Run>> {
     let n = weights.len();
     let names: Vec<String> = (0..n).map(|i| format!("10.0.{}.{}:80", i / 250, i % 250)).collect();
-    let (probes, scratch) = (matches!(balance, Balance::Prequal { .. }), || (vec![0; n], Vec::with_capacity(8)));
+    let (probes, scratch) =
+        (matches!(balance, Balance::Prequal { .. }), || (vec![0; n], Vec::with_capacity(8)));
     let ((in_flight, out), draw) = (scratch(), Key::new(2));
     Some(match column {
         "naive" => steady(Naive::new(balance, weights, &names)?, n),
@@ -235,7 +237,7 @@ impl Measured {
                 break batch;
             }
         };
-        Measured { cell, batch, ns: Vec::new(), steps: 0, allocations: 0 }
+        Measured { cell, batch, ns: Vec::with_capacity(1000), steps: 0, allocations: 0 }
     }
 
     fn measure(&mut self) {
@@ -276,7 +278,8 @@ fn table(n: usize, rounds: usize, only: &str) {
             }
         }
         // The naive models may allocate.
-        let most = cells[1..].iter().flatten().map(|c| c.allocations as f64 / c.steps as f64).fold(0.0, f64::max);
+        let most =
+            cells[1..].iter().flatten().map(|c| c.allocations as f64 / c.steps as f64).fold(0.0, f64::max);
         println!(" {} |", if most == 0.0 { "0".into() } else { format!("{most:.6}") });
     }
     println!();

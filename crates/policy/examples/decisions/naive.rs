@@ -28,7 +28,8 @@ impl Naive {
             return None;
         }
         let n = weights.len();
-        let each = |i: usize| (0..160).map(move |k: u32| (key::crc32_update(!0, names[i].as_bytes()), k, i as u32));
+        let each =
+            |i: usize| (0..160).map(move |k: u32| (key::crc32_update(!0, names[i].as_bytes()), k, i as u32));
         let point = |(r, k, i): (u32, u32, u32)| (!key::crc32_update(r, &k.to_le_bytes()), i);
         let ring = matches!(balance, Balance::RingHash { .. });
         Some(Naive {

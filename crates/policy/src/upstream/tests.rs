@@ -291,7 +291,8 @@ fn every_policy_agrees_with_a_filter() {
             let without = |out: &[&[u32]]| -> Vec<u32> {
                 rest.iter().copied().filter(|t| !out.iter().any(|o| o.contains(t))).collect()
             };
-            let wishes = [without(&[&over, &excluded]), without(&[&over]), without(&[&excluded]), rest.clone()];
+            let wishes =
+                [without(&[&over, &excluded]), without(&[&over]), without(&[&excluded]), rest.clone()];
             let rank = wishes.iter().position(|w| !w.is_empty());
             let allowed = rank.map_or(&[][..], |r| &wishes[r]);
             rank.inspect(|&r| seen[r] += 1);

@@ -111,8 +111,7 @@ impl Builder<'_> {
         };
         let watches = health.check.is_some() || health.eject.is_some() || health.outlier.is_some();
         let most = lb.max_in_flight.into_iter().chain(lb.max_connections).min();
-        let around =
-            Around { health, max_in_flight: most, pass_over_ns: lb.pass_over_ns, counts: false };
+        let around = Around { health, max_in_flight: most, pass_over_ns: lb.pass_over_ns, counts: false };
         let measures_probes = matches!(lb.balance, Balance::Prequal { .. });
         self.walk.probes |= measures_probes;
         self.walk.reads_keys |= lb.sticky.is_some();
@@ -188,7 +187,8 @@ impl Builder<'_> {
     fn key_source(&mut self, source: &KeySource) -> u32 {
         let says = |shape: &RequestShape| said(source, shape).map(|text| key::hash(text.as_bytes()));
         let mix = &self.scenario.mix;
-        let of_kinds = if mix.is_empty() { vec![says(&plain_request())] } else { mix.iter().map(says).collect() };
+        let of_kinds =
+            if mix.is_empty() { vec![says(&plain_request())] } else { mix.iter().map(says).collect() };
         self.walk.reads_keys = true;
         self.walk.keys.push(of_kinds);
         self.walk.keys.len() as u32 - 1
@@ -217,7 +217,8 @@ impl Builder<'_> {
             let To::List(list) = point.nodes[node as usize].to else { continue };
             for (&target, index) in point.lists[list as usize].iter().zip(0u32..) {
                 let behind = first_balancers(point, target);
-                let found: Vec<u32> = behind.iter().filter_map(|id| self.instances.get(id).copied()).collect();
+                let found: Vec<u32> =
+                    behind.iter().filter_map(|id| self.instances.get(id).copied()).collect();
                 if found.is_empty() {
                     continue;
                 }
@@ -282,7 +283,8 @@ fn plain_request() -> RequestShape {
 
 /// What a kind of request says where a key is read; `None`: its own key stands for it.
 fn said<'a>(source: &KeySource, shape: &'a RequestShape) -> Option<&'a str> {
-    let header = |name: &str| shape.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|h| h.1.as_str());
+    let header =
+        |name: &str| shape.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|h| h.1.as_str());
     match source {
         KeySource::Path => Some(&shape.path),
         KeySource::Header(name) => header(name),

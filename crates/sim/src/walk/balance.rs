@@ -1,7 +1,7 @@
 //! Balancers: picking, coming back, waiting while all targets are full, and the clock of what stands around them.
 
-use super::branch::{Frame, Phase};
 use super::around::LbSite;
+use super::branch::{Frame, Phase};
 use super::build::NOBODY;
 use super::walker::{Flow, Walker, what};
 use crate::code::Targets;
@@ -99,7 +99,13 @@ impl Walker<'_> {
         if let Some(counts) = self.in_flight.get_mut(to.member as usize) {
             *counts += 1;
         }
-        let frame = Frame { stage: branch.stage, member: branch.member, index: ticket.target, probe: ticket.probe, at_ns: self.now };
+        let frame = Frame {
+            stage: branch.stage,
+            member: branch.member,
+            index: ticket.target,
+            probe: ticket.probe,
+            at_ns: self.now,
+        };
         self.branches.push_frame(slot, frame);
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (to.pc, to.member);
@@ -112,7 +118,8 @@ impl Walker<'_> {
         let branch = &self.branches.slots[slot as usize];
         let Some(spares) = site.spares else { return self.refuse(slot, Kind::NoTarget) };
         let to = self.walk.spares[branch.member.wrapping_add(spares) as usize];
-        let frame = Frame { stage: branch.stage, member: branch.member, index: SPARE, probe: false, at_ns: self.now };
+        let frame =
+            Frame { stage: branch.stage, member: branch.member, index: SPARE, probe: false, at_ns: self.now };
         self.branches.push_frame(slot, frame);
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (to.pc, to.member);
@@ -169,7 +176,12 @@ impl Walker<'_> {
             return Flow::Out;
         }
         if branch.exclude != Exclude::None && branch.tries_of != NOBODY {
-            self.branches.tried[branch.tries_of as usize].came_back(branch.exclude, index, frame.index, outcome);
+            self.branches.tried[branch.tries_of as usize].came_back(
+                branch.exclude,
+                index,
+                frame.index,
+                outcome,
+            );
         }
         let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
         self.left_target(index, &ticket);
@@ -226,7 +238,13 @@ impl Walker<'_> {
         prequal.to_probe(draw, &mut self.scratch);
         for (i, &target) in (0u64..).zip(&self.scratch) {
             let member = instance.targets.get(self.code, target).member as usize;
-            prequal.probed(self.now, draw.with(i + 1), target, self.in_flight[member], self.answer_times[member]);
+            prequal.probed(
+                self.now,
+                draw.with(i + 1),
+                target,
+                self.in_flight[member],
+                self.answer_times[member],
+            );
         }
     }
 
@@ -241,7 +259,8 @@ impl Walker<'_> {
         let at = at.max(self.now);
         instance.watched = at;
         let key = order_key(Class::Hold, u64::from(index));
-        self.pending.push(self.now, Entry { at: at.min(u64::MAX - 1), key, who: what::WATCH | index, tag: 0 });
+        self.pending
+            .push(self.now, Entry { at: at.min(u64::MAX - 1), key, who: what::WATCH | index, tag: 0 });
     }
 
     /// A balancer is looked at.

@@ -4,11 +4,11 @@ use super::around::{ChoiceSite, HedgeSite, LbSite, LimitSite, Shape};
 use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset, spare};
 use crate::code::{Code, Target};
 use std::collections::{BTreeMap, BTreeSet};
+use weir_model::mix::Mix;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{OnCancel, concurrent, faulty, warmup};
 use weir_policy::Kind;
-use weir_model::mix::Mix;
 use weir_policy::config::{Budget, Rate, Retry};
 use weir_topology::plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
 
@@ -184,7 +184,6 @@ pub(crate) struct WarmupSite {
     pub offset: u32,
 }
 
-
 /// The nodes of a `sequence` or `fanout`.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupSite {
@@ -273,7 +272,10 @@ pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
         _ => false,
     };
     let closed = matches!(scenario.traffic, weir_model::Traffic::Closed { .. });
-    closed || scenario.patience_ns.is_some() || !scenario.mix.is_empty() || !layout.reached().all(|(_, spec)| plain(spec))
+    closed
+        || scenario.patience_ns.is_some()
+        || !scenario.mix.is_empty()
+        || !layout.reached().all(|(_, spec)| plain(spec))
 }
 
 /// Builds what the stages do. With `members`, statistics are kept for every member.
@@ -292,7 +294,8 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
     b.find_restarts();
     b.find_outside();
     let Builder { layout, mut code, mut walk, .. } = b;
-    let lists: Vec<u32> = walk.group_lists.iter().copied().chain(walk.choice_nodes.iter().map(|c| c.0)).collect();
+    let lists: Vec<u32> =
+        walk.group_lists.iter().copied().chain(walk.choice_nodes.iter().map(|c| c.0)).collect();
     layout.finish(&mut code, &lists)?;
     walk.spares = walk.spare_nodes.iter().map(|&id| layout.target(id)).collect();
     walk.notes |= walk.loses;
@@ -425,7 +428,9 @@ impl Builder<'_> {
                 Act::Warmup { warmup }
             }
             Spec::Lb(lb) => self.balance(lb, draft, position),
-            Spec::Route { .. } | Spec::Split { .. } => self.choice(&point.specs[spec as usize], draft, position),
+            Spec::Route { .. } | Spec::Split { .. } => {
+                self.choice(&point.specs[spec as usize], draft, position)
+            }
             Spec::Rate { rate, key } => {
                 self.layout.add_refusals(&mut self.code, stage, draft);
                 self.limit(rate.clone(), key.as_ref(), draft)

@@ -189,7 +189,13 @@ impl Walker<'_> {
 
     fn innermost(&self, slot: u32) -> Position {
         let branch = &self.branches.slots[slot as usize];
-        Position { stage: branch.stage, member: branch.member, depth: branch.depth, frame: Frame::default(), own: true }
+        Position {
+            stage: branch.stage,
+            member: branch.member,
+            depth: branch.depth,
+            frame: Frame::default(),
+            own: true,
+        }
     }
 
     /// The stage around a position; `None` at the one behind which the branch ends.

@@ -33,7 +33,11 @@ impl Walker<'_> {
             let to = self.balancers[index as usize].targets.get(self.code, target);
             let slot = self.branches.add();
             self.checks_live += 1;
-            let way = self.balancers[index as usize].picks.with(CHECK_WAY).with(u64::from(target)).with(self.checks_begun);
+            let way = self.balancers[index as usize]
+                .picks
+                .with(CHECK_WAY)
+                .with(u64::from(target))
+                .with(self.checks_begun);
             self.checks_begun += 1;
             let branch = &mut self.branches.slots[slot as usize];
             (branch.stage, branch.member, branch.floor_stage) = (to.pc, to.member, to.pc);
@@ -53,7 +57,9 @@ impl Walker<'_> {
     pub(super) fn check_enters(&mut self, slot: u32, act: Act) -> Flow {
         match act {
             // Whoever stands there is alive: what is behind has checks of its own.
-            Act::Balance { .. } | Act::Sequence { .. } | Act::Fanout { .. } | Act::Choose { .. } => Flow::Back,
+            Act::Balance { .. } | Act::Sequence { .. } | Act::Fanout { .. } | Act::Choose { .. } => {
+                Flow::Back
+            }
             Act::Cable { cable } => self.cross(slot, cable, true),
             Act::Queue { queue } => self.enter_queue(slot, queue),
             Act::Share { server } => self.enter_server(slot, server),

@@ -71,7 +71,9 @@ impl Walker<'_> {
     /// A further attempt begins, if the budget lets it. What it leads to at once is run.
     fn hedge_again(&mut self, slot: u32) -> Step {
         let stage = self.branches.slots[slot as usize].stage;
-        let super::build::Act::Hedge { hedge } = self.walk.nodes[stage as usize].act else { return Step::Wait };
+        let super::build::Act::Hedge { hedge } = self.walk.nodes[stage as usize].act else {
+            return Step::Wait;
+        };
         let site = &self.walk.hedges[hedge as usize];
         let member = self.branches.slots[slot as usize].member;
         let may = site.budget.is_none_or(|b| self.budgets[member.wrapping_add(b) as usize].take(self.now));
@@ -126,7 +128,8 @@ impl Walker<'_> {
         let branch = &self.branches.slots[parent as usize];
         let ns = begun - branch.since;
         if ns > 0 && branch.selected {
-            let part = self.walk.nodes[branch.stage as usize].part.wrapping_add(branch.member & self.code.mask);
+            let part =
+                self.walk.nodes[branch.stage as usize].part.wrapping_add(branch.member & self.code.mask);
             self.branches.notes[parent as usize].push((part, ns));
         }
     }

@@ -178,9 +178,7 @@ impl<'a> Walker<'a> {
             Instance::new(upstream, site, picks, code.lists[i.list as usize], i.lb)
         };
         let backoff = |&(at, number): &(u32, u32)| choice.with(place(at)).with(u64::from(number));
-        let chooses = |&(_, at, number): &(u32, u32, u32)| {
-            choice.with(place(at)).with(u64::from(number))
-        };
+        let chooses = |&(_, at, number): &(u32, u32, u32)| choice.with(place(at)).with(u64::from(number));
         let probed = if walk.probes { code.members as usize } else { 0 };
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
         let request_key = key.with(purpose::REQUEST);
