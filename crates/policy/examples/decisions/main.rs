@@ -88,6 +88,17 @@ struct Probed<D> {
     out: Vec<u32>,
 }
 
+impl<D: Decide> Probed<D> {
+    /// With a few answers in the pool.
+    fn new(mut lb: D, of: fn(&mut D) -> &mut Balancer, n: usize) -> Probed<D> {
+        if let Some(prequal) = of(&mut lb).prequal() {
+            (0..n.min(16) as u32)
+                .for_each(|t| prequal.probed(0, Key::new(1), t, t % 5, 1000 * u64::from(t % 7)));
+        }
+        Probed { lb, of, in_flight: vec![0; n], out: Vec::with_capacity(8) }
+    }
+}
+
 impl<D: Decide> Decide for Probed<D> {
     fn pick(&mut self, draw: Key, now: u64) -> Ticket {
         if let Some(prequal) = (self.of)(&mut self.lb).prequal() {
@@ -165,7 +176,19 @@ fn policies() -> Vec<(&'static str, Balance, fn(usize) -> f64)> {
         ("maglev", Balance::Maglev { table_size: 65_537, bound: None }, equal),
         ("maglev, bound 1.25", Balance::Maglev { table_size: 65_537, bound: Some(1.25) }, equal),
         (
-            "prequal, its probes too",
+            "prequal, a pool at hand",
+            Balance::Prequal {
+                probes: 0.0,
+                pool: 16,
+                age_ns: u64::MAX,
+                q_rif: 0.84,
+                remove: 0.0,
+                delta: 1.0,
+            },
+            equal,
+        ),
+        (
+            "prequal, three answers too",
             Balance::Prequal { probes: 3.0, pool: 16, age_ns: second, q_rif: 0.84, remove: 1.0, delta: 1.0 },
             equal,
         ),
@@ -189,25 +212,17 @@ fn around(column: &str) -> Around {
 fn cell(balance: &Balance, weights: &[f64], column: &str) -> Option<Box<dyn Run>> {
     let n = weights.len();
     let names: Vec<String> = (0..n).map(|i| format!("10.0.{}.{}:80", i / 250, i % 250)).collect();
-    let (probes, scratch) =
-        (matches!(balance, Balance::Prequal { .. }), || (vec![0; n], Vec::with_capacity(8)));
-    let ((in_flight, out), draw) = (scratch(), Key::new(2));
+    let (probes, draw) = (matches!(balance, Balance::Prequal { .. }), Key::new(2));
     Some(match column {
         "naive" => steady(Naive::new(balance, weights, &names)?, n),
         "balancer" => {
             let lb = Balancer::with_names(balance, weights, &names, draw);
             let lb = Bare { lb, measures: balance.measures() };
-            match probes {
-                true => steady(Probed { lb, of: |bare| &mut bare.lb, in_flight, out }, n),
-                false => steady(lb, n),
-            }
+            if probes { steady(Probed::new(lb, |bare| &mut bare.lb, n), n) } else { steady(lb, n) }
         }
         _ => {
             let lb = Upstream::new(balance, around(column), weights, &names, 0, draw);
-            match probes {
-                true => steady(Probed { lb, of: Upstream::balancer, in_flight, out }, n),
-                false => steady(lb, n),
-            }
+            if probes { steady(Probed::new(lb, Upstream::balancer, n), n) } else { steady(lb, n) }
         }
     })
 }
@@ -295,9 +310,10 @@ fn main() {
         let found = policies().into_iter().find(|p| p.0 == policy);
         let cell = match found {
             Some((_, balance, weight)) => cell(&balance, &(0..n).map(weight).collect::<Vec<_>>(), column),
-            None => Some(steady(Nothing(0), n)),
+            None if policy == "nothing" => Some(steady(Nothing(0), n)),
+            None => None,
         };
-        return cell.expect("a column of the table").run(steps);
+        return cell.expect("a policy and a column of the table, or `nothing`").run(steps);
     }
     let after = |name| args.iter().position(|a| a == name).and_then(|at| args.get(at + 1));
     let rounds = after("--rounds").map_or(9, |r| r.parse().expect("a number of rounds")).max(1);
