@@ -1,20 +1,18 @@
 //! A balancer of any policy: the one object that the simulator and the proxy hold, dispatched by enum.
 
+mod others;
+
+use crate::Outcome;
 use crate::ask::Ask;
 use crate::config::Balance;
-use crate::first::First;
 use crate::key;
 use crate::least_conn::LeastConn;
-use crate::least_work::LeastWork;
-use crate::maglev::Maglev;
 use crate::p2c::{Choices, P2c};
-use crate::peak_ewma::PeakEwma;
-use crate::prequal::{Prequal, Probing};
+use crate::prequal::Prequal;
 use crate::random::Random;
-use crate::ring_hash::RingHash;
 use crate::roster::Roster;
 use crate::round_robin::RoundRobin;
-use crate::{Kind, Outcome};
+use others::Others;
 use weir_stats::Key;
 
 /// The state of one balancer: one per event loop, unless it is told to be the process's.
@@ -25,19 +23,16 @@ pub struct Balancer {
     roster: Box<Roster>,
 }
 
-/// The state of its policy. What is large stands apart, so that many small ones stay in the cache.
+/// The state of its policy. What is large stands apart, so that many small ones stay in the cache. The tag has a byte of
+/// its own: hidden in a vector's capacity, as it would be, it takes five instructions to read at each pick and return.
 #[derive(Clone, Debug)]
+#[repr(u8)]
 enum Policy {
     Random(Random),
     RoundRobin(RoundRobin),
     LeastConn(LeastConn),
     P2c(P2c),
-    First(First),
-    PeakEwma(Box<PeakEwma>),
-    RingHash(Box<RingHash>),
-    Maglev(Box<Maglev>),
-    Prequal(Box<Prequal>),
-    LeastWork(LeastWork),
+    Others(Box<Others>),
 }
 
 /// What a balancer does with its count of a request that has come back.
@@ -67,7 +62,6 @@ impl Balancer {
     fn of(config: &Balance, roster: Roster, draw: Key) -> Balancer {
         let weights = roster.effective();
         let policy = match *config {
-            Balance::Random => Policy::Random(Random::new(weights)),
             Balance::RoundRobin { start } => Policy::RoundRobin(RoundRobin::new(weights, start, draw)),
             Balance::LeastConn { ties, error_hold_ns } => {
                 Policy::LeastConn(LeastConn::new(weights, ties, error_hold_ns, draw))
@@ -75,19 +69,10 @@ impl Balancer {
             Balance::P2c { choices, replacement, ties, error_hold_ns, bias } => {
                 Policy::P2c(P2c::new(weights, Choices { choices, replacement, ties, error_hold_ns, bias }))
             }
-            Balance::First => Policy::First(First::new(weights)),
-            Balance::PeakEwma { decay_ns, default_rtt_ns } => {
-                Policy::PeakEwma(Box::new(PeakEwma::new(weights, decay_ns, default_rtt_ns)))
-            }
-            Balance::RingHash { bound } => Policy::RingHash(Box::new(RingHash::new(&roster, bound))),
-            Balance::Maglev { table_size, bound } => {
-                Policy::Maglev(Box::new(Maglev::new(&roster, table_size, bound)))
-            }
-            Balance::Prequal { probes, pool, age_ns, q_rif, remove, delta } => {
-                let how = Probing { probes, pool, age_ns, q_rif, remove, delta };
-                Policy::Prequal(Box::new(Prequal::new(weights, how)))
-            }
-            Balance::LeastWork => Policy::LeastWork(LeastWork::new(weights)),
+            _ => match Others::new(config, &roster) {
+                Some(others) => Policy::Others(Box::new(others)),
+                None => Policy::Random(Random::new(weights)),
+            },
         };
         Balancer { policy, roster: Box::new(roster) }
     }
@@ -102,18 +87,8 @@ impl Balancer {
             Policy::RoundRobin(lb) => lb.pick(exclude),
             Policy::LeastConn(lb) => lb.pick(draw, exclude),
             Policy::P2c(lb) => lb.pick(draw, exclude),
-            Policy::First(lb) => lb.pick(exclude),
-            _ => self.ask_others(&Ask { exclude, ..Ask::new(draw, 0) }),
+            Policy::Others(lb) => lb.ask(&Ask { exclude, ..Ask::new(draw, 0) }),
         }
-    }
-
-    /// The policies that look at more. Out of the way of those that do not, whose picks are then inlined.
-    #[inline(never)]
-    fn ask_others(&mut self, ask: &Ask) -> Option<u32> {
-        if ask.exclude.is_empty() {
-            return self.ask_where(ask, |_| false);
-        }
-        self.ask_where(ask, |t| ask.exclude.contains(&t)).or_else(|| self.ask_where(ask, |_| false))
     }
 
     /// As [`Balancer::pick`], for any policy.
@@ -124,25 +99,18 @@ impl Balancer {
             Policy::RoundRobin(lb) => lb.pick(ask.exclude),
             Policy::LeastConn(lb) => lb.pick(ask.draw, ask.exclude),
             Policy::P2c(lb) => lb.pick(ask.draw, ask.exclude),
-            Policy::First(lb) => lb.pick(ask.exclude),
-            _ => self.ask_others(ask),
+            Policy::Others(lb) => lb.ask(ask),
         }
     }
 
     /// Chooses and counts a target that is not barred; `None` if all are. What the request excludes is not looked at.
     pub fn ask_where(&mut self, ask: &Ask, barred: impl Fn(u32) -> bool) -> Option<u32> {
-        let place = || ask.key.unwrap_or(ask.draw.bits());
         match &mut self.policy {
             Policy::Random(lb) => lb.pick_where(ask.draw, barred),
             Policy::RoundRobin(lb) => lb.pick_where(barred),
             Policy::LeastConn(lb) => lb.pick_where(ask.draw, barred),
             Policy::P2c(lb) => lb.pick_where(ask.draw, barred),
-            Policy::First(lb) => lb.pick_where(barred),
-            Policy::PeakEwma(lb) => lb.pick_where(ask.draw, ask.now_ns, barred),
-            Policy::RingHash(lb) => lb.pick_where(place(), barred),
-            Policy::Maglev(lb) => lb.pick_where(place(), barred),
-            Policy::Prequal(lb) => lb.pick_where(ask.draw, ask.now_ns, barred),
-            Policy::LeastWork(lb) => lb.pick_where(ask.draw, |_| 0, barred),
+            Policy::Others(lb) => lb.ask_where(ask, barred),
         }
     }
 
@@ -154,7 +122,7 @@ impl Balancer {
         barred: impl Fn(u32) -> bool,
     ) -> Option<u32> {
         match &self.policy {
-            Policy::LeastWork(lb) => lb.pick_where(ask.draw, left, barred),
+            Policy::Others(lb) if let Others::LeastWork(lb) = &**lb => lb.pick_where(ask.draw, left, barred),
             _ => self.ask_where(ask, barred),
         }
     }
@@ -162,12 +130,10 @@ impl Balancer {
     /// Counts a request at a target that was chosen elsewhere (by a cookie).
     pub fn take(&mut self, target: u32) {
         match &mut self.policy {
+            Policy::Random(_) | Policy::RoundRobin(_) => {}
             Policy::LeastConn(lb) => lb.take(target),
             Policy::P2c(lb) => lb.take(target),
-            Policy::PeakEwma(lb) => lb.take(target),
-            Policy::RingHash(lb) => lb.load_mut().take(target),
-            Policy::Maglev(lb) => lb.load_mut().take(target),
-            _ => {}
+            Policy::Others(lb) => lb.take(target),
         }
     }
 
@@ -175,9 +141,7 @@ impl Balancer {
     #[inline]
     pub fn done(&mut self, target: u32, outcome: Outcome) -> Release {
         let hold = match &mut self.policy {
-            Policy::Random(_) | Policy::RoundRobin(_) | Policy::First(_) | Policy::LeastWork(_) => {
-                return Release::Now;
-            }
+            Policy::Random(_) | Policy::RoundRobin(_) => return Release::Now,
             Policy::LeastConn(lb) => {
                 let hold = lb.error_hold_ns();
                 if outcome.is_none() || hold == 0 {
@@ -194,27 +158,19 @@ impl Balancer {
                 }
                 hold
             }
-            _ => {
-                self.done_others(target, outcome);
+            Policy::Others(lb) => {
+                lb.done(target, outcome);
                 return Release::Now;
             }
         };
         Release::After(hold)
     }
 
-    #[inline(never)]
-    fn done_others(&mut self, target: u32, outcome: Outcome) {
-        match &mut self.policy {
-            Policy::Prequal(lb) if outcome.is_some() => lb.failed(target),
-            _ => self.release(target),
-        }
-    }
-
     /// As [`Balancer::done`], for any policy: it came back `took_ns` after its pick.
     #[inline]
     pub fn finished(&mut self, now: u64, target: u32, took_ns: u64, outcome: Outcome) -> Release {
-        if let Policy::PeakEwma(lb) = &mut self.policy {
-            lb.done(target, now, took_ns, outcome);
+        if let Policy::Others(lb) = &mut self.policy {
+            lb.finished(now, target, took_ns, outcome);
             return Release::Now;
         }
         self.done(target, outcome)
@@ -223,7 +179,7 @@ impl Balancer {
     /// A request was cancelled `took_ns` after its pick.
     pub fn cancelled(&mut self, now: u64, target: u32, took_ns: u64) {
         match &mut self.policy {
-            Policy::PeakEwma(lb) => lb.done(target, now, took_ns, Some(Kind::Cancelled)),
+            Policy::Others(lb) => lb.cancelled(now, target, took_ns),
             _ => self.release(target),
         }
     }
@@ -232,43 +188,37 @@ impl Balancer {
     #[inline]
     pub fn release(&mut self, target: u32) {
         match &mut self.policy {
+            Policy::Random(_) | Policy::RoundRobin(_) => {}
             Policy::LeastConn(lb) => lb.release(target),
             Policy::P2c(lb) => lb.release(target),
-            Policy::PeakEwma(lb) => lb.release(target),
-            Policy::RingHash(lb) => lb.load_mut().release(target),
-            Policy::Maglev(lb) => lb.load_mut().release(target),
-            _ => {}
+            Policy::Others(lb) => lb.release(target),
         }
     }
 
     /// Requests that it counts in flight, over all targets; 0 for policies that do not count.
     pub fn total_in_flight(&self) -> u64 {
         match &self.policy {
+            Policy::Random(_) | Policy::RoundRobin(_) => 0,
             Policy::LeastConn(lb) => lb.total_in_flight(),
             Policy::P2c(lb) => lb.total_in_flight(),
-            Policy::PeakEwma(lb) => lb.total_in_flight(),
-            Policy::RingHash(lb) => lb.load().total_in_flight(),
-            Policy::Maglev(lb) => lb.load().total_in_flight(),
-            _ => 0,
+            Policy::Others(lb) => lb.total_in_flight(),
         }
     }
 
     /// Requests that it counts in flight at a target; `None` for policies that do not count.
     pub fn in_flight(&self, target: u32) -> Option<u32> {
         match &self.policy {
+            Policy::Random(_) | Policy::RoundRobin(_) => None,
             Policy::LeastConn(lb) => Some(lb.in_flight(target)),
             Policy::P2c(lb) => Some(lb.in_flight(target)),
-            Policy::PeakEwma(lb) => Some(lb.in_flight(target)),
-            Policy::RingHash(lb) => Some(lb.load().in_flight(target)),
-            Policy::Maglev(lb) => Some(lb.load().in_flight(target)),
-            _ => None,
+            Policy::Others(lb) => lb.in_flight(target),
         }
     }
 
     /// `lb.prequal`'s state, for its probes.
     pub fn prequal(&mut self) -> Option<&mut Prequal> {
         match &mut self.policy {
-            Policy::Prequal(lb) => Some(lb),
+            Policy::Others(lb) => lb.prequal(),
             _ => None,
         }
     }
@@ -290,12 +240,7 @@ impl Balancer {
             Policy::RoundRobin(lb) => lb.refresh(weights),
             Policy::LeastConn(lb) => lb.refresh(weights),
             Policy::P2c(lb) => lb.refresh(weights),
-            Policy::First(lb) => lb.refresh(weights),
-            Policy::PeakEwma(lb) => lb.refresh(weights, now),
-            Policy::RingHash(lb) => lb.refresh(&self.roster),
-            Policy::Maglev(lb) => lb.refresh(&self.roster),
-            Policy::Prequal(lb) => lb.refresh(weights),
-            Policy::LeastWork(lb) => lb.refresh(weights),
+            Policy::Others(lb) => lb.refresh(now, &self.roster),
         }
     }
 
@@ -324,13 +269,11 @@ impl Balancer {
 
     /// A new target at the index of a removed one, or the next. The caller knows that nothing is in flight there.
     pub fn add_at(&mut self, now: u64, target: u32, weight: f64, name: &str) {
-        let hashes = matches!(self.policy, Policy::RingHash(_) | Policy::Maglev(_));
+        let hashes = matches!(&self.policy, Policy::Others(lb) if lb.hashes());
         let name = if hashes { key::distinct_among(name, self.roster.names()) } else { String::new() };
         self.change(now, |r| r.add_at(target, weight, &name));
-        match &mut self.policy {
-            Policy::PeakEwma(lb) => lb.forget(target, now),
-            Policy::Prequal(lb) => lb.failed(target),
-            _ => {}
+        if let Policy::Others(lb) = &mut self.policy {
+            lb.forget(now, target);
         }
     }
 

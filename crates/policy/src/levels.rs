@@ -83,7 +83,7 @@ impl Levels {
     }
 
     /// Moves a target from one level to another.
-    #[inline]
+    #[inline(always)]
     fn shift(&mut self, target: usize, from: usize, to: usize) {
         let (word, bit) = (target / 64, 1 << (target % 64));
         self.bits[from * self.words + word] &= !bit;
@@ -91,10 +91,16 @@ impl Levels {
         self.sizes[from] -= 1;
         self.sizes[to] += 1;
         if !self.blocks.is_empty() {
-            let (per, block) = (self.blocks_per_level(), word / BLOCK_WORDS);
-            self.blocks[from * per + block] -= 1;
-            self.blocks[to * per + block] += 1;
+            self.shift_blocks(word / BLOCK_WORDS, from, to);
         }
+    }
+
+    /// Out of line, so that the rest is inlined.
+    #[inline(never)]
+    fn shift_blocks(&mut self, block: usize, from: usize, to: usize) {
+        let per = self.blocks_per_level();
+        self.blocks[from * per + block] -= 1;
+        self.blocks[to * per + block] += 1;
     }
 
     /// Requests in flight at a target.
@@ -238,6 +244,11 @@ impl Levels {
         }
         let level = &self.bits[self.least * self.words..][..self.words];
         while let Some(&bits) = level.get(word) {
+            // Where few are left most words are empty, and counting ones takes a dozen instructions.
+            if bits == 0 {
+                word += 1;
+                continue;
+            }
             let ones = bits.count_ones();
             if k < ones {
                 return word as u32 * 64 + select_in_word(bits, k);

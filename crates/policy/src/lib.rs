@@ -26,7 +26,6 @@ pub mod outcome;
 pub mod outlier;
 pub mod p2c;
 pub mod panic;
-pub mod pass_over;
 pub mod passed_over;
 pub mod peak_ewma;
 pub mod prequal;

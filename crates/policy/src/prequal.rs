@@ -121,8 +121,10 @@ impl Prequal {
             return;
         }
         self.remember(rif);
-        self.pool.retain(|a| a.target != target);
-        if self.pool.len() >= self.how.pool.max(1) as usize {
+        // One answer of each target at most.
+        if let Some(at) = self.pool.iter().position(|a| a.target == target) {
+            self.pool.remove(at);
+        } else if self.pool.len() >= self.how.pool.max(1) as usize {
             self.pool.remove(0);
         }
         let uses = self.uses(draw);
@@ -141,16 +143,23 @@ impl Prequal {
     }
 
     fn remember(&mut self, rif: u32) {
-        if self.recent.len() == REMEMBERED {
-            let old = std::mem::replace(&mut self.recent[self.oldest], rif);
-            self.oldest = (self.oldest + 1) % REMEMBERED;
-            let at = self.sorted.partition_point(|&r| r < old);
-            self.sorted.remove(at);
-        } else {
+        let to = self.sorted.partition_point(|&r| r < rif);
+        if self.recent.len() < REMEMBERED {
             self.recent.push(rif);
+            self.sorted.insert(to, rif);
+            return;
         }
-        let at = self.sorted.partition_point(|&r| r < rif);
-        self.sorted.insert(at, rif);
+        let old = std::mem::replace(&mut self.recent[self.oldest], rif);
+        self.oldest = (self.oldest + 1) % REMEMBERED;
+        // The old one's place is closed and the new one's opened at once: only what is between them moves.
+        let from = self.sorted.partition_point(|&r| r < old);
+        if from < to {
+            self.sorted.copy_within(from + 1..to, from);
+            self.sorted[to - 1] = rif;
+        } else {
+            self.sorted.copy_within(to..from, to + 1);
+            self.sorted[to] = rif;
+        }
     }
 
     /// Above this RIF a target is hot. With `q_rif` 0 all are (RIF alone decides), with 1 none is.
@@ -169,7 +178,11 @@ impl Prequal {
     /// Chooses a target that is not barred; `None` if there is none.
     pub fn pick_where(&mut self, draw: Key, now: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
         let age = self.how.age_ns;
-        self.pool.retain(|a| now.saturating_sub(a.at) <= age);
+        // The oldest stands first.
+        let too_old = |a: &Answer| now.saturating_sub(a.at) > age;
+        if self.pool.first().is_some_and(too_old) {
+            self.pool.retain(|a| !too_old(a));
+        }
         let chosen = self.best(|t| !barred(t));
         let target = match chosen {
             Some(at) => {

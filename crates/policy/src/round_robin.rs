@@ -2,14 +2,17 @@
 //!
 //! - Idea: every target raises its current value by its weight; the highest is taken and lowered by the sum.
 //! - Signal: none. State: one integer per target (with equal weights just a cursor, which gives the same sequence).
-//! - Cost of a decision: O(1): the sequence repeats after W picks, so a short one is written down; O(n) where it is long,
-//!   and after targets were left out, which takes the balancer off the beaten track. A change of the targets writes the
-//!   sequence anew, off that path.
+//! - Cost of a decision: O(1): the sequence repeats after W picks, so a short one is written down; O(distinct weights) where
+//!   it is long, and after targets were left out, as those of one weight are raised alike. O(n) where some are left out, and
+//!   for a few picks after that. A change of the targets writes the sequence anew, off that path.
 //! - Formula: over each cycle of W = sum of weights picks, target i is taken exactly w_i times; {5,1,1}: a a b a c a a.
 //! - Pathologies: balancers that start alike hit the first target together (hence `start="random"`); blind to queues.
 //! - Source: nginx, commit "smooth weighted round-robin" (2012). In the language: `lb.round_robin(targets, start=)`.
 
+mod classes;
+
 use crate::config::Start;
+use classes::Classes;
 use weir_stats::Key;
 
 /// The state of one balancer.
@@ -19,17 +22,33 @@ pub struct RoundRobin {
     open: Vec<u32>,
     /// Index in `open` of the next; equal weights only.
     cursor: usize,
-    /// (current value, weight) of each of `open`; empty where weights are equal.
+    /// (current value, weight) of each of `open`; empty where weights are equal. The values are those of now on the track
+    /// of values only.
     smooth: Vec<(i64, i64)>,
-    /// The sequence from all-zero values on, if it is short; `cursor` counts in it while `on_cycle`, and the values are
-    /// those of its start.
+    /// The sequence from all-zero values on, if it is short.
     cycle: Vec<u32>,
-    on_cycle: bool,
+    /// Targets by weight: the way through a longer one.
+    classes: Box<Classes>,
+    track: Track,
+    /// Picks in a row by values that left nobody out.
+    calm: u32,
+    /// Of the weights, divided by what they have in common: picks until the sequence repeats; 0 where they are equal.
+    sum: i64,
+}
+
+/// Where the next pick is read off; the same sequence on each. On the cycle `cursor` counts in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Track {
+    Cycle,
+    Classes,
+    Values,
 }
 
 /// Longest sequence that is written down, and most work that this may take.
 const LONGEST_CYCLE: i64 = 4096;
 const MOST_WORK: i64 = 1 << 20;
+/// Picks that leave nobody out before the balancer goes over from values to classes.
+const CALM: u32 = 8;
 
 /// Greatest sum of unequal weights (divided by what they have in common): a start is drawn by walking there.
 pub const GREATEST_SUM: f64 = 1_000_000.0;
@@ -52,17 +71,17 @@ impl RoundRobin {
     pub fn new(weights: &[f64], start: Start, draw: Key) -> RoundRobin {
         let open: Vec<u32> = (0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0).collect();
         let smooth = values(weights, &open);
-        let mut lb = RoundRobin { open, cursor: 0, smooth, cycle: Vec::new(), on_cycle: false };
-        lb.write_cycle();
+        let (cycle, classes) = (Vec::new(), Box::default());
+        let mut lb =
+            RoundRobin { open, cursor: 0, smooth, cycle, classes, track: Track::Values, calm: 0, sum: 0 };
+        lb.write_track();
         let length = lb.length();
         if start == Start::Random && length > 0 {
             let steps = draw.below(length as u64);
-            if lb.smooth.is_empty() || lb.on_cycle {
-                lb.cursor = steps as usize;
+            if lb.track == Track::Classes {
+                (0..steps).for_each(|_| _ = lb.classes.step());
             } else {
-                (0..steps).for_each(|_| {
-                    lb.step(|_| false);
-                });
+                lb.cursor = steps as usize;
             }
         }
         lb
@@ -70,16 +89,18 @@ impl RoundRobin {
 
     /// Picks until the sequence repeats.
     fn length(&self) -> i64 {
-        if self.smooth.is_empty() { self.open.len() as i64 } else { self.smooth.iter().map(|(_, w)| w).sum() }
+        if self.smooth.is_empty() { self.open.len() as i64 } else { self.sum }
     }
 
-    /// Writes the sequence down if it is short. The values must be all zero, and are again.
-    fn write_cycle(&mut self) {
-        let length = self.length();
-        if !self.smooth.is_empty() && length <= LONGEST_CYCLE && length * self.open.len() as i64 <= MOST_WORK
-        {
-            self.cycle = (0..length).filter_map(|_| self.step(|_| false)).collect();
-            self.on_cycle = true;
+    /// Writes the sequence down if it is short, else prepares to walk it by classes.
+    fn write_track(&mut self) {
+        self.cycle.clear();
+        *self.classes = Classes::new(&self.smooth);
+        self.sum = self.smooth.iter().map(|(_, weight)| weight).sum();
+        let short = self.sum <= LONGEST_CYCLE && self.sum * self.classes.len() as i64 <= MOST_WORK;
+        self.track = if short { Track::Cycle } else { Track::Classes };
+        if short {
+            self.cycle = (0..self.sum).map(|_| self.open[self.classes.step() as usize]).collect();
         }
     }
 
@@ -94,22 +115,24 @@ impl RoundRobin {
             0 => self.cursor as f64 / self.open.len().max(1) as f64,
             length => self.cursor as f64 / length as f64,
         };
+        if self.track == Track::Classes {
+            self.classes.store(&mut self.smooth);
+        }
         let open: Vec<u32> = (0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0).collect();
-        let mut smooth = values(weights, &open);
-        let old = std::mem::take(&mut self.open);
+        let smooth = values(weights, &open);
+        let old = std::mem::replace(&mut self.open, open);
         let kept = |t: u32| old.binary_search(&t).ok().and_then(|at| self.smooth.get(at)).map_or(0, |v| v.0);
-        let values: Vec<i64> = open.iter().map(|&t| kept(t)).collect();
-        std::mem::swap(&mut self.smooth, &mut smooth);
-        (self.open, self.on_cycle, self.cursor) = (open, false, 0);
-        self.cycle.clear();
-        self.write_cycle();
-        if self.on_cycle {
-            self.cursor = ((progress * self.cycle.len() as f64) as usize).min(self.cycle.len() - 1);
-        } else if self.smooth.is_empty() {
+        let values: Vec<i64> = self.open.iter().map(|&t| kept(t)).collect();
+        (self.smooth, self.cursor) = (smooth, 0);
+        self.write_track();
+        if self.smooth.is_empty() {
             let at = self.open.partition_point(|&t| t < next);
             self.cursor = if at == self.open.len() { 0 } else { at };
+        } else if self.track == Track::Cycle {
+            self.cursor = ((progress * self.cycle.len() as f64) as usize).min(self.cycle.len() - 1);
         } else {
             self.smooth.iter_mut().zip(values).for_each(|(slot, value)| slot.0 = value);
+            self.classes.load(&self.smooth);
         }
     }
 
@@ -120,7 +143,7 @@ impl RoundRobin {
             return None;
         }
         if !self.smooth.is_empty() {
-            if self.on_cycle && exclude.is_empty() {
+            if self.track == Track::Cycle && exclude.is_empty() {
                 let target = self.cycle[self.cursor];
                 self.cursor = if self.cursor + 1 == self.cycle.len() { 0 } else { self.cursor + 1 };
                 return Some(target);
@@ -151,42 +174,73 @@ impl RoundRobin {
         (0..self.open.len()).map(|_| self.turn()).find(|&t| !barred(t))
     }
 
-    #[cold]
+    #[inline(never)]
     fn step_without(&mut self, exclude: &[u32]) -> Option<u32> {
+        if exclude.is_empty() {
+            return self.step_on();
+        }
         self.step_off(|t| exclude.contains(&t)).or_else(|| self.step_off(|_| false))
+    }
+
+    /// A step of all targets, off the written sequence. Going over to classes is worth as much as a few steps of values, so
+    /// it waits until a few in a row have left nobody out.
+    fn step_on(&mut self) -> Option<u32> {
+        if self.track == Track::Values {
+            if self.calm < CALM {
+                let calm = self.calm + 1;
+                let target = self.step_off(|_| false);
+                self.calm = calm;
+                return target;
+            }
+            self.classes.load(&self.smooth);
+            self.track = Track::Classes;
+        }
+        Some(self.open[self.classes.step() as usize])
+    }
+
+    /// Writes down the values of now, which the written cycle and the classes do without.
+    fn leave_track(&mut self) {
+        match self.track {
+            Track::Values => {}
+            Track::Classes => self.classes.store(&mut self.smooth),
+            Track::Cycle => {
+                for (value, weight) in &mut self.smooth {
+                    *value = *weight * self.cursor as i64;
+                }
+                for target in &self.cycle[..self.cursor] {
+                    if let Ok(i) = self.open.binary_search(target) {
+                        self.smooth[i].0 -= self.sum;
+                    }
+                }
+            }
+        }
+        (self.track, self.calm) = (Track::Values, 0);
     }
 
     /// A step of the values, which leaves the written cycle until they are all zero again.
     fn step_off(&mut self, barred: impl Fn(u32) -> bool) -> Option<u32> {
-        if self.on_cycle {
-            self.on_cycle = false;
-            for _ in 0..self.cursor {
-                self.step(|_| false);
-            }
-        }
+        self.leave_track();
         let target = self.step(barred);
         if !self.cycle.is_empty() && self.smooth.iter().all(|(current, _)| *current == 0) {
-            (self.on_cycle, self.cursor) = (true, 0);
+            (self.track, self.cursor) = (Track::Cycle, 0);
         }
         target
     }
 
-    #[inline]
     fn step(&mut self, barred: impl Fn(u32) -> bool) -> Option<u32> {
-        let (mut best, mut total) = (None, 0);
-        for (i, (current, weight)) in self.smooth.iter_mut().enumerate() {
-            if barred(self.open[i]) {
+        let (mut best, mut most, mut total) = (usize::MAX, i64::MIN, 0);
+        for (i, ((current, weight), target)) in self.smooth.iter_mut().zip(&self.open).enumerate() {
+            if barred(*target) {
                 continue;
             }
             *current += *weight;
             total += *weight;
-            if best.is_none_or(|(_, value)| *current > value) {
-                best = Some((i, *current));
+            if *current > most {
+                (best, most) = (i, *current);
             }
         }
-        let (i, _) = best?;
-        self.smooth[i].0 -= total;
-        Some(self.open[i])
+        self.smooth.get_mut(best)?.0 -= total;
+        Some(self.open[best])
     }
 }
 
@@ -271,19 +325,71 @@ mod tests {
         assert!(is_too_long(&[1_000_000_007.0, 1.0]) && is_too_long(&[1e300, 1.0]));
     }
 
-    /// The written cycle and the bare algorithm agree, with and without targets left out.
-    #[test]
-    fn a_written_cycle_changes_no_pick() {
-        for seed in 0..100u64 {
-            let draw = Key::new(seed);
-            let weights: Vec<f64> = (0..4).map(|i| (1 + draw.nth(i).below(7)) as f64).collect();
-            let mut written = RoundRobin::new(&weights, Start::First, draw);
-            let mut bare = written.clone();
-            (bare.cycle, bare.on_cycle) = (Vec::new(), false);
-            for i in 0..400u64 {
-                let exclude: &[u32] = if draw.with(i).unit() < 0.05 { &[1] } else { &[] };
-                assert_eq!(written.pick(exclude), bare.pick(exclude), "{weights:?}, pick {i}");
+    /// The algorithm as nginx has it: what the tracks agree with.
+    fn bare(weights: &[f64]) -> impl FnMut(&[u32]) -> u32 {
+        let weights: Vec<i64> = weights.iter().map(|w| *w as i64).collect();
+        let mut current = vec![0; weights.len()];
+        move |exclude| {
+            let all = exclude.len() == weights.len();
+            let may = |i: &usize| all || !exclude.contains(&(*i as u32));
+            let (mut best, mut total) = (None, 0);
+            for i in (0..weights.len()).filter(may) {
+                current[i] += weights[i];
+                total += weights[i];
+                if best.is_none_or(|b: usize| current[i] > current[b]) {
+                    best = Some(i);
+                }
             }
+            let best = best.unwrap();
+            current[best] -= total;
+            best as u32
+        }
+    }
+
+    /// Written, by classes or off both, with and without targets left out: the same picks.
+    #[test]
+    fn no_track_changes_a_pick() {
+        let mut seen = [0; 3];
+        for seed in 0..150u64 {
+            let draw = Key::new(seed);
+            let (n, greatest) = (2 + draw.below(9), [7, 3000][seed as usize % 2]);
+            // A prime divides none of the others, so that sequences are as long as they look.
+            let kinds: Vec<f64> = (0..3).map(|i| (1 + draw.nth(i).below(greatest)) as f64).collect();
+            let mut weights: Vec<f64> = (0..n).map(|i| kinds[draw.nth(9 + i).below(3) as usize]).collect();
+            weights[0] = 7.0;
+            let mut lb = RoundRobin::new(&weights, Start::First, draw);
+            let mut bare = bare(&weights);
+            let left_out = draw.nth(30).below(2) as f64 * 0.02;
+            for i in 0..1500u64 {
+                let exclude: &[u32] = if draw.with(i).unit() < left_out { &[1] } else { &[] };
+                seen[lb.track as usize] += 1;
+                if lb.smooth.is_empty() {
+                    break;
+                }
+                assert_eq!(lb.pick(exclude), Some(bare(exclude)), "{weights:?}, pick {i}");
+            }
+        }
+        assert!(seen.iter().all(|n| *n > 5_000), "each track is used: {seen:?}");
+    }
+
+    /// Changed as often as it picks, a long sequence keeps its shares.
+    #[test]
+    fn a_long_sequence_that_changes_keeps_its_shares() {
+        for seed in 0..40u64 {
+            let draw = Key::new(seed);
+            let weights: Vec<f64> =
+                (0..20).map(|i| [997.0, 1000.0, 3001.0][draw.nth(i).below(3) as usize]).collect();
+            let sum: f64 = weights.iter().sum();
+            let mut lb = RoundRobin::new(&weights, Start::Random, draw);
+            let (mut seen, mut other) = ([0.0; 20], weights.clone());
+            for k in 0..4000 {
+                assert_eq!(lb.track, Track::Classes);
+                other[19] = weights[19] + f64::from(k % 2);
+                lb.refresh(&other);
+                seen[lb.pick(&[]).unwrap() as usize] += 1.0;
+            }
+            let strays = |i: usize| (seen[i] - 4000.0 * weights[i] / sum).abs();
+            assert!((0..20).all(|i| strays(i) < 2.0), "{seen:?} {weights:?}");
         }
     }
 

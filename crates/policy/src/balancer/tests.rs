@@ -1,6 +1,7 @@
 //! What holds for a balancer of every policy.
 
 use super::*;
+use crate::Kind;
 use crate::config::{Start, Ties};
 
 const ALL_TIES: [Ties; 3] = [Ties::Random, Ties::First, Ties::Rotate];

@@ -236,6 +236,87 @@ fn exclusion_yields_before_pass_over_does() {
     assert_eq!(picks(&mut up, &[0]), [0]);
 }
 
+/// Every policy picks of what the rule allows, whatever is excluded, passed over, full or of weight 0.
+#[test]
+fn every_policy_agrees_with_a_filter() {
+    let least = |ties| Balance::LeastConn { ties, error_hold_ns: 0 };
+    let p2c = |choices, replacement| Balance::P2c {
+        choices,
+        replacement,
+        ties: Ties::Random,
+        error_hold_ns: 0,
+        bias: 1.0,
+    };
+    let turn = |start| Balance::RoundRobin { start };
+    let all = [
+        Balance::Random,
+        turn(Start::Random),
+        turn(Start::First),
+        least(Ties::Random),
+        least(Ties::First),
+        least(Ties::Rotate),
+        p2c(1, false),
+        p2c(2, false),
+        p2c(2, true),
+        p2c(5, false),
+        Balance::First,
+        Balance::PeakEwma { decay_ns: S, default_rtt_ns: MS },
+        Balance::RingHash { bound: Some(1.5) },
+        Balance::Maglev { table_size: 101, bound: None },
+        Balance::LeastWork,
+    ];
+    for config in all {
+        let mut seen = [0; 4];
+        for case in 0..1500u64 {
+            let draw = Key::new(5).with(case);
+            let n = 1 + draw.below(6);
+            let weights: Vec<f64> = (0..n).map(|i| draw.nth(i).below(3) as f64).collect();
+            // Lists of their own length, with targets named twice among the excluded.
+            let some = |at: u64, most: u64| -> Vec<u32> {
+                let list = draw.with(at);
+                (0..list.below(most + 1)).map(|i| list.nth(i + 1).below(n) as u32).collect()
+            };
+            let (excluded, over, full) = (some(1, 2 * n), some(2, n), some(3, n / 2));
+            let around = Around { pass_over_ns: S, ..Around::default() };
+            let mut up = Upstream::new(&config, around, &weights, &NAMES, 0, draw);
+            for &target in &over {
+                up.balancer().take(target);
+                let ticket = Ticket { target, probe: false, at_ns: 0 };
+                up.done(0, ticket, Some(Kind::ConnectFailed), None);
+            }
+            full.iter().for_each(|&t| up.set_full(t, true));
+            // The rule, as a reader believes it at sight: the excluded come back before the passed over do.
+            let may = |t: &u32| weights[*t as usize] > 0.0 && !full.contains(t);
+            let rest: Vec<u32> = (0..n as u32).filter(may).collect();
+            let without = |out: &[&[u32]]| -> Vec<u32> {
+                rest.iter().copied().filter(|t| !out.iter().any(|o| o.contains(t))).collect()
+            };
+            let wishes =
+                [without(&[&over, &excluded]), without(&[&over]), without(&[&excluded]), rest.clone()];
+            let rank = wishes.iter().position(|w| !w.is_empty());
+            let allowed = rank.map_or(&[][..], |r| &wishes[r]);
+            rank.inspect(|&r| seen[r] += 1);
+            let mut picked = vec![false; weights.len()];
+            for i in 0..20 {
+                match up.pick(&Ask { exclude: &excluded, ..ask(i, 0) }) {
+                    Picked::Target(ticket) => {
+                        let t = ticket.target;
+                        assert!(allowed.contains(&t), "{}: {t} not of {allowed:?}", config.name());
+                        picked[t as usize] = true;
+                    }
+                    Picked::Full => assert!(rest.is_empty() && !full.is_empty()),
+                    Picked::Empty => assert!(rest.is_empty()),
+                }
+            }
+            // In turn, and where fewest are in flight, each of those allowed is reached.
+            if matches!(config, Balance::RoundRobin { .. } | Balance::LeastConn { .. }) {
+                assert!(allowed.iter().all(|t| picked[*t as usize]), "{} {allowed:?}", config.name());
+            }
+        }
+        assert!(seen.iter().all(|n| *n > 30), "each case occurs: {seen:?}");
+    }
+}
+
 #[test]
 fn stickiness_yields_to_what_speaks_against_a_target() {
     let mut up = upstream(Balance::Random, Around { max_in_flight: Some(3), ..Around::default() }, 4);

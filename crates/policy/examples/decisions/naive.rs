@@ -1,0 +1,146 @@
+//! Each policy as one would write it at first: a scan over all targets, or over whatever else there is to scan.
+
+use super::Decide;
+use weir_policy::Ticket;
+use weir_policy::config::{Balance, Ties};
+use weir_policy::key;
+use weir_stats::Key;
+
+pub struct Naive {
+    balance: Balance,
+    weights: Vec<f64>,
+    sum: f64,
+    in_flight: Vec<u32>,
+    /// Of round robin: nginx's current values. Of least work: what is left.
+    current: Vec<f64>,
+    /// Of peak EWMA: cost and stamp.
+    costs: Vec<(f64, u64)>,
+    /// Of the ring: hash and target, in no order.
+    points: Vec<(u32, u32)>,
+    next: usize,
+    total: u64,
+}
+
+impl Naive {
+    /// `None` where a naive version decides in the same way: a table (Maglev), a small pool (Prequal).
+    pub fn new(balance: &Balance, weights: &[f64], names: &[String]) -> Option<Naive> {
+        if matches!(balance, Balance::Maglev { .. } | Balance::Prequal { .. }) {
+            return None;
+        }
+        let n = weights.len();
+        let each =
+            |i: usize| (0..160).map(move |k: u32| (key::crc32_update(!0, names[i].as_bytes()), k, i as u32));
+        let point = |(r, k, i): (u32, u32, u32)| (!key::crc32_update(r, &k.to_le_bytes()), i);
+        let ring = matches!(balance, Balance::RingHash { .. });
+        Some(Naive {
+            balance: balance.clone(),
+            weights: weights.to_vec(),
+            sum: weights.iter().sum(),
+            in_flight: vec![0; n],
+            current: vec![0.0; n],
+            costs: vec![(30e6, 0); n],
+            points: if ring { (0..n).flat_map(each).map(point).collect() } else { Vec::new() },
+            next: 0,
+            total: 0,
+        })
+    }
+
+    fn load(&self, t: usize, bias: f64) -> f64 {
+        let n = f64::from(self.in_flight[t] + 1);
+        (if bias == 1.0 { n } else { weir_stats::math::pow(n, bias) }) / self.weights[t]
+    }
+
+    fn cost(&self, t: usize, now: u64, decay_ns: u64) -> f64 {
+        let (cost, stamp) = self.costs[t];
+        cost * weir_stats::math::exp(-((now - stamp) as f64) / decay_ns as f64) * self.load(t, 1.0)
+    }
+
+    /// The least by a scan; ties uniformly, each later one of k equals with probability 1/k.
+    fn least(&self, draw: Key, load: impl Fn(usize) -> f64, ties: Ties) -> usize {
+        let (mut best, mut least, mut equals) = (0, f64::INFINITY, 0);
+        for at in 0..self.weights.len() {
+            let t = if ties == Ties::Rotate { (at + self.next) % self.weights.len() } else { at };
+            let load = load(t);
+            if load < least {
+                (best, least, equals) = (t, load, 1);
+            } else if load == least && ties == Ties::Random {
+                equals += 1;
+                if draw.nth(equals).below(equals) == 0 {
+                    best = t;
+                }
+            }
+        }
+        best
+    }
+
+    fn two(&self, draw: Key) -> (usize, usize) {
+        let n = self.weights.len() as u64;
+        let (i, j) = (draw.below(n), draw.nth(1).below(n - 1));
+        (i as usize, (j + u64::from(j >= i)) as usize)
+    }
+
+    fn choose(&mut self, draw: Key, now: u64) -> usize {
+        match self.balance {
+            Balance::Random => {
+                let mut left = draw.unit() * self.sum;
+                self.weights.iter().position(|w| {
+                    left -= w;
+                    left < 0.0
+                })
+            }
+            .unwrap_or(0),
+            Balance::RoundRobin { .. } => {
+                let mut best = 0;
+                for t in 0..self.weights.len() {
+                    self.current[t] += self.weights[t];
+                    if self.current[t] > self.current[best] {
+                        best = t;
+                    }
+                }
+                self.current[best] -= self.sum;
+                best
+            }
+            Balance::LeastConn { ties, .. } => self.least(draw, |t| self.load(t, 1.0), ties),
+            Balance::P2c { bias, .. } => {
+                let (a, b) = self.two(draw);
+                if self.load(b, bias) < self.load(a, bias) { b } else { a }
+            }
+            Balance::PeakEwma { decay_ns, .. } => {
+                let (a, b) = self.two(draw);
+                if self.cost(b, now, decay_ns) < self.cost(a, now, decay_ns) { b } else { a }
+            }
+            Balance::RingHash { bound } => self.walk(draw.bits() as u32, bound),
+            Balance::LeastWork => self.least(draw, |t| self.current[t], Ties::Random),
+            _ => 0,
+        }
+    }
+
+    /// The nearest point after a hash whose target has room.
+    fn walk(&self, hash: u32, bound: Option<f64>) -> usize {
+        let most = bound.map_or(f64::INFINITY, |b| b * (self.total + 1) as f64 / self.sum);
+        let room = |t: u32| f64::from(self.in_flight[t as usize]) < most * self.weights[t as usize];
+        let near = self.points.iter().filter(|p| room(p.1)).min_by_key(|p| p.0.wrapping_sub(hash));
+        near.map_or(0, |p| p.1 as usize)
+    }
+}
+
+impl Decide for Naive {
+    fn pick(&mut self, draw: Key, now: u64) -> Ticket {
+        let target = self.choose(draw, now);
+        self.in_flight[target] += 1;
+        self.total += 1;
+        self.next = (target + 1) % self.weights.len();
+        Ticket { target: target as u32, probe: false, at_ns: now }
+    }
+
+    fn done(&mut self, now: u64, ticket: Ticket) {
+        self.in_flight[ticket.target as usize] -= 1;
+        self.total -= 1;
+        if let Balance::PeakEwma { decay_ns, .. } = self.balance {
+            let ((cost, stamp), rtt) = (self.costs[ticket.target as usize], (now - ticket.at_ns) as f64);
+            let past = weir_stats::math::exp(-((now - stamp) as f64) / decay_ns as f64);
+            let cost = if rtt > cost { rtt } else { cost * past + rtt * (1.0 - past) };
+            self.costs[ticket.target as usize] = (cost, now);
+        }
+    }
+}
