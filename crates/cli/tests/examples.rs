@@ -266,10 +266,159 @@ fn lossy() -> Shown {
     Shown { name: "lossy", commands: vec![args], table: table(heading, rows.collect()), verdict }
 }
 
+/// Of all requests at the first target of the file's balancers, how many: the site of that kind and place.
+fn share_at(s: &Value, kind: &str) -> f64 {
+    let nodes = s["nodes"].as_array().expect("a list");
+    let at = nodes.iter().find(|n| n["kind"] == kind).unwrap_or_else(|| panic!("{} has no {kind}", name(s)));
+    at["requests"].as_f64().expect("a number") / s["requests"]["selected"].as_f64().expect("a number")
+}
+
+fn lying() -> Shown {
+    let args = vec!["examples/lying.star"];
+    let got = run_of(&args);
+    let of = |liar: &str, how: &str| named(&got, &format!("{liar}_{how}")).clone();
+    let rows = ["unchecked", "active", "eject", "outlier"].map(|how| {
+        let (dead, ill) = (of("dead", how), of("ill", how));
+        [
+            format!("`{how}`"),
+            percent(success(&dead)),
+            percent(share_at(&dead, "faulty")),
+            percent(success(&ill)),
+            percent(share_at(&ill, "flaky")),
+        ]
+    });
+    let heading = ["health", "success, `dead`", "requests it got", "success, `ill`", "requests it got"];
+    for liar in ["dead", "ill"] {
+        let (without, active) = (success(&of(liar, "unchecked")), success(&of(liar, "active")));
+        assert!((without - active).abs() < 1e-9, "active checks change something: {without} and {active}");
+    }
+    // All but a tenth of what failed is saved, or hardly anything is.
+    let failed = |liar, how| 1.0 - success(&of(liar, how));
+    let saved = |liar, how| 1.0 - failed(liar, how) / failed(liar, "unchecked");
+    assert!(saved("dead", "eject") > 0.9 && saved("dead", "outlier") > 0.9);
+    assert!(saved("ill", "eject") < 0.25 && saved("ill", "outlier") > 0.6);
+    let verdict = format!(
+        "active checks save nobody from a liar, {} and {} succeed with them and without; consecutive failures find the one \
+         that is dead ({}) and hardly the one that is ill ({}), which `outlier()` does, by comparing it with the others ({}).",
+        percent(success(&of("dead", "active"))),
+        percent(success(&of("ill", "active"))),
+        percent(success(&of("dead", "eject"))),
+        percent(success(&of("ill", "eject"))),
+        percent(success(&of("ill", "outlier"))),
+    );
+    Shown { name: "lying", commands: vec![args], table: table(heading, rows.to_vec()), verdict }
+}
+
+fn spare() -> Shown {
+    let args = vec!["examples/spare.star"];
+    let got = run_of(&args);
+    let failed = |s: &str| 1.0 - success(named(&got, s));
+    let rows = got.iter().map(|s| {
+        let nodes = s["nodes"].as_array().expect("a list");
+        let spare = nodes.iter().find(|n| n["kind"] == "server" && n["name"] == "spare");
+        let to = spare.map_or(0.0, |n| n["requests"].as_f64().expect("a number"));
+        let to = to / s["requests"]["selected"].as_f64().expect("a number");
+        [format!("`{}`", name(s)), percent(success(s)), ms(s, "p50"), ms(s, "p99"), percent(to)]
+    });
+    let heading = ["scenario", "success", "p50 ms", "p99 ms", "at the spare"];
+    assert!(failed("first") < 1e-3, "the second pool fails: {}", failed("first"));
+    assert!(failed("on_empty") < 0.7 * failed("without") && failed("on_empty") > 0.01);
+    let slower = |s: &str| figure(named(&got, s), "p50").value;
+    assert!(slower("as_a_peer") > slower("first"));
+    let verdict = format!(
+        "without the spare {} succeed; where it is what `on_empty` falls back to, it takes over once checks have noticed ({}); as the second target of \
+         `lb.first` it also gets the second try of those who come before that ({}), and unlike a peer ({}, p50 {} ms) it is left alone otherwise \
+         (p50 {} ms).",
+        percent(success(named(&got, "without"))),
+        percent(success(named(&got, "on_empty"))),
+        percent(success(named(&got, "first"))),
+        percent(success(named(&got, "as_a_peer"))),
+        ms(named(&got, "as_a_peer"), "p50"),
+        ms(named(&got, "first"), "p50"),
+    );
+    Shown { name: "spare", commands: vec![args], table: table(heading, rows.collect()), verdict }
+}
+
+fn panic() -> Shown {
+    let args = vec!["examples/panic.star"];
+    let got = run_of(&args);
+    let mut counts: Vec<u64> = got.iter().map(|s| s["params"]["unhealthy"].as_u64().expect("a count")).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let of = |kind: &str, panic: &str, n: u64| {
+        let wanted = format!("{kind}_{panic}");
+        got.iter().find(|s| name(s) == wanted && s["params"]["unhealthy"] == n).expect("all are there")
+    };
+    let rows = counts.iter().map(|&n| {
+        let both = |kind: &str| {
+            let (never, half) = (of(kind, "never", n), of(kind, "half", n));
+            [
+                format!("{} / {}", percent(success(never)), percent(success(half))),
+                format!("{} / {}", ms(never, "p99"), ms(half, "p99")),
+            ]
+        };
+        let ([a, b], [c, d]) = (both("dead"), both("far"));
+        [n.to_string(), a, b, c, d]
+    });
+    let heading = [
+        "unhealthy of ten",
+        "dead: success, panic 0 / 0.5",
+        "p99 ms",
+        "far: success, panic 0 / 0.5",
+        "p99 ms",
+    ];
+    let table = table(heading, rows.collect());
+    for &n in &counts {
+        let (trusted, ignored) = (of("dead", "never", n), of("dead", "half", n));
+        let better = success(trusted) - success(ignored);
+        assert!(if n > 5 { better > 0.1 } else { better.abs() < 0.03 }, "{n} dead: {better}");
+        assert!(success(of("far", "half", n)) >= success(of("far", "never", n)), "{n} far");
+    }
+    let two = |kind: &str| {
+        let [a, b] = ["half", "never"].map(|panic| percent(success(of(kind, panic, 6))));
+        format!("{a} instead of {b}")
+    };
+    let verdict = format!(
+        "panic helps where checks are wrong and harms where they are right: with six of ten unhealthy, {} succeed if these \
+         are only far, and {} if they are dead.",
+        two("far"),
+        two("dead"),
+    );
+    Shown { name: "panic", commands: vec![args], table, verdict }
+}
+
+fn active() -> Shown {
+    let args = vec!["examples/timelike/active.star"];
+    let got = run_of(&args);
+    let of = |how: &str, ties: &str| named(&got, &format!("{how}_{ties}"));
+    let rows = got.iter().filter_map(|s| name(s).strip_suffix("_first")).map(|how| {
+        let both = |f: &dyn Fn(&Value) -> String| [f(of(how, "first")), f(of(how, "random"))];
+        let [a, b] = both(&|s| percent(success(s)));
+        let [c, d] = both(&|s| ms(s, "p50"));
+        let [e, f] = both(&|s| ms(s, "p99"));
+        [format!("`{how}`"), a, b, format!("{c} / {d}"), format!("{e} / {f}")]
+    });
+    let heading = ["added", "success, ties first", "ties random", "p50 ms", "p99 ms"];
+    let table = table(heading, rows.collect());
+    let first = |how: &str| success(of(how, "first"));
+    assert!(first("active") < first("hold") && first("eject_1") > first("nothing"));
+    let verdict = format!(
+        "of the post's requests {} succeed as it is, {} with checks every two seconds, {} with checks five times a second that believe \
+         the first answer, {} if one failure ejects for a second and {} with the post's held errors; the post's retries on top make {} of the latter.",
+        percent(first("nothing")),
+        percent(first("active")),
+        percent(first("active_often")),
+        percent(first("eject_1")),
+        percent(first("hold")),
+        percent(first("hold_retry")),
+    );
+    Shown { name: "active", commands: vec![args], table, verdict }
+}
+
 // One test, so that the files run one after another, each on all cores, and nobody else writes the page.
 #[test]
 fn tables_and_verdicts_are_those_of_the_figures() {
-    for example in [metastable, blocks, concurrent, lossy] {
+    for example in [metastable, blocks, concurrent, lossy, lying, spare, panic] {
         let example = example();
         stands("examples/README.md", example.name, &example.text());
         if example.name == "metastable" {
@@ -279,8 +428,15 @@ fn tables_and_verdicts_are_those_of_the_figures() {
 }
 
 #[test]
+fn what_active_checks_would_have_done() {
+    let example = active();
+    stands("examples/timelike/README.md", example.name, &example.text());
+}
+
+#[test]
 fn files_open_with_a_question_and_how_to_run_them() {
-    for name in ["bamboo", "metastable", "blocks", "concurrent", "lossy"] {
+    let names = ["bamboo", "metastable", "blocks", "concurrent", "lossy", "lying", "spare", "panic", "policies"];
+    for name in names {
         let file = format!("examples/{name}.star");
         let text = fs::read_to_string(root().join(&file)).unwrap_or_else(|e| panic!("{file}: {e}"));
         let lines: Vec<&str> = text.lines().collect();
