@@ -1,0 +1,154 @@
+//! `docs/policies.md` says what `examples/policies.star` prints, and advises what follows from it.
+//!
+//! What stands between `<!-- NAME -->` and `<!-- end -->` is written by `UPDATE=1 cargo test -p weir --test policies`.
+
+mod common;
+mod figures;
+mod pages;
+use figures::{figure, named, root, scenarios};
+use pages::{lower, shown, stands, table};
+use serde_json::Value;
+
+/// What a policy needs to know, when to take it, and when not.
+struct Advice(&'static str, &'static str, &'static str, &'static str);
+
+const ADVICE: [Advice; 9] = [
+    Advice("random", "nothing", "nothing else can be had", "always, for speed"),
+    Advice(
+        "round_robin",
+        "whose turn it is",
+        "requests are alike, and servers too",
+        "servers differ, or are busy",
+    ),
+    Advice(
+        "least_conn",
+        "its requests at each target",
+        "one balancer sees most of the traffic: the fastest",
+        "dozens of balancers share the targets: it is `p2c` then",
+    ),
+    Advice(
+        "p2c",
+        "its requests at two targets",
+        "many balancers share the targets",
+        "one balancer, and p99 matters",
+    ),
+    Advice("p2c_replacement", "the same", "to do as Envoy does", "never better than `p2c`"),
+    Advice(
+        "peak_ewma",
+        "answer times too",
+        "servers differ and nobody knows their weights",
+        "servers are alike: it is `p2c`",
+    ),
+    Advice(
+        "ring_hash",
+        "the request's key",
+        "a user must stay at a server, and servers are half idle",
+        "some users ask more, and servers are busy",
+    ),
+    Advice("maglev", "the request's key", "as `ring_hash`", "the same"),
+    Advice(
+        "maglev_bound",
+        "key, and its requests at each target",
+        "a user should stay at a server, and some ask more",
+        "no keys: it is slower than `least_conn`",
+    ),
+];
+
+fn run_of(options: &str) -> Vec<Value> {
+    let path = root().join("examples/policies.star");
+    let all: Vec<&str> = [path.to_str().expect("UTF-8")].into_iter().chain(options.split(' ')).collect();
+    scenarios(&all)
+}
+
+/// Whether it drifts by so much that a longer run would say something else.
+fn overloaded(s: &Value) -> bool {
+    let warnings = s["warnings"].to_string();
+    let drift = warnings
+        .split("mean latency is ")
+        .nth(1)
+        .and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok());
+    warnings.contains("will not settle") || drift.is_some_and(|percent| percent > 30.0)
+}
+
+/// "p50 / p99", or that it grows.
+fn both(s: &Value) -> String {
+    if overloaded(s) {
+        return "grows".to_owned();
+    }
+    format!("{} / {}", shown(figure(s, "p50")), shown(figure(s, "p99")))
+}
+
+fn with_command(options: &str, table: &str) -> String {
+    format!("```\nweir sim examples/policies.star {options}\n```\n\n{table}")
+}
+
+/// Whether one is certainly faster than the other, by p99.
+#[track_caller]
+fn faster(of: &[Value], a: &str, b: &str) -> bool {
+    lower(figure(named(of, a), "p99"), figure(named(of, b), "p99")) == Some(true)
+}
+
+fn at(of: &[Value], load: f64) -> Vec<Value> {
+    of.iter().filter(|s| s["params"]["utilisation"] == load).cloned().collect()
+}
+
+// One test, so that nobody else writes the page.
+#[test]
+fn the_page_says_what_the_file_prints() {
+    let page = "docs/policies.md";
+    let options = "--sweep utilisation=0.5,0.8,0.95 -p length=4000 --replications 5";
+    let got = run_of(options);
+    let loads = [0.5, 0.8, 0.95].map(|load| at(&got, load));
+    let rows = ADVICE.iter().map(|Advice(name, knows, take, leave)| {
+        let [a, b, c] = loads.each_ref().map(|of| both(named(of, name)));
+        [format!("`{name}`"), a, b, c, knows.to_string(), take.to_string(), leave.to_string()]
+    });
+    let heading = ["policy", "p50 / p99 at 0.5", "at 0.8", "at 0.95", "knows", "take it when", "not when"];
+    stands(page, "utilisation", &with_command(options, &table(heading, rows.collect())));
+    for of in &loads {
+        let load = &of[0]["params"]["utilisation"];
+        assert!(
+            ["p2c", "random", "round_robin", "maglev_bound"].iter().all(|b| faster(of, "least_conn", b)),
+            "{load}"
+        );
+        let p50 = |name: &str| figure(named(of, name), "p50");
+        assert_eq!(lower(p50("round_robin"), p50("random")), Some(true), "{load}");
+        assert!(!faster(of, "peak_ewma", "p2c") && !faster(of, "p2c_replacement", "p2c"), "{load}");
+        assert!(faster(of, "maglev_bound", "maglev"), "{load}");
+    }
+    assert!(!faster(&loads[0], "p2c", "round_robin") && faster(&loads[1], "p2c", "round_robin"));
+
+    let options = "-p utilisation=0.5 -p slow=5 -p length=10000 --replications 5";
+    let slow = run_of(options);
+    let names = [
+        "random",
+        "round_robin",
+        "round_robin_weighted",
+        "least_conn",
+        "least_conn_weighted",
+        "p2c",
+        "p2c_weighted",
+        "peak_ewma",
+        "maglev",
+        "maglev_bound",
+    ];
+    let rows = names.iter().map(|name| [format!("`{name}`"), both(named(&slow, name))]);
+    stands(page, "slow", &with_command(options, &table(["policy", "p50 / p99"], rows.collect())));
+    assert!(faster(&slow, "peak_ewma", "p2c") && faster(&slow, "least_conn", "p2c"));
+    assert!(faster(&slow, "least_conn_weighted", "least_conn") && faster(&slow, "p2c_weighted", "p2c"));
+    assert!(overloaded(named(&slow, "random")) && overloaded(named(&slow, "round_robin")));
+
+    let options = "-p utilisation=0.8 --sweep routers=1,8,64 -p length=4000 --replications 5";
+    let many = run_of(options);
+    let of = |n: u64| many.iter().filter(|s| s["params"]["routers"] == n).cloned().collect::<Vec<Value>>();
+    let (one, eight, most) = (of(1), of(8), of(64));
+    let names = ["random", "round_robin", "least_conn", "p2c", "peak_ewma", "maglev_bound"];
+    let rows = names.iter().map(|name| {
+        let [a, b, c] = [&one, &eight, &most].map(|of| both(named(of, name)));
+        [format!("`{name}`"), a, b, c]
+    });
+    let heading = ["policy", "p50 / p99, one router", "eight", "sixty-four"];
+    stands(page, "routers", &with_command(options, &table(heading, rows.collect())));
+    assert!(!faster(&most, "least_conn", "p2c") && !faster(&most, "p2c", "least_conn"));
+    assert!(faster(&one, "least_conn", "p2c") && faster(&eight, "least_conn", "random"));
+}
