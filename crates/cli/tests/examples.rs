@@ -434,7 +434,6 @@ fn tables_and_verdicts_are_those_of_the_figures() {
 }
 
 #[test]
-#[ignore = "takes hours until a check is scheduled once (Walker::schedule_check); a quarter of a minute then"]
 fn what_active_checks_would_have_done() {
     let example = active();
     stands("examples/timelike/README.md", example.name, &example.text());

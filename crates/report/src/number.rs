@@ -5,6 +5,9 @@ use weir_stats::Estimate;
 /// Digits of a number that comes without an interval.
 const DIGITS_WITHOUT_INTERVAL: i32 = 4;
 
+/// An interval that is narrower than this share of its value is the rounding of equal figures, and none.
+const ROUNDING: f64 = 1e-13;
+
 /// What stands where nothing can be said.
 pub(crate) const UNKNOWN: &str = "–";
 
@@ -12,11 +15,11 @@ pub(crate) const UNKNOWN: &str = "–";
 pub(crate) fn with_interval(e: &Estimate) -> String {
     let Some(value) = e.value else { return UNKNOWN.into() };
     match half_width(e) {
-        Some(half) if half > 0.0 => {
+        Some(half) if half > value.abs() * ROUNDING => {
             let places = places_of(half);
             format!("{} ±{half:.places$}", fixed(value, places))
         }
-        Some(_) => exact(value),
+        Some(_) => exact((value * 1e9).round() / 1e9),
         None => significant(value),
     }
 }
@@ -25,8 +28,8 @@ pub(crate) fn with_interval(e: &Estimate) -> String {
 pub(crate) fn alone(e: &Estimate) -> String {
     let Some(value) = e.value else { return UNKNOWN.into() };
     match half_width(e) {
-        Some(half) if half > 0.0 => fixed(value, places_of(half).min(5)),
-        Some(_) => exact(value),
+        Some(half) if half > value.abs() * ROUNDING => fixed(value, places_of(half).min(5)),
+        Some(_) => exact((value * 1e9).round() / 1e9),
         None => significant(value),
     }
 }
@@ -132,6 +135,7 @@ mod tests {
 
     #[test]
     fn a_value_is_rounded_to_the_precision_of_its_interval() {
+        assert_eq!(percentage(&e(0.9, 1e-17)), "90 %", "an interval of rounding errors");
         assert_eq!(with_interval(&e(141.7346, 0.52)), "141.7 ±0.5");
         assert_eq!(with_interval(&e(141.7346, 0.1249)), "141.73 ±0.12");
         assert_eq!(with_interval(&e(1732.46, 12.4)), "1732 ±12");

@@ -226,7 +226,8 @@ impl Walker<'_> {
         }
         let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
         self.in_flight[to.member as usize] -= 1;
-        let took = self.now - ticket.at_ns;
+        // By how many were there, so that it says what one costs: a target that was full once is not slow for ever.
+        let took = (self.now - ticket.at_ns) / (u64::from(self.in_flight[to.member as usize]) + 1);
         let seen = &mut self.answer_times[to.member as usize];
         *seen = if *seen == 0 { took } else { *seen - *seen / 8 + took / 8 };
     }
@@ -240,13 +241,9 @@ impl Walker<'_> {
         prequal.to_probe(draw, &mut self.scratch);
         for (i, &target) in (0u64..).zip(&self.scratch) {
             let member = instance.targets.get(self.code, target).member as usize;
-            prequal.probed(
-                self.now,
-                draw.with(i + 1),
-                target,
-                self.in_flight[member],
-                self.answer_times[member],
-            );
+            let rif = self.in_flight[member];
+            let latency = self.answer_times[member] * (u64::from(rif) + 1);
+            prequal.probed(self.now, draw.with(i + 1), target, rif, latency);
         }
     }
 
@@ -283,7 +280,10 @@ impl Walker<'_> {
         let Some(outside) = walk.outside.get(index as usize).filter(|o| !o.is_empty()) else { return };
         let instance = &mut self.balancers[index as usize];
         let site = &walk.lbs[instance.lb as usize];
-        let alive = instance.upstream.health().count().1 > 0 || site.spares.is_some();
+        let health = instance.upstream.health();
+        // On probation one is not eligible, but only a request that comes can tell whether it is well again.
+        let on_probation = || !health.is_ignored() && (0..health.len()).any(|t| health.view(t).may_be_picked);
+        let alive = health.count().1 > 0 || site.spares.is_some() || on_probation();
         if std::mem::replace(&mut instance.alive, alive) == alive {
             return;
         }
