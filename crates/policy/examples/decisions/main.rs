@@ -147,11 +147,14 @@ fn steady<D: Decide + 'static>(mut decide: D, n: usize) -> Box<dyn Run> {
     Box::new(Steady { decide, open, step: 0, gap: HOLD_NS / n as u64 })
 }
 
+/// The weight of each target.
+type Weights = fn(usize) -> f64;
+
 /// Policies by the names of the table, with the weights that make the difference.
-fn policies() -> Vec<(&'static str, Balance, fn(usize) -> f64)> {
-    let equal: fn(usize) -> f64 = |_| 1.0;
-    let few: fn(usize) -> f64 = |i| [1.0, 2.0, 4.0][i % 3];
-    let many: fn(usize) -> f64 = |i| 1.0 + (i % 97) as f64;
+fn policies() -> Vec<(&'static str, Balance, Weights)> {
+    let equal: Weights = |_| 1.0;
+    let few: Weights = |i| [1.0, 2.0, 4.0][i % 3];
+    let many: Weights = |i| 1.0 + (i % 97) as f64;
     let p2c =
         |bias| Balance::P2c { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias };
     let least = |ties| Balance::LeastConn { ties, error_hold_ns: 0 };
