@@ -1,0 +1,119 @@
+//! Read buffers, owned by the loop and lent to whoever reads: idle connections hold none.
+//!
+//! A buffer is as long as reads of large bodies want it (`notes/http1.md`, technique 3) and has room before the data, so
+//! that a rewritten head is put directly before the body that came with the old one and both leave in one send.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Bytes read at once at most.
+pub(crate) const READ: usize = 128 * 1024;
+
+/// Room before the data, for a head that grows.
+pub(crate) const HEADROOM: usize = 8 * 1024;
+
+/// Buffers that are kept though nobody uses them.
+const KEPT: usize = 4;
+
+/// The free buffers of a loop.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    free: RefCell<Vec<Box<[u8]>>>,
+}
+
+impl Buffers {
+    /// A buffer without data, large enough for `READ` bytes.
+    pub fn take(self: &Rc<Self>) -> Chunk {
+        let data = self.free.borrow_mut().pop();
+        let data = data.unwrap_or_else(|| vec![0; HEADROOM + READ].into_boxed_slice());
+        Chunk { data, from: HEADROOM, to: HEADROOM, home: self.clone() }
+    }
+}
+
+/// Bytes that were read and not yet used up.
+pub(crate) struct Chunk {
+    data: Box<[u8]>,
+    from: usize,
+    to: usize,
+    home: Rc<Buffers>,
+}
+
+impl Chunk {
+    /// What is there.
+    pub fn bytes(&self) -> &[u8] {
+        &self.data[self.from..self.to]
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.from == self.to
+    }
+
+    /// The first `n` bytes are used up.
+    pub fn consume(&mut self, n: usize) {
+        self.from = (self.from + n).min(self.to);
+    }
+
+    /// Where to read to; never empty unless [`Chunk::is_full`].
+    pub fn space(&mut self) -> &mut [u8] {
+        if self.from == self.to {
+            (self.from, self.to) = (HEADROOM, HEADROOM);
+        } else if self.to == self.data.len() && self.from > HEADROOM {
+            self.data.copy_within(self.from..self.to, HEADROOM);
+            self.to = HEADROOM + self.to - self.from;
+            self.from = HEADROOM;
+        }
+        &mut self.data[self.to..]
+    }
+
+    /// `n` bytes were read into [`Chunk::space`].
+    pub fn filled(&mut self, n: usize) {
+        self.to = (self.to + n).min(self.data.len());
+    }
+
+    /// Whether no more can be read before something is used up.
+    pub fn is_full(&self) -> bool {
+        self.to == self.data.len() && self.from <= HEADROOM
+    }
+
+    /// Puts bytes directly before what is there; `false` if there is no room.
+    pub fn put_before(&mut self, head: &[u8]) -> bool {
+        let Some(from) = self.from.checked_sub(head.len()) else { return false };
+        self.data[from..self.from].copy_from_slice(head);
+        self.from = from;
+        true
+    }
+
+    /// A small copy of what is left, so that the large buffer goes back.
+    pub fn shrink(&mut self) {
+        if self.data.len() <= self.to - self.from + HEADROOM {
+            return;
+        }
+        let small: Box<[u8]> = self.bytes().into();
+        let to = small.len();
+        let large = std::mem::replace(&mut self.data, small);
+        (self.from, self.to) = (0, to);
+        self.home.give_back(large);
+    }
+}
+
+impl Buffers {
+    fn give_back(&self, data: Box<[u8]>) {
+        let mut free = self.free.borrow_mut();
+        if data.len() == HEADROOM + READ && free.len() < KEPT {
+            #[cfg(feature = "poison")]
+            let data = {
+                let mut data = data;
+                data.fill(0xdb);
+                data
+            };
+            free.push(data);
+        }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.home.give_back(std::mem::take(&mut self.data));
+    }
+}

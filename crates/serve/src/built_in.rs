@@ -1,0 +1,71 @@
+//! Built-in servers: one thread owns them all, with their models on real timers.
+//!
+//! Loops reach them by the ordinary HTTP/1.1 path, over one end of a socket pair; the other end is handed over here and
+//! served like a client's connection whose requests enter at the root of that server's nodes.
+
+use crate::client;
+use crate::event_loop::Loop;
+use crate::listener::Listener;
+use crate::nodes::NodeId;
+use crate::socket::Socket;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::rc::Rc;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use weir_http1::{Limits, Networks};
+use weir_topology::plan::Http;
+
+/// The field in which a built-in server tells the kind of a failure to the loop that asked; it goes no further.
+pub(crate) const KIND: &str = "x-weir-kind";
+
+/// The way to the built-in servers.
+pub(crate) struct BuiltIn {
+    connections: UnboundedSender<(NodeId, UnixStream)>,
+}
+
+impl BuiltIn {
+    /// The way, and its end.
+    pub fn new() -> (BuiltIn, UnboundedReceiver<(NodeId, UnixStream)>) {
+        let (connections, arrivals) = tokio::sync::mpsc::unbounded_channel();
+        (BuiltIn { connections }, arrivals)
+    }
+
+    /// A new connection to the built-in server with this root.
+    pub fn hand_over(&self, root: NodeId, stream: UnixStream) -> io::Result<()> {
+        self.connections.send((root, stream)).map_err(|_| io::ErrorKind::ConnectionRefused.into())
+    }
+}
+
+/// Serves connections for as long as any loop is there.
+pub(crate) async fn run(lp: Rc<Loop>, mut arrivals: UnboundedReceiver<(NodeId, UnixStream)>) {
+    let mut listeners: std::collections::HashMap<NodeId, Rc<Listener>> = std::collections::HashMap::new();
+    while let Some((root, stream)) = arrivals.recv().await {
+        let Ok(stream) = tokio::net::UnixStream::from_std(stream) else { continue };
+        let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root))).clone();
+        tokio::task::spawn_local(client::serve(lp.clone(), listener, Socket::Unix(stream), None));
+    }
+}
+
+/// No limits but those of memory: both ends are ours.
+fn inside(root: NodeId) -> Listener {
+    let http = Http {
+        head_timeout_ns: None,
+        body_timeout_ns: None,
+        write_timeout_ns: None,
+        idle_timeout_ns: None,
+        max_requests: None,
+        max_age_ns: None,
+        ..Http::default()
+    };
+    Listener {
+        name: String::new(),
+        node: root,
+        http,
+        // What weir adds to a head comes on top of what it lets in.
+        limits: Limits { max_head: 1 << 20, max_headers: 1000, max_target: 1 << 16, ..Limits::default() },
+        trusted: Networks::default(),
+        raw_paths: true,
+        port: None,
+        built_in: true,
+    }
+}

@@ -1,0 +1,78 @@
+//! Answers of weir's own: refusals, failures, `respond`, `redirect`, built-in servers.
+
+use super::{After, Conn};
+use crate::event_loop::Loop;
+use crate::exchange::Exchange;
+use crate::failure::Failure;
+use crate::nodes::Own;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use weir_http1::{Client, Version};
+
+/// Refuses a request whose head is not worth reading on.
+pub(super) async fn refuse(lp: &Rc<Loop>, conn: &Rc<Conn>, status: u16) -> After {
+    let to = Client { version: Version::H11, head: false, te_trailers: false, close: true, keep_alive_10: false };
+    let text = page(status);
+    weir_http1::render_answer(status, &[], text.as_bytes(), to, Some(&lp.date()), conn.wire.borrow_mut().queue_to());
+    send(conn).await;
+    After::Linger
+}
+
+/// Answers a request that failed. `close`: nothing more is read from this client.
+pub(super) async fn fail(lp: &Rc<Loop>, ex: &Exchange, failure: Failure, close: bool) -> After {
+    let seconds = failure.retry_after_s.map(|s| s.to_string());
+    let mut extra: Vec<(&str, &[u8])> = Vec::new();
+    if let Some(seconds) = &seconds {
+        extra.push(("Retry-After", seconds.as_bytes()));
+    }
+    if ex.conn.listener.is_built_in() {
+        extra.push((crate::built_in::KIND, failure.kind.name().as_bytes()));
+    }
+    if failure.status == 405 {
+        extra.push(("Allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
+    }
+    let text = page(failure.status);
+    write(lp, ex, failure.status, &extra, text.as_bytes(), close).await
+}
+
+/// Sends a response of weir's own.
+pub(super) async fn own(lp: &Rc<Loop>, ex: &Exchange, own: &Own, close: bool) -> After {
+    let extra: Vec<(&str, &[u8])> = own.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())).collect();
+    write(lp, ex, own.status, &extra, &own.body, close).await
+}
+
+async fn write(lp: &Rc<Loop>, ex: &Exchange, status: u16, extra: &[(&str, &[u8])], body: &[u8], close: bool) -> After {
+    let unread = !ex.is_complete();
+    let close = close || unread;
+    let to = Client {
+        version: ex.version(),
+        head: ex.request.is_head(),
+        te_trailers: false,
+        close,
+        keep_alive_10: !close && ex.version() == Version::H10,
+    };
+    weir_http1::render_answer(status, extra, body, to, Some(&lp.date()), ex.conn.wire.borrow_mut().queue_to());
+    let sent = send(&ex.conn).await;
+    match (sent, close) {
+        (false, _) => After::Abort,
+        (true, false) => After::Next,
+        (true, true) => After::Linger,
+    }
+}
+
+/// Writes what waits; `false` if the client does not take it.
+pub(super) async fn send(conn: &Conn) -> bool {
+    conn.deadline.set(conn.listener.http.write_timeout_ns);
+    poll_fn(|cx| match conn.wire.borrow_mut().poll_flush(cx) {
+        Poll::Ready(done) => Poll::Ready(done.is_ok()),
+        Poll::Pending if conn.deadline.ended(cx) => Poll::Ready(false),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+/// The body of an error: its status in words, nothing about weir or what is behind it.
+fn page(status: u16) -> String {
+    format!("{status} {}\n", weir_http1::reason(status))
+}

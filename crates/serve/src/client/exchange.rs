@@ -1,0 +1,246 @@
+//! One request and its answer: the head is checked, the nodes find an answer, the relay passes it on.
+
+use super::{After, Conn, answer, blank, tunnel};
+use crate::event_loop::Loop;
+use crate::exchange::Exchange;
+use crate::failure::Failure;
+use crate::log::Line;
+use crate::nodes::{Answer, From, Holds, Own, Reply, Way, start};
+use crate::origin::OriginReply;
+use crate::origin::reply::BrokenBody;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use weir_http1::{Client, Edits, Encoder, Framing, Here, Version};
+use weir_policy::Kind;
+use weir_topology::plan::HalfClose;
+
+/// Bytes of further requests that are read while one is answered, to see whether the client has gone.
+const AHEAD: usize = 64 * 1024;
+
+/// Serves the request whose head is the first `length` bytes of the input. `last`: the connection ends with it.
+pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last: bool) -> After {
+    let mut request = blank();
+    let checked = {
+        let wire = conn.wire.borrow();
+        request
+            .parse(&wire.input()[..length], &conn.listener.limits)
+            .and_then(|()| weir_http1::check_request(&request, &conn.hop()))
+    };
+    conn.wire.borrow_mut().consume(length);
+    let checked = match checked {
+        Ok(checked) => checked,
+        Err(refusal) => return answer::refuse(lp, conn, refusal.status()).await,
+    };
+    let close = last || checked.close || !request.keep_alive();
+    let here = checked.here;
+    conn.deadline.set(None);
+    let ex = Rc::new(Exchange::new(lp, conn.clone(), request, checked));
+    let mut line = Line::begin(&ex);
+    let after = match here {
+        Some(here) => answer_here(lp, &ex, here, close).await,
+        None => {
+            let answered = find(lp, &ex).await;
+            pass_on(lp, &ex, answered, close, &mut line).await
+        }
+    };
+    lp.log(&ex, line);
+    after
+}
+
+/// What weir answers itself without asking any node.
+async fn answer_here(lp: &Rc<Loop>, ex: &Exchange, here: Here, close: bool) -> After {
+    match here {
+        Here::Options => {
+            let headers = vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
+            answer::own(lp, ex, &Own { status: 200, headers, body: Rc::from(&b""[..]) }, close).await
+        }
+        Here::Trace => answer::fail(lp, ex, Failure::client(405), close).await,
+    }
+}
+
+/// Runs the nodes, for as long as the client is there.
+async fn find(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Answer {
+    let conn = &ex.conn;
+    if conn.listener.is_built_in() {
+        read_all(lp, ex).await?;
+    }
+    let mut way = Way::new(ex.draw);
+    way.factor = 1.0;
+    let mut run = start(lp.clone(), ex.clone(), way, conn.listener.node);
+    poll_fn(|cx| {
+        if let Poll::Ready(answer) = run.as_mut().poll(cx) {
+            return Poll::Ready(answer);
+        }
+        if has_gone(cx, ex) { Poll::Ready(Err(Failure::gone())) } else { Poll::Pending }
+    })
+    .await
+}
+
+/// Built-in servers read the whole body before they work.
+async fn read_all(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Result<(), Failure> {
+    while !ex.is_complete() {
+        poll_fn(|cx| {
+            let mut body = ex.body.borrow_mut();
+            match ex.poll_more(cx, lp, &mut body) {
+                Poll::Ready(Ok(crate::exchange::More::Data(_, to))) => {
+                    ex.conn.wire.borrow_mut().consume(to);
+                    Poll::Ready(Ok(()))
+                }
+                Poll::Ready(Ok(crate::exchange::More::End)) => Poll::Ready(Ok(())),
+                Poll::Ready(Err(failure)) => Poll::Ready(Err(failure)),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+/// Whether the client has left: an end of stream after a whole request is its leaving, as nginx has it.
+fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
+    let conn = &ex.conn;
+    if ex.body.try_borrow().is_ok_and(|body| body.complete) && conn.wire.borrow().input().len() < AHEAD {
+        loop {
+            let mut wire = conn.wire.borrow_mut();
+            match wire.poll_fill(cx) {
+                Poll::Ready(Ok(0)) => return ends_at_half_close(conn),
+                Poll::Ready(Ok(_)) if wire.input().len() < AHEAD => {}
+                Poll::Ready(Ok(_)) => break,
+                Poll::Ready(Err(_)) => return true,
+                Poll::Pending => return false,
+            }
+        }
+    }
+    // Bytes lie unread, so that an end shows to poll(2) only; asked now and then.
+    conn.glance.ended(cx) && {
+        conn.glance.set(Some(crate::deadlines::TICK_NS));
+        let _ = conn.glance.ended(cx);
+        conn.wire.borrow().socket.is_hung_up() && ends_at_half_close(conn)
+    }
+}
+
+fn ends_at_half_close(conn: &Conn) -> bool {
+    conn.listener.http.half_close == HalfClose::Cancel || conn.wire.borrow().socket.is_broken()
+}
+
+/// Sends the answer, whatever it is.
+async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Line) -> After {
+    match answered {
+        Err(failure) if failure.kind == Kind::Cancelled => {
+            line.status = failure.status;
+            After::Abort
+        }
+        Err(failure) => {
+            line.status = failure.status;
+            line.failure = Some(failure.kind);
+            if ex.conn.listener.is_built_in() && failure.kind == Kind::Reset {
+                return After::Abort;
+            }
+            answer::fail(lp, ex, failure, close || failure.is_clients() || lp.is_draining()).await
+        }
+        Ok(Reply { from: From::Own(own), holds }) => {
+            line.status = own.status;
+            let after = answer::own(lp, ex, &own, close || lp.is_draining()).await;
+            holds.finish((own.status >= 500).then_some(Kind::Status5xx), Some(own.status));
+            after
+        }
+        Ok(Reply { from: From::Origin(reply), holds }) => {
+            line.status = reply.response.status();
+            match reply.response.status() {
+                101 => upgrade(lp, ex, *reply, holds, line).await,
+                200..300 if ex.request.is_connect() => upgrade(lp, ex, *reply, holds, line).await,
+                _ => relay(lp, ex, *reply, holds, close, line).await,
+            }
+        }
+    }
+}
+
+/// Passes an origin's response on.
+async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut holds: Holds, close: bool, line: &mut Line) -> After {
+    let close = close || !ex.is_complete() || lp.is_draining() || ex.conn.ending.get();
+    let mut to = Client {
+        version: ex.version(),
+        head: ex.request.is_head(),
+        te_trailers: ex.request.te_trailers(),
+        close,
+        keep_alive_10: false,
+    };
+    let body = weir_http1::body_to_client(&reply.response, to);
+    to.close |= body == Framing::Close;
+    to.keep_alive_10 = !to.close && to.version == Version::H10;
+    let encoder = Encoder::new(body);
+    {
+        let mut wire = ex.conn.wire.borrow_mut();
+        let date = lp.date();
+        let out = wire.queue_to();
+        weir_http1::render_response(&reply.response, to, &Edits::default(), &[], body, Some(&date), out);
+    }
+    let conn = ex.conn.clone();
+    conn.deadline.set(conn.listener.http.write_timeout_ns);
+    let mut unsent = usize::MAX;
+    let relayed = poll_fn(|cx| {
+        if reply.poll_upload(cx, lp, ex).is_err() {
+            return Poll::Ready(Err(BrokenBody::Client));
+        }
+        let polled = reply.poll_body(cx, &mut conn.wire.borrow_mut(), &encoder);
+        if polled.is_ready() {
+            return polled;
+        }
+        let waits = conn.wire.borrow().unsent();
+        ex.waits_for_client(lp, waits > 0);
+        if waits != unsent {
+            unsent = waits;
+            conn.deadline.set(if waits > 0 { conn.listener.http.write_timeout_ns } else { None });
+        } else if waits > 0 && conn.deadline.ended(cx) {
+            return Poll::Ready(Err(BrokenBody::Client));
+        }
+        if holds.poll_timeout(cx, lp, ex) {
+            return Poll::Ready(Err(BrokenBody::Origin(Kind::Timeout)));
+        }
+        if has_gone(cx, ex) { Poll::Ready(Err(BrokenBody::Client)) } else { Poll::Pending }
+    })
+    .await;
+    let status = reply.response.status();
+    match relayed {
+        Ok(()) => {
+            holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));
+            let complete = ex.is_complete();
+            reply.give_back(lp, ex);
+            match (to.close, complete) {
+                (false, true) => After::Next,
+                _ => After::Linger,
+            }
+        }
+        Err(BrokenBody::Origin(kind)) => {
+            line.failure = Some(kind);
+            holds.finish(Some(kind), None);
+            // The client must see that the body was cut short.
+            if body == Framing::Close { After::Reset } else { After::Abort }
+        }
+        Err(BrokenBody::Client) => {
+            line.status = 499;
+            holds.cancel(lp, ex, reply);
+            After::Abort
+        }
+    }
+}
+
+/// The connection belongs to what both sides agreed on.
+async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut holds: Holds, line: &mut Line) -> After {
+    holds.end_timeouts();
+    let to = Client { version: ex.version(), head: false, te_trailers: false, close: false, keep_alive_10: false };
+    {
+        let mut wire = ex.conn.wire.borrow_mut();
+        let out = wire.queue_to();
+        weir_http1::render_response(&reply.response, to, &Edits::default(), &[], Framing::None, None, out);
+    }
+    let idle_ns = ex.conn.listener.http.tunnel_idle_ns;
+    let ended = tunnel::tunnel(&ex.conn, &mut reply.conn.wire, &reply.deadline, idle_ns).await;
+    if ended.is_err() {
+        line.failure = Some(Kind::Reset);
+    }
+    holds.finish(None, Some(reply.response.status()));
+    let _ = lp;
+    After::Close
+}

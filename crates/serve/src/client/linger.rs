@@ -1,0 +1,42 @@
+//! The lingering close: an answer must not be destroyed by the reset that unread bytes would cause (RFC 9112, 9.6).
+
+use super::Conn;
+use crate::event_loop::Loop;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// Silence of the client that ends it, and its length in all, ns (`serving.md` §3).
+const SILENCE_NS: u64 = 2_000_000_000;
+const IN_ALL_NS: u64 = 10_000_000_000;
+
+/// Connections of a loop that linger at most.
+const MOST: u32 = 1000;
+
+/// Ends a connection on which the last answer was written: nothing more is written, what comes is thrown away.
+pub(super) async fn linger(lp: &Rc<Loop>, conn: &Rc<Conn>) {
+    if lp.lingering.get() >= MOST {
+        return;
+    }
+    lp.lingering.set(lp.lingering.get() + 1);
+    let end_ns = lp.now().saturating_add(IN_ALL_NS);
+    let shut = poll_fn(|cx| conn.wire.borrow_mut().socket.poll_shutdown(cx)).await;
+    if shut.is_ok() {
+        conn.deadline.set(Some(SILENCE_NS));
+        poll_fn(|cx| {
+            let mut wire = conn.wire.borrow_mut();
+            loop {
+                let n = wire.input().len();
+                wire.consume(n);
+                match wire.poll_fill(cx) {
+                    Poll::Ready(Ok(n)) if n > 0 => conn.deadline.set(Some(SILENCE_NS)),
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending => break,
+                }
+            }
+            if conn.deadline.ended(cx) || lp.now() >= end_ns { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+    lp.lingering.set(lp.lingering.get() - 1);
+}

@@ -1,0 +1,185 @@
+//! Clients' connections: requests one after another, each with its answer, in order.
+//!
+//! A connection is one task. Between requests it is a few words: no buffer, no request, no future of an exchange.
+
+mod answer;
+mod exchange;
+mod linger;
+mod tunnel;
+
+use crate::deadlines::Deadline;
+use crate::event_loop::Loop;
+use crate::listener::Listener;
+use crate::origin::OriginConn;
+use crate::origin::server::Server;
+use crate::socket::Socket;
+use crate::wire::Wire;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::Poll;
+use weir_http1::{Hop, Request, Seek};
+
+/// A client's connection.
+pub(crate) struct Conn {
+    pub wire: RefCell<Wire>,
+    /// The limit that counts now: idle, head, body or write timeout.
+    pub deadline: Deadline,
+    /// When an end of stream behind unread bytes is looked for again.
+    pub glance: Deadline,
+    pub listener: Rc<Listener>,
+    pub peer: Option<SocketAddr>,
+    /// The origin connection that belongs to this client alone (NTLM, Negotiate), and whose it is.
+    bound: RefCell<Option<(Rc<Server>, OriginConn)>>,
+    /// Told to end: an idle one closes, a busy one after its answer.
+    pub ending: Cell<bool>,
+}
+
+/// What becomes of a connection after an exchange.
+enum After {
+    /// The next request.
+    Next,
+    /// Nothing is unread: it closes.
+    Close,
+    /// Bytes may be unread: what was answered must not be destroyed by a reset.
+    Linger,
+    /// It has ended already, or breaks off in a body whose length the client knows.
+    Abort,
+    /// It breaks off in a body that would end with the connection.
+    Reset,
+}
+
+impl Conn {
+    /// What the rules want to know of this hop.
+    pub fn hop(&self) -> Hop<'_> {
+        let http = &self.listener.http;
+        Hop {
+            peer: self.peer.map(|p| p.ip()),
+            https: false,
+            port: self.listener.port,
+            trusted: &self.listener.trusted,
+            upgrades: &http.upgrade,
+            connect: &http.connect,
+            raw_paths: self.listener.raw_paths,
+        }
+    }
+
+    /// The connection to this origin that only this client may use.
+    pub fn take_bound(&self, server: &Server) -> Option<OriginConn> {
+        let mut bound = self.bound.borrow_mut();
+        let ours = bound.as_ref().is_some_and(|(s, _)| std::ptr::eq(s.as_ref(), server));
+        bound.take_if(|_| ours).map(|(_, conn)| conn)
+    }
+
+    /// From now on only this client may use it.
+    pub fn bind(&self, server: Rc<Server>, conn: OriginConn) {
+        *self.bound.borrow_mut() = Some((server, conn));
+    }
+}
+
+/// What reading a head came to.
+enum Head {
+    /// It is `input[..n]`.
+    Whole(usize),
+    /// Nothing came, or nothing but an end: nobody waits for an answer.
+    Nothing,
+    /// It is answered with this status.
+    Refused(u16),
+}
+
+/// Serves a client to the end of its connection.
+pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, peer: Option<SocketAddr>) {
+    let _counted = lp.count_client();
+    let conn = Rc::new(Conn {
+        wire: RefCell::new(Wire::new(socket, lp.buffers.clone())),
+        deadline: lp.deadlines.add(),
+        glance: lp.deadlines.add(),
+        listener,
+        peer,
+        bound: RefCell::default(),
+        ending: Cell::new(false),
+    });
+    let _known = lp.know(&conn);
+    let after = Box::pin(requests(&lp, &conn)).await;
+    match after {
+        After::Linger => Box::pin(linger::linger(&lp, &conn)).await,
+        After::Close | After::Next => {
+            let _ = poll_fn(|cx| conn.wire.borrow_mut().socket.poll_shutdown(cx)).await;
+        }
+        After::Abort => {}
+        After::Reset => {
+            // Dropped so, a TCP connection ends in a reset: the only end that cannot be taken for that of the body.
+            let _ = socket2::SockRef::from(&conn.wire.borrow().socket).set_linger(Some(std::time::Duration::ZERO));
+        }
+    }
+}
+
+async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
+    let http = &conn.listener.http;
+    let old_ns = conn.listener.old_ns(lp);
+    let mut served = 0u64;
+    // The first request has the time of a head; later ones may be long in coming.
+    let mut patience_ns = http.head_timeout_ns;
+    loop {
+        match read_head(conn, patience_ns).await {
+            Head::Nothing => return After::Close,
+            Head::Refused(status) => return answer::refuse(lp, conn, status).await,
+            Head::Whole(length) => {
+                served += 1;
+                let last = http.max_requests.is_some_and(|most| served >= most) || lp.now() >= old_ns;
+                let after = Box::pin(exchange::exchange(lp, conn, length, last)).await;
+                match after {
+                    After::Next => {}
+                    after => return after,
+                }
+            }
+        }
+        patience_ns = http.idle_timeout_ns;
+        conn.wire.borrow_mut().rest();
+    }
+}
+
+/// Reads until a head is there whole. `patience_ns`: until its first byte.
+async fn read_head(conn: &Rc<Conn>, patience_ns: Option<u64>) -> Head {
+    let mut seek = Seek::default();
+    let http = &conn.listener.http;
+    let mut begun = !conn.wire.borrow().input().is_empty();
+    conn.deadline.set(if begun { http.head_timeout_ns } else { patience_ns });
+    poll_fn(|cx| {
+        let mut wire = conn.wire.borrow_mut();
+        loop {
+            if !wire.input().is_empty() {
+                match seek.request(wire.input(), &conn.listener.limits) {
+                    Ok(Some(length)) => return Poll::Ready(Head::Whole(length)),
+                    Ok(None) => {}
+                    Err(refusal) => return Poll::Ready(Head::Refused(refusal.status())),
+                }
+                if !begun {
+                    begun = true;
+                    conn.deadline.set(http.head_timeout_ns);
+                }
+            }
+            match wire.poll_fill(cx) {
+                Poll::Ready(Ok(usize::MAX)) => return Poll::Ready(Head::Refused(431)),
+                Poll::Ready(Ok(0)) if begun => return Poll::Ready(Head::Refused(400)),
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Head::Nothing),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Pending => break,
+            }
+        }
+        if conn.ending.get() && !begun {
+            return Poll::Ready(Head::Nothing);
+        }
+        if conn.deadline.ended(cx) {
+            return Poll::Ready(if begun { Head::Refused(408) } else { Head::Nothing });
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// An empty request object, to be filled.
+fn blank() -> Request {
+    Request::default()
+}

@@ -1,0 +1,70 @@
+//! A tunnel after 101 or an accepted CONNECT: bytes both ways, each half closed by itself.
+
+use super::Conn;
+use crate::deadlines::Deadline;
+use crate::wire::Wire;
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll};
+
+/// One direction.
+#[derive(Default)]
+struct Half {
+    /// The sender's end was read, and passed on.
+    ended: bool,
+    shut: bool,
+}
+
+impl Half {
+    /// Passes on what there is; `true` if anything moved.
+    fn poll(&mut self, cx: &mut Context<'_>, from: &mut Wire, to: &mut Wire) -> io::Result<bool> {
+        let mut moved = false;
+        while !self.shut {
+            match to.poll_flush(cx) {
+                Poll::Ready(done) => done?,
+                Poll::Pending => break,
+            }
+            if !from.input().is_empty() {
+                let n = from.input().len();
+                to.push_from(cx, from, n, &[])?;
+                moved = true;
+                continue;
+            }
+            if self.ended {
+                match to.socket.poll_shutdown(cx) {
+                    Poll::Ready(_) => self.shut = true,
+                    Poll::Pending => break,
+                }
+                continue;
+            }
+            match from.poll_fill(cx) {
+                Poll::Ready(Ok(0)) => self.ended = true,
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(e)) => return Err(e),
+                Poll::Pending => break,
+            }
+        }
+        Ok(moved)
+    }
+}
+
+/// Runs until both halves have ended, one side broke, or nothing moved for so long.
+pub(super) async fn tunnel(conn: &Conn, origin: &mut Wire, idle: &Deadline, idle_ns: Option<u64>) -> io::Result<()> {
+    let (mut up, mut down) = (Half::default(), Half::default());
+    conn.deadline.set(None);
+    idle.set(idle_ns);
+    poll_fn(|cx| {
+        let mut client = conn.wire.borrow_mut();
+        let moved = up.poll(cx, &mut client, origin)? | down.poll(cx, origin, &mut client)?;
+        if up.shut && down.shut {
+            return Poll::Ready(Ok(()));
+        }
+        if moved {
+            idle.set(idle_ns);
+        } else if idle.ended(cx) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        Poll::Pending
+    })
+    .await
+}

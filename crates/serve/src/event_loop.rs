@@ -1,0 +1,158 @@
+//! One event loop: a thread with its own listeners, connections, pools and balancer state; nothing of it is shared.
+
+use crate::buffers::Buffers;
+use crate::client::Conn;
+use crate::clock::Clock;
+use crate::deadlines::{Deadlines, TICK_NS};
+use crate::exchange::Exchange;
+use crate::graph::Graph;
+use crate::log::Line;
+use crate::process::Process;
+use crate::timers::Timers;
+use slab::Slab;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use weir_stats::Key;
+
+/// A loop.
+pub(crate) struct Loop {
+    pub process: Arc<Process>,
+    pub clock: Clock,
+    pub timers: Rc<Timers>,
+    pub deadlines: Rc<Deadlines>,
+    pub buffers: Rc<Buffers>,
+    pub counters: Counters,
+    /// Connections that are being closed with care.
+    pub lingering: Cell<u32>,
+    graph: RefCell<Rc<Graph>>,
+    seed: Key,
+    drawn: Cell<u64>,
+    draining: Cell<bool>,
+    clients: RefCell<Slab<Weak<Conn>>>,
+    date: Cell<[u8; 29]>,
+}
+
+/// What a loop counts.
+#[derive(Default)]
+pub(crate) struct Counters {
+    /// Connections made to origins.
+    pub opened: Cell<u64>,
+    /// Requests sent once more because their reused connection had ended.
+    pub resent: Cell<u64>,
+}
+
+impl Loop {
+    /// A loop on the runtime that is entered.
+    pub fn new(process: Arc<Process>, graph: Graph, number: u32) -> io::Result<Rc<Loop>> {
+        let clock = process.clock;
+        let lp = Rc::new(Loop {
+            timers: Timers::new(clock)?,
+            deadlines: Deadlines::new(clock),
+            buffers: Rc::default(),
+            counters: Counters::default(),
+            lingering: Cell::new(0),
+            graph: RefCell::new(Rc::new(graph)),
+            seed: Key::new(process.seed).with(u64::from(number)),
+            drawn: Cell::new(0),
+            draining: Cell::new(false),
+            clients: RefCell::default(),
+            date: Cell::new(crate::date::now()),
+            process,
+            clock,
+        });
+        tokio::task::spawn_local(lp.timers.clone().run());
+        tokio::task::spawn_local(lp.clone().tick());
+        Ok(lp)
+    }
+
+    /// Now, ns since the start of the process.
+    pub fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// Randomness that nobody else has got.
+    pub fn draw(&self) -> Key {
+        let n = self.drawn.get();
+        self.drawn.set(n + 1);
+        self.seed.with(n)
+    }
+
+    /// The nodes that new requests meet.
+    pub fn graph(&self) -> Rc<Graph> {
+        self.graph.borrow().clone()
+    }
+
+    /// Whether nothing new is begun.
+    pub fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    /// The time for `Date` fields.
+    pub fn date(&self) -> [u8; 29] {
+        self.date.get()
+    }
+
+    /// Writes an exchange's line.
+    pub fn log(&self, _ex: &Exchange, _line: Line) {}
+
+    /// One more client's connection, until the guard is dropped.
+    pub fn count_client(self: &Rc<Self>) -> Counted {
+        Counted
+    }
+
+    /// Keeps a connection in mind, to be told to end.
+    pub fn know(self: &Rc<Self>, conn: &Rc<Conn>) -> Known {
+        let key = self.clients.borrow_mut().insert(Rc::downgrade(conn));
+        Known { lp: self.clone(), key }
+    }
+
+    /// Ten times a second: deadlines, pools, the date.
+    async fn tick(self: Rc<Self>) {
+        let mut count = 0u64;
+        loop {
+            self.timers.after(TICK_NS).await;
+            self.deadlines.sweep();
+            count += 1;
+            if count.is_multiple_of(10) {
+                self.date.set(crate::date::now());
+                let now = self.now();
+                for server in &self.graph().servers {
+                    server.pool.borrow_mut().sweep(now, server.origin.idle_timeout_ns);
+                }
+            }
+        }
+    }
+
+    /// Begins nothing new: idle connections close, busy ones after their answer.
+    pub fn drain(&self) {
+        self.draining.set(true);
+        for (_, conn) in self.clients.borrow().iter() {
+            if let Some(conn) = conn.upgrade() {
+                conn.ending.set(true);
+                conn.deadline.wake();
+            }
+        }
+    }
+
+    /// Clients that are connected.
+    pub fn clients(&self) -> usize {
+        self.clients.borrow().len()
+    }
+}
+
+/// A client that counts.
+pub(crate) struct Counted;
+
+/// A connection kept in mind.
+pub(crate) struct Known {
+    lp: Rc<Loop>,
+    key: usize,
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        self.lp.clients.borrow_mut().try_remove(self.key);
+    }
+}

@@ -1,0 +1,33 @@
+//! The data plane: a topology file as a running HTTP load balancer, one event loop per core.
+//!
+//! A request is a future on the loop that accepted its connection: `client` reads and answers, `nodes` are the way through
+//! the topology (the policies are the simulator's own objects), `origin` are the connections behind. Nothing on that way
+//! takes a lock.
+#![forbid(unsafe_code)]
+
+mod accept;
+mod bind;
+mod buffers;
+mod build;
+mod built_in;
+mod client;
+mod clock;
+mod date;
+mod deadlines;
+mod event_loop;
+mod exchange;
+mod failure;
+mod graph;
+mod line;
+mod listener;
+mod log;
+mod nodes;
+mod origin;
+mod process;
+mod running;
+mod socket;
+mod timers;
+mod wire;
+
+pub use bind::CannotListen;
+pub use running::{Error, Listening, Options, Running, start};

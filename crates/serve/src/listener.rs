@@ -1,0 +1,39 @@
+//! `listen(addr, node, ...)`: what connections that were accepted there have in common, and the socket itself.
+
+use crate::event_loop::Loop;
+use crate::nodes::NodeId;
+use weir_http1::{Limits, Networks};
+use weir_topology::plan::Http;
+
+/// A listener as one loop sees it.
+pub(crate) struct Listener {
+    /// Its name.
+    pub name: String,
+    /// Where requests enter.
+    pub node: NodeId,
+    pub http: Http,
+    pub limits: Limits,
+    pub trusted: Networks,
+    pub raw_paths: bool,
+    pub port: Option<u16>,
+    /// Whether this is the inside of the built-in servers.
+    pub built_in: bool,
+}
+
+impl Listener {
+    /// Whether this is the inside of the built-in servers.
+    pub fn is_built_in(&self) -> bool {
+        self.built_in
+    }
+
+    /// When a connection made now is too old, a tenth sooner or later.
+    pub fn old_ns(&self, lp: &Loop) -> u64 {
+        match self.http.max_age_ns {
+            None => u64::MAX,
+            Some(age) => {
+                let tenth = (age / 10).max(1);
+                lp.now().saturating_add(age - tenth).saturating_add(lp.draw().below(2 * tenth))
+            }
+        }
+    }
+}

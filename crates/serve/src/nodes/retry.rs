@@ -1,0 +1,61 @@
+//! `retry(attempts, node, ...)`: further attempts where the failure is worth one (`policy::retry` has the table).
+//!
+//! An attempt is judged at its head: a status that `on` names is held back while attempts remain. Attempts end for good once
+//! the request's body is not kept any more. Each further one pays the budget; only a request's very first attempt earns it.
+
+use super::{Answer, NodeId, Way, start};
+use crate::event_loop::Loop;
+use crate::exchange::Exchange;
+use std::cell::RefCell;
+use std::rc::Rc;
+use weir_policy::budget::Tokens;
+use weir_policy::config;
+use weir_policy::retry::{Attempt, Tried};
+
+/// The node.
+pub(crate) struct Retry {
+    /// Its rules.
+    pub config: config::Retry,
+    /// What is behind it.
+    pub node: NodeId,
+    /// The budget; one per node and process.
+    pub budget: Option<RefCell<Tokens>>,
+}
+
+impl Retry {
+    /// Runs what is behind, as often as it takes.
+    pub async fn run(self: Rc<Self>, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way) -> Answer {
+        let idempotent = ex.request.is_idempotent();
+        let tried = (self.config.exclude != config::Exclude::None).then(|| Rc::new(RefCell::new(Tried::default())));
+        if let (true, Some(budget)) = (way.first, &self.budget) {
+            budget.borrow_mut().earn(lp.now());
+        }
+        let mut attempt = Attempt::FIRST;
+        loop {
+            let mut inner = way.branch(attempt.0);
+            inner.tried = tried.clone().map(|t| (self.config.exclude, t)).or(inner.tried);
+            inner.first = way.first && attempt == Attempt::FIRST;
+            inner.keep = inner.keep.max(usize::try_from(self.config.replay_bytes).unwrap_or(usize::MAX));
+            let answer = start(lp.clone(), ex.clone(), inner, self.node).await;
+            let (outcome, status) = match &answer {
+                Ok(reply) => (reply.outcome(), Some(reply.status())),
+                Err(failure) if failure.is_clients() => return answer,
+                Err(failure) => (Some(failure.kind), None),
+            };
+            let next = self.config.next(attempt, outcome, status, idempotent);
+            let Some(next) = next.filter(|_| ex.can_send_again()) else { return answer };
+            if self.budget.as_ref().is_some_and(|b| !b.borrow_mut().take(lp.now())) {
+                return answer;
+            }
+            if let Ok(reply) = answer {
+                reply.discard();
+            }
+            ex.count_attempt();
+            let wait_ns = self.config.backoff_ns(next, way.draw.with(u64::from(next.0)));
+            if wait_ns > 0 {
+                lp.timers.after(wait_ns).await;
+            }
+            attempt = next;
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Making a connection to an origin: TCP by the addresses of its name, a Unix socket, or a pair with the built-in servers.
+
+use crate::event_loop::Loop;
+use crate::socket::Socket;
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
+
+/// After so long without success the next address of a name is tried beside the last (RFC 8305, 5).
+const NEXT_ADDRESS_NS: u64 = 250_000_000;
+
+/// A peer that takes no byte for so long has vanished (`serving.md` §6).
+const USER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where an origin is.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// The addresses of its name, families by turns.
+    Tcp(Rc<std::cell::RefCell<Vec<SocketAddr>>>),
+    /// A Unix socket.
+    Unix(PathBuf),
+    /// A built-in server of this process: the root of its nodes.
+    BuiltIn(u32),
+}
+
+impl Target {
+    /// A connection, or why there is none.
+    pub async fn connect(&self, lp: &Loop) -> io::Result<Socket> {
+        match self {
+            Target::Tcp(addresses) => {
+                let addresses = addresses.borrow().clone();
+                tcp(lp, &addresses).await.map(Socket::Tcp)
+            }
+            Target::Unix(path) => UnixStream::connect(path).await.map(Socket::Unix),
+            Target::BuiltIn(root) => {
+                let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+                theirs.set_nonblocking(true)?;
+                ours.set_nonblocking(true)?;
+                lp.process.built_in.hand_over(*root, theirs)?;
+                Ok(Socket::Unix(UnixStream::from_std(ours)?))
+            }
+        }
+    }
+}
+
+/// Happy Eyeballs (RFC 8305): addresses in order, each begun when the one before has failed or taken too long.
+async fn tcp(lp: &Loop, addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+    if let [only] = addresses {
+        return one(*only).await;
+    }
+    let mut attempts = Vec::new();
+    let mut rest = addresses.iter();
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
+    let mut next = lp.timers.after(0);
+    std::future::poll_fn(|cx| {
+        loop {
+            while next.poll_ended(cx).is_ready() {
+                let Some(address) = rest.next() else { break };
+                attempts.push(Box::pin(one(*address)));
+                next = lp.timers.after(NEXT_ADDRESS_NS);
+            }
+            let mut failed = false;
+            let mut at = 0;
+            while at < attempts.len() {
+                match attempts[at].as_mut().poll(cx) {
+                    std::task::Poll::Ready(Ok(stream)) => return std::task::Poll::Ready(Ok(stream)),
+                    std::task::Poll::Ready(Err(e)) => {
+                        last = e;
+                        failed = true;
+                        drop(attempts.swap_remove(at));
+                    }
+                    std::task::Poll::Pending => at += 1,
+                }
+            }
+            if attempts.is_empty() && rest.len() == 0 {
+                let why = std::mem::replace(&mut last, io::ErrorKind::Other.into());
+                return std::task::Poll::Ready(Err(why));
+            }
+            if !failed || rest.len() == 0 {
+                return std::task::Poll::Pending;
+            }
+            next = lp.timers.after(0);
+        }
+    })
+    .await
+}
+
+async fn one(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    let options = SockRef::from(&socket);
+    options.set_tcp_nodelay(true)?;
+    watch_peer(&options)?;
+    socket.connect(address).await
+}
+
+/// A peer that vanished is noticed, while idle by probes, with unacknowledged bytes by their age.
+pub(crate) fn watch_peer(socket: &SockRef<'_>) -> io::Result<()> {
+    let probes = TcpKeepalive::new()
+        .with_time(Duration::from_secs(15))
+        .with_interval(Duration::from_secs(5))
+        .with_retries(3);
+    socket.set_tcp_keepalive(&probes)?;
+    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))
+}

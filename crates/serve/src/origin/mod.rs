@@ -1,0 +1,24 @@
+//! The way to origins: connections, their pools, and one exchange on one of them.
+
+pub(crate) mod connect;
+pub(crate) mod pool;
+pub(crate) mod reply;
+pub(crate) mod server;
+pub(crate) mod upload;
+
+pub(crate) use reply::OriginReply;
+
+use crate::wire::Wire;
+
+/// A connection to an origin.
+pub(crate) struct OriginConn {
+    pub wire: Wire,
+    /// When it was made.
+    pub opened_ns: u64,
+    /// When it closes at the latest, by its age.
+    pub old_ns: u64,
+    /// Requests that were begun on it.
+    pub requests: u64,
+    /// Whether it belongs to one client's connection (NTLM, Negotiate).
+    pub bound: bool,
+}

@@ -1,0 +1,63 @@
+//! Idle connections to one origin, of one loop: the last one given back is the first one taken, so that few stay warm.
+
+use super::OriginConn;
+use std::task::{Context, Poll, Waker};
+
+/// Idle connections kept at most, for each origin and loop.
+const MOST: usize = 1024;
+
+/// The pool.
+#[derive(Default)]
+pub(crate) struct Pool {
+    idle: Vec<Idle>,
+}
+
+struct Idle {
+    conn: OriginConn,
+    since_ns: u64,
+}
+
+impl Pool {
+    /// A connection that is still open, has said nothing unasked, and is not too old.
+    pub fn take(&mut self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
+        while let Some(mut idle) = self.idle.pop() {
+            if idle.is_good(now_ns, idle_timeout_ns) {
+                return Some(idle.conn);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection whose last exchange ended cleanly.
+    pub fn put(&mut self, mut conn: OriginConn, now_ns: u64) {
+        if self.idle.len() < MOST {
+            conn.wire.rest();
+            self.idle.push(Idle { conn, since_ns: now_ns });
+        }
+    }
+
+    /// Closes those that are too old, or that the origin has closed.
+    pub fn sweep(&mut self, now_ns: u64, idle_timeout_ns: Option<u64>) {
+        self.idle.retain_mut(|idle| idle.is_good(now_ns, idle_timeout_ns));
+    }
+
+    /// Closes all.
+    pub fn clear(&mut self) {
+        self.idle.clear();
+    }
+
+    /// How many are idle.
+    pub fn len(&self) -> usize {
+        self.idle.len()
+    }
+}
+
+impl Idle {
+    /// Reading costs no system call where no event has come: an open and silent connection is simply not ready.
+    fn is_good(&mut self, now_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
+        let fresh = idle_timeout_ns.is_none_or(|most| now_ns.saturating_sub(self.since_ns) < most);
+        fresh
+            && now_ns < self.conn.old_ns
+            && matches!(self.conn.wire.poll_fill(&mut Context::from_waker(Waker::noop())), Poll::Pending)
+    }
+}

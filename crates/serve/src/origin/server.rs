@@ -1,0 +1,285 @@
+//! `server(name, addr=...)`: forwards a request to an origin and waits for the head of its answer.
+//!
+//! A request whose reused connection ended before any byte of an answer is sent once more on a fresh one, if it is idempotent
+//! and still kept: the origin had closed the connection just then (RFC 9110, 9.2.2; RFC 9112, 9.3.1).
+
+use super::connect::Target;
+use super::pool::Pool;
+use super::reply::OriginReply;
+use super::upload::{Broken, Upload};
+use super::OriginConn;
+use crate::deadlines::Deadline;
+use crate::event_loop::Loop;
+use crate::exchange::Exchange;
+use crate::failure::Failure;
+use crate::nodes::{Answer, From, Holds, Reply, Way};
+use crate::timers::Sleep;
+use crate::wire::Wire;
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use weir_http1::{Asked, BodyOut, Client, Decoder, Edits, Framing, Response, Seek, Version};
+use weir_policy::Kind;
+use weir_topology::plan::Origin;
+
+/// Interim responses that an origin may send before its answer.
+const MOST_INTERIM: u32 = 32;
+
+/// A client that expects a 100 gets it from weir after this silence of the origin.
+const CONTINUE_AFTER_NS: u64 = 1_000_000_000;
+
+/// Bytes of an idempotent request's body that are kept in case its reused connection ends.
+const RESEND: usize = 64 * 1024;
+
+/// An origin as one loop sees it.
+pub(crate) struct Server {
+    /// Its name, for logs.
+    pub name: Rc<str>,
+    /// Where it is.
+    pub target: Target,
+    /// Timeouts and limits of its connections.
+    pub origin: Origin,
+    /// What is read from it at most.
+    pub limits: weir_http1::Limits,
+    /// Idle connections.
+    pub pool: RefCell<Pool>,
+}
+
+/// Why an attempt on a connection has no head.
+enum Failed {
+    /// The connection ended before any byte of an answer.
+    Silent,
+    With(Failure),
+}
+
+impl Server {
+    /// Forwards the request; the reply holds the connection.
+    pub async fn forward(self: &Rc<Self>, lp: &Rc<Loop>, ex: &Rc<Exchange>, way: &Way) -> Answer {
+        if !ex.can_send_again() {
+            return Err(Failure::new(Kind::Reset));
+        }
+        *ex.origin.borrow_mut() = Some(self.name.clone());
+        let mut fresh = false;
+        loop {
+            let pooled = if fresh { None } else { self.take(lp, ex) };
+            let reused = pooled.is_some();
+            ex.reused.set(reused);
+            let conn = match pooled {
+                Some(conn) => conn,
+                None => self.connect(lp).await?,
+            };
+            let mut attempt = Attempt::new(self, lp, ex, way, conn);
+            match poll_fn(|cx| attempt.poll_head(cx, lp, ex)).await {
+                Ok(()) => return Ok(Reply { from: From::Origin(Box::new(attempt.into_reply())), holds: Holds::default() }),
+                Err(Failed::Silent) => {
+                    drop(attempt);
+                    let again = reused && !self.is_built_in() && ex.request.is_idempotent() && ex.can_send_again();
+                    if !again {
+                        return Err(Failure::new(Kind::Reset));
+                    }
+                    lp.counters.resent.set(lp.counters.resent.get() + 1);
+                    fresh = true;
+                }
+                Err(Failed::With(failure)) => return Err(failure),
+            }
+        }
+    }
+
+    /// Whether it is one of this process.
+    pub fn is_built_in(&self) -> bool {
+        matches!(self.target, Target::BuiltIn(_))
+    }
+
+    fn take(&self, lp: &Loop, ex: &Exchange) -> Option<OriginConn> {
+        if let Some(conn) = ex.conn.take_bound(self) {
+            return Some(conn);
+        }
+        self.pool.borrow_mut().take(lp.now(), self.origin.idle_timeout_ns)
+    }
+
+    async fn connect(self: &Rc<Self>, lp: &Rc<Loop>) -> Result<OriginConn, Failure> {
+        let mut limit = self.origin.connect_timeout_ns.map(|ns| lp.timers.after(ns));
+        let mut connecting = std::pin::pin!(self.target.connect(lp));
+        let socket = poll_fn(|cx| {
+            if let Poll::Ready(made) = connecting.as_mut().poll(cx) {
+                return Poll::Ready(made.ok());
+            }
+            match &mut limit {
+                Some(limit) if limit.poll_ended(cx).is_ready() => Poll::Ready(None),
+                _ => Poll::Pending,
+            }
+        })
+        .await;
+        let socket = socket.ok_or(Failure::new(Kind::ConnectFailed))?;
+        let now = lp.now();
+        lp.counters.opened.set(lp.counters.opened.get() + 1);
+        // Jitter of a tenth, so that connections made together do not end together.
+        let old_ns = match self.origin.max_age_ns {
+            Some(age) => now.saturating_add(age - (age / 10).min(lp.draw().below((age / 10).max(1)))),
+            None => u64::MAX,
+        };
+        Ok(OriginConn { wire: Wire::new(socket, lp.buffers.clone()), opened_ns: now, old_ns, requests: 0, bound: false })
+    }
+
+    /// Keeps a connection for the next request.
+    pub fn put(&self, lp: &Loop, conn: OriginConn) {
+        let used_up = self.origin.max_requests.is_some_and(|most| conn.requests >= most);
+        if !used_up && !lp.is_draining() {
+            self.pool.borrow_mut().put(conn, lp.now());
+        }
+    }
+}
+
+/// One request on one connection, until the head of its answer.
+struct Attempt {
+    server: Rc<Server>,
+    conn: OriginConn,
+    upload: Upload,
+    response: Response,
+    seek: Seek,
+    asked: Asked,
+    deadline: Deadline,
+    interim: u32,
+    /// Whether any byte of an answer came.
+    any: bool,
+    continue_after: Option<Sleep>,
+    /// Bytes read from the client and not taken by the origin, when last looked at.
+    progress: (u64, usize),
+}
+
+impl Attempt {
+    fn new(server: &Rc<Server>, lp: &Loop, ex: &Exchange, way: &Way, mut conn: OriginConn) -> Attempt {
+        let body = body_out(ex.request.framing());
+        let none = Edits::default();
+        let edits = way.edits.as_deref().unwrap_or(&none);
+        let out = conn.wire.queue_to();
+        weir_http1::render_request(&ex.request, &ex.checked, &ex.conn.hop(), edits, body, out);
+        conn.requests += 1;
+        let keep = way.keep.max(if ex.request.is_idempotent() { RESEND } else { 0 });
+        let upgrade = ex.checked.upgrade;
+        let asked = Asked { head: ex.request.is_head(), connect: ex.request.is_connect(), upgrade };
+        let deadline = lp.deadlines.add();
+        deadline.set(server.origin.body_timeout_ns);
+        if !ex.is_complete() {
+            ex.conn.deadline.set(ex.conn.listener.http.body_timeout_ns);
+        }
+        Attempt {
+            server: server.clone(),
+            conn,
+            upload: Upload::new(body_out(ex.request.framing()), keep),
+            response: Response::default(),
+            seek: Seek::default(),
+            asked,
+            deadline,
+            interim: 0,
+            any: false,
+            progress: (u64::MAX, 0),
+            continue_after: ex.checked.expect.then(|| lp.timers.after(CONTINUE_AFTER_NS)),
+        }
+    }
+
+    /// Sends, and reads up to the final head.
+    fn poll_head(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange) -> Poll<Result<(), Failed>> {
+        if !self.upload.finished && !self.upload.broken || self.conn.wire.unsent() > 0 && !self.upload.broken {
+            match self.upload.poll(cx, lp, ex, &mut self.conn.wire) {
+                Poll::Ready(Ok(())) => self.deadline.set(self.server.origin.response_timeout_ns),
+                Poll::Ready(Err(Broken::Client(failure))) => return Poll::Ready(Err(Failed::With(failure))),
+                Poll::Ready(Err(Broken::Origin)) => self.upload.broken = true,
+                Poll::Pending => self.watch_upload(ex),
+            }
+        }
+        loop {
+            match self.seek.response(self.conn.wire.input(), &self.server.limits) {
+                Ok(Some(length)) => {
+                    self.any = true;
+                    let head = &self.conn.wire.input()[..length];
+                    if self.response.parse(head, self.asked, &self.server.limits).is_err() {
+                        return bad_response();
+                    }
+                    self.conn.wire.consume(length);
+                    self.seek.reset();
+                    if !self.response.is_interim() {
+                        return Poll::Ready(Ok(()));
+                    }
+                    self.interim += 1;
+                    if self.interim > MOST_INTERIM {
+                        return bad_response();
+                    }
+                    self.pass_interim(cx, ex);
+                    continue;
+                }
+                Ok(None) => {}
+                Err(_) => return bad_response(),
+            }
+            match self.conn.wire.poll_fill(cx) {
+                Poll::Ready(Ok(usize::MAX)) => return bad_response(),
+                Poll::Ready(Ok(n)) if n > 0 => self.any = true,
+                Poll::Ready(_) if self.any => return Poll::Ready(Err(Failed::With(Failure::new(Kind::Reset)))),
+                Poll::Ready(_) => return Poll::Ready(Err(Failed::Silent)),
+                Poll::Pending => break,
+            }
+        }
+        if let Some(sleep) = &mut self.continue_after
+            && sleep.poll_ended(cx).is_ready()
+        {
+            self.continue_after = None;
+            ex.say_continue(cx);
+        }
+        if self.deadline.ended(cx) {
+            return Poll::Ready(Err(Failed::With(Failure::new(Kind::Timeout))));
+        }
+        Poll::Pending
+    }
+
+    /// The limit of silence counts while the origin takes nothing; while it is the client's turn, the client's own does.
+    fn watch_upload(&mut self, ex: &Exchange) {
+        let unsent = self.conn.wire.unsent();
+        let progress = (ex.body.try_borrow().map_or(0, |b| b.received), unsent);
+        if progress != self.progress {
+            self.progress = progress;
+            self.deadline.set(if unsent > 0 { self.server.origin.body_timeout_ns } else { None });
+        }
+    }
+
+    /// 100 is told once, to a client that waits for it; others go on to clients that know them.
+    fn pass_interim(&mut self, cx: &mut Context<'_>, ex: &Exchange) {
+        if self.response.status() == 100 {
+            ex.say_continue(cx);
+        } else if ex.version() != Version::H10 {
+            let mut head = Vec::new();
+            let to = Client { version: ex.version(), head: false, te_trailers: false, close: false, keep_alive_10: false };
+            weir_http1::render_response(&self.response, to, &Edits::default(), &[], Framing::None, None, &mut head);
+            // A client that is gone shows when it is read.
+            let _ = ex.conn.wire.borrow_mut().push(cx, &head);
+        }
+    }
+
+    fn into_reply(self) -> OriginReply {
+        let decoder = Decoder::new(self.response.framing(), &self.server.limits);
+        let ended = decoder.ended();
+        self.deadline.set(self.server.origin.body_timeout_ns);
+        OriginReply {
+            server: self.server,
+            conn: self.conn,
+            response: self.response,
+            decoder,
+            upload: self.upload,
+            deadline: self.deadline,
+            ended,
+        }
+    }
+}
+
+/// How a request's body goes on: as it came.
+fn body_out(framing: Framing) -> BodyOut {
+    match framing {
+        Framing::Length(n) => BodyOut::Length(n),
+        Framing::Chunked => BodyOut::Chunked,
+        Framing::None | Framing::Close => BodyOut::None,
+    }
+}
+
+fn bad_response() -> Poll<Result<(), Failed>> {
+    Poll::Ready(Err(Failed::With(Failure::new(Kind::BadResponse))))
+}

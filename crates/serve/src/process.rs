@@ -1,0 +1,17 @@
+//! What all loops of a process share: the clock, the seed, the way to the built-in servers, and state that is the process's.
+
+use crate::built_in::BuiltIn;
+use crate::clock::Clock;
+use std::sync::atomic::AtomicUsize;
+
+/// Shared by all loops.
+pub(crate) struct Process {
+    pub clock: Clock,
+    /// Where draws begin.
+    pub seed: u64,
+    pub built_in: BuiltIn,
+    /// Clients connected, over all loops.
+    pub clients: AtomicUsize,
+    /// The most that may be.
+    pub max_clients: usize,
+}

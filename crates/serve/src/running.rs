@@ -1,0 +1,255 @@
+//! Starting and stopping: sockets are bound, threads begin, and a drain ends them.
+
+use crate::accept::{self, Share};
+use crate::bind::{self, Bound, CannotListen};
+use crate::build::Builder;
+use crate::built_in::{self, BuiltIn};
+use crate::clock::Clock;
+use crate::event_loop::Loop;
+use crate::listener::Listener;
+use crate::nodes::NodeId;
+use crate::process::Process;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::thread::JoinHandle;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use weir_http1::{Limits, Networks};
+use weir_stats::Key;
+use weir_topology::plan::{Listen, Paths, Point, Spec, To};
+use weir_topology::serving::Serving;
+
+/// How a topology is served.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Event loops where the file does not say; `None`: one per core.
+    pub loops: Option<usize>,
+}
+
+/// A listener that accepts.
+#[derive(Clone, Debug)]
+pub struct Listening {
+    /// Its name.
+    pub name: String,
+    /// Where: `127.0.0.1:8080`, `unix:/path`.
+    pub addr: String,
+}
+
+/// Why nothing is served.
+#[derive(Debug)]
+pub enum Error {
+    /// An address cannot be had.
+    Listen(CannotListen),
+    /// The system refused something else.
+    System(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Listen(e) => e.fmt(f),
+            Error::System(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<io::Error> for Error {
+    fn from(e: io::Error) -> Error {
+        Error::System(e)
+    }
+}
+
+/// A served topology.
+pub struct Running {
+    /// Its listeners, in the order of the file.
+    pub listening: Vec<Listening>,
+    loops: Vec<(UnboundedSender<Message>, JoinHandle<io::Result<()>>)>,
+    sockets: Vec<PathBuf>,
+}
+
+/// What a loop is told.
+enum Message {
+    /// Begin nothing new, end what is in progress.
+    Drain,
+}
+
+/// What a loop is given to begin with.
+struct Doors {
+    shares: Vec<(usize, Share)>,
+    messages: UnboundedReceiver<Message>,
+}
+
+/// Binds everything, then starts the threads.
+pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], options: &Options) -> Result<Running, Error> {
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let default = options.loops.unwrap_or(cores);
+    let listens: Vec<(String, &Listen, NodeId)> = nodes.iter().filter_map(|id| listen(point, *id)).collect();
+    let count = |l: &Listen| l.loops.map_or(default, |n| n as usize).max(1);
+    let loops = listens.iter().map(|(_, l, _)| count(l)).max().unwrap_or(1);
+    let mut listening = Vec::new();
+    let mut sockets = Vec::new();
+    let mut confs = Vec::new();
+    let mut shares: Vec<Vec<(usize, Share)>> = (0..loops).map(|_| Vec::new()).collect();
+    for (number, (name, listen, inside)) in listens.iter().enumerate() {
+        let bound = bind::bind(&listen.addr, count(listen)).map_err(Error::Listen)?;
+        let (addr, port) = match &bound {
+            Bound::Tcp(_, address) => (address.to_string(), Some(address.port())),
+            Bound::Unix(_, path) => {
+                sockets.push(path.clone());
+                (listen.addr.clone(), None)
+            }
+        };
+        listening.push(Listening { name: name.clone(), addr });
+        confs.push(Conf { name: name.clone(), listen: (*listen).clone(), node: *inside, port });
+        for (at, share) in bound.shares().into_iter().enumerate() {
+            shares[at].push((number, share));
+        }
+    }
+    let (built_in, arrivals) = BuiltIn::new();
+    let process = Arc::new(Process {
+        clock: Clock::new(),
+        seed: seed()?,
+        built_in,
+        clients: AtomicUsize::new(0),
+        max_clients: usize::MAX,
+    });
+    let confs = Arc::new(confs);
+    let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
+    let inside = shared.clone();
+    std::thread::Builder::new().name("weir-servers".to_owned()).spawn(move || {
+        let _ = on_runtime(|| async move {
+            let lp = inside.event_loop(u32::MAX, true)?;
+            built_in::run(lp, arrivals).await;
+            Ok(())
+        });
+    })?;
+    let mut threads = Vec::new();
+    for (number, shares) in shares.into_iter().enumerate() {
+        let (tell, messages) = unbounded_channel();
+        let shared = shared.clone();
+        let doors = Doors { shares, messages };
+        let thread = std::thread::Builder::new()
+            .name(format!("weir-loop-{number}"))
+            .spawn(move || on_runtime(|| shared.serve(number as u32, doors)))?;
+        threads.push((tell, thread));
+    }
+    Ok(Running { listening, loops: threads, sockets })
+}
+
+fn listen(point: &Point, id: NodeId) -> Option<(String, &Listen, NodeId)> {
+    let node = &point.nodes[id as usize];
+    match (&point.specs[node.spec as usize], node.to) {
+        (Spec::Listen(listen), To::Node(inside)) => Some((node.name.clone().unwrap_or_default(), listen, inside)),
+        _ => None,
+    }
+}
+
+fn seed() -> io::Result<u64> {
+    getrandom::u64().map_err(|e| io::Error::other(e.to_string()))
+}
+
+/// A listener as all loops see it.
+struct Conf {
+    name: String,
+    listen: Listen,
+    node: NodeId,
+    port: Option<u16>,
+}
+
+/// What every thread begins with.
+#[derive(Clone)]
+struct Shared {
+    point: Arc<Point>,
+    serving: Arc<Serving>,
+    process: Arc<Process>,
+    confs: Arc<Vec<Conf>>,
+}
+
+impl Shared {
+    fn event_loop(&self, number: u32, built_in: bool) -> io::Result<Rc<Loop>> {
+        let builder = Builder {
+            point: &self.point,
+            serving: &self.serving,
+            process: &self.process,
+            built_in,
+            seed: Key::new(self.process.seed).with(u64::from(number)).with(1),
+        };
+        Loop::new(self.process.clone(), builder.graph(), number)
+    }
+
+    async fn serve(self, number: u32, mut doors: Doors) -> io::Result<()> {
+        let lp = self.event_loop(number, false)?;
+        let listeners: Vec<Rc<Listener>> = self.confs.iter().map(|c| Rc::new(c.listener())).collect();
+        let mut accepting = Vec::new();
+        for (at, share) in doors.shares {
+            let task = accept::run(lp.clone(), listeners[at].clone(), share.open()?);
+            accepting.push(tokio::task::spawn_local(task));
+        }
+        let Some(Message::Drain) = doors.messages.recv().await else { return Ok(()) };
+        for task in accepting {
+            task.abort();
+        }
+        lp.drain();
+        let most_ns = self.confs.iter().map(|c| c.listen.http.drain_timeout_ns).max().unwrap_or(0);
+        let end_ns = lp.now().saturating_add(most_ns);
+        while lp.clients() > 0 && lp.now() < end_ns {
+            lp.timers.after(10_000_000).await;
+        }
+        Ok(())
+    }
+}
+
+impl Conf {
+    fn listener(&self) -> Listener {
+        let http = self.listen.http.clone();
+        Listener {
+            name: self.name.clone(),
+            node: self.node,
+            limits: Limits {
+                max_head: usize::try_from(http.max_head).unwrap_or(usize::MAX),
+                max_headers: http.max_headers as usize,
+                ..Limits::default()
+            },
+            trusted: Networks::parse(&http.trusted).unwrap_or_default(),
+            raw_paths: http.paths == Paths::Raw,
+            port: self.port,
+            built_in: false,
+            http,
+        }
+    }
+}
+
+/// Runs a future on a runtime of this thread alone.
+fn on_runtime<F: Future<Output = io::Result<()>>>(main: impl FnOnce() -> F) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let local = tokio::task::LocalSet::new();
+    runtime.block_on(local.run_until(async move { main().await }))
+}
+
+impl Running {
+    /// Ends it: listeners close, what is in progress has the drain timeout.
+    pub fn drain(&self) {
+        for (tell, _) in &self.loops {
+            // A loop that has ended needs no telling.
+            let _ = tell.send(Message::Drain);
+        }
+    }
+
+    /// Waits for the end.
+    pub fn join(self) -> io::Result<()> {
+        let mut result = Ok(());
+        for (_, thread) in self.loops {
+            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a loop has panicked")));
+            result = result.and(ended);
+        }
+        for path in self.sockets {
+            let _ = std::fs::remove_file(path);
+        }
+        result
+    }
+}

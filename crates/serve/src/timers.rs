@@ -1,0 +1,156 @@
+//! Timers true to 0.1 ms: a heap per loop and one timerfd for its head. (tokio's own are a millisecond coarse.)
+//!
+//! For what is seldom or short: `timeout`, `delay`, backoff, waits. Limits of seconds that every request has are
+//! [`crate::deadlines`], which cost one store.
+
+use crate::clock::Clock;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use slab::Slab;
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use tokio::io::unix::AsyncFd;
+
+/// The timers of a loop.
+pub(crate) struct Timers {
+    clock: Clock,
+    fd: AsyncFd<OwnedFd>,
+    entries: RefCell<Slab<Entry>>,
+    /// (when, which was set first, entry); entries that were dropped or moved are skipped when they come up.
+    heap: RefCell<BinaryHeap<Reverse<(u64, u64, usize)>>>,
+    next: Cell<u64>,
+    armed_ns: Cell<u64>,
+}
+
+struct Entry {
+    /// The serial number of the heap's entry that counts.
+    serial: u64,
+    fired: bool,
+    waker: Option<Waker>,
+}
+
+impl Timers {
+    /// Timers for the runtime that is entered.
+    pub fn new(clock: Clock) -> io::Result<Rc<Timers>> {
+        let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+        Ok(Rc::new(Timers {
+            clock,
+            fd: AsyncFd::new(fd)?,
+            entries: RefCell::default(),
+            heap: RefCell::default(),
+            next: Cell::new(0),
+            armed_ns: Cell::new(u64::MAX),
+        }))
+    }
+
+    /// Ends at that time.
+    pub fn at(self: &Rc<Self>, at_ns: u64) -> Sleep {
+        let serial = self.next.get();
+        self.next.set(serial + 1);
+        let key = self.entries.borrow_mut().insert(Entry { serial, fired: false, waker: None });
+        self.heap.borrow_mut().push(Reverse((at_ns, serial, key)));
+        if at_ns < self.armed_ns.get() {
+            self.arm(at_ns);
+        }
+        Sleep { timers: self.clone(), key }
+    }
+
+    /// Ends after that time.
+    pub fn after(self: &Rc<Self>, ns: u64) -> Sleep {
+        self.at(self.clock.now().saturating_add(ns))
+    }
+
+    fn arm(&self, at_ns: u64) {
+        self.armed_ns.set(at_ns);
+        // Zero would switch the timer off.
+        let left = self.clock.until(at_ns).as_nanos().clamp(1, i64::MAX as u128) as i64;
+        let spec = Itimerspec {
+            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: Timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 },
+        };
+        // It fails for a bad descriptor or time only, and both are ours.
+        let _ = timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::empty(), &spec);
+    }
+
+    fn fire(&self) {
+        let now = self.clock.now();
+        loop {
+            let due = match self.heap.borrow().peek() {
+                Some(Reverse((at, serial, key))) if *at <= now => Some((*serial, *key)),
+                Some(Reverse((at, _, _))) => {
+                    self.arm(*at);
+                    return;
+                }
+                None => {
+                    self.armed_ns.set(u64::MAX);
+                    return;
+                }
+            };
+            self.heap.borrow_mut().pop();
+            let Some((serial, key)) = due else { return };
+            let waker = match self.entries.borrow_mut().get_mut(key) {
+                Some(entry) if entry.serial == serial => {
+                    entry.fired = true;
+                    entry.waker.take()
+                }
+                _ => None,
+            };
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Drives the timers for ever; a task of its own.
+    pub async fn run(self: Rc<Self>) {
+        loop {
+            let Ok(mut guard) = self.fd.readable().await else { return };
+            let mut count = [0u8; 8];
+            let _ = guard.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut count)?));
+            self.fire();
+        }
+    }
+}
+
+/// A wait; dropped, it is off.
+pub(crate) struct Sleep {
+    timers: Rc<Timers>,
+    key: usize,
+}
+
+impl Sleep {
+    /// Whether its time has come; else the task is woken then.
+    pub fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut entries = self.timers.entries.borrow_mut();
+        let Some(entry) = entries.get_mut(self.key) else { return Poll::Ready(()) };
+        if entry.fired {
+            return Poll::Ready(());
+        }
+        if entry.waker.as_ref().is_none_or(|w| !w.will_wake(cx.waker())) {
+            entry.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_ended(cx)
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        self.timers.entries.borrow_mut().try_remove(self.key);
+    }
+}
