@@ -10,7 +10,7 @@ use std::process::Command;
 const LEVELS: &[&[&str]] = &[
     &["weir-stats"],
     &["weir-policy"],
-    &["weir-model"],
+    &["weir-model", "weir-http1"],
     &["weir-topology"],
     &["weir-sim"],
     &["weir-report"],
@@ -24,12 +24,14 @@ const BESIDE: &[&str] = &["xtask"];
 const ONLY_IN: &[(&str, &str, &str)] = &[
     ("starlark", "weir-topology", "everything downstream sees only the plan"),
     ("allocative", "weir-topology", "starlark's values need it, nothing else does"),
+    ("httparse", "weir-http1", "what a message is, is said in one place"),
     ("clap", "weir", "arguments are the command line's"),
     ("signal-hook", "weir", "signals belong to the process"),
 ];
 
 /// All that the sans-I/O crates may use outside tests: no clock, no socket, no thread comes in by a library.
-const SANS_IO: (&[&str], &[&str]) = (&["weir-stats", "weir-policy", "weir-model"], &["libm", "serde"]);
+const SANS_IO: (&[&str], &[&str]) =
+    (&["weir-stats", "weir-policy", "weir-model", "weir-http1"], &["libm", "serde", "httparse"]);
 
 /// Libraries that a crate must do without, and why.
 const NEVER: &[(&str, &str, &str)] = &[(

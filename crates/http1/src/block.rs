@@ -1,0 +1,79 @@
+//! Field lines and the bytes that they lie in.
+
+use crate::name::{Name, Names};
+
+/// One field line, by offsets into its block's bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    /// Where the name begins.
+    pub(crate) name: u32,
+    /// Where it ends: at the colon.
+    pub(crate) colon: u32,
+    /// Where the trimmed value begins and ends.
+    pub(crate) value: u32,
+    pub(crate) value_end: u32,
+    /// Behind the line's CR LF.
+    pub(crate) end: u32,
+    pub(crate) known: Name,
+    /// `Name: value` with one space and nothing behind: may be copied as it stands.
+    pub(crate) canonical: bool,
+    /// Connection names it: it ends here.
+    pub(crate) named: bool,
+}
+
+/// A head's bytes and its field lines.
+#[derive(Default, Debug, Clone)]
+pub(crate) struct Block {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) lines: Vec<Line>,
+    /// The known names that occur.
+    pub(crate) seen: Names,
+}
+
+impl Block {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.lines.clear();
+        self.seen = Names::default();
+    }
+
+    /// The bytes between two offsets; empty if there are none.
+    pub(crate) fn slice(&self, from: u32, to: u32) -> &[u8] {
+        self.bytes.get(from as usize..to as usize).unwrap_or_default()
+    }
+
+    pub(crate) fn name(&self, line: &Line) -> &[u8] {
+        self.slice(line.name, line.colon)
+    }
+
+    pub(crate) fn value(&self, line: &Line) -> &[u8] {
+        self.slice(line.value, line.value_end)
+    }
+
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.lines.iter().map(|l| (self.name(l), self.value(l)))
+    }
+
+    /// The first value of this name, in any case.
+    pub(crate) fn field(&self, name: &str) -> Option<&[u8]> {
+        self.fields().find(|(n, _)| n.eq_ignore_ascii_case(name.as_bytes())).map(|(_, v)| v)
+    }
+
+    /// All values of a known name, in order.
+    pub(crate) fn known(&self, name: Name) -> impl DoubleEndedIterator<Item = &[u8]> {
+        let lines = if self.seen.has(name) { &self.lines[..] } else { &[] };
+        lines.iter().filter(move |l| l.known == name).map(|l| self.value(l))
+    }
+
+    /// Whether any value of this name has the token in its list.
+    pub(crate) fn has_token(&self, name: Name, token: &[u8]) -> bool {
+        self.known(name).any(|v| crate::byte::elements(v).any(|e| e.eq_ignore_ascii_case(token)))
+    }
+}
+
+impl Block {
+    /// Whether Connection has this field's name among its options.
+    pub(crate) fn has_token_of(&self, field: &[u8]) -> bool {
+        self.has_token(Name::Connection, field)
+    }
+}

@@ -1,0 +1,121 @@
+//! Classes of bytes, as tables.
+
+const TOKEN: u8 = 1;
+const URI: u8 = 2;
+const VALUE: u8 = 4;
+const HOST: u8 = 8;
+const HEX: u8 = 16;
+const QUOTED: u8 = 32;
+
+static CLASS: [u8; 256] = {
+    let mut class = [0; 256];
+    let mut i = 0;
+    while i < 256 {
+        let b = i as u8;
+        let alnum = b.is_ascii_alphanumeric();
+        if alnum || among(b, b"!#$%&'*+-.^_`|~") {
+            class[i] |= TOKEN;
+        }
+        if alnum || among(b, b"-._~:/?@!$&'()*+,;=%[]") {
+            class[i] |= URI;
+        }
+        if b == b'\t' || (b >= b' ' && b != 0x7f) {
+            class[i] |= VALUE;
+        }
+        if alnum || among(b, b"-._~!$&'()*+;=%") {
+            class[i] |= HOST;
+        }
+        if b.is_ascii_hexdigit() {
+            class[i] |= HEX;
+        }
+        if class[i] & VALUE != 0 && b != b'"' && b != b'\\' {
+            class[i] |= QUOTED;
+        }
+        i += 1;
+    }
+    class
+};
+
+const fn among(b: u8, set: &[u8]) -> bool {
+    let mut i = 0;
+    while i < set.len() {
+        if set[i] == b {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
+
+fn is(b: u8, class: u8) -> bool {
+    CLASS[usize::from(b)] & class != 0
+}
+
+/// RFC 9110 §5.6.2: tchar.
+pub(crate) fn is_token(b: u8) -> bool {
+    is(b, TOKEN)
+}
+
+/// RFC 3986 §2: unreserved, reserved without `#`, and the percent sign. Brackets pass in a query as they do in browsers.
+pub(crate) fn is_uri(b: u8) -> bool {
+    is(b, URI)
+}
+
+/// RFC 9110 §5.5: visible, blank, tab or above 0x7f.
+pub(crate) fn is_value(b: u8) -> bool {
+    is(b, VALUE)
+}
+
+/// RFC 3986 §3.2.2: a registered name's bytes, without the comma, which would make a list of hosts.
+pub(crate) fn is_host(b: u8) -> bool {
+    is(b, HOST)
+}
+
+/// A hexadecimal digit.
+pub(crate) fn is_hex(b: u8) -> bool {
+    is(b, HEX)
+}
+
+/// RFC 9110 §5.6.4: qdtext.
+pub(crate) fn is_quoted(b: u8) -> bool {
+    is(b, QUOTED)
+}
+
+/// A name's byte as names are compared: lower case, and `_` as `-` (what a CGI-like origin makes of both).
+pub(crate) fn folded(b: u8) -> u8 {
+    FOLDED[usize::from(b)]
+}
+
+static FOLDED: [u8; 256] = {
+    let mut folded = [0; 256];
+    let mut i = 0;
+    while i < 256 {
+        folded[i] = if i as u8 == b'_' { b'-' } else { (i as u8).to_ascii_lowercase() };
+        i += 1;
+    }
+    folded
+};
+
+/// Without blanks and tabs around it (RFC 9110 §5.6.3: OWS).
+pub(crate) fn trim(mut v: &[u8]) -> &[u8] {
+    while let [b' ' | b'\t', rest @ ..] = v {
+        v = rest;
+    }
+    while let [rest @ .., b' ' | b'\t'] = v {
+        v = rest;
+    }
+    v
+}
+
+/// The elements of a comma-separated list, trimmed, empty ones left out (RFC 9110 §5.6.1). For tokens: knows no quotes.
+pub(crate) fn elements(v: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    v.split(|&b| b == b',').map(trim).filter(|e| !e.is_empty())
+}
+
+/// A decimal number of digits only; `None` for anything else and from 10^18 on.
+pub(crate) fn decimal(v: &[u8]) -> Option<u64> {
+    if v.is_empty() || v.len() > 18 {
+        return None;
+    }
+    v.iter().try_fold(0u64, |n, &b| b.is_ascii_digit().then(|| n * 10 + u64::from(b - b'0')))
+}

@@ -1,0 +1,135 @@
+//! What an intermediary asks of a request before any node is asked.
+
+use crate::byte::{decimal, elements};
+use crate::forwarded;
+use crate::framing::Version;
+use crate::name::Name;
+use crate::networks::Networks;
+use crate::request::Request;
+use crate::rule::{Id, Refusal, refuse};
+use crate::target::has_encoded_control;
+use std::net::IpAddr;
+
+/// What weir knows of the client's hop.
+#[derive(Clone, Copy, Debug)]
+pub struct Hop<'a> {
+    /// The other end of the connection (or what PROXY protocol says of it); `None`: a Unix socket.
+    pub peer: Option<IpAddr>,
+    /// Whether the connection is TLS.
+    pub https: bool,
+    /// The listener's port; `None`: a Unix socket.
+    pub port: Option<u16>,
+    /// Peers whose X-Forwarded-* are believed.
+    pub trusted: &'a Networks,
+    /// Protocols that may be upgraded to, in lower case. `h2c` never is, even if it stands here (RFC 9113 §3.1).
+    pub upgrades: &'a [String],
+    /// Authorities that CONNECT may ask for: `host:port` or `host:*`.
+    pub connect: &'a [String],
+    /// Pass encoded NUL, CR and LF in paths (`paths="raw"`).
+    pub raw_paths: bool,
+}
+
+/// What was found out once, before any node is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// The rightmost untrusted address; `None`: a Unix socket without trusted fields.
+    pub client: Option<IpAddr>,
+    /// An allowed Upgrade, or an allowed CONNECT, was asked for.
+    pub upgrade: bool,
+    /// `Expect: 100-continue` with a body.
+    pub expect: bool,
+    /// The answer must carry `Connection: close`.
+    pub close: bool,
+    /// weir answers itself.
+    pub here: Option<Here>,
+}
+
+/// What weir answers itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Here {
+    /// OPTIONS that may go no further: `Max-Forwards: 0` (RFC 9110 §7.6.2).
+    Options,
+    /// TRACE is never passed on: 405, it would show what the hops add (RFC 9110 §9.3.8).
+    Trace,
+}
+
+/// Own hops in Via from which on a request is taken to go round in a circle.
+const MOST_HOPS: usize = 10;
+
+/// The intermediary's rules of a request: paths, CONNECT, Expect, Via, Upgrade, Max-Forwards, the client's address.
+pub fn check_request(request: &Request, hop: &Hop<'_>) -> Result<Checked, Refusal> {
+    let block = &request.block;
+    let seen = block.seen;
+    if !hop.raw_paths && has_encoded_control(request.path()) {
+        return Err(refuse(Id::TargetControl));
+    }
+    let connect = request.is_connect();
+    if connect && !allows(hop.connect, request.target()) {
+        return Err(refuse(Id::Connect));
+    }
+    if seen.has(Name::Expect) {
+        let mut values = block.known(Name::Expect);
+        if !values.all(|v| v.eq_ignore_ascii_case(b"100-continue")) || block.known(Name::Expect).count() > 1 {
+            return Err(refuse(Id::Expectation));
+        }
+    }
+    if seen.has(Name::Via) && own_hops(request) > MOST_HOPS {
+        return Err(refuse(Id::ViaLoop));
+    }
+    let here = match request.method() {
+        b"TRACE" => Some(Here::Trace),
+        b"OPTIONS" if max_forwards(request)? == Some(0) => Some(Here::Options),
+        _ => None,
+    };
+    Ok(Checked {
+        client: forwarded::client(request, hop, hop.trusted.trusts(hop.peer)),
+        upgrade: connect || upgrades(request, hop).next().is_some(),
+        expect: request.expects_continue(),
+        close: !request.keep_alive(),
+        here,
+    })
+}
+
+/// The protocols of Upgrade that are passed on: allowed ones of an HTTP/1.1 request without body that names Upgrade in
+/// Connection (RFC 9110 §7.8); websocket only with GET (RFC 6455 §4.1).
+pub(crate) fn upgrades<'a>(request: &'a Request, hop: &'a Hop<'_>) -> impl Iterator<Item = &'a [u8]> {
+    let possible = request.block.seen.has(Name::Upgrade)
+        && request.options.upgrade
+        && request.version() == Version::H11
+        && !request.has_body();
+    let get = request.method() == b"GET";
+    request
+        .block
+        .known(Name::Upgrade)
+        .filter(move |_| possible)
+        .flat_map(elements)
+        .filter(move |p| hop.upgrades.iter().any(|a| p.eq_ignore_ascii_case(a.as_bytes())))
+        .filter(move |p| !p.eq_ignore_ascii_case(b"h2c") && (get || !p.eq_ignore_ascii_case(b"websocket")))
+}
+
+/// How many times more OPTIONS may be passed on; `None`: nothing is said.
+pub(crate) fn max_forwards(request: &Request) -> Result<Option<u64>, Refusal> {
+    let mut values = request.block.known(Name::MaxForwards);
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(v), None) => decimal(v).map(Some).ok_or_else(|| refuse(Id::MaxForwards)),
+        _ => Err(refuse(Id::MaxForwards)),
+    }
+}
+
+fn own_hops(request: &Request) -> usize {
+    let mut count = 0;
+    for hop in request.block.known(Name::Via).flat_map(elements) {
+        let mut words = hop.split(|b| matches!(b, b' ' | b'\t')).filter(|w| !w.is_empty());
+        count += usize::from(words.nth(1).is_some_and(|by| by.eq_ignore_ascii_case(b"weir")));
+    }
+    count
+}
+
+fn allows(connect: &[String], authority: &[u8]) -> bool {
+    let host = authority.iter().rposition(|&b| b == b':').map_or(authority, |i| &authority[..i]);
+    connect.iter().any(|allowed| match allowed.strip_suffix(":*") {
+        Some(any) => host.eq_ignore_ascii_case(any.as_bytes()),
+        None => authority.eq_ignore_ascii_case(allowed.as_bytes()),
+    })
+}

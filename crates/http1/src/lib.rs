@@ -1,0 +1,52 @@
+//! HTTP/1.1 messages and an intermediary's rules, sans-I/O: bytes in, events and bytes out.
+//!
+//! A head is found ([`Seek`]), parsed once into a reused object that owns its bytes ([`Request`], [`Response`]), checked
+//! ([`check_request`]) and written once into an output buffer ([`render_request`], [`render_response`]). Bodies are read
+//! by [`Decoder`] and written by [`Encoder`]. What is refused, and why, is one table: [`RULES`]. Nothing here knows a
+//! socket, a clock or a thread, and nothing is allocated for a message once the buffers have grown.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod block;
+mod byte;
+mod check;
+mod chunk;
+mod connection;
+mod decoder;
+mod diagnose;
+mod edits;
+mod encoder;
+mod forwarded;
+mod framing;
+mod host;
+mod limits;
+mod name;
+mod networks;
+mod reason;
+mod render_request;
+mod render_response;
+mod request;
+mod response;
+mod rule;
+mod seek;
+mod split;
+mod target;
+mod trailers;
+mod write;
+
+pub use answer::render_answer;
+pub use check::{Checked, Here, Hop, check_request};
+pub use decoder::{Decoder, Piece};
+pub use edits::Edits;
+pub use encoder::{BodyOut, Encoder};
+pub use framing::{Framing, Version};
+pub use limits::Limits;
+pub use networks::Networks;
+pub use reason::reason;
+pub use render_request::render_request;
+pub use render_response::{Client, body_to_client, render_response};
+pub use request::Request;
+pub use response::{Asked, Response};
+pub use rule::{RULES, Refusal, Rule};
+pub use seek::Seek;
+pub use trailers::Trailers;

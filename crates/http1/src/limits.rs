@@ -1,0 +1,32 @@
+//! How large a message's parts may be.
+
+/// Limits of a head and of a body's trailers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a whole head, the blank line included; also of all trailers of a body. More is 431 (RFC 6585 §5).
+    pub max_head: usize,
+    /// Field lines of a head, and of trailers; at most [`Limits::MOST_HEADERS`] count. More is 431 (RFC 6585 §5).
+    pub max_headers: usize,
+    /// Bytes of a request target. More is 414 (RFC 9110 §15.5.15).
+    pub max_target: usize,
+    /// Bytes of a method. More is 400.
+    pub max_method: usize,
+}
+
+impl Limits {
+    /// The largest `max_headers` that has an effect.
+    pub const MOST_HEADERS: usize = 1000;
+    /// Bytes of chunk extensions that a whole body may carry: nobody uses them, and each costs the reader time
+    /// (CVE-2023-39326).
+    pub(crate) const EXTENSIONS: usize = 16 * 1024;
+    /// Empty lines before a request line that are skipped (RFC 9112 §2.2 asks for at least one).
+    pub(crate) const EMPTY_LINES: usize = 4;
+    /// Options over all Connection lines of a message; each is compared with every field.
+    pub(crate) const OPTIONS: usize = 100;
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { max_head: 32 * 1024, max_headers: 100, max_target: 8 * 1024, max_method: 32 }
+    }
+}

@@ -1,0 +1,192 @@
+//! The field names that an intermediary knows, found by length and first byte.
+
+use crate::byte::folded;
+
+/// A field's name, as far as weir treats it differently from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Name {
+    Other,
+    Host,
+    Connection,
+    KeepAlive,
+    ProxyConnection,
+    Te,
+    TransferEncoding,
+    Upgrade,
+    Http2Settings,
+    ContentLength,
+    Expect,
+    Via,
+    MaxForwards,
+    Forwarded,
+    RealIp,
+    ForwardedFor,
+    ForwardedProto,
+    ForwardedHost,
+    ForwardedPort,
+    ForwardedOther,
+    Proxy,
+    Cookie,
+    Date,
+    SetCookie,
+    Authenticate,
+    Credentials,
+    Trailer,
+}
+
+/// A set of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Names(u64);
+
+impl Names {
+    pub(crate) const fn of(names: &[Name]) -> Names {
+        let mut set = 0;
+        let mut i = 0;
+        while i < names.len() {
+            set |= 1 << names[i] as u64;
+            i += 1;
+        }
+        Names(set)
+    }
+
+    pub(crate) fn has(self, name: Name) -> bool {
+        self.0 >> name as u64 & 1 != 0
+    }
+
+    pub(crate) fn add(&mut self, name: Name) {
+        self.0 |= 1 << name as u64;
+    }
+
+    pub(crate) const fn with(self, more: Names) -> Names {
+        Names(self.0 | more.0)
+    }
+}
+
+/// Of this hop, named by Connection or not (RFC 9110 §7.6.1); what goes on is made anew.
+pub(crate) const HOP: Names = Names::of(&[
+    Name::Connection,
+    Name::KeepAlive,
+    Name::ProxyConnection,
+    Name::Te,
+    Name::TransferEncoding,
+    Name::Upgrade,
+    Name::Http2Settings,
+]);
+
+/// What tells of earlier hops and what an attacker would like to forge (`proxies.md` §2b).
+pub(crate) const FORWARDED: Names = Names::of(&[
+    Name::Forwarded,
+    Name::RealIp,
+    Name::ForwardedFor,
+    Name::ForwardedProto,
+    Name::ForwardedHost,
+    Name::ForwardedPort,
+    Name::ForwardedOther,
+    Name::Proxy,
+]);
+
+/// What Connection cannot take away: framing, routing and the count of hops.
+pub(crate) const PROTECTED: Names = Names::of(&[
+    Name::Host,
+    Name::ContentLength,
+    Name::TransferEncoding,
+    Name::Expect,
+    Name::Via,
+    Name::MaxForwards,
+]);
+
+/// What never travels in a trailer, as far as it has a name of its own here (RFC 9110 §6.5.1).
+pub(crate) const NO_TRAILER: Names = HOP.with(FORWARDED).with(PROTECTED).with(Names::of(&[
+    Name::Cookie,
+    Name::Date,
+    Name::SetCookie,
+    Name::Authenticate,
+    Name::Credentials,
+    Name::Trailer,
+]));
+
+/// The name, and whether it was written with `_` for `-`.
+pub(crate) fn classify(name: &[u8]) -> (Name, bool) {
+    let Some(&first) = name.first() else { return (Name::Other, false) };
+    let (known, canonical): (Name, &[u8]) = match (name.len(), first | 0x20) {
+        (2, b't') => (Name::Te, b"TE"),
+        (3, b'v') => (Name::Via, b"Via"),
+        (4, b'h') => (Name::Host, b"Host"),
+        (4, b'd') => (Name::Date, b"Date"),
+        (5, b'p') => (Name::Proxy, b"Proxy"),
+        (6, b'c') => (Name::Cookie, b"Cookie"),
+        (6, b'e') => (Name::Expect, b"Expect"),
+        (7, b'u') => (Name::Upgrade, b"Upgrade"),
+        (7, b't') => (Name::Trailer, b"Trailer"),
+        (9, b'f') => (Name::Forwarded, b"Forwarded"),
+        (9, b'x') => (Name::RealIp, b"X-Real-IP"),
+        (10, b'c') => (Name::Connection, b"Connection"),
+        (10, b'k') => (Name::KeepAlive, b"Keep-Alive"),
+        (10, b's') => (Name::SetCookie, b"Set-Cookie"),
+        (12, b'm') => (Name::MaxForwards, b"Max-Forwards"),
+        (13, b'a') => (Name::Credentials, b"Authorization"),
+        (14, b'c') => (Name::ContentLength, b"Content-Length"),
+        (14, b'h') => (Name::Http2Settings, b"HTTP2-Settings"),
+        (16, b'p') => (Name::ProxyConnection, b"Proxy-Connection"),
+        (16, b'w') => (Name::Authenticate, b"WWW-Authenticate"),
+        (17, b't') => (Name::TransferEncoding, b"Transfer-Encoding"),
+        (18, b'p') => (Name::Authenticate, b"Proxy-Authenticate"),
+        (19, b'p') => (Name::Credentials, b"Proxy-Authorization"),
+        (12.., b'x') => return forwarded(name),
+        _ => return (Name::Other, false),
+    };
+    if name == canonical {
+        return (known, false);
+    }
+    if same(name, canonical) { (known, name.contains(&b'_')) } else { (Name::Other, false) }
+}
+
+/// `X-Forwarded-*`.
+fn forwarded(name: &[u8]) -> (Name, bool) {
+    const PREFIX: &[u8] = b"X-Forwarded-";
+    let Some((prefix, rest)) = name.split_at_checked(PREFIX.len()) else { return (Name::Other, false) };
+    if !same(prefix, PREFIX) {
+        return (Name::Other, false);
+    }
+    let known = match rest {
+        r if same(r, b"for") => Name::ForwardedFor,
+        r if same(r, b"proto") => Name::ForwardedProto,
+        r if same(r, b"host") => Name::ForwardedHost,
+        r if same(r, b"port") => Name::ForwardedPort,
+        _ => Name::ForwardedOther,
+    };
+    (known, name.contains(&b'_'))
+}
+
+/// Whether the names are one, with `_` read as `-`.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| folded(a) == folded(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_by_any_case_and_aliased_by_underscores() {
+        for (name, known, alias) in [
+            ("host", Name::Host, false),
+            ("HOST", Name::Host, false),
+            ("hosts", Name::Other, false),
+            ("Content-Length", Name::ContentLength, false),
+            ("cONTENT_lENGTH", Name::ContentLength, true),
+            ("Content-Lengtg", Name::Other, false),
+            ("x-forwarded-for", Name::ForwardedFor, false),
+            ("X_Forwarded_For", Name::ForwardedFor, true),
+            ("X-Forwarded-Client-Cert", Name::ForwardedOther, false),
+            ("X-Forwarded-", Name::ForwardedOther, false),
+            ("X-Forwarder", Name::Other, false),
+            ("proxy-authorization", Name::Credentials, false),
+            ("x_custom_name", Name::Other, false),
+            ("", Name::Other, false),
+        ] {
+            assert_eq!(classify(name.as_bytes()), (known, alias), "{name}");
+        }
+    }
+}

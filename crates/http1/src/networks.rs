@@ -1,0 +1,98 @@
+//! Sets of addresses: the peers whose word about the client is taken.
+
+use std::net::IpAddr;
+
+/// Networks in CIDR notation, and perhaps the peers of Unix sockets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Networks {
+    nets: Vec<(u128, u32, bool)>,
+    unix: bool,
+}
+
+impl Networks {
+    /// Reads addresses (`::1`), networks (`10.0.0.0/8`) and `unix`. Bits behind the prefix do not count. The error is
+    /// one sentence.
+    pub fn parse(texts: &[String]) -> Result<Networks, String> {
+        let mut networks = Networks::default();
+        for text in texts {
+            if text == "unix" {
+                networks.unix = true;
+                continue;
+            }
+            let wrong =
+                || format!("{text:?} is no network; write an address, or address/bits, as in 10.0.0.0/8");
+            let (address, bits) = match text.split_once('/') {
+                Some((address, bits)) => (address, Some(bits)),
+                None => (text.as_str(), None),
+            };
+            let address: IpAddr = address.parse().map_err(|_| wrong())?;
+            let most = if address.is_ipv4() { 32 } else { 128 };
+            let bits = match bits {
+                None => most,
+                Some(bits) => bits.parse::<u32>().ok().filter(|&b| b <= most).ok_or_else(wrong)?,
+            };
+            let (number, v4) = number(address);
+            networks.nets.push((number & mask(bits, v4), bits, v4));
+        }
+        Ok(networks)
+    }
+
+    /// Whether the address lies in one of them. An IPv4 address inside IPv6 (`::ffff:1.2.3.4`) counts as IPv4.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let (number, v4) = number(address.to_canonical());
+        self.nets.iter().any(|&(net, bits, is_v4)| v4 == is_v4 && number & mask(bits, v4) == net)
+    }
+
+    /// Whether a peer is in them; `None` is the peer of a Unix socket.
+    pub(crate) fn trusts(&self, peer: Option<IpAddr>) -> bool {
+        match peer {
+            Some(_) if self.nets.is_empty() => false,
+            Some(address) => self.contains(address),
+            None => self.unix,
+        }
+    }
+}
+
+fn number(address: IpAddr) -> (u128, bool) {
+    match address {
+        IpAddr::V4(a) => (u128::from(a.to_bits()), true),
+        IpAddr::V6(a) => (a.to_bits(), false),
+    }
+}
+
+fn mask(bits: u32, v4: bool) -> u128 {
+    let width = if v4 { 32 } else { 128 };
+    if bits == 0 { 0 } else { (u128::MAX >> (128 - width)) & (u128::MAX << (width - bits)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn networks(texts: &[&str]) -> Result<Networks, String> {
+        Networks::parse(&texts.iter().map(|t| t.to_string()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn membership() {
+        let n = networks(&["10.1.2.3/8", "::1", "fd00::/8", "0.0.0.0/32", "unix"]).unwrap();
+        for (address, inside) in [
+            ("10.255.0.1", true),
+            ("11.0.0.1", false),
+            ("::1", true),
+            ("::2", false),
+            ("fd12::1", true),
+            ("fe00::1", false),
+            ("::ffff:10.0.0.1", true),
+            ("0.0.0.0", true),
+            ("::", false),
+        ] {
+            assert_eq!(n.contains(address.parse().unwrap()), inside, "{address}");
+        }
+        assert!(n.trusts(None) && !Networks::default().trusts(None));
+        assert!(networks(&["0.0.0.0/0"]).unwrap().contains("1.2.3.4".parse().unwrap()));
+        for bad in ["", "10.0.0.0/33", "::/129", "a", "1.2.3.4/", "1.2.3.4/x", "1.2.3/8"] {
+            assert!(networks(&[bad]).unwrap_err().contains("10.0.0.0/8"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A parsed request head that owns its bytes.
+
+use crate::block::{Block, Line};
+use crate::byte::trim;
+use crate::connection::{Options, options};
+use crate::framing::{Framing, Version, framing};
+use crate::host::is_authority;
+use crate::limits::Limits;
+use crate::name::Name;
+use crate::rule::{Id, Refusal, refuse};
+use crate::split;
+use crate::target;
+
+/// A parsed request head. Reused from request to request: nothing is allocated once its buffers have grown.
+#[derive(Default, Debug, Clone)]
+pub struct Request {
+    pub(crate) block: Block,
+    pub(crate) options: Options,
+    method_end: u32,
+    target: (u32, u32),
+    path_end: u32,
+    host: (u32, u32),
+    version: Version,
+    framing: Framing,
+}
+
+impl Request {
+    /// Reads a whole HTTP/1.x head: `head` as [`crate::Seek::request`] found it. Everything of syntax and framing is
+    /// checked here; after an error the object holds nothing of use. (RFC 9112 §2 to §6, RFC 9110 §5 and §7.2.)
+    pub fn parse(&mut self, head: &[u8], limits: &Limits) -> Result<(), Refusal> {
+        let head = skip_empty_lines(head)?;
+        self.block.clear();
+        let line = split::request(head, limits, &mut self.block)?;
+        if line.method > limits.max_method {
+            return Err(refuse(Id::MethodTooLong));
+        }
+        let method = &head[..line.method];
+        let begin = line.method + 1;
+        let raw = &head[begin..line.target];
+        if raw.len() > limits.max_target {
+            return Err(refuse(Id::TargetTooLong));
+        }
+        let target = target::read(method, raw)?;
+        self.version = line.version;
+        self.method_end = line.method as u32;
+        self.target = ((begin + target.path) as u32, line.target as u32);
+        self.path_end = (begin + target.path_end) as u32;
+        self.host = self.read_host()?;
+        if let Some((from, to)) = target.authority {
+            self.host = ((begin + from) as u32, (begin + to) as u32);
+        }
+        if !target.lacks.is_empty() {
+            self.complete_target(target.lacks);
+        }
+        self.options = options(&mut self.block)?;
+        self.framing = framing(&self.block, self.version)?.unwrap_or(Framing::None);
+        if self.is_connect() && !matches!(self.framing, Framing::None) {
+            return Err(refuse(Id::CodingHere));
+        }
+        Ok(())
+    }
+
+    /// Exactly one valid Host; none, or an empty one, is HTTP/1.0's alone (RFC 9112 §3.2).
+    fn read_host(&self) -> Result<(u32, u32), Refusal> {
+        let mut host = None;
+        if self.block.seen.has(Name::Host) {
+            for line in self.block.lines.iter().filter(|l| l.known == Name::Host) {
+                if host.is_some() {
+                    return Err(refuse(Id::HostTwice));
+                }
+                host = Some((line.value, line.value_end));
+            }
+        }
+        let (from, to) = match host {
+            Some(host) => host,
+            None if self.version == Version::H10 => return Ok((0, 0)),
+            None => return Err(refuse(Id::HostMissing)),
+        };
+        if from == to && self.version == Version::H10 || is_authority(self.block.slice(from, to)) {
+            Ok((from, to))
+        } else {
+            Err(refuse(Id::HostInvalid))
+        }
+    }
+
+    /// Writes what an absolute-form left out, and its query, behind the head.
+    fn complete_target(&mut self, lacks: &[u8]) {
+        let bytes = &mut self.block.bytes;
+        let begin = bytes.len();
+        let (from, to) = (self.target.0 as usize, self.target.1 as usize);
+        bytes.extend_from_slice(lacks);
+        bytes.extend_from_within(from..to);
+        self.target = (begin as u32, bytes.len() as u32);
+        self.path_end = (begin + lacks.len()) as u32;
+    }
+
+    /// The method, as sent: methods are case-sensitive (RFC 9110 §9.1).
+    pub fn method(&self) -> &[u8] {
+        self.block.slice(0, self.method_end)
+    }
+
+    /// The client's version.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// How long the body is; never [`Framing::Close`].
+    pub fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// Origin-form (path and query, byte for byte), `*`, or an authority for CONNECT.
+    pub fn target(&self) -> &[u8] {
+        self.block.slice(self.target.0, self.target.1)
+    }
+
+    /// The target without its query.
+    pub fn path(&self) -> &[u8] {
+        self.block.slice(self.target.0, self.path_end)
+    }
+
+    /// Host as passed on, with its port: the target's authority, if it has one, wins (RFC 9112 §3.2.2). Empty for
+    /// HTTP/1.0 without.
+    pub fn host(&self) -> &[u8] {
+        self.block.slice(self.host.0, self.host.1)
+    }
+
+    /// Whether the client wants its connection kept (RFC 9112 §9.3).
+    pub fn keep_alive(&self) -> bool {
+        match self.version {
+            Version::H10 => self.options.keep_alive && !self.options.close,
+            _ => !self.options.close,
+        }
+    }
+
+    /// Whether the answer has no body because HEAD was asked.
+    pub fn is_head(&self) -> bool {
+        self.method() == b"HEAD"
+    }
+
+    /// Whether a tunnel is asked for.
+    pub fn is_connect(&self) -> bool {
+        self.method() == b"CONNECT"
+    }
+
+    /// Whether asking twice means the same as asking once (RFC 9110 §9.2.2).
+    pub fn is_idempotent(&self) -> bool {
+        matches!(self.method(), b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
+    }
+
+    /// All fields in order: the name as sent, the value trimmed.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.block.fields()
+    }
+
+    /// The first value of the field with this name, in any case.
+    pub fn field(&self, lower_name: &str) -> Option<&[u8]> {
+        self.block.field(lower_name)
+    }
+
+    /// The value of the first cookie of this name (RFC 6265 §4.2).
+    pub fn cookie(&self, name: &str) -> Option<&[u8]> {
+        self.block.known(Name::Cookie).flat_map(|v| v.split(|&b| b == b';')).find_map(|pair| {
+            let pair = trim(pair);
+            let rest = pair.strip_prefix(name.as_bytes())?;
+            rest.strip_prefix(b"=")
+        })
+    }
+
+    /// Whether the client takes trailers (RFC 9110 §10.1.4).
+    pub fn te_trailers(&self) -> bool {
+        self.block.has_token(Name::Te, b"trailers")
+    }
+
+    /// Whether the client waits for 100 before it sends its body: HTTP/1.1, and there is a body (RFC 9110 §10.1.1).
+    pub fn expects_continue(&self) -> bool {
+        self.block.seen.has(Name::Expect) && self.version != Version::H10 && self.has_body()
+    }
+
+    /// Whether Connection names this field: it is of the client's hop, in the head and in trailers.
+    pub fn names(&self, field: &[u8]) -> bool {
+        self.block.has_token_of(field)
+    }
+
+    pub(crate) fn has_body(&self) -> bool {
+        !matches!(self.framing, Framing::None | Framing::Length(0))
+    }
+
+    pub(crate) fn lines(&self) -> &[Line] {
+        &self.block.lines
+    }
+}
+
+/// Without the empty lines that stood before the request line (RFC 9112 §2.2).
+fn skip_empty_lines(mut head: &[u8]) -> Result<&[u8], Refusal> {
+    for _ in 0..=Limits::EMPTY_LINES {
+        match head.strip_prefix(b"\r\n") {
+            Some(rest) => head = rest,
+            None => return Ok(head),
+        }
+    }
+    Err(refuse(Id::EmptyLines))
+}

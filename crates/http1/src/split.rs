@@ -1,0 +1,176 @@
+//! A head into its lines: httparse finds them, and every byte between its finds is looked at once more here.
+//!
+//! httparse is lenient where a proxy must not be (bare LF, bytes above 0x7f in a target); what lies between method,
+//! target, version, names and values is therefore compared with the only form that is accepted. A head that is not
+//! taken is walked slowly by `diagnose`, which says why.
+
+use crate::block::{Block, Line};
+use crate::diagnose::{fields_fault, request_fault, response_fault};
+use crate::framing::Version;
+use crate::limits::Limits;
+use crate::name::classify;
+use crate::rule::{Id, Refusal, refuse};
+use httparse::{Header, Status};
+use std::mem::MaybeUninit;
+
+/// A request line: method `..method`, then a space, then the target `method+1..target`.
+pub(crate) struct RequestLine {
+    pub(crate) method: usize,
+    pub(crate) target: usize,
+    pub(crate) version: Version,
+}
+
+/// A status line: the reason phrase lies at `12..reason`, with the space before it if there is one.
+pub(crate) struct StatusLine {
+    pub(crate) version: Version,
+    pub(crate) status: u16,
+    pub(crate) reason: usize,
+}
+
+/// Splits a whole request head; fills `block` with its bytes and lines.
+pub(crate) fn request(head: &[u8], limits: &Limits, block: &mut Block) -> Result<RequestLine, Refusal> {
+    check_size(head, limits)?;
+    if limits.max_headers <= 100 {
+        request_of::<100>(head, limits, block)
+    } else {
+        request_of::<{ Limits::MOST_HEADERS }>(head, limits, block)
+    }
+}
+
+fn request_of<const N: usize>(
+    head: &[u8],
+    limits: &Limits,
+    block: &mut Block,
+) -> Result<RequestLine, Refusal> {
+    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; N];
+    let mut parsed = httparse::Request::new(&mut []);
+    match parsed.parse_with_uninit_headers(head, &mut headers) {
+        Ok(Status::Complete(n)) if n == head.len() => {}
+        Err(httparse::Error::TooManyHeaders) => return Err(refuse(Id::TooManyFields)),
+        _ => return Err(request_fault(head, limits)),
+    }
+    let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version) else {
+        return Err(request_fault(head, limits));
+    };
+    let (m, t) = (method.len(), method.len() + 1 + target.len());
+    let version: &[u8] = if minor == 1 { b" HTTP/1.1\r\n" } else { b" HTTP/1.0\r\n" };
+    if head.get(m) != Some(&b' ') || head.get(t..t + version.len()) != Some(version) {
+        return Err(request_fault(head, limits));
+    }
+    take_lines(head, t + version.len(), parsed.headers, limits, block)
+        .unwrap_or_else(|| Err(request_fault(head, limits)))?;
+    Ok(RequestLine { method: m, target: t, version: if minor == 1 { Version::H11 } else { Version::H10 } })
+}
+
+/// Splits a whole response head; fills `block` with its bytes and lines.
+pub(crate) fn response(head: &[u8], limits: &Limits, block: &mut Block) -> Result<StatusLine, Refusal> {
+    check_size(head, limits)?;
+    if limits.max_headers <= 100 {
+        response_of::<100>(head, limits, block)
+    } else {
+        response_of::<{ Limits::MOST_HEADERS }>(head, limits, block)
+    }
+}
+
+fn response_of<const N: usize>(
+    head: &[u8],
+    limits: &Limits,
+    block: &mut Block,
+) -> Result<StatusLine, Refusal> {
+    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; N];
+    let mut parsed = httparse::Response::new(&mut []);
+    let config = httparse::ParserConfig::default();
+    match config.parse_response_with_uninit_headers(&mut parsed, head, &mut headers) {
+        Ok(Status::Complete(n)) if n == head.len() => {}
+        Err(httparse::Error::TooManyHeaders) => return Err(refuse(Id::TooManyFields)),
+        _ => return Err(response_fault(head)),
+    }
+    let (Some(minor), Some(status @ 100..=999)) = (parsed.version, parsed.code) else {
+        return Err(response_fault(head));
+    };
+    // httparse hides a reason with bytes above 0x7f, so the line's end is looked for here.
+    let Some(reason) = head.iter().position(|&b| b == b'\r') else { return Err(response_fault(head)) };
+    if reason < 12 || head.get(reason + 1) != Some(&b'\n') || !head.starts_with(b"HTTP/1.") {
+        return Err(response_fault(head));
+    }
+    take_lines(head, reason + 2, parsed.headers, limits, block)
+        .unwrap_or_else(|| Err(response_fault(head)))?;
+    Ok(StatusLine { version: if minor == 1 { Version::H11 } else { Version::H10 }, status, reason })
+}
+
+/// Splits the lines of trailers, the blank line included; fills `block`.
+pub(crate) fn trailers(lines: &[u8], limits: &Limits, block: &mut Block) -> Result<(), Refusal> {
+    if limits.max_headers <= 100 {
+        trailers_of::<100>(lines, limits, block)
+    } else {
+        trailers_of::<{ Limits::MOST_HEADERS }>(lines, limits, block)
+    }
+}
+
+fn trailers_of<const N: usize>(lines: &[u8], limits: &Limits, block: &mut Block) -> Result<(), Refusal> {
+    let mut headers = [httparse::EMPTY_HEADER; N];
+    let parsed = match httparse::parse_headers(lines, &mut headers) {
+        Ok(Status::Complete((n, parsed))) if n == lines.len() => parsed,
+        Err(httparse::Error::TooManyHeaders) => return Err(refuse(Id::TooManyFields)),
+        _ => return Err(fields_fault(lines)),
+    };
+    take_lines(lines, 0, parsed, limits, block).unwrap_or_else(|| Err(fields_fault(lines)))
+}
+
+fn check_size(head: &[u8], limits: &Limits) -> Result<(), Refusal> {
+    if head.len() > limits.max_head.min(u32::MAX as usize) { Err(refuse(Id::HeadTooLarge)) } else { Ok(()) }
+}
+
+/// Notes every line by offsets that follow from the lengths alone. `None`: a line does not have the strict form.
+fn take_lines(
+    head: &[u8],
+    mut at: usize,
+    headers: &[Header<'_>],
+    limits: &Limits,
+    block: &mut Block,
+) -> Option<Result<(), Refusal>> {
+    block.clear();
+    if headers.len() > limits.max_headers {
+        return Some(Err(refuse(Id::TooManyFields)));
+    }
+    for header in headers {
+        let colon = at + header.name.len();
+        if *head.get(colon)? != b':' {
+            return None;
+        }
+        let mut value = colon + 1;
+        while matches!(head.get(value)?, b' ' | b'\t') && !header.value.is_empty() {
+            value += 1;
+        }
+        let value_end = value + header.value.len();
+        let mut line_end = value_end;
+        while matches!(head.get(line_end)?, b' ' | b'\t') {
+            line_end += 1;
+        }
+        if head.get(line_end..line_end + 2)? != b"\r\n" {
+            return None;
+        }
+        let end = line_end + 2;
+        let (known, alias) = classify(header.name.as_bytes());
+        if alias {
+            return Some(Err(refuse(Id::NameAlias)));
+        }
+        block.seen.add(known);
+        block.lines.push(Line {
+            name: at as u32,
+            colon: colon as u32,
+            value: value as u32,
+            value_end: value_end as u32,
+            end: end as u32,
+            known,
+            canonical: value == colon + 2 && head[colon + 1] == b' ' && line_end == value_end,
+            named: false,
+        });
+        at = end;
+    }
+    if head.get(at..)? != b"\r\n" {
+        return None;
+    }
+    block.bytes.extend_from_slice(head);
+    Some(Ok(()))
+}

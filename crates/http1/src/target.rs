@@ -1,0 +1,145 @@
+//! A request target: its form, its bytes and the authority in it (RFC 9112 §3.2).
+
+use crate::byte::is_uri;
+use crate::host::{percents, split};
+use crate::rule::{Id, Refusal, refuse};
+
+/// A target's parts, by offsets from its beginning.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// The authority of an absolute-form or of CONNECT.
+    pub(crate) authority: Option<(usize, usize)>,
+    /// Where path and query begin; what goes on.
+    pub(crate) path: usize,
+    /// Where the path ends: at `?` or at the target's end.
+    pub(crate) path_end: usize,
+    /// What goes on lacks its beginning: `http://h?q` means `/?q`, `OPTIONS http://h` means `*`.
+    pub(crate) lacks: &'static [u8],
+}
+
+/// Reads the target of a request with this method.
+pub(crate) fn read(method: &[u8], target: &[u8]) -> Result<Target, Refusal> {
+    let form = || refuse(Id::TargetForm);
+    if method == b"CONNECT" {
+        if !matches!(split(target), Some((_, Some([_, ..])))) {
+            return Err(form());
+        }
+        return Ok(Target {
+            authority: Some((0, target.len())),
+            path: 0,
+            path_end: target.len(),
+            lacks: b"",
+        });
+    }
+    if target == b"*" {
+        if method != b"OPTIONS" {
+            return Err(form());
+        }
+        return Ok(Target { authority: None, path: 0, path_end: 1, lacks: b"" });
+    }
+    let (authority, path) = if target.first() == Some(&b'/') { (None, 0) } else { absolute(target)? };
+    let rest = &target[path..];
+    // One walk over the bytes finds the query, too.
+    let mut query = None;
+    let mut percent = false;
+    for (i, &b) in rest.iter().enumerate() {
+        if !is_uri(b) {
+            return Err(refuse(Id::TargetBytes));
+        }
+        percent |= b == b'%';
+        if b == b'?' && query.is_none() {
+            query = Some(i);
+        }
+    }
+    if percent && !percents(rest) {
+        return Err(refuse(Id::TargetPercent));
+    }
+    let path_end = path + query.unwrap_or(rest.len());
+    let lacks: &[u8] = match rest.first() {
+        Some(b'/') => b"",
+        None if method == b"OPTIONS" => b"*",
+        _ => b"/",
+    };
+    Ok(Target { authority, path, path_end, lacks })
+}
+
+/// The authority of an absolute-form, and where its path begins.
+fn absolute(target: &[u8]) -> Result<(Option<(usize, usize)>, usize), Refusal> {
+    let begin = [&b"http://"[..], b"https://"]
+        .iter()
+        .find(|s| target.get(..s.len()).is_some_and(|t| t.eq_ignore_ascii_case(s)))
+        .map(|s| s.len())
+        .ok_or_else(|| refuse(Id::TargetForm))?;
+    let rest = &target[begin..];
+    let end = begin + rest.iter().position(|b| matches!(b, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+    if split(&target[begin..end]).is_none() {
+        return Err(refuse(Id::HostInvalid));
+    }
+    Ok((Some((begin, end)), end))
+}
+
+/// Whether a path has an encoded NUL, CR or LF: nothing that a path means, but what ends strings and lines behind weir.
+pub(crate) fn has_encoded_control(path: &[u8]) -> bool {
+    let mut rest = path;
+    while let Some(i) = rest.iter().position(|&b| b == b'%') {
+        if let Some([b'0', b'0' | b'd' | b'D' | b'a' | b'A']) = rest.get(i + 1..i + 3) {
+            return true;
+        }
+        rest = &rest[i + 1..];
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(method: &str, target: &str) -> &'static str {
+        read(method.as_bytes(), target.as_bytes()).map_or_else(|r| r.0.name, |_| "ok")
+    }
+
+    #[test]
+    fn forms() {
+        for (method, target, verdict) in [
+            ("GET", "/", "ok"),
+            ("GET", "/a?b?c", "ok"),
+            ("GET", "*", "target-form"),
+            ("OPTIONS", "*", "ok"),
+            ("OPTIONS", "*x", "target-form"),
+            ("GET", "?x", "target-form"),
+            ("GET", "#x", "target-form"),
+            ("GET", "/a#b", "target-bytes"),
+            ("GET", "/caf\u{e9}", "target-bytes"),
+            ("GET", "/a\\b", "target-bytes"),
+            ("GET", "/a\u{1}", "target-bytes"),
+            ("GET", "", "target-form"),
+            ("GET", "a", "target-form"),
+            ("GET", "/%4", "target-percent"),
+            ("GET", "/%", "target-percent"),
+            ("GET", "/?x=%zz", "target-percent"),
+            ("GET", "http://h", "ok"),
+            ("GET", "HTTPS://h:1/x", "ok"),
+            ("GET", "ftp://h/", "target-form"),
+            ("GET", "http://", "host-invalid"),
+            ("GET", "http://u@h/", "host-invalid"),
+            ("GET", "http:///x", "host-invalid"),
+            ("GET", "http://h#f", "target-bytes"),
+            ("CONNECT", "h:443", "ok"),
+            ("CONNECT", "h", "target-form"),
+            ("CONNECT", "h:", "target-form"),
+            ("CONNECT", "/", "target-form"),
+            ("CONNECT", "http://h:1/", "target-form"),
+        ] {
+            assert_eq!(name(method, target), verdict, "{method} {target}");
+        }
+    }
+
+    #[test]
+    fn parts() {
+        let t = read(b"GET", b"http://h:1/p?q?r").unwrap();
+        assert_eq!((t.authority, t.path, t.path_end, t.lacks), (Some((7, 10)), 10, 12, &b""[..]));
+        assert_eq!(read(b"GET", b"http://h?q").unwrap().lacks, b"/");
+        assert_eq!(read(b"GET", b"http://h").unwrap().lacks, b"/");
+        assert_eq!(read(b"OPTIONS", b"http://h").unwrap().lacks, b"*");
+    }
+}

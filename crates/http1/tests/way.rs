@@ -1,0 +1,74 @@
+//! A request's and a response's way through the whole crate.
+
+use weir_http1::*;
+
+fn hop<'a>(trusted: &'a Networks, upgrades: &'a [String]) -> Hop<'a> {
+    Hop {
+        peer: Some("127.0.0.1".parse().unwrap()),
+        https: false,
+        port: Some(80),
+        trusted,
+        upgrades,
+        connect: &[],
+        raw_paths: false,
+    }
+}
+
+#[test]
+fn a_request_goes_on() {
+    let raw = b"POST /a?b HTTP/1.1\r\nHost: h\r\nX-A: 1\r\nConnection: X-B, close\r\nX-B: 2\r\nx-c:3 \r\nTransfer-Encoding: chunked\r\n\r\n3;x\r\nabc\r\n0\r\nX-T: 1\r\nHost: evil\r\n\r\nGET";
+    let limits = Limits::default();
+    let mut seek = Seek::default();
+    let n = seek.request(raw, &limits).unwrap().unwrap();
+    let mut request = Request::default();
+    request.parse(&raw[..n], &limits).unwrap();
+    let networks = Networks::default();
+    let hop = hop(&networks, &[]);
+    let checked = check_request(&request, &hop).unwrap();
+    assert!(checked.close && !checked.upgrade && !checked.expect);
+    let mut out = Vec::new();
+    render_request(&request, &checked, &hop, &Edits::default(), BodyOut::Chunked, &mut out);
+    assert_eq!(request.framing(), Framing::Chunked);
+    let encoder = Encoder::new(BodyOut::Chunked);
+    let mut decoder = Decoder::new(request.framing(), &limits);
+    let mut at = n;
+    loop {
+        match decoder.next(raw, &mut at).unwrap() {
+            Piece::Data(from, to) => {
+                encoder.before(to - from, &mut out);
+                out.extend_from_slice(&raw[from..to]);
+                encoder.after(&mut out);
+            }
+            Piece::End => break,
+            Piece::More => panic!("it is all there"),
+        }
+    }
+    encoder.end(Some(decoder.trailers()), &mut out);
+    assert_eq!(&raw[at..], b"GET");
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "POST /a?b HTTP/1.1\r\nHost: h\r\nX-A: 1\r\nx-c: 3\r\nVia: 1.1 weir\r\nX-Forwarded-For: 127.0.0.1\r\n\
+         X-Forwarded-Proto: http\r\nX-Forwarded-Host: h\r\nX-Forwarded-Port: 80\r\nTransfer-Encoding: chunked\r\n\r\n\
+         3\r\nabc\r\n0\r\nX-T: 1\r\n\r\n"
+    );
+}
+
+#[test]
+fn a_response_comes_back() {
+    let raw = b"HTTP/1.0 200 Fine\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nServer: o\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n\r\nbody";
+    let limits = Limits::default();
+    let n = Seek::default().response(raw, &limits).unwrap().unwrap();
+    let mut response = Response::default();
+    response.parse(&raw[..n], Asked::default(), &limits).unwrap();
+    let to = Client::default();
+    let body = body_to_client(&response, to);
+    assert_eq!(body, Framing::Chunked);
+    let mut out = Vec::new();
+    let date = b"Sun, 06 Nov 1994 08:49:37 GMT";
+    render_response(&response, to, &Edits::default(), &[("x-a", b"1")], body, Some(date), &mut out);
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "HTTP/1.1 200 Fine\r\nServer: o\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nx-a: 1\r\n\
+         Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nTransfer-Encoding: chunked\r\n\r\n"
+    );
+}
