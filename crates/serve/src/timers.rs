@@ -13,16 +13,16 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::future::Future;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe::Receiver;
 
 /// The timers of a loop.
 pub(crate) struct Timers {
     clock: Clock,
-    fd: AsyncFd<OwnedFd>,
+    /// The timerfd. It is no pipe, but what a runtime does with either is the same: wait and read.
+    fd: Receiver,
     entries: RefCell<Slab<Entry>>,
     /// (when, which was set first, entry); entries that were dropped or moved are skipped when they come up.
     heap: RefCell<BinaryHeap<Reverse<(u64, u64, usize)>>>,
@@ -43,7 +43,7 @@ impl Timers {
         let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         Ok(Rc::new(Timers {
             clock,
-            fd: AsyncFd::new(fd)?,
+            fd: Receiver::from_owned_fd_unchecked(fd)?,
             entries: RefCell::default(),
             heap: RefCell::default(),
             next: Cell::new(0),
@@ -77,7 +77,7 @@ impl Timers {
             it_value: Timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 },
         };
         // It fails for a bad descriptor or time only, and both are ours.
-        let _ = timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::empty(), &spec);
+        let _ = timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &spec);
     }
 
     fn fire(&self) {
@@ -112,9 +112,11 @@ impl Timers {
     /// Drives the timers for ever; a task of its own.
     pub async fn run(self: Rc<Self>) {
         loop {
-            let Ok(mut guard) = self.fd.readable().await else { return };
-            let mut count = [0u8; 8];
-            let _ = guard.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut count)?));
+            if self.fd.readable().await.is_err() {
+                return;
+            }
+            // How often it expired does not matter; reading makes it unready.
+            let _ = self.fd.try_read(&mut [0; 8]);
             self.fire();
         }
     }
@@ -139,6 +141,11 @@ impl Sleep {
         }
         Poll::Pending
     }
+}
+
+/// Whether a limit that may be absent has ended.
+pub(crate) fn has_ended(limit: &mut Option<Sleep>, cx: &mut Context<'_>) -> bool {
+    limit.as_mut().is_some_and(|sleep| sleep.poll_ended(cx).is_ready())
 }
 
 impl Future for Sleep {

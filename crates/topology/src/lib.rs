@@ -26,6 +26,7 @@ mod offered;
 mod params;
 mod places;
 pub mod plan;
+pub mod serving;
 mod plan_json;
 pub mod sandbox;
 mod suggest;

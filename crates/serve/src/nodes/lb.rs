@@ -8,6 +8,7 @@ use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::line::Line;
+use crate::timers::has_ended;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -66,10 +67,7 @@ impl Lb {
                     choice => return Poll::Ready(Some(choice)),
                 }
             }
-            match &mut limit {
-                Some(limit) if limit.poll_ended(cx).is_ready() => Poll::Ready(None),
-                _ => Poll::Pending,
-            }
+            if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending }
         })
         .await;
         drop(place);

@@ -13,7 +13,7 @@ use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::nodes::{Answer, From, Holds, Reply, Way};
-use crate::timers::Sleep;
+use crate::timers::{Sleep, has_ended};
 use crate::wire::Wire;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -105,10 +105,7 @@ impl Server {
             if let Poll::Ready(made) = connecting.as_mut().poll(cx) {
                 return Poll::Ready(made.ok());
             }
-            match &mut limit {
-                Some(limit) if limit.poll_ended(cx).is_ready() => Poll::Ready(None),
-                _ => Poll::Pending,
-            }
+            if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending }
         })
         .await;
         let socket = socket.ok_or(Failure::new(Kind::ConnectFailed))?;

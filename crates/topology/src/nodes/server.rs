@@ -29,7 +29,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             "say how long it works, as in `model=dist.exponential(20*ms)`",
         );
     }
-    call.named_node(Spec::Server { addr, model }, To::None, Some(name))
+    call.named_node(Spec::Server { addr, model, origin: crate::plan::Origin::default() }, To::None, Some(name))
 }
 
 /// The root of the server's model: a node, what a function returns, or a delay before a leaf.
@@ -66,7 +66,7 @@ fn model(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<NodeId>> {
         return Ok(None);
     }
     let leaf = call.site("server", "model");
-    let leaf = call.add(leaf, Spec::Server { addr: None, model: None }, To::None, None)?;
+    let leaf = call.add(leaf, Spec::Server { addr: None, model: None, origin: crate::plan::Origin::default() }, To::None, None)?;
     let delay = call.site("delay", "model");
     call.add(delay, Spec::Delay { time }, To::Node(leaf), None).map(Some)
 }

@@ -55,7 +55,9 @@ impl Leads {
 }
 
 fn leads(spec: &Spec) -> Leads {
+    #[allow(unreachable_patterns)]
     match spec {
+        Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } => Leads::ToOne, Spec::Respond { .. } | Spec::Redirect { .. } => Leads::Nowhere,
         Spec::Server { .. } | Spec::Concurrent { .. } => Leads::Nowhere,
         Spec::Lb(_) | Spec::Sequence | Spec::Fanout { .. } | Spec::Route { .. } | Spec::Split { .. } => {
             Leads::ToList
