@@ -9,6 +9,13 @@ use weir_model::{Dist, OnCancel, Traffic};
 use weir_policy::Kind;
 use weir_policy::config::{Balance, Budget, Check, Eject, Hedge, OnEmpty, Outlier, Rate, Retry, SlowStart};
 
+mod serving;
+
+pub use serving::{
+    HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol, Paths, Rewrite,
+    listeners,
+};
+
 /// Index of a node in [`Point::nodes`].
 pub type NodeId = u32;
 
@@ -211,6 +218,39 @@ pub enum Spec {
         addr: Option<String>,
         /// How it behaves in simulation and when built in: the root of its model.
         model: Option<NodeId>,
+        /// How the real one is spoken to.
+        #[serde(default)]
+        origin: Origin,
+    },
+    /// Where requests come in: nothing leads to it.
+    #[serde(rename = "listen")]
+    Listen(Listen),
+    /// A fixed answer: a leaf.
+    #[serde(rename = "respond")]
+    Respond {
+        /// 200 to 599; 500 and above is `status_5xx`.
+        status: u16,
+        /// Its body.
+        body: String,
+        /// Its fields (names in lower case), beside those that weir frames by.
+        headers: Vec<(String, String)>,
+    },
+    /// An answer that sends the client elsewhere: a leaf.
+    #[serde(rename = "redirect")]
+    Redirect {
+        /// The value of Location, a template; see [`crate::template`].
+        to: String,
+        /// 300 to 399, but not 304.
+        status: u16,
+    },
+    /// Another path, other fields.
+    #[serde(rename = "rewrite")]
+    Rewrite(Rewrite),
+    /// Requests and responses up to a size are taken whole.
+    #[serde(rename = "buffered")]
+    Buffered {
+        /// How large, bytes; 1 to 1 GiB.
+        bytes: u64,
     },
     /// Work or waiting before the node behind.
     #[serde(rename = "delay")]
@@ -553,6 +593,11 @@ impl Spec {
     pub fn kind(&self) -> &'static str {
         match self {
             Spec::Server { .. } => "server",
+            Spec::Listen(_) => "listen",
+            Spec::Respond { .. } => "respond",
+            Spec::Redirect { .. } => "redirect",
+            Spec::Rewrite(_) => "rewrite",
+            Spec::Buffered { .. } => "buffered",
             Spec::Delay { .. } => "delay",
             Spec::Cable { .. } => "cable",
             Spec::Queue { .. } => "queue",
