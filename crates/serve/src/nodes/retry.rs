@@ -61,7 +61,6 @@ impl Retry {
 
     /// The attempt that follows one with this outcome, or none; a status that `on` names counts as its kind would.
     fn next(&self, attempt: Attempt, outcome: Outcome, status: Option<u16>, idempotent: bool) -> Option<Attempt> {
-        let _ = status;
-        self.config.next(attempt, outcome, idempotent)
+        self.config.next(attempt, outcome, status, idempotent)
     }
 }
