@@ -136,7 +136,6 @@ async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
             }
         }
         patience_ns = http.idle_timeout_ns;
-        conn.wire.borrow_mut().rest();
     }
 }
 
@@ -168,6 +167,7 @@ async fn read_head(conn: &Rc<Conn>, patience_ns: Option<u64>) -> Head {
                 Poll::Pending => break,
             }
         }
+        wire.rest();
         if conn.ending.get() && !begun {
             return Poll::Ready(Head::Nothing);
         }
