@@ -34,13 +34,24 @@ pub fn is_idempotent(method: &str) -> bool {
 }
 
 impl Retry {
-    /// The attempt that follows one with this outcome, or `None` if its outcome is the answer.
+    /// The attempt that follows one with this outcome, or `None` if its outcome is the answer. `status`: that of the
+    /// server's answer, where it gave one.
     #[inline]
-    pub fn next(&self, attempt: Attempt, outcome: Outcome, idempotent: bool) -> Option<Attempt> {
-        let kind = outcome?;
-        let again =
-            attempt.0 < self.attempts && self.on.contains(&kind) && may_retry(kind, idempotent, self.methods);
-        again.then_some(Attempt(attempt.0 + 1))
+    pub fn next(
+        &self,
+        attempt: Attempt,
+        outcome: Outcome,
+        status: Option<u16>,
+        idempotent: bool,
+    ) -> Option<Attempt> {
+        if attempt.0 >= self.attempts {
+            return None;
+        }
+        let by_kind = |kind| self.on.contains(&kind) && may_retry(kind, idempotent, self.methods);
+        // An answer has had its effects, whatever its status says.
+        let by_status =
+            |s| self.on_status.contains(&s) && may_retry(Kind::Status5xx, idempotent, self.methods);
+        (outcome.is_some_and(by_kind) || status.is_some_and(by_status)).then_some(Attempt(attempt.0 + 1))
     }
 
     /// How long attempt `next` (2 and above) waits: drawn uniformly from 0 to `backoff_ns` doubled for each attempt after
@@ -124,12 +135,29 @@ mod tests {
     #[test]
     fn attempts_are_counted_in_all() {
         let r = retry(3, &[Kind::Refused], Methods::Idempotent);
-        let second = r.next(Attempt::FIRST, Some(Kind::Refused), true);
+        let second = r.next(Attempt::FIRST, Some(Kind::Refused), None, true);
         assert_eq!(second, Some(Attempt(2)));
-        assert_eq!(r.next(Attempt(2), Some(Kind::Refused), true), Some(Attempt(3)));
-        assert_eq!(r.next(Attempt(3), Some(Kind::Refused), true), None);
-        assert_eq!(r.next(Attempt(1), None, true), None);
-        assert_eq!(r.next(Attempt(1), Some(Kind::Timeout), true), None);
+        assert_eq!(r.next(Attempt(2), Some(Kind::Refused), None, true), Some(Attempt(3)));
+        assert_eq!(r.next(Attempt(3), Some(Kind::Refused), None, true), None);
+        assert_eq!(r.next(Attempt(1), None, None, true), None);
+        assert_eq!(r.next(Attempt(1), Some(Kind::Timeout), None, true), None);
+    }
+
+    /// A status of `on` is tried again whether it is an error or not, but never without leave for a POST.
+    #[test]
+    fn statuses() {
+        let mut r = retry(3, &[], Methods::Idempotent);
+        r.on_status = vec![404, 503];
+        let next =
+            |r: &Retry, outcome, status, idempotent| r.next(Attempt::FIRST, outcome, status, idempotent);
+        assert!(next(&r, None, Some(404), true).is_some() && next(&r, None, Some(200), true).is_none());
+        assert!(next(&r, Some(Kind::Status5xx), Some(503), true).is_some());
+        assert!(next(&r, Some(Kind::Status5xx), Some(502), true).is_none());
+        assert!(next(&r, Some(Kind::Overloaded), None, true).is_none(), "no answer, no status");
+        assert!(next(&r, None, Some(404), false).is_none());
+        r.methods = Methods::Any;
+        assert!(next(&r, None, Some(404), false).is_some());
+        assert!(r.next(Attempt(3), None, Some(404), true).is_none());
     }
 
     /// The contract's table, kind by kind.

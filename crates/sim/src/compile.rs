@@ -127,7 +127,6 @@ impl Compiler<'_> {
         let place = self.layout.point.sites[site as usize].place;
         let point = self.layout.point;
         match &point.specs[spec as usize] {
-            Spec::Server { .. } | Spec::Weight { .. } => None,
             Spec::Delay { time } => {
                 self.wait(time, purpose::WORK, place, stage);
                 None

@@ -608,7 +608,7 @@ impl<'a> Engine<'a> {
         let site = &self.code.retries[retry as usize];
         let redraw = site.config.work == Work::Redraw;
         let outcome = self.tokens.slots[slot as usize].outcome();
-        let next = site.config.next(self.tokens.attempt(slot), outcome, true);
+        let next = site.config.next(self.tokens.attempt(slot), outcome, None, true);
         // No event comes between attempts at one instant, and there may be millions: told to stop, no more are made.
         self.attempts += u64::from(next.is_some());
         self.stopped |= self.attempts & PATIENCE == PATIENCE && self.stop.load(Ordering::Relaxed);

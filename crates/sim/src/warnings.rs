@@ -40,7 +40,7 @@ pub(crate) fn of(
     warnings.extend(taken_as_get(runs));
     for &stage in &code.order {
         let stage = &code.stages[stage as usize];
-        if let Spec::Server { addr: Some(addr), model: None } = &point.specs[stage.spec as usize] {
+        if let Spec::Server { addr: Some(addr), model: None, .. } = &point.specs[stage.spec as usize] {
             let name = stage.nodes.first().and_then(|id| point.nodes[*id as usize].name.as_deref());
             let name = name.unwrap_or("server");
             warnings.push(format!(

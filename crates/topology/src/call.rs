@@ -17,6 +17,7 @@ mod arguments;
 mod words;
 
 pub(crate) use arguments::{describe, list};
+pub(crate) use words::Check;
 
 /// What a function makes: a value, nothing (after a finding), or an error that ends the evaluation.
 pub(crate) type Outcome<'v> = starlark::Result<Option<Value<'v>>>;
@@ -138,6 +139,16 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         if self.failed {
             return Ok(None);
         }
+        if self.context.state.borrow().leads_to_listener(&spec, to) {
+            self.wrong_but(
+                format!(
+                    "`{}` leads to a `listen`: nothing but a scenario does, since requests come in there",
+                    self.name()
+                ),
+                "give it the node that the listener leads to",
+            );
+            return Ok(None);
+        }
         let site = self.site(self.function.name, "");
         let id = self.add(site, spec, to, name)?;
         Ok(Some(self.heap().alloc(NodeValue(id))))
@@ -236,7 +247,6 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
 fn is_default(default: Default, value: Value<'_>) -> bool {
     match default {
         Default::None => value.is_none(),
-        Default::Text(t) => value.unpack_str() == Some(t),
         Default::Empty => {
             UnpackListOrTuple::<Value>::unpack_value(value).ok().flatten().is_some_and(|l| l.items.is_empty())
                 || DictRef::from_value(value).is_some_and(|d| d.is_empty())

@@ -1,11 +1,12 @@
 //! What an evaluation gathers on its way: findings, the graph, scenarios, parameters. The evaluator carries a reference.
 
+use crate::address::Address;
 use crate::data::Column;
 use crate::diagnostic::{At, Diagnostic, Severity};
 use crate::graph::Graph;
 use crate::params::Params;
 use crate::places::Calls;
-use crate::plan::{DataFile, Faulty, Scenario};
+use crate::plan::{DataFile, Faulty, NodeId, Scenario, Spec, To};
 use starlark::codemap::{CodeMapId, FileSpan};
 use starlark::eval::Evaluator;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -33,8 +34,19 @@ pub(crate) struct State {
     pub(crate) models: HashMap<u32, String>,
     /// The first node of each name in `together`.
     pub(crate) together: HashMap<String, Shared>,
+    /// What the listeners have.
+    pub(crate) listening: Listening,
     /// How many blocks there are.
     blocks: u32,
+}
+
+/// What listeners share with no other: where each of it was first taken (`file:line:column`).
+#[derive(Default)]
+pub(crate) struct Listening {
+    pub(crate) addresses: HashMap<Address, String>,
+    pub(crate) names: HashMap<String, String>,
+    /// How many have no name of their own.
+    pub(crate) unnamed: u32,
 }
 
 /// A time-line that nodes share: as the first of them has it.
@@ -46,6 +58,23 @@ pub(crate) struct Shared {
 }
 
 impl State {
+    /// Whether a node with this spec would lead to a listener.
+    pub(crate) fn leads_to_listener(&self, spec: &Spec, to: To) -> bool {
+        let is_listener = |id: NodeId| matches!(self.graph.spec(id), Some(Spec::Listen(_)));
+        // Lists may be long, and most files have no listener.
+        !self.listening.names.is_empty()
+            && (spec.aside().is_some_and(is_listener)
+                || match to {
+                    To::None => false,
+                    To::Node(next) => is_listener(next),
+                    To::List(list) => self
+                        .graph
+                        .lists()
+                        .get(list as usize)
+                        .is_some_and(|l| l.iter().any(|id| is_listener(*id))),
+                })
+    }
+
     /// The number of a new block, counted as they are evaluated.
     pub(crate) fn next_block(&mut self) -> u32 {
         // There are fewer blocks than nodes.

@@ -126,6 +126,44 @@ pub(crate) fn field_name(text: &str) -> Result<(), Wrong> {
     }
 }
 
+/// Fields by which weir frames messages and keeps connections: no file sets or removes them.
+const FRAMING: [&str; 11] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// The name of a field that a file may set or remove.
+pub(crate) fn own_field(text: &str) -> Result<(), Wrong> {
+    field_name(text)?;
+    // Servers that read `_` as `-` would take the one for the other.
+    let plain = text.to_ascii_lowercase().replace('_', "-");
+    if FRAMING.contains(&plain.as_str()) {
+        return wrong(format!(
+            "\"{}\" is for weir alone to set: messages and connections are framed by it",
+            short(text)
+        ));
+    }
+    Ok(())
+}
+
+/// A protocol to upgrade to.
+pub(crate) fn upgrade(text: &str) -> Result<(), Wrong> {
+    if text.eq_ignore_ascii_case("h2c") {
+        return wrong("\"h2c\" is never upgraded to: requests would pass weir unseen");
+    }
+    let fit = text.split('/').count() <= 2 && text.split('/').all(is_token);
+    if fit { Ok(()) } else { wrong(format!("\"{}\" is no protocol, such as \"websocket\"", short(text))) }
+}
+
 /// The value of a header.
 pub(crate) fn field_value(text: &str) -> Result<(), Wrong> {
     if text.len() <= MOST_BYTES && !text.chars().any(|c| c.is_control() && c != '\t') {

@@ -9,6 +9,7 @@
 //! which is why it is denied, not forbidden, and allowed in the folder `value` alone.
 #![deny(unsafe_code)]
 
+pub mod address;
 mod call;
 mod context;
 mod data;
@@ -30,6 +31,7 @@ pub mod serving;
 mod plan_json;
 pub mod sandbox;
 mod suggest;
+pub mod template;
 mod validate;
 mod value;
 mod warn;

@@ -9,8 +9,10 @@ use std::collections::{HashMap, HashSet};
 
 mod around;
 mod asked;
+mod listening;
 mod node;
 mod scenario;
+mod serving;
 mod spec;
 
 /// Checks everything that the evaluation of a file would have made sure of.

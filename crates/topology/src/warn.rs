@@ -5,7 +5,7 @@
 use crate::context::State;
 use crate::diagnostic::{At, Diagnostic, Severity};
 use crate::offered;
-use crate::plan::{Point, Spec};
+use crate::plan::{Node, NodeId, Point, Spec};
 use std::collections::BTreeSet;
 
 pub(crate) use asked::asked;
@@ -58,7 +58,18 @@ pub(crate) fn graph(state: &mut State) {
     }
 }
 
-/// Adds a warning for each site whose nodes no scenario reaches, and for each weight that is no target of a balancer.
+/// Where requests come in: at scenarios and listeners.
+fn roots(state: &State) -> impl Iterator<Item = NodeId> {
+    let listens = |(id, node): (NodeId, &Node)| {
+        let spec = state.graph.specs().get(node.spec as usize);
+        matches!(spec, Some(Spec::Listen(_))).then_some(id)
+    };
+    let listeners = (0..).zip(state.graph.nodes()).filter_map(listens);
+    state.scenarios.iter().map(|s| s.root).chain(listeners)
+}
+
+/// Adds a warning for each site whose nodes no scenario (and no listener) reaches, and for each weight that is no target of
+/// a balancer.
 /// A file without scenarios is being written: then nothing is said.
 fn unreached(state: &mut State) {
     if state.scenarios.is_empty() {
@@ -66,8 +77,8 @@ fn unreached(state: &mut State) {
     }
     let nodes = state.graph.nodes();
     let mut reached = vec![false; nodes.len()];
-    for scenario in &state.scenarios {
-        if let Some(r) = reached.get_mut(scenario.root as usize) {
+    for root in roots(state) {
+        if let Some(r) = reached.get_mut(root as usize) {
             *r = true;
         }
     }
@@ -107,8 +118,8 @@ fn misplaced(state: &State) -> Vec<bool> {
     let graph = &state.graph;
     let balancer = |spec: &Spec| matches!(spec, Spec::Lb(_));
     let mut start = vec![Above::default(); graph.nodes().len()];
-    for scenario in &state.scenarios {
-        if let Some(root) = start.get_mut(scenario.root as usize) {
+    for root in roots(state) {
+        if let Some(root) = start.get_mut(root as usize) {
             *root = Above { reached: true, other: true };
         }
     }

@@ -33,6 +33,8 @@ pub(crate) struct LbSite {
     pub measures_probes: bool,
     pub check_timeout_ns: u64,
     pub check_cost_ns: u64,
+    /// Lowest and highest status that passes a check; empty: any.
+    pub check_expects: Vec<(u16, u16)>,
 }
 
 /// A place that chooses a node.
@@ -129,6 +131,11 @@ impl Builder<'_> {
             measures_probes,
             check_timeout_ns: lb.health.as_ref().map_or(0, |h| h.timeout_ns),
             check_cost_ns: lb.health.as_ref().map_or(0, |h| h.cost_ns),
+            check_expects: lb
+                .health
+                .as_ref()
+                .and_then(|h| h.http.as_ref())
+                .map_or_else(Vec::new, |http| http.expect.clone()),
         });
         Act::Balance { lb: index }
     }

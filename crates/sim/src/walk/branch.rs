@@ -2,10 +2,10 @@
 
 use super::build::{DrawKey, NOBODY};
 use crate::code::Code;
-use weir_policy::Outcome;
 use weir_policy::config::Exclude;
 use weir_policy::hedge::Hedging;
 use weir_policy::retry::{Attempt, Tried};
+use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
 
 /// What draws are keyed by, besides request and place.
@@ -77,6 +77,8 @@ pub(super) struct Branch {
     pub phase: Phase,
     pub exclude: Exclude,
     pub outcome: Outcome,
+    /// The status of the last answer; 0: nothing says which. See [`Branch::answered_with`].
+    pub status: u16,
     pub selected: bool,
     /// Its request belongs to the second half of the window.
     pub second_half: bool,
@@ -179,6 +181,7 @@ const NEW: Branch = Branch {
     phase: Phase::Out,
     exclude: Exclude::None,
     outcome: None,
+    status: 0,
     selected: false,
     second_half: false,
     wanted: true,
@@ -203,6 +206,12 @@ const NEW: Branch = Branch {
 };
 
 impl Branch {
+    /// The status of the answer that it comes back with, where it has an answer and that says one.
+    pub fn answered_with(&self) -> Option<u16> {
+        let answered = matches!(self.outcome, None | Some(Kind::Status5xx));
+        Some(self.status).filter(|status| answered && *status != 0)
+    }
+
     /// It goes on on a way of its own: an attempt, or a branch of a fan-out.
     pub fn begin_way(&mut self, purpose: u64, position: u64) {
         self.way = self.way.with(purpose).with(position);
@@ -270,6 +279,7 @@ impl Branches {
             floor_depth: 0,
             depth: 0,
             outcome: None,
+            status: 0,
             phase: Phase::Out,
             ..from
         };
@@ -416,7 +426,7 @@ impl Branches {
         }
         attempts.tries_now = attempts.tries.with(purpose::ATTEMPT).with(position);
         attempts.attempt = next;
-        branch.outcome = None;
+        (branch.outcome, branch.status) = (None, 0);
     }
 
     /// A retry is left behind, and with it the ways of its further attempts.

@@ -27,6 +27,8 @@ mod purpose {
 pub(crate) enum Act {
     /// Nothing.
     Pass,
+    /// Is answered, with a status.
+    Answer { status: u16 },
     /// Takes the time of its work.
     Work { draw: u32 },
     /// Crosses, out and back.
@@ -264,10 +266,11 @@ pub(crate) struct Walk {
 pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
     let plain = |spec: &Spec| match spec {
         Spec::Server { .. } | Spec::Delay { .. } | Spec::Weight { .. } => true,
+        Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } => true,
         Spec::Lb(lb) => super::around::is_plain(lb),
         Spec::Cable { loss, .. } => *loss == 0.0,
         Spec::Queue { timeout_ns, .. } => timeout_ns.is_none(),
-        Spec::Retry(retry) => retry.backoff_ns == 0 && retry.budget.is_none(),
+        Spec::Retry(retry) => retry.backoff_ns == 0 && retry.budget.is_none() && retry.on_status.is_empty(),
         Spec::Faulty(f) => f.mode == Mode::Refuse && f.line == Line::Own,
         _ => false,
     };
@@ -362,6 +365,9 @@ impl Builder<'_> {
         let place = point.sites[site as usize].place;
         match &point.specs[spec as usize] {
             Spec::Server { .. } | Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Act::Pass,
+            Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } => Act::Pass,
+            Spec::Redirect { status, .. } => Act::Answer { status: *status },
+            Spec::Respond { status, .. } => Act::Answer { status: *status },
             Spec::Timeout { time_ns: Some(ns) } => Act::Timeout { ns: *ns },
             Spec::Delay { time } => {
                 let draw = self.draw(time, purpose::WORK, place);

@@ -34,11 +34,11 @@ impl Walker<'_> {
         #[cfg(test)]
         if self.sabotage == Some(Sabotage::KeepChild) && self.clients.issued >= 100 {
             self.branches.slots[child as usize].parent = NOBODY;
-            self.resume_parent(parent, Some(kind));
+            self.resume_parent(parent, Some(kind), 0);
             return self.run_branch(parent, Flow::Out);
         }
         self.cancel(child, false);
-        self.resume_parent(parent, Some(kind));
+        self.resume_parent(parent, Some(kind), 0);
         self.run_branch(parent, Flow::Out);
     }
 
@@ -50,10 +50,10 @@ impl Walker<'_> {
         self.cancel(slot, false);
     }
 
-    /// A branch that sent others in goes on with their outcome.
-    pub(super) fn resume_parent(&mut self, parent: u32, outcome: weir_policy::Outcome) {
+    /// A branch that sent others in goes on with their outcome, and the status of their answer (0: none).
+    pub(super) fn resume_parent(&mut self, parent: u32, outcome: weir_policy::Outcome, status: u16) {
         let branch = &mut self.branches.slots[parent as usize];
-        branch.outcome = outcome;
+        (branch.outcome, branch.status) = (outcome, status);
         branch.since = self.now;
         branch.epoch = branch.epoch.wrapping_add(1);
         self.branches.child[parent as usize] = NOBODY;

@@ -77,6 +77,11 @@ impl Walker<'_> {
                 let ns = self.check_cost_ns(slot);
                 self.sleep(slot, Phase::Out, ns, Class::Step, false)
             }
+            Act::Answer { status } => {
+                self.branches.slots[slot as usize].status = status;
+                let ns = self.check_cost_ns(slot);
+                self.sleep(slot, Phase::Out, ns, Class::Step, false)
+            }
             _ => Flow::On,
         }
     }
@@ -124,7 +129,11 @@ impl Walker<'_> {
     /// A check has its answer.
     pub(super) fn check_ends(&mut self, check: &Branch) {
         self.checks_live -= 1;
-        self.result_of_check(check.check, check.index, check.outcome.is_none());
+        let lb = self.balancers[check.check as usize].lb;
+        let expects = &self.walk.lbs[lb as usize].check_expects;
+        let as_expected = |status| expects.iter().any(|(low, high)| (*low..=*high).contains(&status));
+        let fit = expects.is_empty() || check.answered_with().is_none_or(as_expected);
+        self.result_of_check(check.check, check.index, check.outcome.is_none() && fit);
     }
 
     /// A check took too long.

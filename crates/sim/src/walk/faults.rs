@@ -273,7 +273,7 @@ impl Walker<'_> {
             }
             self.cancel(slot, true);
             if parent != NOBODY {
-                self.resume_parent(parent, Some(Kind::Reset));
+                self.resume_parent(parent, Some(Kind::Reset), 0);
                 self.wake(parent, Phase::Cut);
             }
         }

@@ -22,6 +22,8 @@ impl Walker<'_> {
         self.branches.push_frame(slot, Frame { stage, member, index, ..Frame::default() });
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (target.pc, target.member);
+        // What the node before answered is no answer of this one.
+        branch.status = 0;
         Flow::In
     }
 
@@ -69,7 +71,7 @@ impl Walker<'_> {
     /// A branch that `parent` sent in is back.
     pub(super) fn child_ends(&mut self, slot: u32, parent: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
-        let (outcome, turn) = (branch.outcome, branch.turn);
+        let (outcome, status, turn) = (branch.outcome, branch.status, branch.turn);
         let stage = self.branches.slots[parent as usize].stage;
         if let Act::Fanout { group } = self.walk.nodes[stage as usize].act {
             return self.part_ends(slot, parent, group);
@@ -84,7 +86,7 @@ impl Walker<'_> {
         self.branches.slots[parent as usize].turn = turn;
         self.leave_cell(slot);
         self.branches.remove(slot);
-        self.resume_parent(parent, outcome);
+        self.resume_parent(parent, outcome, status);
         Flow::Switch(parent)
     }
 
@@ -92,7 +94,7 @@ impl Walker<'_> {
     fn part_ends(&mut self, slot: u32, parent: u32, group: u32) -> Flow {
         let need = self.walk.groups[group as usize].need;
         let branch = &self.branches.slots[slot as usize];
-        let (outcome, index) = (branch.outcome, branch.index);
+        let (outcome, status, index) = (branch.outcome, branch.status, branch.index);
         let state = &mut self.branches.groups[parent as usize];
         state.branches[index as usize] = NOBODY;
         state.open -= 1;
@@ -111,7 +113,7 @@ impl Walker<'_> {
         self.branches.groups[parent as usize].branches = open;
         self.branches.groups[parent as usize].branches.clear();
         self.branches.slots[parent as usize].turn += 1;
-        self.resume_parent(parent, outcome);
+        self.resume_parent(parent, outcome, status);
         Flow::Switch(parent)
     }
 

@@ -94,7 +94,8 @@ impl Walker<'_> {
     /// One of the attempts is back.
     pub(super) fn hedge_ends(&mut self, slot: u32, parent: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
-        let (outcome, index, begun) = (branch.outcome, branch.index, branch.begun);
+        let (outcome, status) = (branch.outcome, branch.status);
+        let (index, begun) = (branch.index, branch.begun);
         let group = &mut self.branches.groups[parent as usize];
         group.branches[index as usize] = NOBODY;
         group.picks.retain(|p| p.2 != index);
@@ -119,7 +120,7 @@ impl Walker<'_> {
         group.branches.clear();
         group.hedging = None;
         self.branches.slots[parent as usize].turn += 1;
-        self.resume_parent(parent, outcome);
+        self.resume_parent(parent, outcome, status);
         Flow::Switch(parent)
     }
 

@@ -20,6 +20,12 @@ impl Walker<'_> {
         }
         match node.act {
             Act::Pass => Flow::On,
+            Act::Answer { status } => {
+                let branch = &mut self.branches.slots[slot as usize];
+                branch.status = status;
+                branch.outcome = (status >= 500).then_some(Kind::Status5xx);
+                Flow::Out
+            }
             Act::Work { draw } => {
                 let site = &self.walk.draws[draw as usize];
                 let key = self.draw(slot, site.key);
@@ -71,7 +77,7 @@ impl Walker<'_> {
             Act::Pass | Act::Work { .. } | Act::Timeout { .. } | Act::Fanout { .. } | Act::Share { .. } => {
                 Flow::Out
             }
-            Act::Choose { .. } | Act::Limit { .. } | Act::Hedge { .. } => Flow::Out,
+            Act::Choose { .. } | Act::Limit { .. } | Act::Hedge { .. } | Act::Answer { .. } => Flow::Out,
             Act::Cable { cable } => self.cross(slot, cable, false),
             Act::Queue { queue } => {
                 let (member, selected) = (branch.member, branch.selected);
@@ -145,7 +151,8 @@ impl Walker<'_> {
         if self.branches.slots[slot as usize].outcome.is_none() {
             let key = self.draw(slot, site.key);
             if flaky::fails(site.p, key) {
-                self.branches.slots[slot as usize].outcome = Some(site.kind);
+                let branch = &mut self.branches.slots[slot as usize];
+                (branch.outcome, branch.status) = (Some(site.kind), FLAKY_STATUS);
             }
         }
         Flow::Out
@@ -157,15 +164,19 @@ impl Walker<'_> {
         let redraw = config.work == Work::Redraw;
         let branch = &self.branches.slots[slot as usize];
         let (outcome, selected, member) = (branch.outcome, branch.selected, branch.member);
+        let status = branch.answered_with();
         let attempt = self.branches.attempt(slot);
         let idempotent = self.is_idempotent(slot);
-        let mut next = config.next(attempt, outcome, idempotent);
+        let mut next = config.next(attempt, outcome, status, idempotent);
         if let (Some(_), Some(budget)) = (next, budget)
             && !self.budgets[member.wrapping_add(*budget) as usize].take(self.now)
         {
             next = None;
         }
-        if next.is_some() && self.walk.shapes.is_empty() && config.next(attempt, outcome, false).is_none() {
+        if next.is_some()
+            && self.walk.shapes.is_empty()
+            && config.next(attempt, outcome, status, false).is_none()
+        {
             self.ledger.as_get += u64::from(selected);
         }
         let Some(next) = next else {
@@ -225,6 +236,9 @@ impl Walker<'_> {
         child
     }
 }
+
+/// The status of an answer that a `flaky` node made a `status_5xx`.
+const FLAKY_STATUS: u16 = 500;
 
 /// The stop flag is looked at when these bits of the number of attempts are zero.
 const ATTEMPTS_PER_LOOK: u64 = (1 << 16) - 1;

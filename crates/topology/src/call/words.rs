@@ -1,9 +1,10 @@
-//! Arguments that are words of HTTP, sizes, shares of a list and keys.
+//! Arguments that are words of HTTP, limits with defaults, sizes and keys.
 
 use super::{Call, describe, list};
-use crate::http::Wrong;
+use crate::http::{self, Wrong};
 use crate::plan::KeySource;
 use crate::value::{BudgetValue, KeyValue, Poison};
+use starlark::values::dict::DictRef;
 use starlark::values::{Value, ValueLike};
 use weir_policy::config::{Budget, Methods};
 
@@ -65,14 +66,71 @@ impl<'v> Call<'v, '_, '_, '_> {
         items.into_iter().flatten().collect()
     }
 
+    /// A dictionary of fields: names in lower case, each once, in the order of the file.
+    pub(crate) fn fields(
+        &mut self,
+        argument: &str,
+        name_is: Check,
+        value_is: Check,
+    ) -> Vec<(String, String)> {
+        let Some(value) = self.value_or_none(argument) else { return Vec::new() };
+        let Some(dictionary) = DictRef::from_value(value) else {
+            let help = format!("write `{argument}={{\"x-user\": \"anna\"}}`");
+            self.unfit_but(argument, "a dictionary of names and values", value, &help);
+            return Vec::new();
+        };
+        let items: Vec<_> = dictionary.iter().collect();
+        drop(dictionary);
+        let what = self.of(argument);
+        let mut fields: Vec<(String, String)> = Vec::with_capacity(items.len());
+        for (name, value) in items {
+            let name_repr = name.to_repr();
+            let name = self.word_of(&what, name, name_is).map(|n| n.to_ascii_lowercase());
+            let of = format!("{what}: the value of {}", http::short(&name_repr));
+            let value = self.word_of(&of, value, value_is);
+            let Some((name, value)) = name.zip(value) else { continue };
+            if fields.iter().any(|(n, _)| *n == name) {
+                self.wrong(format!("{what}: \"{name}\" is given twice (names of headers have no case)"));
+            }
+            fields.push((name, value));
+        }
+        fields
+    }
+
+    /// A list of strings that pass a check (one string alone will do), which may be empty; `None` where it is not given.
+    pub(crate) fn several(&mut self, name: &str, check: Check) -> Option<Vec<String>> {
+        let value = self.value_or_none(name)?;
+        let empty = list(value).is_some_and(|items| items.is_empty());
+        Some(if empty { Vec::new() } else { self.words(name, check) })
+    }
+
+    /// A limit with a default, ns; `None` of the language switches it off.
+    pub(crate) fn limit_or(&mut self, name: &str, default: Option<u64>) -> Option<u64> {
+        if self.value(name).is_some() { self.limit(name) } else { default }
+    }
+
+    /// A number, at least 1, with a default; `None` of the language is no bound.
+    pub(crate) fn most_or(&mut self, name: &str, default: Option<u64>) -> Option<u64> {
+        match self.value(name) {
+            Some(value) if value.is_none() => None,
+            Some(_) => self.whole(name, 1, i64::MAX as u64),
+            None => default,
+        }
+    }
+
     /// A number of bytes.
     pub(crate) fn bytes(&mut self, name: &str) -> Option<u64> {
+        self.size(name, 0, i64::MAX as u64)
+    }
+
+    /// A number of bytes between two bounds.
+    pub(crate) fn size(&mut self, name: &str, least: u64, most: u64) -> Option<u64> {
         let value = self.value(name)?;
         if value.get_type() != "int" {
             self.unfit_but(name, "a size in whole bytes", value, "write it as `64*KiB`, `2*MiB` or 1500");
             return None;
         }
-        self.whole(name, 0, i64::MAX as u64)
+        self.whole(name, least, most)
     }
 
     /// A key argument; `None` where there is none.

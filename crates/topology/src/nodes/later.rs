@@ -12,17 +12,7 @@ const fn later(name: &'static str) -> Function {
     Function { name, args: &[], more: &[], make }
 }
 
-pub(super) static FUNCTIONS: &[Function] = &[
-    later("rewrite"),
-    later("respond"),
-    later("redirect"),
-    later("buffered"),
-    later("listen"),
-    later("expect"),
-    later("http"),
-    later("tls.server"),
-    later("tls.client"),
-];
+pub(super) static FUNCTIONS: &[Function] = &[later("expect"), later("tls.server"), later("tls.client")];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     call.wrong(format!("`{}` is not built yet", call.name()));

@@ -1,6 +1,7 @@
 //! The registry: every function of the language. A new one is a file of its own and a line in [`ALL`].
 
 mod budget;
+mod buffered;
 mod cable;
 mod closed;
 mod concurrent;
@@ -12,10 +13,12 @@ mod faulty;
 mod flaky;
 mod health;
 mod hedge;
+mod http;
 mod key;
 mod keys;
 mod later;
 mod lb;
+mod listen;
 mod mix;
 mod mmpp;
 mod outlier;
@@ -23,8 +26,11 @@ mod param;
 mod pool;
 mod queue;
 mod rate;
+mod redirect;
 mod request;
+mod respond;
 mod retry;
+mod rewrite;
 mod route;
 mod scenario;
 mod schedule;
@@ -39,22 +45,34 @@ mod warmup;
 mod weight;
 mod when;
 
+pub(crate) use buffered::MOST_BYTES as MOST_BUFFERED;
 pub(crate) use closed::MOST_USERS;
 pub(crate) use faulty::differs;
 pub(crate) use flaky::can_fail_with;
 pub(crate) use health::MOST_IN_A_ROW;
 pub(crate) use hedge::MOST_ATTEMPTS as MOST_HEDGES;
+pub(crate) use http::{HEAD_BYTES, MOST_FIELDS, MOST_STREAMS, log};
 pub(crate) use keys::{MOST_KEYS, STEEPEST};
 pub(crate) use lb::prequal::{MOST_KEPT, MOST_PROBES};
+pub(crate) use listen::MOST_LOOPS;
 pub(crate) use outlier::MOST as MOST_COUNTED;
+pub(crate) use redirect::redirects;
+pub(crate) use respond::{MOST_BODY, lacks_body};
 pub(crate) use retry::can_retry_on;
+pub(crate) use rewrite::prefix;
 pub(crate) use schedule::never;
 
 use crate::call::{Call, Outcome};
 
 /// Every function, built or known by name only.
 static ALL: &[&[Function]] = &[
+    &listen::FUNCTIONS,
+    &http::FUNCTIONS,
     &server::FUNCTIONS,
+    &respond::FUNCTIONS,
+    &redirect::FUNCTIONS,
+    &rewrite::FUNCTIONS,
+    &buffered::FUNCTIONS,
     &queue::FUNCTIONS,
     &timeout::FUNCTIONS,
     &retry::FUNCTIONS,
@@ -134,7 +152,6 @@ pub(crate) enum Need {
 #[derive(Clone, Copy)]
 pub(crate) enum Default {
     None,
-    Text(&'static str),
     /// An empty list or dictionary.
     Empty,
 }

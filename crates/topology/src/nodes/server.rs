@@ -1,8 +1,14 @@
-//! `server(name="server", addr=None, model=None)`: where a request ends.
+//! `server(name="server", addr=None, model=None, protocol="auto"|"h1", connect_timeout=1*s, ...)`: where a request ends.
+//!
+//! - In virtual time: its model (work, or nodes); without one it answers at once.
+//! - In the proxy: with `addr` the origin there, kept connections included; without it weir itself, which behaves as the
+//!   model (a built-in server: the arguments about connections are not for it).
+//! - Draws: what its model draws.
 
 use super::{Default, Function, later, may};
+use crate::address::{self, Address};
 use crate::call::{Call, Outcome};
-use crate::plan::{NodeId, Spec, To};
+use crate::plan::{NodeId, Origin, OriginProtocol, Spec, To};
 use crate::value::{DistValue, DurationValue, NodeValue, Poison};
 use starlark::values::ValueLike;
 
@@ -13,7 +19,14 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         may("addr"),
         may("model"),
         later("tls", Default::None),
-        later("protocol", Default::Text("auto")),
+        may("protocol"),
+        may("connect_timeout"),
+        may("response_timeout"),
+        may("body_timeout"),
+        may("idle_timeout"),
+        may("max_age"),
+        may("max_requests"),
+        later("send_proxy", Default::None),
     ],
     more: &[],
     make,
@@ -21,7 +34,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let name = call.name_or_none().unwrap_or_else(|| "server".to_owned());
-    let addr = call.text("addr");
+    let addr = call.word("addr", address::server);
+    let origin = origin(call, addr.as_deref());
     let model = model(call)?;
     if addr.is_some() && model.is_none() && !call.failed() {
         call.warn(
@@ -29,7 +43,39 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             "say how long it works, as in `model=dist.exponential(20*ms)`",
         );
     }
-    call.named_node(Spec::Server { addr, model, origin: crate::plan::Origin::default() }, To::None, Some(name))
+    call.named_node(Spec::Server { addr, model, origin }, To::None, Some(name))
+}
+
+/// How its origin is spoken to.
+fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
+    let words = [("auto", Some(OriginProtocol::Auto)), ("h1", Some(OriginProtocol::H1)), ("h2", None)];
+    let protocol = call.choice("protocol", &words).unwrap_or_default();
+    let plain = Origin::of(addr.is_some());
+    let origin = Origin {
+        protocol,
+        connect_timeout_ns: call.limit_or("connect_timeout", plain.connect_timeout_ns),
+        response_timeout_ns: call.limit_or("response_timeout", plain.response_timeout_ns),
+        body_timeout_ns: call.limit_or("body_timeout", plain.body_timeout_ns),
+        idle_timeout_ns: call.limit_or("idle_timeout", plain.idle_timeout_ns),
+        max_age_ns: call.limit("max_age"),
+        max_requests: call.most_or("max_requests", None),
+    };
+    if call.failed() {
+        return origin;
+    }
+    if addr.is_none() && origin != plain {
+        call.warn(
+            "arguments about connections have no effect on this `server`: without `addr` weir answers itself",
+            "give it an `addr`, or leave them out",
+        );
+    }
+    if addr.and_then(Address::parse).and_then(|a| a.port()) == Some(443) {
+        call.warn(
+            "this `server` has the port of HTTPS (443), and is spoken to without TLS",
+            "take the port of its plain HTTP, such as 80",
+        );
+    }
+    origin
 }
 
 /// The root of the server's model: a node, what a function returns, or a delay before a leaf.
@@ -66,7 +112,8 @@ fn model(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<NodeId>> {
         return Ok(None);
     }
     let leaf = call.site("server", "model");
-    let leaf = call.add(leaf, Spec::Server { addr: None, model: None, origin: crate::plan::Origin::default() }, To::None, None)?;
+    let leaf =
+        call.add(leaf, Spec::Server { addr: None, model: None, origin: Origin::of(false) }, To::None, None)?;
     let delay = call.site("delay", "model");
     call.add(delay, Spec::Delay { time }, To::Node(leaf), None).map(Some)
 }

@@ -15,7 +15,7 @@ pub(super) fn word(what: &str, text: &str, check: fn(&str) -> Result<(), Wrong>)
 }
 
 /// The name of a header: in lower case.
-fn lower(what: &str, name: &str, check: fn(&str) -> Result<(), Wrong>) -> Checked {
+pub(super) fn lower(what: &str, name: &str, check: fn(&str) -> Result<(), Wrong>) -> Checked {
     word(what, name, check)?;
     if name.bytes().any(|b| b.is_ascii_uppercase()) {
         return Err(format!("{what}: \"{name}\" must be in lower case"));

@@ -1,6 +1,6 @@
 //! Nodes: what each leads to, and what its arguments say of that.
 
-use super::within;
+use super::{listening, within};
 use crate::plan::{Node, NodeId, Point, Spec, To};
 use weir_policy::config::Balance;
 use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
@@ -34,6 +34,7 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
             of_list(p, spec, &p.lists[list as usize]).map_err(|why| format!("nodes[{i}]: {why}"))?;
         }
     }
+    listening::check(p)?;
     clairvoyant(p)
 }
 
@@ -55,10 +56,10 @@ impl Leads {
 }
 
 fn leads(spec: &Spec) -> Leads {
-    #[allow(unreachable_patterns)]
     match spec {
-        Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } => Leads::ToOne, Spec::Respond { .. } | Spec::Redirect { .. } => Leads::Nowhere,
-        Spec::Server { .. } | Spec::Concurrent { .. } => Leads::Nowhere,
+        Spec::Server { .. } | Spec::Concurrent { .. } | Spec::Respond { .. } | Spec::Redirect { .. } => {
+            Leads::Nowhere
+        }
         Spec::Lb(_) | Spec::Sequence | Spec::Fanout { .. } | Spec::Route { .. } | Spec::Split { .. } => {
             Leads::ToList
         }
@@ -72,6 +73,9 @@ fn leads(spec: &Spec) -> Leads {
         | Spec::Warmup { .. }
         | Spec::Flaky { .. }
         | Spec::Rate { .. }
+        | Spec::Listen(_)
+        | Spec::Rewrite(_)
+        | Spec::Buffered { .. }
         | Spec::Hedge(_) => Leads::ToOne,
     }
 }

@@ -1,6 +1,6 @@
 //! Kinds of nodes with their arguments, and distributions.
 
-use super::{around, asked};
+use super::{around, asked, serving};
 use crate::nodes;
 use crate::plan::{Faulty, Line, Spec};
 use weir_model::Dist;
@@ -8,7 +8,6 @@ use weir_model::Dist;
 /// Checks one.
 pub(super) fn check(spec: &Spec) -> Result<(), String> {
     match spec {
-        Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } | Spec::Respond { .. } | Spec::Redirect { .. } => Ok(()),
         Spec::Route { rules, .. } => asked::rules(rules),
         Spec::Split { weights, key } => {
             asked::weights(weights.iter().copied())?;
@@ -19,7 +18,13 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
             key.as_ref().map_or(Ok(()), asked::key)
         }
         Spec::Hedge(hedge) => asked::hedge(hedge),
-        Spec::Server { .. } | Spec::Sequence => Ok(()),
+        Spec::Server { addr, origin, .. } => serving::server(addr.as_deref(), origin),
+        Spec::Listen(listen) => serving::listen(listen),
+        Spec::Respond { status, body, headers } => serving::respond(*status, body, headers),
+        Spec::Redirect { to, status } => serving::redirect(to, *status),
+        Spec::Rewrite(rewrite) => serving::rewrite(rewrite),
+        Spec::Buffered { bytes } => around::between("bytes", *bytes, 1, nodes::MOST_BUFFERED),
+        Spec::Sequence => Ok(()),
         Spec::Delay { time } => dist(time),
         Spec::Cable { time, loss, resend_ns } => {
             dist(time)?;

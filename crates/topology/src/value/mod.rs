@@ -20,8 +20,8 @@ pub(crate) use namespace::NamespaceValue;
 pub(crate) use node::NodeValue;
 pub(crate) use poison::Poison;
 pub(crate) use setting::{
-    BudgetValue, EjectValue, HealthValue, KeyValue, KeysValue, OutlierValue, RequestValue, SlowStartValue,
-    WhenValue,
+    BudgetValue, EjectValue, HealthValue, HttpValue, KeyValue, KeysValue, OutlierValue, RequestValue,
+    SlowStartValue, WhenValue,
 };
 
 /// An error that ends the evaluation: a sentence, to which the evaluator adds the place.

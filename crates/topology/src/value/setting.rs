@@ -1,6 +1,6 @@
 //! What a call makes that is neither node nor number: health checks, ejection, budgets, keys, conditions, requests.
 
-use crate::plan::{HealthCheck, KeySource, Keys, RequestShape, When};
+use crate::plan::{HealthCheck, Http, KeySource, Keys, RequestShape, When};
 use allocative::Allocative;
 use starlark::values::{
     NoSerialize, ProvidesStaticType, StarlarkPagablePanic, StarlarkValue, starlark_value,
@@ -30,6 +30,8 @@ macro_rules! settings {
 }
 
 settings! {
+    /// `http(...)`.
+    HttpValue(Http), "http_settings";
     /// `health.http(...)`, `health.tcp(...)`.
     HealthValue(HealthCheck), "health_check";
     /// `eject(...)`.

@@ -1,0 +1,22 @@
+//! `buffered(node, n)`: requests up to n bytes are read whole before a target is picked, responses up to n bytes are taken
+//! whole, so that a slow client holds no server.
+//!
+//! - In virtual time: requests pass; a simulated client is never slow.
+//! - In the proxy: bodies up to n bytes are kept in memory; longer ones pass as they come.
+//! - Draws: nothing.
+
+use super::{Function, may, need};
+use crate::call::{Call, Outcome};
+use crate::plan::{Spec, To};
+
+pub(super) static FUNCTIONS: [Function; 1] =
+    [Function { name: "buffered", args: &[need("node"), need("n"), may("name")], more: &[], make }];
+
+/// Bytes at most: they stay in memory.
+pub(crate) const MOST_BYTES: u64 = 1 << 30;
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let (node, bytes) = (call.node_at("node"), call.size("n", 1, MOST_BYTES));
+    let (Some(node), Some(bytes)) = (node, bytes) else { return Ok(None) };
+    call.node(Spec::Buffered { bytes }, To::Node(node))
+}

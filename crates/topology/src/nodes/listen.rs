@@ -1,0 +1,84 @@
+//! `listen(addr, node, name=None, protocol="http"|"tcp", tls=None, http=None, loops=None)`: where requests come in.
+//!
+//! Without `name=` the listeners of a file are called `listen`, `listen#2`, `listen#3`, ... in its order, whatever the
+//! others are called. Nothing leads to a listener but a scenario.
+//!
+//! - In virtual time: requests pass; each meets one of the `loops` (one, unless the file says how many).
+//! - In the proxy: a socket on each of the first `loops` event loops (all of them, unless the file says how many).
+//! - Draws: which of several loops a request meets, by the request alone.
+
+use super::{Default, Function, later, may, need};
+use crate::address::{self, Address};
+use crate::call::{Call, Outcome};
+use crate::diagnostic::At;
+use crate::plan::{Listen, ListenProtocol, Spec, To};
+use crate::value::HttpValue;
+
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "listen",
+    args: &[
+        need("addr"),
+        need("node"),
+        may("name"),
+        may("protocol"),
+        later("tls", Default::None),
+        may("http"),
+        may("loops"),
+    ],
+    more: &[],
+    make,
+}];
+
+/// Event loops at most.
+pub(crate) const MOST_LOOPS: u32 = 1024;
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let addr = call.word("addr", address::listener);
+    if call.is_none("addr") {
+        call.wrong_but(
+            "`addr` of `listen` must be an address, and is None",
+            "write `listen(\":8080\", node)`",
+        );
+    }
+    let node = call.node_at("node");
+    let name = call.name_or_none();
+    let protocol = call.choice("protocol", &[("http", Some(ListenProtocol::Http)), ("tcp", None)]);
+    let http = call.made::<HttpValue>("http", "HTTP settings", "write `http=http(max_body=10*MiB)`");
+    let http = http.map(|h| h.0.clone()).unwrap_or_default();
+    let loops = if call.is_none("loops") { None } else { call.count("loops", 1, MOST_LOOPS) };
+    let (Some(addr), Some(node)) = (addr, node) else { return Ok(None) };
+    taken(call, &addr);
+    let name = named(call, name);
+    let protocol = protocol.unwrap_or_default();
+    call.named_node(Spec::Listen(Listen { addr, protocol, loops, http }), To::Node(node), Some(name))
+}
+
+/// Two listeners cannot share an address, unless each is given a port of its own.
+fn taken(call: &mut Call<'_, '_, '_, '_>, addr: &str) {
+    let Some(known) = Address::parse(addr).filter(|a| !a.is_free_port()) else { return };
+    let at = call.span().map(|s| At::of(&s).span()).unwrap_or_default();
+    let before = call.context.state.borrow_mut().listening.addresses.insert(known, at);
+    if let Some(before) = before {
+        call.wrong_but(
+            format!("two listeners have the address \"{}\"", crate::http::short(addr)),
+            format!("the first is at {before}; take another port, or let one listener lead to a `route`"),
+        );
+    }
+}
+
+/// Its name: its own, or the next that is free.
+fn named(call: &mut Call<'_, '_, '_, '_>, name: Option<String>) -> String {
+    let at = call.span().map(|s| At::of(&s).span()).unwrap_or_default();
+    let mut state = call.context.state.borrow_mut();
+    let listening = &mut state.listening;
+    let name = name.unwrap_or_else(|| {
+        listening.unnamed += 1;
+        if listening.unnamed == 1 { "listen".to_owned() } else { format!("listen#{}", listening.unnamed) }
+    });
+    let before = listening.names.insert(name.clone(), at);
+    drop(state);
+    if let Some(before) = before {
+        call.wrong_but(format!("two listeners are called \"{name}\""), format!("the first is at {before}"));
+    }
+    name
+}

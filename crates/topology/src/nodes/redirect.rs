@@ -1,0 +1,37 @@
+//! `redirect(to, status=302)`: sends the client elsewhere. `to` takes `{host}`, `{uri}` and `{client}`.
+//!
+//! - In virtual time: answers `ok` at once.
+//! - In the proxy: an answer with this status and `Location`.
+//! - Draws: nothing.
+
+use super::{Function, may, need};
+use crate::call::{Call, Outcome};
+use crate::plan::{Spec, To};
+use crate::template;
+
+pub(super) static FUNCTIONS: [Function; 1] =
+    [Function { name: "redirect", args: &[need("to"), may("status"), may("name")], more: &[], make }];
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let to = call.word("to", template::location);
+    if call.is_none("to") {
+        call.wrong_but(
+            "`to` of `redirect` must be a path or a URL, and is None",
+            "write `redirect(\"https://{host}{uri}\")`",
+        );
+    }
+    let status = call.whole("status", 0, 999).map_or(302, |s| u16::try_from(s).unwrap_or(0));
+    if !redirects(status) && !call.failed() {
+        call.wrong_but(
+            format!("`status` of `redirect`: {status} sends nobody elsewhere"),
+            "take 301 or 308 (for good), 302 or 307 (for now), or 303 (see there)",
+        );
+    }
+    let Some(to) = to else { return Ok(None) };
+    call.node(Spec::Redirect { to, status }, To::None)
+}
+
+/// Whether clients follow an answer with this status.
+pub(crate) fn redirects(status: u16) -> bool {
+    (300..=399).contains(&status) && status != 304
+}

@@ -1,0 +1,39 @@
+//! `respond(status, body="", headers={})`: a fixed answer.
+//!
+//! - In virtual time: answers at once; 500 and above is `status_5xx`, else `ok`. A `retry` with the status in `on` sees it.
+//! - In the proxy: this answer, without asking anybody; `text/plain` unless `headers` says what it is.
+//! - Draws: nothing.
+
+use super::{Function, may, need};
+use crate::call::{Call, Outcome};
+use crate::http;
+use crate::plan::{Spec, To};
+
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "respond",
+    args: &[need("status"), may("body"), may("headers"), may("name")],
+    more: &[],
+    make,
+}];
+
+/// The longest body, bytes.
+pub(crate) const MOST_BODY: usize = 1 << 20;
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let status = call.count("status", 200, 599).and_then(|s| u16::try_from(s).ok());
+    let body = call.text("body").unwrap_or_default();
+    let headers = call.fields("headers", http::own_field, http::field_value);
+    if body.len() > MOST_BODY {
+        call.wrong(format!("`body` of `respond` is longer than {} KiB", MOST_BODY >> 10));
+    }
+    let Some(status) = status else { return Ok(None) };
+    if !body.is_empty() && lacks_body(status) {
+        call.wrong_but(format!("an answer with status {status} has no body"), "leave `body` out");
+    }
+    call.node(Spec::Respond { status, body, headers }, To::None)
+}
+
+/// Whether answers with this status have no body (RFC 9110).
+pub(crate) fn lacks_body(status: u16) -> bool {
+    matches!(status, 204 | 205 | 304)
+}

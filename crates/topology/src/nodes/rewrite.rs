@@ -1,0 +1,88 @@
+//! `rewrite(node, path=None, set={}, remove=[], response_set={}, response_remove=[])`: another path, other fields.
+//!
+//! `path=("/api/", "/")` replaces a prefix; a path without it stays as it is. What is removed goes first, then what is set
+//! stands once. Values take `{host}`, `{uri}` (as the request came to this node) and `{client}`.
+//!
+//! - In virtual time: nodes behind see the other path and fields (in `route` and keys); a simulated client has no address,
+//!   so a field set to `{client}` is one that the request lacks: its own key stands for it. Responses have no fields.
+//! - In the proxy: the same, and responses are changed on their way back.
+//! - Draws: nothing.
+
+use super::{Function, may, need};
+use crate::call::{Call, Outcome, describe, list};
+use crate::http;
+use crate::plan::{Rewrite, Spec, To};
+use crate::template;
+
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "rewrite",
+    args: &[
+        need("node"),
+        may("path"),
+        may("set"),
+        may("remove"),
+        may("response_set"),
+        may("response_remove"),
+        may("name"),
+    ],
+    more: &[],
+    make,
+}];
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let node = call.node_at("node");
+    let path = path(call);
+    let set = call.fields("set", http::own_field, template::field_value);
+    let remove = names(call, "remove");
+    let response_set = call.fields("response_set", http::own_field, template::field_value);
+    let response_remove = names(call, "response_remove");
+    let Some(node) = node else { return Ok(None) };
+    let rewrite = Rewrite { path, set, remove, response_set, response_remove };
+    if rewrite == Rewrite::default() && !call.failed() {
+        call.warn(
+            "this `rewrite` changes nothing: it has no arguments but its node",
+            "write `rewrite(node, path=(\"/api/\", \"/\"))`, or `set={\"x-via\": \"weir\"}`",
+        );
+    }
+    call.node(Spec::Rewrite(rewrite), To::Node(node))
+}
+
+/// Names of fields, each once.
+fn names(call: &mut Call<'_, '_, '_, '_>, argument: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in call.several(argument, http::own_field).unwrap_or_default() {
+        let name = name.to_ascii_lowercase();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// A prefix, and what takes its place.
+fn path(call: &mut Call<'_, '_, '_, '_>) -> Option<(String, String)> {
+    let value = call.value_or_none("path")?;
+    let parts = list(value).filter(|parts| parts.len() == 2 && value.get_type() == "tuple");
+    let Some([from, to]) = parts.as_deref() else {
+        let message = format!("`path` of `rewrite` must be a pair of prefixes, and is {}", describe(value));
+        call.wrong_but(message, "write `path=(\"/api/\", \"/\")`");
+        return None;
+    };
+    let what = call.of("path");
+    let from = call.word_of(&what, *from, prefix);
+    let to = call.word_of(&what, *to, prefix);
+    from.zip(to)
+}
+
+/// The beginning of a path.
+pub(crate) fn prefix(text: &str) -> Result<(), http::Wrong> {
+    http::path(text)?;
+    if text.contains(['?', '*']) {
+        let why = "a prefix of a path has no `?` and no `*`";
+        return Err((format!("\"{}\": {why}", http::short(text)), None));
+    }
+    if !text.is_ascii() {
+        return Err((format!("\"{}\": other letters are written as %C3%A9", http::short(text)), None));
+    }
+    Ok(())
+}
