@@ -36,7 +36,7 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
     let here = checked.here;
     conn.deadline.set(None);
     let ex = Rc::new(Exchange::new(lp, conn.clone(), request, checked));
-    let mut line = Line::begin(&ex);
+    let mut line = Line::new();
     let after = match here {
         Some(here) => answer_here(lp, &ex, here, close).await,
         None => {
@@ -44,7 +44,7 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
             pass_on(lp, &ex, answered, close, &mut line).await
         }
     };
-    lp.log(&ex, line);
+    lp.log(&ex, &line);
     after
 }
 
