@@ -58,20 +58,25 @@ impl Seek {
         *self = Seek::default();
     }
 
-    /// The end of the head. Every LF on the way must follow a CR.
+    /// The end of the head. Lines are not looked at if it is there: the parser does that. If it is not, every LF on the
+    /// way must follow a CR, or it would never come.
     fn find(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
-        while let Some(lf) = line_feed(bytes, self.at) {
+        let begin = self.at.saturating_sub(3).max(self.start).min(bytes.len());
+        if let Some(end) = blank_line(&bytes[begin..]).map(|n| begin + n) {
+            self.at = end;
+            if end - self.start > limits.max_head {
+                return Err(refuse(Id::HeadTooLarge));
+            }
+            return Ok(Some(end));
+        }
+        let mut at = self.at;
+        while let Some(lf) = bytes.get(at..).and_then(|b| b.iter().position(|&b| b == b'\n')).map(|i| at + i)
+        {
             if lf == 0 || bytes[lf - 1] != b'\r' {
                 return Err(refuse(Id::BareLf));
             }
-            self.at = lf + 1;
-            if self.lined && lf >= 3 && bytes[lf - 2] == b'\n' {
-                if lf - self.start >= limits.max_head {
-                    return Err(refuse(Id::HeadTooLarge));
-                }
-                return Ok(Some(lf + 1));
-            }
             self.lined = true;
+            at = lf + 1;
         }
         self.at = bytes.len();
         if bytes.len() - self.start.min(bytes.len()) >= limits.max_head && self.lined {
@@ -97,22 +102,22 @@ impl Seek {
     }
 }
 
-/// The next LF from `at` on.
-fn line_feed(bytes: &[u8], at: usize) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    let mut from = at;
-    let mut words = bytes.get(at..)?.chunks_exact(8);
-    for word in &mut words {
-        let mut eight = [0; 8];
-        eight.copy_from_slice(word);
-        let x = u64::from_le_bytes(eight) ^ (ONES * b'\n' as u64);
-        // The high bit of each byte that is zero, exactly.
-        let zero = !(((x & LOW) + LOW) | x | LOW);
-        if zero != 0 {
-            return Some(from + zero.trailing_zeros() as usize / 8);
+/// The end of the first LF CR LF. Blocks are asked first whether one begins in them, without branches, so that the
+/// compiler compares many bytes at once.
+fn blank_line(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 32;
+    let mut from = 0;
+    while let Some(block) = bytes.get(from..from + BLOCK + 2) {
+        let (first, third) = (&block[..BLOCK], &block[2..]);
+        let any = first.iter().zip(third).fold(false, |any, (a, b)| any | ((*a == b'\n') & (*b == b'\n')));
+        if any && let Some(end) = exact(block) {
+            return Some(from + end);
         }
-        from += 8;
+        from += BLOCK;
     }
-    words.remainder().iter().position(|&b| b == b'\n').map(|i| from + i)
+    exact(&bytes[from..]).map(|end| from + end)
+}
+
+fn exact(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(3).position(|w| w == b"\n\r\n").map(|i| i + 3)
 }

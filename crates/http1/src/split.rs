@@ -8,7 +8,7 @@ use crate::block::{Block, Line};
 use crate::diagnose::{fields_fault, request_fault, response_fault};
 use crate::framing::Version;
 use crate::limits::Limits;
-use crate::name::classify;
+use crate::name::{Names, classify};
 use crate::rule::{Id, Refusal, refuse};
 use httparse::{Header, Status};
 use std::mem::MaybeUninit;
@@ -133,44 +133,56 @@ fn take_lines(
     if headers.len() > limits.max_headers {
         return Some(Err(refuse(Id::TooManyFields)));
     }
+    block.lines.reserve(headers.len());
+    let mut seen = Names::default();
     for header in headers {
-        let colon = at + header.name.len();
-        if *head.get(colon)? != b':' {
-            return None;
+        let (name, len) = (at, header.value.len());
+        let colon = name + header.name.len();
+        // `name: value` CR LF, as nearly all write it. CR LF stands nowhere but at a line's end, so if it stands where
+        // the trimmed value would end, then nothing was trimmed.
+        let mut value = colon + 2;
+        let mut end = value + len + 2;
+        let canonical = matches!(head.get(colon..end), Some([b':', b' ', .., b'\r', b'\n']));
+        if !canonical {
+            (value, end) = odd_line(head, colon, len)?;
         }
-        let mut value = colon + 1;
-        while matches!(head.get(value)?, b' ' | b'\t') && !header.value.is_empty() {
-            value += 1;
-        }
-        let value_end = value + header.value.len();
-        let mut line_end = value_end;
-        while matches!(head.get(line_end)?, b' ' | b'\t') {
-            line_end += 1;
-        }
-        if head.get(line_end..line_end + 2)? != b"\r\n" {
-            return None;
-        }
-        let end = line_end + 2;
         let (known, alias) = classify(header.name.as_bytes());
         if alias {
             return Some(Err(refuse(Id::NameAlias)));
         }
-        block.seen.add(known);
+        seen.add(known);
         block.lines.push(Line {
-            name: at as u32,
+            name: name as u32,
             colon: colon as u32,
             value: value as u32,
-            value_end: value_end as u32,
+            value_end: (value + len) as u32,
             end: end as u32,
             known,
-            canonical: value == colon + 2 && head[colon + 1] == b' ' && line_end == value_end,
+            canonical,
             named: false,
         });
         at = end;
     }
+    block.seen = seen;
     if head.get(at..)? != b"\r\n" {
         return None;
     }
     block.bytes.extend_from_slice(head);
     Some(Ok(()))
+}
+
+/// Where the value begins and the line ends if blanks around the value are none, several or tabs.
+fn odd_line(head: &[u8], colon: usize, len: usize) -> Option<(usize, usize)> {
+    if *head.get(colon)? != b':' {
+        return None;
+    }
+    let mut value = colon + 1;
+    while len > 0 && matches!(head.get(value)?, b' ' | b'\t') {
+        value += 1;
+    }
+    let mut end = value + len;
+    while matches!(head.get(end)?, b' ' | b'\t') {
+        end += 1;
+    }
+    (head.get(end..end + 2)? == b"\r\n").then_some((value, end + 2))
 }
