@@ -3,10 +3,14 @@
 use crate::byte::{is_token, is_value};
 use crate::limits::Limits;
 use crate::rule::{Id, Refusal, refuse};
+use crate::seek::Seek;
 
 /// What is wrong with a request head.
 #[cold]
 pub(crate) fn request_fault(head: &[u8], limits: &Limits) -> Refusal {
+    if let Some(early) = Seek::early_fault(head, limits) {
+        return early;
+    }
     refuse(walk(head, |line| request_line(line, limits)).unwrap_or(Id::HeadUnfinished))
 }
 

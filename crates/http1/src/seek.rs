@@ -35,10 +35,7 @@ impl Seek {
                 Some(_) => self.at = self.start,
             }
         }
-        match self.find(bytes, limits)? {
-            Some(end) => Ok(Some(end)),
-            None => self.early(bytes, limits),
-        }
+        self.find(bytes, limits, true)
     }
 
     /// Looks for the end of a response head, as [`Seek::request`] does; no empty line may stand before it.
@@ -50,7 +47,7 @@ impl Seek {
                 return Err(refuse(Id::StatusLine));
             }
         }
-        self.find(bytes, limits).map_err(Refusal::in_response)
+        self.find(bytes, limits, false).map_err(Refusal::in_response)
     }
 
     /// Begins anew, for the next head.
@@ -58,47 +55,56 @@ impl Seek {
         *self = Seek::default();
     }
 
-    /// The end of the head. Lines are not looked at if it is there: the parser does that. If it is not, every LF on the
-    /// way must follow a CR, or it would never come.
-    fn find(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
-        let begin = self.at.saturating_sub(3).max(self.start).min(bytes.len());
-        if let Some(end) = blank_line(&bytes[begin..]).map(|n| begin + n) {
+    /// The end of the head. Lines are not looked at if it is there: the parser does that. If it is not, what makes it
+    /// hopeless is looked for, in the order of the bytes, so that it does not matter in which pieces they came.
+    fn find(&mut self, bytes: &[u8], limits: &Limits, request: bool) -> Result<Option<usize>, Refusal> {
+        let most = bytes.len().min(self.start + limits.max_head);
+        let begin = self.at.saturating_sub(3).max(self.start).min(most);
+        if let Some(end) = blank_line(&bytes[begin..most]).map(|n| begin + n) {
             self.at = end;
-            if end - self.start > limits.max_head {
-                return Err(refuse(Id::HeadTooLarge));
-            }
             return Ok(Some(end));
         }
-        let mut at = self.at;
-        while let Some(lf) = bytes.get(at..).and_then(|b| b.iter().position(|&b| b == b'\n')).map(|i| at + i)
-        {
+        self.look(&bytes[..most], limits, request)?;
+        if most == self.start + limits.max_head { Err(refuse(Id::HeadTooLarge)) } else { Ok(None) }
+    }
+
+    /// Looks at the bytes that are new for what no later byte can mend: a bare LF, a method or target that is too long.
+    fn look(&mut self, bytes: &[u8], limits: &Limits, request: bool) -> Result<(), Refusal> {
+        loop {
+            let lf =
+                bytes.get(self.at..).and_then(|b| b.iter().position(|&b| b == b'\n')).map(|i| self.at + i);
+            if request && !self.lined {
+                self.first_line(&bytes[self.start.min(bytes.len())..lf.unwrap_or(bytes.len())], limits)?;
+            }
+            let Some(lf) = lf else { break };
             if lf == 0 || bytes[lf - 1] != b'\r' {
                 return Err(refuse(Id::BareLf));
             }
             self.lined = true;
-            at = lf + 1;
+            self.at = lf + 1;
         }
         self.at = bytes.len();
-        if bytes.len() - self.start.min(bytes.len()) >= limits.max_head && self.lined {
-            return Err(refuse(Id::HeadTooLarge));
-        }
-        Ok(None)
+        Ok(())
     }
 
-    /// What an unfinished request head shows already.
-    fn early(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
-        let head = bytes.get(self.start..).unwrap_or_default();
+    /// The request line as far as it has come.
+    fn first_line(&mut self, line: &[u8], limits: &Limits) -> Result<(), Refusal> {
         if !self.spaced {
-            let most = head.len().min(limits.max_method + 1);
-            self.spaced = head[..most].contains(&b' ');
+            let most = line.len().min(limits.max_method + 1);
+            self.spaced = line[..most].contains(&b' ');
             if !self.spaced && most > limits.max_method {
                 return Err(refuse(Id::MethodTooLong));
             }
         }
-        if !self.lined && head.len() > limits.max_target + limits.max_method + b"  HTTP/1.1\r\n".len() {
+        if line.len() > limits.max_target + limits.max_method + b"  HTTP/1.1\r".len() {
             return Err(refuse(Id::TargetTooLong));
         }
-        Ok(None)
+        Ok(())
+    }
+
+    /// What [`Seek::request`] would have refused of this head, had it come byte by byte.
+    pub(crate) fn early_fault(head: &[u8], limits: &Limits) -> Option<Refusal> {
+        Seek::default().look(head, limits, true).err()
     }
 }
 
@@ -107,10 +113,14 @@ impl Seek {
 fn blank_line(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 32;
     let mut from = 0;
-    while let Some(block) = bytes.get(from..from + BLOCK + 2) {
-        let (first, third) = (&block[..BLOCK], &block[2..]);
-        let any = first.iter().zip(third).fold(false, |any, (a, b)| any | ((*a == b'\n') & (*b == b'\n')));
-        if any && let Some(end) = exact(block) {
+    while let Some(block) = bytes[from..].first_chunk::<{ BLOCK + 2 }>() {
+        let mut any = 0;
+        for i in 0..BLOCK {
+            any |= u8::from(block[i] == b'\n') & u8::from(block[i + 2] == b'\n');
+        }
+        if any != 0
+            && let Some(end) = exact(block)
+        {
             return Some(from + end);
         }
         from += BLOCK;

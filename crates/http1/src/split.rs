@@ -8,7 +8,7 @@ use crate::block::{Block, Line};
 use crate::diagnose::{fields_fault, request_fault, response_fault};
 use crate::framing::Version;
 use crate::limits::Limits;
-use crate::name::{Names, classify};
+use crate::name::{Name, Names, classify};
 use crate::rule::{Id, Refusal, refuse};
 use httparse::{Header, Status};
 use std::mem::MaybeUninit;
@@ -57,7 +57,7 @@ fn request_of<const N: usize>(
     if head.get(m) != Some(&b' ') || head.get(t..t + version.len()) != Some(version) {
         return Err(request_fault(head, limits));
     }
-    take_lines(head, t + version.len(), parsed.headers, limits, block)
+    take_lines(head, t + version.len(), parsed.headers, limits, false, block)
         .unwrap_or_else(|| Err(request_fault(head, limits)))?;
     Ok(RequestLine { method: m, target: t, version: if minor == 1 { Version::H11 } else { Version::H10 } })
 }
@@ -93,7 +93,7 @@ fn response_of<const N: usize>(
     if reason < 12 || head.get(reason + 1) != Some(&b'\n') || !head.starts_with(b"HTTP/1.") {
         return Err(response_fault(head));
     }
-    take_lines(head, reason + 2, parsed.headers, limits, block)
+    take_lines(head, reason + 2, parsed.headers, limits, true, block)
         .unwrap_or_else(|| Err(response_fault(head)))?;
     Ok(StatusLine { version: if minor == 1 { Version::H11 } else { Version::H10 }, status, reason })
 }
@@ -114,19 +114,21 @@ fn trailers_of<const N: usize>(lines: &[u8], limits: &Limits, block: &mut Block)
         Err(httparse::Error::TooManyHeaders) => return Err(refuse(Id::TooManyFields)),
         _ => return Err(fields_fault(lines)),
     };
-    take_lines(lines, 0, parsed, limits, block).unwrap_or_else(|| Err(fields_fault(lines)))
+    take_lines(lines, 0, parsed, limits, false, block).unwrap_or_else(|| Err(fields_fault(lines)))
 }
 
 fn check_size(head: &[u8], limits: &Limits) -> Result<(), Refusal> {
     if head.len() > limits.max_head.min(u32::MAX as usize) { Err(refuse(Id::HeadTooLarge)) } else { Ok(()) }
 }
 
-/// Notes every line by offsets that follow from the lengths alone. `None`: a line does not have the strict form.
+/// Notes every line by offsets that follow from the lengths alone. `None`: a line does not have the strict form. With
+/// `aliases`, a name with `_` is just another one: it is origins that read `_` as `-`, so in responses it is harmless.
 fn take_lines(
     head: &[u8],
     mut at: usize,
     headers: &[Header<'_>],
     limits: &Limits,
+    aliases: bool,
     block: &mut Block,
 ) -> Option<Result<(), Refusal>> {
     block.clear();
@@ -146,9 +148,12 @@ fn take_lines(
         if !canonical {
             (value, end) = odd_line(head, colon, len)?;
         }
-        let (known, alias) = classify(header.name.as_bytes());
+        let (mut known, alias) = classify(header.name.as_bytes());
         if alias {
-            return Some(Err(refuse(Id::NameAlias)));
+            if !aliases {
+                return Some(Err(refuse(Id::NameAlias)));
+            }
+            known = Name::Other;
         }
         seen.add(known);
         block.lines.push(Line {

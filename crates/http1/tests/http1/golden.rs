@@ -1,0 +1,37 @@
+//! Golden cases, one file each: `WEIR_BLESS=1 cargo test -p weir-http1` writes what comes out now.
+
+use crate::case::{Case, all};
+use crate::way::{Event, at_once};
+use weir_http1::RULES;
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "cases are files")]
+fn cases() {
+    let bless = std::env::var_os("WEIR_BLESS").is_some();
+    let mut wrong = Vec::new();
+    for case in all() {
+        let outcome = case.outcome();
+        if outcome != case.expected {
+            if bless {
+                std::fs::write(&case.path, format!("{}== out\n{outcome}", case.given)).unwrap();
+            } else {
+                wrong.push(format!("{}:\n{outcome}", case.path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "WEIR_BLESS=1 takes these over:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_rule_fires() {
+    let fired = |case: &Case| {
+        at_once(&case.setup, case.responses, &case.bytes).into_iter().find_map(|e| match e {
+            Event::Refused(rule) => Some(rule.name),
+            _ => None,
+        })
+    };
+    let fired: Vec<_> = all().iter().filter_map(fired).collect();
+    let silent: Vec<_> = RULES.iter().map(|r| r.name).filter(|n| !fired.contains(n)).collect();
+    // What only the end of a connection shows is no message's fault; see `whole.rs`.
+    assert_eq!(silent, ["head-unfinished", "body-cut"], "no golden case fires these");
+}
