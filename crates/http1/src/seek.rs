@@ -102,9 +102,9 @@ impl Seek {
         Ok(())
     }
 
-    /// What [`Seek::request`] would have refused of this head, had it come byte by byte.
-    pub(crate) fn early_fault(head: &[u8], limits: &Limits) -> Option<Refusal> {
-        Seek::default().look(head, limits, true).err()
+    /// What would have been refused of this head, had it come byte by byte.
+    pub(crate) fn early_fault(head: &[u8], limits: &Limits, request: bool) -> Option<Refusal> {
+        Seek::default().look(head, limits, request).err()
     }
 }
 

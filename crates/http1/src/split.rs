@@ -10,6 +10,7 @@ use crate::framing::Version;
 use crate::limits::Limits;
 use crate::name::{Name, Names, classify};
 use crate::rule::{Id, Refusal, refuse};
+use crate::seek::Seek;
 use httparse::{Header, Status};
 use std::mem::MaybeUninit;
 
@@ -46,7 +47,7 @@ fn request_of<const N: usize>(
     let mut parsed = httparse::Request::new(&mut []);
     match parsed.parse_with_uninit_headers(head, &mut headers) {
         Ok(Status::Complete(n)) if n == head.len() => {}
-        Err(httparse::Error::TooManyHeaders) => return Err(refuse(Id::TooManyFields)),
+        Err(httparse::Error::TooManyHeaders) => return Err(too_many(head, limits, true)),
         _ => return Err(request_fault(head, limits)),
     }
     let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version) else {
@@ -82,7 +83,7 @@ fn response_of<const N: usize>(
     let config = httparse::ParserConfig::default();
     match config.parse_response_with_uninit_headers(&mut parsed, head, &mut headers) {
         Ok(Status::Complete(n)) if n == head.len() => {}
-        Err(httparse::Error::TooManyHeaders) => return Err(refuse(Id::TooManyFields)),
+        Err(httparse::Error::TooManyHeaders) => return Err(too_many(head, limits, false)),
         _ => return Err(response_fault(head)),
     }
     let (Some(minor), Some(status @ 100..=999)) = (parsed.version, parsed.code) else {
@@ -117,6 +118,12 @@ fn trailers_of<const N: usize>(lines: &[u8], limits: &Limits, block: &mut Block)
     take_lines(lines, 0, parsed, limits, false, block).unwrap_or_else(|| Err(fields_fault(lines)))
 }
 
+/// Too many fields, unless something was wrong before them.
+#[cold]
+fn too_many(head: &[u8], limits: &Limits, request: bool) -> Refusal {
+    Seek::early_fault(head, limits, request).unwrap_or_else(|| refuse(Id::TooManyFields))
+}
+
 fn check_size(head: &[u8], limits: &Limits) -> Result<(), Refusal> {
     if head.len() > limits.max_head.min(u32::MAX as usize) { Err(refuse(Id::HeadTooLarge)) } else { Ok(()) }
 }
@@ -132,11 +139,9 @@ fn take_lines(
     block: &mut Block,
 ) -> Option<Result<(), Refusal>> {
     block.clear();
-    if headers.len() > limits.max_headers {
-        return Some(Err(refuse(Id::TooManyFields)));
-    }
     block.lines.reserve(headers.len());
     let mut seen = Names::default();
+    let mut aliased = false;
     for header in headers {
         let (name, len) = (at, header.value.len());
         let colon = name + header.name.len();
@@ -150,9 +155,7 @@ fn take_lines(
         }
         let (mut known, alias) = classify(header.name.as_bytes());
         if alias {
-            if !aliases {
-                return Some(Err(refuse(Id::NameAlias)));
-            }
+            aliased = true;
             known = Name::Other;
         }
         seen.add(known);
@@ -171,6 +174,12 @@ fn take_lines(
     block.seen = seen;
     if head.get(at..)? != b"\r\n" {
         return None;
+    }
+    if headers.len() > limits.max_headers {
+        return Some(Err(refuse(Id::TooManyFields)));
+    }
+    if aliased && !aliases {
+        return Some(Err(refuse(Id::NameAlias)));
     }
     block.bytes.extend_from_slice(head);
     Some(Ok(()))

@@ -2,7 +2,14 @@
 
 mod case;
 mod escape;
+mod generate;
 mod way;
 
+mod cuts;
+mod generated;
 mod golden;
+mod http11;
+mod hyper_requests;
+mod hyper_responses;
+mod smuggler;
 mod whole;
