@@ -190,3 +190,25 @@ pub fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
         }
     }
 }
+
+/// Field lines without the last line's end.
+pub fn field_lines(random: &mut Random) -> Vec<u8> {
+    let mut out = String::new();
+    fields(random, &mut out);
+    out.push_str(random.one(FIELDS));
+    out.into_bytes()
+}
+
+/// A request target, mostly valid.
+pub fn uri(random: &mut Random) -> Vec<u8> {
+    const PARTS: &[&str] = &[
+        "/", "a", "..", "%41", "%2f", "?", "=", "&", ";", "//", "%00", "#", "\\", "%", " ", "\u{e9}", ":",
+        "@", "[", "*",
+    ];
+    let mut out =
+        random.one(&["/", "/", "http://h", "https://h:1/", "http://u@h/", "", "*", "h:1"]).to_string();
+    for _ in 0..random.below(8) {
+        out.push_str(random.one(PARTS));
+    }
+    out.chars().map(|c| c as u8).collect()
+}

@@ -1,6 +1,7 @@
 //! The codec from outside: bytes in, bytes out.
 
 mod case;
+mod entry;
 mod escape;
 mod generate;
 mod way;
