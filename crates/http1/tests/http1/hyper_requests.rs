@@ -88,8 +88,7 @@ fn by_hyper(bytes: &[u8]) -> Vec<Read_> {
             break;
         }
     }
-    let seen = seen.borrow().clone();
-    seen
+    seen.borrow().clone()
 }
 
 /// The same from what weir passed on.
