@@ -8,8 +8,9 @@ use crate::block::{Block, Line};
 use crate::diagnose::{fields_fault, request_fault, response_fault};
 use crate::framing::Version;
 use crate::limits::Limits;
-use crate::name::classify;
+use crate::name::{Name, Names, classify};
 use crate::rule::{Id, Refusal, refuse};
+use crate::seek::Seek;
 use httparse::{Header, Status};
 use std::mem::MaybeUninit;
 
@@ -46,7 +47,7 @@ fn request_of<const N: usize>(
     let mut parsed = httparse::Request::new(&mut []);
     match parsed.parse_with_uninit_headers(head, &mut headers) {
         Ok(Status::Complete(n)) if n == head.len() => {}
-        Err(httparse::Error::TooManyHeaders) => return Err(refuse(Id::TooManyFields)),
+        Err(httparse::Error::TooManyHeaders) => return Err(too_many(head, limits, true)),
         _ => return Err(request_fault(head, limits)),
     }
     let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version) else {
@@ -57,7 +58,7 @@ fn request_of<const N: usize>(
     if head.get(m) != Some(&b' ') || head.get(t..t + version.len()) != Some(version) {
         return Err(request_fault(head, limits));
     }
-    take_lines(head, t + version.len(), parsed.headers, limits, block)
+    take_lines(head, t + version.len(), parsed.headers, limits, false, block)
         .unwrap_or_else(|| Err(request_fault(head, limits)))?;
     Ok(RequestLine { method: m, target: t, version: if minor == 1 { Version::H11 } else { Version::H10 } })
 }
@@ -82,7 +83,7 @@ fn response_of<const N: usize>(
     let config = httparse::ParserConfig::default();
     match config.parse_response_with_uninit_headers(&mut parsed, head, &mut headers) {
         Ok(Status::Complete(n)) if n == head.len() => {}
-        Err(httparse::Error::TooManyHeaders) => return Err(refuse(Id::TooManyFields)),
+        Err(httparse::Error::TooManyHeaders) => return Err(too_many(head, limits, false)),
         _ => return Err(response_fault(head)),
     }
     let (Some(minor), Some(status @ 100..=999)) = (parsed.version, parsed.code) else {
@@ -93,7 +94,7 @@ fn response_of<const N: usize>(
     if reason < 12 || head.get(reason + 1) != Some(&b'\n') || !head.starts_with(b"HTTP/1.") {
         return Err(response_fault(head));
     }
-    take_lines(head, reason + 2, parsed.headers, limits, block)
+    take_lines(head, reason + 2, parsed.headers, limits, true, block)
         .unwrap_or_else(|| Err(response_fault(head)))?;
     Ok(StatusLine { version: if minor == 1 { Version::H11 } else { Version::H10 }, status, reason })
 }
@@ -114,63 +115,88 @@ fn trailers_of<const N: usize>(lines: &[u8], limits: &Limits, block: &mut Block)
         Err(httparse::Error::TooManyHeaders) => return Err(refuse(Id::TooManyFields)),
         _ => return Err(fields_fault(lines)),
     };
-    take_lines(lines, 0, parsed, limits, block).unwrap_or_else(|| Err(fields_fault(lines)))
+    take_lines(lines, 0, parsed, limits, false, block).unwrap_or_else(|| Err(fields_fault(lines)))
+}
+
+/// Too many fields, unless something was wrong before them.
+#[cold]
+fn too_many(head: &[u8], limits: &Limits, request: bool) -> Refusal {
+    Seek::early_fault(head, limits, request).unwrap_or_else(|| refuse(Id::TooManyFields))
 }
 
 fn check_size(head: &[u8], limits: &Limits) -> Result<(), Refusal> {
     if head.len() > limits.max_head.min(u32::MAX as usize) { Err(refuse(Id::HeadTooLarge)) } else { Ok(()) }
 }
 
-/// Notes every line by offsets that follow from the lengths alone. `None`: a line does not have the strict form.
+/// Notes every line by offsets that follow from the lengths alone. `None`: a line does not have the strict form. With
+/// `aliases`, a name with `_` is just another one: it is origins that read `_` as `-`, so in responses it is harmless.
 fn take_lines(
     head: &[u8],
     mut at: usize,
     headers: &[Header<'_>],
     limits: &Limits,
+    aliases: bool,
     block: &mut Block,
 ) -> Option<Result<(), Refusal>> {
     block.clear();
-    if headers.len() > limits.max_headers {
-        return Some(Err(refuse(Id::TooManyFields)));
-    }
+    block.lines.reserve(headers.len());
+    let mut seen = Names::default();
+    let mut aliased = false;
     for header in headers {
-        let colon = at + header.name.len();
-        if *head.get(colon)? != b':' {
-            return None;
+        let (name, len) = (at, header.value.len());
+        let colon = name + header.name.len();
+        // `name: value` CR LF, as nearly all write it. CR LF stands nowhere but at a line's end, so if it stands where
+        // the trimmed value would end, then nothing was trimmed.
+        let mut value = colon + 2;
+        let mut end = value + len + 2;
+        let canonical = matches!(head.get(colon..end), Some([b':', b' ', .., b'\r', b'\n']));
+        if !canonical {
+            (value, end) = odd_line(head, colon, len)?;
         }
-        let mut value = colon + 1;
-        while matches!(head.get(value)?, b' ' | b'\t') && !header.value.is_empty() {
-            value += 1;
-        }
-        let value_end = value + header.value.len();
-        let mut line_end = value_end;
-        while matches!(head.get(line_end)?, b' ' | b'\t') {
-            line_end += 1;
-        }
-        if head.get(line_end..line_end + 2)? != b"\r\n" {
-            return None;
-        }
-        let end = line_end + 2;
-        let (known, alias) = classify(header.name.as_bytes());
+        let (mut known, alias) = classify(header.name.as_bytes());
         if alias {
-            return Some(Err(refuse(Id::NameAlias)));
+            aliased = true;
+            known = Name::Other;
         }
-        block.seen.add(known);
+        seen.add(known);
         block.lines.push(Line {
-            name: at as u32,
+            name: name as u32,
             colon: colon as u32,
             value: value as u32,
-            value_end: value_end as u32,
+            value_end: (value + len) as u32,
             end: end as u32,
             known,
-            canonical: value == colon + 2 && head[colon + 1] == b' ' && line_end == value_end,
+            canonical,
             named: false,
         });
         at = end;
     }
+    block.seen = seen;
     if head.get(at..)? != b"\r\n" {
         return None;
     }
+    if headers.len() > limits.max_headers {
+        return Some(Err(refuse(Id::TooManyFields)));
+    }
+    if aliased && !aliases {
+        return Some(Err(refuse(Id::NameAlias)));
+    }
     block.bytes.extend_from_slice(head);
     Some(Ok(()))
+}
+
+/// Where the value begins and the line ends if blanks around the value are none, several or tabs.
+fn odd_line(head: &[u8], colon: usize, len: usize) -> Option<(usize, usize)> {
+    if *head.get(colon)? != b':' {
+        return None;
+    }
+    let mut value = colon + 1;
+    while len > 0 && matches!(head.get(value)?, b' ' | b'\t') {
+        value += 1;
+    }
+    let mut end = value + len;
+    while matches!(head.get(end)?, b' ' | b'\t') {
+        end += 1;
+    }
+    (head.get(end..end + 2)? == b"\r\n").then_some((value, end + 2))
 }

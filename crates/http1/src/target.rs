@@ -1,6 +1,6 @@
 //! A request target: its form, its bytes and the authority in it (RFC 9112 §3.2).
 
-use crate::byte::is_uri;
+use crate::byte::{PERCENT, QUERY, URI, class};
 use crate::host::{percents, split};
 use crate::rule::{Id, Refusal, refuse};
 
@@ -39,21 +39,14 @@ pub(crate) fn read(method: &[u8], target: &[u8]) -> Result<Target, Refusal> {
     }
     let (authority, path) = if target.first() == Some(&b'/') { (None, 0) } else { absolute(target)? };
     let rest = &target[path..];
-    // One walk over the bytes finds the query, too.
-    let mut query = None;
-    let mut percent = false;
-    for (i, &b) in rest.iter().enumerate() {
-        if !is_uri(b) {
-            return Err(refuse(Id::TargetBytes));
-        }
-        percent |= b == b'%';
-        if b == b'?' && query.is_none() {
-            query = Some(i);
-        }
+    let found = Found::of(rest);
+    if !found.all_uri {
+        return Err(refuse(Id::TargetBytes));
     }
-    if percent && !percents(rest) {
+    if found.percent && !percents(rest) {
         return Err(refuse(Id::TargetPercent));
     }
+    let query = if found.query { rest.iter().position(|&b| b == b'?') } else { None };
     let path_end = path + query.unwrap_or(rest.len());
     let lacks: &[u8] = match rest.first() {
         Some(b'/') => b"",
@@ -61,6 +54,20 @@ pub(crate) fn read(method: &[u8], target: &[u8]) -> Result<Target, Refusal> {
         _ => b"/",
     };
     Ok(Target { authority, path, path_end, lacks })
+}
+
+/// What one walk without branches finds.
+struct Found {
+    all_uri: bool,
+    percent: bool,
+    query: bool,
+}
+
+impl Found {
+    fn of(bytes: &[u8]) -> Found {
+        let (all, any) = bytes.iter().fold((u8::MAX, 0), |(all, any), &b| (all & class(b), any | class(b)));
+        Found { all_uri: all & URI != 0, percent: any & PERCENT != 0, query: any & QUERY != 0 }
+    }
 }
 
 /// The authority of an absolute-form, and where its path begins.

@@ -73,7 +73,23 @@ impl Chunk {
 
     /// Whether no more can be read before something is used up.
     pub fn is_full(&self) -> bool {
-        self.to == self.data.len() && self.from <= HEADROOM
+        self.is_large() && self.to == self.data.len() && self.from <= HEADROOM
+    }
+
+    fn is_large(&self) -> bool {
+        self.data.len() == HEADROOM + READ
+    }
+
+    /// A large buffer again, after [`Chunk::shrink`].
+    pub fn grow(&mut self) {
+        if !self.is_large() {
+            let mut large = self.home.clone().take();
+            let bytes = self.bytes();
+            let n = bytes.len();
+            large.space()[..n].copy_from_slice(bytes);
+            large.filled(n);
+            *self = large;
+        }
     }
 
     /// Puts bytes directly before what is there; `false` if there is no room.
@@ -86,7 +102,7 @@ impl Chunk {
 
     /// A small copy of what is left, so that the large buffer goes back.
     pub fn shrink(&mut self) {
-        if self.data.len() <= self.to - self.from + HEADROOM {
+        if !self.is_large() || self.to - self.from > READ / 2 {
             return;
         }
         let small: Box<[u8]> = self.bytes().into();

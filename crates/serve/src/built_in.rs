@@ -5,6 +5,7 @@
 
 use crate::client;
 use crate::event_loop::Loop;
+use crate::limits::Clients;
 use crate::listener::Listener;
 use crate::nodes::NodeId;
 use crate::socket::Socket;
@@ -42,7 +43,9 @@ pub(crate) async fn run(lp: Rc<Loop>, mut arrivals: UnboundedReceiver<(NodeId, U
     while let Some((root, stream)) = arrivals.recv().await {
         let Ok(stream) = tokio::net::UnixStream::from_std(stream) else { continue };
         let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root))).clone();
-        tokio::task::spawn_local(client::serve(lp.clone(), listener, Socket::Unix(stream), None));
+        if let Some(counted) = listener.clients.count(None) {
+            tokio::task::spawn_local(client::serve(lp.clone(), listener, Socket::Unix(stream), None, counted));
+        }
     }
 }
 
@@ -66,6 +69,8 @@ fn inside(root: NodeId) -> Listener {
         trusted: Networks::default(),
         raw_paths: true,
         port: None,
+        clients: Clients::new(usize::MAX, None),
+        log: None,
         built_in: true,
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Loop {
     seed: Key,
     drawn: Cell<u64>,
     draining: Cell<bool>,
+    /// Told once, when accepting ends.
+    pub closing: tokio::sync::watch::Sender<bool>,
     clients: RefCell<Slab<Weak<Conn>>>,
     date: Cell<[u8; 29]>,
 }
@@ -57,6 +59,7 @@ impl Loop {
             seed: Key::new(process.seed).with(u64::from(number)),
             drawn: Cell::new(0),
             draining: Cell::new(false),
+            closing: tokio::sync::watch::Sender::new(false),
             clients: RefCell::default(),
             date: Cell::new(crate::date::now()),
             process,
@@ -95,11 +98,10 @@ impl Loop {
     }
 
     /// Writes an exchange's line.
-    pub fn log(&self, _ex: &Exchange, _line: Line) {}
-
-    /// One more client's connection, until the guard is dropped.
-    pub fn count_client(self: &Rc<Self>) -> Counted {
-        Counted
+    pub fn log(&self, ex: &Exchange, line: &Line) {
+        if let Some(log) = &ex.conn.listener.log {
+            log.write(self, ex, line);
+        }
     }
 
     /// Keeps a connection in mind, to be told to end.
@@ -141,9 +143,6 @@ impl Loop {
         self.clients.borrow().len()
     }
 }
-
-/// A client that counts.
-pub(crate) struct Counted;
 
 /// A connection kept in mind.
 pub(crate) struct Known {

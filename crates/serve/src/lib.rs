@@ -18,6 +18,7 @@ mod event_loop;
 mod exchange;
 mod failure;
 mod graph;
+mod limits;
 mod line;
 mod listener;
 mod log;
@@ -30,4 +31,4 @@ mod timers;
 mod wire;
 
 pub use bind::CannotListen;
-pub use running::{Error, Listening, Options, Running, start};
+pub use running::{Error, Listening, Options, Remote, Running, start};

@@ -2,7 +2,6 @@
 
 use crate::built_in::BuiltIn;
 use crate::clock::Clock;
-use std::sync::atomic::AtomicUsize;
 
 /// Shared by all loops.
 pub(crate) struct Process {
@@ -10,8 +9,4 @@ pub(crate) struct Process {
     /// Where draws begin.
     pub seed: u64,
     pub built_in: BuiltIn,
-    /// Clients connected, over all loops.
-    pub clients: AtomicUsize,
-    /// The most that may be.
-    pub max_clients: usize,
 }

@@ -46,6 +46,7 @@ impl Wire {
         }
         let Wire { input, buffers, socket, ended, .. } = self;
         let chunk = input.get_or_insert_with(|| buffers.take());
+        chunk.grow();
         if chunk.is_full() {
             return Poll::Ready(Ok(usize::MAX));
         }

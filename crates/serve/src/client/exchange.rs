@@ -36,7 +36,7 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
     let here = checked.here;
     conn.deadline.set(None);
     let ex = Rc::new(Exchange::new(lp, conn.clone(), request, checked));
-    let mut line = Line::begin(&ex);
+    let mut line = Line::new();
     let after = match here {
         Some(here) => answer_here(lp, &ex, here, close).await,
         None => {
@@ -44,7 +44,7 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
             pass_on(lp, &ex, answered, close, &mut line).await
         }
     };
-    lp.log(&ex, line);
+    lp.log(&ex, &line);
     after
 }
 
@@ -243,4 +243,12 @@ async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut h
     holds.finish(None, Some(reply.response.status()));
     let _ = lp;
     After::Close
+}
+#[cfg(test)]
+mod sizes {
+    #[test]
+    fn sizes() {
+        use std::mem::size_of;
+        eprintln!("Request {} Response {} Checked {} Exchange {} OriginReply {} Seek {} Decoder {} OriginConn {} Edits {} Upload {}", size_of::<weir_http1::Request>(), size_of::<weir_http1::Response>(), size_of::<weir_http1::Checked>(), size_of::<crate::exchange::Exchange>(), size_of::<crate::origin::OriginReply>(), size_of::<weir_http1::Seek>(), size_of::<weir_http1::Decoder>(), size_of::<crate::origin::OriginConn>(), size_of::<weir_http1::Edits>(), size_of::<crate::origin::upload::Upload>());
+    }
 }

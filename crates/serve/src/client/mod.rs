@@ -9,6 +9,7 @@ mod tunnel;
 
 use crate::deadlines::Deadline;
 use crate::event_loop::Loop;
+use crate::limits::Counted;
 use crate::listener::Listener;
 use crate::origin::OriginConn;
 use crate::origin::server::Server;
@@ -89,8 +90,7 @@ enum Head {
 }
 
 /// Serves a client to the end of its connection.
-pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, peer: Option<SocketAddr>) {
-    let _counted = lp.count_client();
+pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, peer: Option<SocketAddr>, counted: Counted) {
     let conn = Rc::new(Conn {
         wire: RefCell::new(Wire::new(socket, lp.buffers.clone())),
         deadline: lp.deadlines.add(),
@@ -101,6 +101,7 @@ pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, 
         ending: Cell::new(false),
     });
     let _known = lp.know(&conn);
+    let _counted = counted;
     let after = Box::pin(requests(&lp, &conn)).await;
     match after {
         After::Linger => Box::pin(linger::linger(&lp, &conn)).await,
@@ -136,7 +137,6 @@ async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
             }
         }
         patience_ns = http.idle_timeout_ns;
-        conn.wire.borrow_mut().rest();
     }
 }
 
@@ -168,7 +168,9 @@ async fn read_head(conn: &Rc<Conn>, patience_ns: Option<u64>) -> Head {
                 Poll::Pending => break,
             }
         }
-        if conn.ending.get() && !begun {
+        wire.rest();
+        // A request that has just arrived is still answered.
+        if conn.ending.get() && !begun && !wire.socket.has_input() {
             return Poll::Ready(Head::Nothing);
         }
         if conn.deadline.ended(cx) {

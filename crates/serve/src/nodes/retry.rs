@@ -9,7 +9,7 @@ use crate::exchange::Exchange;
 use std::cell::RefCell;
 use std::rc::Rc;
 use weir_policy::budget::Tokens;
-use weir_policy::{Outcome, config};
+use weir_policy::config;
 use weir_policy::retry::{Attempt, Tried};
 
 /// The node.
@@ -42,7 +42,7 @@ impl Retry {
                 Err(failure) if failure.is_clients() => return answer,
                 Err(failure) => (Some(failure.kind), None),
             };
-            let next = self.next(attempt, outcome, status, idempotent);
+            let next = self.config.next(attempt, outcome, status, idempotent);
             let Some(next) = next.filter(|_| ex.can_send_again()) else { return answer };
             if self.budget.as_ref().is_some_and(|b| !b.borrow_mut().take(lp.now())) {
                 return answer;
@@ -57,10 +57,5 @@ impl Retry {
             }
             attempt = next;
         }
-    }
-
-    /// The attempt that follows one with this outcome, or none; a status that `on` names counts as its kind would.
-    fn next(&self, attempt: Attempt, outcome: Outcome, status: Option<u16>, idempotent: bool) -> Option<Attempt> {
-        self.config.next(attempt, outcome, status, idempotent)
     }
 }

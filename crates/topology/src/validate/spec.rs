@@ -8,7 +8,6 @@ use weir_model::Dist;
 /// Checks one.
 pub(super) fn check(spec: &Spec) -> Result<(), String> {
     match spec {
-        Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } | Spec::Respond { .. } | Spec::Redirect { .. } => Ok(()),
         Spec::Route { rules, .. } => asked::rules(rules),
         Spec::Split { weights, key } => {
             asked::weights(weights.iter().copied())?;
