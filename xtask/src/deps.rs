@@ -12,7 +12,7 @@ const LEVELS: &[&[&str]] = &[
     &["weir-policy"],
     &["weir-model", "weir-http1"],
     &["weir-topology"],
-    &["weir-sim"],
+    &["weir-sim", "weir-serve"],
     &["weir-report"],
     &["weir"],
 ];

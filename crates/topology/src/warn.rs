@@ -12,6 +12,7 @@ pub(crate) use asked::asked;
 
 mod asked;
 mod failing;
+mod statuses;
 mod ways;
 
 fn warning(message: String) -> Diagnostic {
@@ -42,7 +43,14 @@ impl Found {
 /// Adds all that can be said of a graph without knowing its loads.
 pub(crate) fn graph(state: &mut State) {
     unreached(state);
-    for look in [failing::lost, failing::attempts, failing::repairs, failing::untried, failing::late] {
+    for look in [
+        failing::lost,
+        failing::attempts,
+        failing::repairs,
+        failing::untried,
+        failing::late,
+        statuses::unanswered,
+    ] {
         let mut found = Found::default();
         look(state, &mut found);
         // Once per place, however many nodes and calls came through it.
@@ -172,7 +180,7 @@ pub(crate) fn overloaded(point: &Point) -> Vec<Diagnostic> {
                     "scenario \"{}\": the offered load of {nodes} {} is {:.2} of {their} capacity: {end}",
                     scenario.name, site.label, load.utilisation
                 ));
-                found.push(at_span(finding, &site.span));
+                found.push(finding.at_span(&site.span));
             }
         }
     }
@@ -194,17 +202,4 @@ fn excess(point: &Point, site: u32) -> (&'static str, &'static str) {
         }
     }
     end
-}
-
-/// The finding at `file:line:column`.
-fn at_span(finding: Diagnostic, span: &str) -> Diagnostic {
-    let mut parts = span.rsplitn(3, ':');
-    let column = parts.next().and_then(|c| c.parse().ok());
-    let line = parts.next().and_then(|l| l.parse().ok());
-    match (column, line, parts.next()) {
-        (Some(column), Some(line), Some(file)) => {
-            Diagnostic { file: Some(file.to_owned()), line, column, end_column: column, ..finding }
-        }
-        _ => finding,
-    }
 }

@@ -244,11 +244,3 @@ async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut h
     let _ = lp;
     After::Close
 }
-#[cfg(test)]
-mod sizes {
-    #[test]
-    fn sizes() {
-        use std::mem::size_of;
-        eprintln!("Request {} Response {} Checked {} Exchange {} OriginReply {} Seek {} Decoder {} OriginConn {} Edits {} Upload {}", size_of::<weir_http1::Request>(), size_of::<weir_http1::Response>(), size_of::<weir_http1::Checked>(), size_of::<crate::exchange::Exchange>(), size_of::<crate::origin::OriginReply>(), size_of::<weir_http1::Seek>(), size_of::<weir_http1::Decoder>(), size_of::<crate::origin::OriginConn>(), size_of::<weir_http1::Edits>(), size_of::<crate::origin::upload::Upload>());
-    }
-}

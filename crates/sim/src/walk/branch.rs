@@ -95,6 +95,8 @@ pub(super) struct Branch {
     /// that of who set it, so limits strike from the outside in; a request's own is 1, after its client's patience.
     pub order: u64,
     pub rank: u32,
+    /// The event loop that its request meets.
+    pub meets: u32,
     /// The kind of request, and the hash of its key.
     pub shape: u32,
     pub key: Option<u64>,
@@ -191,6 +193,7 @@ const NEW: Branch = Branch {
     spot: NOBODY,
     order: 0,
     rank: 1,
+    meets: 0,
     shape: 0,
     key: None,
     check: NOBODY,
