@@ -111,7 +111,7 @@ impl Seek {
 /// The end of the first LF CR LF. Blocks are asked first whether one begins in them, without branches, so that the
 /// compiler compares many bytes at once.
 fn blank_line(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 32;
+    const BLOCK: usize = 64;
     let mut from = 0;
     while let Some(block) = bytes[from..].first_chunk::<{ BLOCK + 2 }>() {
         let mut any = 0;
