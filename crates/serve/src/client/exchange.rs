@@ -141,6 +141,7 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
         }
         Ok(Reply { from: From::Own(own), holds }) => {
             line.status = own.status;
+            line.sent = own.body.len() as u64;
             let after = answer::own(lp, ex, &own, close || lp.is_draining()).await;
             holds.finish((own.status >= 500).then_some(Kind::Status5xx), Some(own.status));
             after
@@ -183,7 +184,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut hol
         if reply.poll_upload(cx, lp, ex).is_err() {
             return Poll::Ready(Err(BrokenBody::Client));
         }
-        let polled = reply.poll_body(cx, &mut conn.wire.borrow_mut(), &encoder);
+        let polled = reply.poll_body(cx, &mut conn.wire.borrow_mut(), &encoder, to.te_trailers);
         if polled.is_ready() {
             return polled;
         }
@@ -202,6 +203,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut hol
     })
     .await;
     let status = reply.response.status();
+    line.sent = reply.passed;
     match relayed {
         Ok(()) => {
             holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));

@@ -24,6 +24,8 @@ pub(crate) struct OriginReply {
     pub deadline: Deadline,
     /// Whether the response's last byte was read.
     pub ended: bool,
+    /// Bytes of the body that were passed on.
+    pub passed: u64,
 }
 
 /// How the relay of a body broke off.
@@ -51,12 +53,13 @@ impl OriginReply {
         }
     }
 
-    /// Passes the body on; ready when the client's socket has taken all of it.
+    /// Passes the body on, with its trailers if the client wants them; ready when the client's socket has taken all of it.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
         client: &mut Wire,
         encoder: &Encoder,
+        trailers: bool,
     ) -> Poll<Result<(), BrokenBody>> {
         loop {
             if client.unsent() > 0 && (self.ended || client.unsent() > HEAD) {
@@ -74,6 +77,7 @@ impl OriginReply {
                 Err(_) => return Poll::Ready(Err(BrokenBody::Origin(Kind::BadResponse))),
                 Ok(Piece::Data(from, to)) => {
                     self.conn.wire.consume(from);
+                    self.passed += (to - from) as u64;
                     encoder.before(to - from, client.queue_to());
                     let sent = client.push_behind(cx, &mut self.conn.wire, to - from);
                     encoder.after(client.queue_to());
@@ -86,7 +90,8 @@ impl OriginReply {
                 Ok(Piece::End) => {
                     self.conn.wire.consume(at);
                     self.ended = true;
-                    encoder.end(Some(self.decoder.trailers()), client.queue_to());
+                    let named = |name: &[u8]| self.response.names(name);
+                    encoder.end_without(trailers.then(|| self.decoder.trailers()), named, client.queue_to());
                     continue;
                 }
                 Ok(Piece::More) => self.conn.wire.consume(at),

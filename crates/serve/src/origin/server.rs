@@ -264,6 +264,7 @@ impl Attempt {
             upload: self.upload,
             deadline: self.deadline,
             ended,
+            passed: 0,
         }
     }
 }
