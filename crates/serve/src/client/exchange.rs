@@ -1,6 +1,6 @@
 //! One request and its answer: the head is checked, the nodes find an answer, the relay passes it on.
 
-use super::{After, Conn, answer, blank, tunnel};
+use super::{After, Conn, answer, tunnel};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -20,7 +20,7 @@ const AHEAD: usize = 64 * 1024;
 
 /// Serves the request whose head is the first `length` bytes of the input. `last`: the connection ends with it.
 pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last: bool) -> After {
-    let mut request = blank();
+    let mut request = lp.buffers.request();
     let checked = {
         let wire = conn.wire.borrow();
         request
@@ -45,6 +45,9 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
         }
     };
     lp.log(&ex, &line);
+    if let Some(ex) = Rc::into_inner(ex) {
+        lp.buffers.keep_request(ex.request);
+    }
     after
 }
 
@@ -149,16 +152,16 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
         Ok(Reply { from: From::Origin(reply), holds }) => {
             line.status = reply.response.status();
             match reply.response.status() {
-                101 => upgrade(lp, ex, *reply, holds, line).await,
-                200..300 if ex.request.is_connect() => upgrade(lp, ex, *reply, holds, line).await,
-                _ => relay(lp, ex, *reply, holds, close, line).await,
+                101 => upgrade(lp, ex, reply, holds, line).await,
+                200..300 if ex.request.is_connect() => upgrade(lp, ex, reply, holds, line).await,
+                _ => relay(lp, ex, reply, holds, close, line).await,
             }
         }
     }
 }
 
 /// Passes an origin's response on.
-async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut holds: Holds, close: bool, line: &mut Line) -> After {
+async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Holds, close: bool, line: &mut Line) -> After {
     let close = close || !ex.is_complete() || lp.is_draining() || ex.conn.ending.get();
     let mut to = Client {
         version: ex.version(),
@@ -211,7 +214,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut hol
             reply.give_back(lp, ex);
             match (to.close, complete) {
                 (false, true) => After::Next,
-                _ => After::Linger,
+                _ => ex.conn.end(complete),
             }
         }
         Err(BrokenBody::Origin(kind)) => {
@@ -229,7 +232,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut hol
 }
 
 /// The connection belongs to what both sides agreed on.
-async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut holds: Holds, line: &mut Line) -> After {
+async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Holds, line: &mut Line) -> After {
     holds.end_timeouts();
     let to = Client { version: ex.version(), head: false, te_trailers: false, close: false, keep_alive_10: false };
     {

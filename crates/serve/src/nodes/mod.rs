@@ -184,7 +184,7 @@ impl Holds {
     }
 
     /// The client has gone: what goes on regardless does so in the background, the rest is cancelled.
-    pub fn cancel(self, lp: &Rc<Loop>, ex: &Rc<Exchange>, reply: OriginReply) {
+    pub fn cancel(self, lp: &Rc<Loop>, ex: &Rc<Exchange>, reply: Box<OriginReply>) {
         let _ = (lp, ex, reply);
     }
 }

@@ -122,8 +122,8 @@ impl OriginReply {
     ///
     /// The condition stands on every path to a pool (`serving.md` §3): the request was sent whole, the response read whole,
     /// no byte is left over, nobody said close, nothing was upgraded or aborted.
-    pub fn give_back(self, lp: &Loop, ex: &Exchange) {
-        let OriginReply { server, conn, response, upload, ended, .. } = self;
+    pub fn give_back(self: Box<Self>, lp: &Loop, ex: &Exchange) {
+        let OriginReply { server, conn, response, upload, ended, .. } = *self;
         let clean = ended
             && ex.is_complete()
             && upload.finished
@@ -139,6 +139,7 @@ impl OriginReply {
             (true, false) => server.put(lp, conn),
             (false, _) => {}
         }
+        lp.buffers.keep_response(response);
     }
 }
 
