@@ -1,18 +1,24 @@
 //! From the plan to the nodes that a loop, or the thread of the built-in servers, runs.
 
 use crate::graph::Graph;
-use crate::line::Line;
-use crate::nodes::{Node, NodeId, lb, retry, timeout};
+use crate::nodes::sticky::Sticky;
+use crate::nodes::{Node, NodeId, Own};
+use crate::nodes::{buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, lb, model, queue, rate, redirect};
+use crate::nodes::{retry, rewrite, route, sequence, split, timeout, warmup};
 use crate::origin::connect::Target;
 use crate::origin::pool::Pool;
 use crate::origin::server::Server;
 use crate::process::Process;
+use crate::shared::OnLoop;
 use std::cell::{Cell, RefCell};
 use std::net::ToSocketAddrs;
 use std::rc::Rc;
 use weir_http1::Limits;
+use weir_model::sampler::Sampler;
+use weir_model::{concurrent as sharing, warmup as warming};
 use weir_policy::Upstream;
 use weir_policy::health::HealthConfig;
+use weir_policy::split::Split as Shares;
 use weir_policy::upstream::Around;
 use weir_stats::Key;
 use weir_topology::plan::{Lb, Origin, Point, Spec, To};
@@ -25,43 +31,140 @@ pub(crate) struct Builder<'a> {
     pub process: &'a Process,
     /// Whether for the thread of the built-in servers.
     pub built_in: bool,
+    /// The number of the loop; not looked at for the built-in servers.
+    pub number: u32,
     /// What balancers draw by.
     pub seed: Key,
 }
 
 impl Builder<'_> {
-    /// All nodes.
+    /// All nodes. The runtime is entered: what others tell this loop is read from now on.
     pub fn graph(&self) -> Graph {
+        let me = if self.built_in { self.process.shared.built_in() } else { self.number as usize };
+        let shared = self.process.shared.on(me);
         let mut servers = Vec::new();
-        let nodes = (0..self.point.nodes.len() as NodeId).map(|id| self.node(id, &mut servers)).collect();
+        let nodes = (0..self.point.nodes.len() as NodeId).map(|id| self.node(id, &shared, &mut servers)).collect();
+        shared.read();
         Graph { nodes, servers }
     }
 
-    fn node(&self, id: NodeId, servers: &mut Vec<Rc<Server>>) -> Node {
+    fn node(&self, id: NodeId, shared: &OnLoop<'_>, servers: &mut Vec<Rc<Server>>) -> Node {
+        let role = self.serving.roles.get(id as usize).copied().unwrap_or_default();
+        match (self.built_in, role) {
+            (false, Role::BuiltIn) => {
+                self.server(Target::BuiltIn(id), Some(&self.hash_name(id)), &Origin::of(false), servers)
+            }
+            (false, Role::Inside) | (true, Role::Proxy | Role::Model | Role::LeftOut) => Node::Nowhere,
+            (false, Role::LeftOut) => Node::Pass(self.next(id)),
+            _ => self.make(id, shared, servers),
+        }
+    }
+
+    /// A node that acts on this thread.
+    fn make(&self, id: NodeId, shared: &OnLoop<'_>, servers: &mut Vec<Rc<Server>>) -> Node {
         let node = &self.point.nodes[id as usize];
-        let spec = &self.point.specs[node.spec as usize];
-        let role = self.serving.roles[id as usize];
-        if !self.built_in && role == Role::BuiltIn {
-            return self.server(Target::BuiltIn(id), node.name.as_deref(), &Origin::default(), servers);
-        }
-        if role == Role::LeftOut {
-            return Node::Pass(self.next(id));
-        }
-        match spec {
+        let next = self.next(id);
+        let place = self.point.sites.get(node.site as usize).map_or(id, |site| site.place);
+        let name = node.name.as_deref();
+        let budget = || self.process.shared.budget(id);
+        let made = match &self.point.specs[node.spec as usize] {
             Spec::Server { addr: Some(addr), origin, .. } if !self.built_in => {
-                self.server(target(addr), node.name.as_deref(), origin, servers)
+                self.server(target(addr), name, origin, servers)
             }
-            Spec::Lb(lb) => Node::Lb(Rc::new(self.balancer(id, lb))),
-            Spec::Retry(config) => Node::Retry(Rc::new(retry::Retry {
-                config: config.clone(),
-                node: self.next(id),
-                budget: config.budget.as_ref().map(|b| RefCell::new(weir_policy::budget::Tokens::new(b, self.process.clock.now()))),
+            Spec::Server { model, .. } => {
+                let answer = Rc::new(Own::server(name.unwrap_or("server")));
+                match model {
+                    Some(root) => Node::Model(model::Model { root: *root, answer }),
+                    None => Node::Answer(answer),
+                }
+            }
+            Spec::Listen(_) | Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Node::Pass(next),
+            Spec::Timeout { time_ns: Some(time_ns) } => Node::Timeout(timeout::Timeout { time_ns: *time_ns, node: next }),
+            Spec::Respond { status, body, headers } => Node::Answer(Rc::new(Own {
+                status: *status,
+                headers: headers.clone(),
+                body: body.as_bytes().into(),
+                by_server: false,
             })),
-            Spec::Timeout { time_ns: Some(time_ns) } => {
-                Node::Timeout(timeout::Timeout { time_ns: *time_ns, node: self.next(id) })
+            Spec::Redirect { to, status } => Node::Redirect(redirect::Redirect { to: to.clone(), status: *status }),
+            Spec::Rewrite(config) => Node::Rewrite(rewrite::Rewrite { config: config.clone(), node: next }),
+            Spec::Buffered { bytes } => Node::Buffered(buffered::Buffered { bytes: whole(*bytes), node: next }),
+            Spec::Delay { time } => Node::Delay(delay::Delay { time: Sampler::new(time), place, node: next }),
+            Spec::Cable { time, loss, resend_ns } => Node::Cable(cable::Cable {
+                time: Sampler::new(time),
+                loss: *loss,
+                resend_ns: *resend_ns,
+                place,
+                node: next,
+            }),
+            Spec::Queue { capacity, timeout_ns, on_cancel, .. } => {
+                let Some(gate) = shared.gate(id) else { return Node::Pass(next) };
+                Node::Queue(Rc::new(queue::Queue {
+                    gate,
+                    capacity: capacity.unwrap_or(u64::MAX),
+                    timeout_ns: *timeout_ns,
+                    on_cancel: *on_cancel,
+                    node: next,
+                }))
             }
-            _ => Node::Pass(self.next(id)),
-        }
+            Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
+                Node::Concurrent(Rc::new(concurrent::Concurrent {
+                    work: Sampler::new(work),
+                    law: sharing::Law::new(*cores, *contention, *coherency, *threads),
+                    on_cancel: *on_cancel,
+                    place,
+                    answer: Rc::new(Own::server(name.unwrap_or("concurrent"))),
+                    state: RefCell::default(),
+                    driven: Cell::new(false),
+                }))
+            }
+            Spec::Warmup { factor, requests, time_ns } => {
+                let Some(state) = self.process.shared.warmup(id) else { return Node::Pass(next) };
+                let law = warming::Law::new(*factor, *requests, *time_ns);
+                Node::Warmup(warmup::Warmup { law, state, node: next })
+            }
+            Spec::Flaky { p, kind } => Node::Flaky(flaky::Flaky { p: *p, kind: *kind, place, node: next }),
+            Spec::Faulty(config) => {
+                let Some(line) = shared.time_line(id) else { return Node::Pass(next) };
+                Node::Faulty(faulty::Faulty { line, mode: config.mode, slow: config.slow, node: next })
+            }
+            Spec::Sequence => {
+                let empty = Rc::new(Own::server(name.unwrap_or("sequence")));
+                Node::Sequence(sequence::Sequence { nodes: self.list(id).to_vec(), empty })
+            }
+            Spec::Fanout { need } => {
+                let empty = Rc::new(Own::server(name.unwrap_or("fanout")));
+                Node::Fanout(fanout::Fanout { nodes: self.list(id).to_vec(), need: *need, empty })
+            }
+            Spec::Route { rules, otherwise } => {
+                let nodes = self.list(id);
+                Node::Route(route::Route {
+                    rules: rules.iter().cloned().zip(nodes.iter().copied()).collect(),
+                    otherwise: nodes.last().copied().filter(|_| *otherwise),
+                })
+            }
+            Spec::Split { weights, key } => Node::Split(split::Split {
+                id,
+                shares: Shares::new(weights),
+                nodes: self.list(id).to_vec(),
+                key: key.clone(),
+            }),
+            Spec::Rate { key, .. } => {
+                let Some(buckets) = self.process.shared.rate(id) else { return Node::Pass(next) };
+                Node::Rate(rate::Rate { buckets, key: key.clone(), node: next })
+            }
+            Spec::Hedge(hedged) => Node::Hedge(hedge::Hedge {
+                config: hedged.hedge.clone(),
+                replay: whole(hedged.replay_bytes),
+                budget: budget(),
+                node: next,
+            }),
+            Spec::Retry(config) => {
+                Node::Retry(Rc::new(retry::Retry { config: config.clone(), node: next, budget: budget() }))
+            }
+            Spec::Lb(lb) => Node::Lb(Rc::new(self.balancer(id, lb, shared))),
+        };
+        made
     }
 
     /// The node behind one that has exactly one.
@@ -91,7 +194,7 @@ impl Builder<'_> {
         Node::Server(server)
     }
 
-    fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {
+    fn balancer(&self, id: NodeId, lb: &Lb, shared: &OnLoop<'_>) -> lb::Lb {
         let targets = self.list(id).to_vec();
         let weights: Vec<f64> = targets.iter().map(|t| self.weight(*t)).collect();
         let names: Vec<String> = targets.iter().map(|t| self.hash_name(*t)).collect();
@@ -103,17 +206,19 @@ impl Builder<'_> {
             panic: lb.panic,
             on_empty: lb.on_empty,
         };
-        let around = Around { health, max_in_flight: lb.max_in_flight, pass_over_ns: lb.pass_over_ns, counts: false };
+        // What is in flight is limited by the process's slots.
+        let around = Around { health, max_in_flight: None, pass_over_ns: lb.pass_over_ns, counts: false };
         let now = self.process.clock.now();
         let draw = self.seed.with(u64::from(id));
+        let secret = Key::new(self.process.seed).with(SECRET).with(u64::from(id));
         lb::Lb {
             id,
             upstream: RefCell::new(Upstream::new(&lb.balance, around, &weights, &names, now, draw)),
             targets,
             key: lb.key.clone(),
             spare: lb.spare,
-            on_empty: lb.on_empty,
-            line: Line::default(),
+            sticky: lb.sticky.as_ref().map(|name| Sticky::new(name, &names, secret)),
+            gate: shared.gate(id),
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,
             due_ns: Cell::new(0),
@@ -127,17 +232,29 @@ impl Builder<'_> {
         }
     }
 
-    /// What a target is hashed by: its address, else the innermost server's name.
+    /// What a target is hashed by: the address of the server that its way ends at first, else that server's name.
     fn hash_name(&self, mut id: NodeId) -> String {
         loop {
             let node = &self.point.nodes[id as usize];
-            match (&self.point.specs[node.spec as usize], node.to) {
+            let name = || node.name.clone().unwrap_or_default();
+            id = match (&self.point.specs[node.spec as usize], node.to) {
                 (Spec::Server { addr: Some(addr), .. }, _) => return addr.clone(),
-                (_, To::Node(next)) => id = next,
-                _ => return node.name.clone().unwrap_or_default(),
+                (_, To::Node(next)) => next,
+                (_, To::List(list)) => match self.point.lists[list as usize].first() {
+                    Some(first) => *first,
+                    None => return name(),
+                },
+                _ => return name(),
             }
         }
     }
+}
+
+/// What cookies' secrets are drawn by, beside the seed.
+const SECRET: u64 = 0x5354_4943_4b59;
+
+fn whole(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 fn target(addr: &str) -> Target {

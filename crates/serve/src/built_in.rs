@@ -7,17 +7,51 @@ use crate::client;
 use crate::event_loop::Loop;
 use crate::limits::Clients;
 use crate::listener::Listener;
-use crate::nodes::NodeId;
+use crate::failure::Failure;
+use crate::nodes::{NodeId, Way};
 use crate::socket::Socket;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use weir_http1::{Limits, Networks};
+use weir_http1::{Edits, Limits, Networks, Request, Response};
+use weir_policy::Kind;
+use weir_stats::Key;
 use weir_topology::plan::Http;
 
 /// The field in which a built-in server tells the kind of a failure to the loop that asked; it goes no further.
 pub(crate) const KIND: &str = "x-weir-kind";
+
+/// The field in which a loop tells a built-in server what the request's choices and its work are drawn by, and how many
+/// times longer its work takes: 16 hexadecimal digits each.
+const DRAW: &str = "x-weir-draw";
+
+/// The changes of a request to a built-in server, with what it draws by.
+pub(crate) fn with_draw(edits: &Edits, way: &Way) -> Edits {
+    let mut edits = edits.clone();
+    let draw = format!("{:016x}{:016x}{:016x}", way.draw.bits(), way.work.bits(), way.factor.to_bits());
+    edits.set.retain(|(name, _)| name != DRAW.as_bytes());
+    edits.set.push((DRAW.as_bytes().to_vec(), draw.into_bytes()));
+    edits
+}
+
+/// Takes over what a loop has said.
+pub(crate) fn read_draw(request: &Request, way: &mut Way) {
+    let Some(text) = request.field(DRAW).and_then(|v| std::str::from_utf8(v).ok()) else { return };
+    let number = |at: usize| text.get(at..at + 16).and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    if let (Some(draw), Some(work), Some(factor)) = (number(0), number(16), number(32)) {
+        (way.draw, way.work) = (Key::from_bits(draw), Key::from_bits(work));
+        way.factor = f64::from_bits(factor);
+    }
+}
+
+/// The failure that a built-in server's response stands for.
+pub(crate) fn failure(response: &Response) -> Failure {
+    let text = |name| response.field(name).and_then(|v| std::str::from_utf8(v).ok());
+    let kind = text(KIND).and_then(Kind::from_name).unwrap_or(Kind::BadResponse);
+    let retry_after_s = text("retry-after").and_then(|v| v.parse().ok());
+    Failure { status: response.status(), retry_after_s, ..Failure::new(kind) }
+}
 
 /// The way to the built-in servers.
 pub(crate) struct BuiltIn {

@@ -2,6 +2,7 @@
 
 use crate::built_in::BuiltIn;
 use crate::clock::Clock;
+use crate::shared::Shared;
 
 /// Shared by all loops.
 pub(crate) struct Process {
@@ -9,4 +10,6 @@ pub(crate) struct Process {
     /// Where draws begin.
     pub seed: u64,
     pub built_in: BuiltIn,
+    /// Queues, limits, budgets, faults.
+    pub shared: Shared,
 }

@@ -172,11 +172,9 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
         }
     }
     let (built_in, arrivals) = BuiltIn::new();
-    let process = Arc::new(Process {
-        clock: Clock::new(),
-        seed: seed()?,
-        built_in,
-    });
+    let (clock, seed) = (Clock::new(), seed()?);
+    let state = crate::shared::Shared::new(point, loops, clock.now(), Key::new(seed).with(STATE));
+    let process = Arc::new(Process { clock, seed, built_in, shared: state });
     let confs = Arc::new(confs);
     let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
     let inside = shared.clone();
@@ -205,6 +203,9 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
     let remote = Remote { loops: Arc::new(tells), logs, draining: Arc::default() };
     Ok(Running { listening, remote, threads, ended, sockets })
 }
+
+/// What the process's state draws by, beside the seed.
+const STATE: u64 = 0x5354_4154_45;
 
 /// Tells that a thread has ended, however.
 struct Ends(Sender<()>);
@@ -253,6 +254,7 @@ impl Shared {
             serving: &self.serving,
             process: &self.process,
             built_in,
+            number,
             seed: Key::new(self.process.seed).with(u64::from(number)).with(1),
         };
         Loop::new(self.process.clone(), builder.graph(), number)

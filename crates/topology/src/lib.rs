@@ -40,7 +40,7 @@ mod wire;
 
 pub use diagnostic::{Diagnostic, Severity};
 pub use evaluate::{Evaluated, Request, evaluate};
-pub use matching::Asked;
+pub use matching::{Asked, Matched};
 pub use offered::{SiteLoad, offered_load};
 pub use plan::Plan;
 pub use plan_json::PlanError;

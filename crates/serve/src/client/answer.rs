@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 use weir_http1::{Client, Version};
+use weir_policy::Kind;
 
 /// Refuses a request whose head is not worth reading on.
 pub(super) async fn refuse(lp: &Rc<Loop>, conn: &Rc<Conn>, status: u16) -> After {
@@ -26,7 +27,8 @@ pub(super) async fn fail(lp: &Rc<Loop>, ex: &Exchange, failure: Failure, close: 
     if let Some(seconds) = &seconds {
         extra.push(("Retry-After", seconds.as_bytes()));
     }
-    if ex.conn.listener.is_built_in() {
+    // A status that a server answers is an answer.
+    if ex.conn.listener.is_built_in() && failure.kind != Kind::Status5xx {
         extra.push((crate::built_in::KIND, failure.kind.name().as_bytes()));
     }
     if failure.status == 405 {

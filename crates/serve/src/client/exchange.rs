@@ -1,6 +1,7 @@
 //! One request and its answer: the head is checked, the nodes find an answer, the relay passes it on.
 
 use super::{After, Conn, answer, tunnel};
+use crate::built_in;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -8,6 +9,7 @@ use crate::log::Line;
 use crate::nodes::{Answer, From, Holds, Own, Reply, Way, start};
 use crate::origin::OriginReply;
 use crate::origin::reply::BrokenBody;
+use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -56,7 +58,7 @@ async fn answer_here(lp: &Rc<Loop>, ex: &Exchange, here: Here, close: bool) -> A
     match here {
         Here::Options => {
             let headers = vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
-            answer::own(lp, ex, &Own { status: 200, headers, body: Rc::from(&b""[..]) }, close).await
+            answer::own(lp, ex, &Own { status: 200, headers, body: Rc::from(&b""[..]), by_server: false }, close).await
         }
         Here::Trace => answer::fail(lp, ex, Failure::client(405), close).await,
     }
@@ -69,7 +71,9 @@ async fn find(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Answer {
         read_all(lp, ex).await?;
     }
     let mut way = Way::new(ex.draw);
-    way.factor = 1.0;
+    if conn.listener.is_built_in() {
+        built_in::read_draw(&ex.request, &mut way);
+    }
     let mut run = start(lp.clone(), ex.clone(), way, conn.listener.node);
     poll_fn(|cx| {
         if let Poll::Ready(answer) = run.as_mut().poll(cx) {
@@ -178,7 +182,8 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
         let mut wire = ex.conn.wire.borrow_mut();
         let date = lp.date();
         let out = wire.queue_to();
-        weir_http1::render_response(&reply.response, to, &Edits::default(), &[], body, Some(&date), out);
+        let add: SmallVec<[(&str, &[u8]); 1]> = reply.add.iter().map(|(name, value)| (*name, &value[..])).collect();
+        weir_http1::render_response(&reply.response, to, &reply.edits, &add, body, Some(&date), out);
     }
     let conn = ex.conn.clone();
     conn.deadline.set(conn.listener.http.write_timeout_ns);
@@ -199,8 +204,8 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
         } else if waits > 0 && conn.deadline.ended(cx) {
             return Poll::Ready(Err(BrokenBody::Client));
         }
-        if holds.poll_timeout(cx, lp, ex) {
-            return Poll::Ready(Err(BrokenBody::Origin(Kind::Timeout)));
+        if let Some(kind) = holds.poll_broken(cx, lp, ex) {
+            return Poll::Ready(Err(BrokenBody::Origin(kind)));
         }
         if has_gone(cx, ex) { Poll::Ready(Err(BrokenBody::Client)) } else { Poll::Pending }
     })
@@ -211,9 +216,14 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
         Ok(()) => {
             holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));
             let complete = ex.is_complete();
+            // The origin and what is held for it are free, however slowly the client takes the rest.
             reply.give_back(lp, ex);
-            match (to.close, complete) {
-                (false, true) => After::Next,
+            match (flush(lp, ex).await, to.close, complete) {
+                (false, _, _) => {
+                    line.status = 499;
+                    After::Abort
+                }
+                (true, false, true) => After::Next,
                 _ => ex.conn.end(complete),
             }
         }
@@ -229,6 +239,29 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
             After::Abort
         }
     }
+}
+
+/// Sends what the client has not taken yet; `false` if it does not.
+async fn flush(lp: &Rc<Loop>, ex: &Exchange) -> bool {
+    let conn = &ex.conn;
+    let mut unsent = usize::MAX;
+    let sent = poll_fn(|cx| {
+        match conn.wire.borrow_mut().poll_flush(cx) {
+            Poll::Ready(done) => return Poll::Ready(done.is_ok()),
+            Poll::Pending => ex.waits_for_client(lp, true),
+        }
+        let waits = conn.wire.borrow().unsent();
+        if waits != unsent {
+            unsent = waits;
+            conn.deadline.set(conn.listener.http.write_timeout_ns);
+        } else if conn.deadline.ended(cx) {
+            return Poll::Ready(false);
+        }
+        if has_gone(cx, ex) { Poll::Ready(false) } else { Poll::Pending }
+    })
+    .await;
+    ex.waits_for_client(lp, false);
+    sent
 }
 
 /// The connection belongs to what both sides agreed on.

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::wire::Wire;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Decoder, Encoder, Piece, Response};
+use weir_http1::{Decoder, Edits, Encoder, Piece, Response};
 use weir_policy::Kind;
 
 /// A response that comes from an origin.
@@ -26,6 +26,12 @@ pub(crate) struct OriginReply {
     pub ended: bool,
     /// Bytes of the body that were passed on.
     pub passed: u64,
+    /// Changes of its head (`rewrite`).
+    pub edits: Edits,
+    /// Fields of weir's own beside those of the origin (`sticky`).
+    pub add: Vec<(&'static str, Vec<u8>)>,
+    /// Bytes of the body that are read ahead of the client at most (`buffered`).
+    pub ahead: usize,
 }
 
 /// How the relay of a body broke off.
@@ -38,6 +44,11 @@ pub(crate) enum BrokenBody {
 }
 
 impl OriginReply {
+    /// Whether the origin was sent the whole request.
+    pub fn is_sent_whole(&self) -> bool {
+        self.upload.finished && !self.upload.broken && self.conn.wire.unsent() == 0
+    }
+
     /// Goes on with the request's body, if it is still under way: an origin may answer before it has come whole.
     pub fn poll_upload(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange) -> Result<(), Failure> {
         if self.upload.finished && self.conn.wire.unsent() == 0 || self.upload.broken {
@@ -53,7 +64,8 @@ impl OriginReply {
         }
     }
 
-    /// Passes the body on, with its trailers if the client wants them; ready when the client's socket has taken all of it.
+    /// Passes the body on, with its trailers if the client wants them; ready when all of it was read. What the client's
+    /// socket has not taken waits in its wire.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
@@ -62,15 +74,15 @@ impl OriginReply {
         trailers: bool,
     ) -> Poll<Result<(), BrokenBody>> {
         loop {
-            if client.unsent() > 0 && (self.ended || client.unsent() > HEAD) {
+            if self.ended {
+                return Poll::Ready(Ok(()));
+            }
+            if client.unsent() > HEAD.max(self.ahead) {
                 match client.poll_flush(cx) {
                     Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(_)) => return Poll::Ready(Err(BrokenBody::Client)),
                     Poll::Pending => return Poll::Pending,
                 }
-            }
-            if self.ended {
-                return Poll::Ready(Ok(()));
             }
             let mut at = 0;
             match self.decoder.next(self.conn.wire.input(), &mut at) {
@@ -79,7 +91,13 @@ impl OriginReply {
                     self.conn.wire.consume(from);
                     self.passed += (to - from) as u64;
                     encoder.before(to - from, client.queue_to());
-                    let sent = client.push_behind(cx, &mut self.conn.wire, to - from);
+                    let sent = if client.unsent() > HEAD {
+                        client.queue(&self.conn.wire.input()[..to - from]);
+                        self.conn.wire.consume(to - from);
+                        Ok(())
+                    } else {
+                        client.push_behind(cx, &mut self.conn.wire, to - from)
+                    };
                     encoder.after(client.queue_to());
                     if sent.is_err() {
                         return Poll::Ready(Err(BrokenBody::Client));
@@ -114,6 +132,24 @@ impl OriginReply {
                     }
                     return Poll::Pending;
                 }
+            }
+        }
+    }
+
+    /// A built-in server has failed, and says how. What is left of its answer is read if it is there.
+    pub fn failed_inside(mut self: Box<Self>, lp: &Loop, ex: &Exchange) -> Failure {
+        let failure = crate::built_in::failure(&self.response);
+        loop {
+            let mut at = 0;
+            match self.decoder.next(self.conn.wire.input(), &mut at) {
+                Ok(Piece::Data(_, to)) => self.conn.wire.consume(to),
+                Ok(Piece::End) => {
+                    self.conn.wire.consume(at);
+                    self.ended = true;
+                    self.give_back(lp, ex);
+                    return failure;
+                }
+                Ok(Piece::More) | Err(_) => return failure,
             }
         }
     }

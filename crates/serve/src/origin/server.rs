@@ -12,6 +12,8 @@ use crate::deadlines::Deadline;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
+use crate::built_in;
+use crate::nodes::way::Sending;
 use crate::nodes::{Answer, From, Holds, Reply, Way};
 use crate::timers::{Sleep, has_ended};
 use crate::wire::Wire;
@@ -69,11 +71,17 @@ impl Server {
                 Some(conn) => conn,
                 None => self.connect(lp).await?,
             };
+            way.sending(Sending::Begun);
             let mut attempt = Attempt::new(self, lp, ex, way, conn);
-            match poll_fn(|cx| attempt.poll_head(cx, lp, ex)).await {
+            match poll_fn(|cx| attempt.poll_head(cx, lp, ex, way)).await {
+                Ok(()) if self.is_built_in() && attempt.reply.response.field(built_in::KIND).is_some() => {
+                    way.sending(Sending::Nowhere);
+                    return Err(attempt.into_reply().failed_inside(lp, ex));
+                }
                 Ok(()) => return Ok(Reply { from: From::Origin(attempt.into_reply()), holds: Holds::default() }),
                 Err(Failed::Silent) => {
                     drop(attempt);
+                    way.sending(Sending::Nowhere);
                     let again = reused && !self.is_built_in() && ex.request.is_idempotent() && ex.can_send_again();
                     if !again {
                         return Err(Failure::new(Kind::Reset));
@@ -81,7 +89,10 @@ impl Server {
                     lp.counters.resent.set(lp.counters.resent.get() + 1);
                     fresh = true;
                 }
-                Err(Failed::With(failure)) => return Err(failure),
+                Err(Failed::With(failure)) => {
+                    way.sending(Sending::Nowhere);
+                    return Err(failure);
+                }
             }
         }
     }
@@ -147,7 +158,13 @@ impl Attempt {
         let body = body_out(ex.request.framing());
         let none = Edits::default();
         let edits = way.edits.as_deref().unwrap_or(&none);
-        weir_http1::render_request(&ex.request, &ex.checked, &ex.conn.hop(), edits, body, conn.wire.queue_to());
+        let out = conn.wire.queue_to();
+        if server.is_built_in() {
+            let edits = built_in::with_draw(edits, way);
+            weir_http1::render_request(&ex.request, &ex.checked, &ex.conn.hop(), &edits, body, out);
+        } else {
+            weir_http1::render_request(&ex.request, &ex.checked, &ex.conn.hop(), edits, body, out);
+        }
         conn.requests += 1;
         let keep = way.keep.max(if ex.request.is_idempotent() { RESEND } else { 0 });
         let asked = Asked { head: ex.request.is_head(), connect: ex.request.is_connect(), upgrade: ex.checked.upgrade };
@@ -165,17 +182,23 @@ impl Attempt {
             deadline,
             ended: false,
             passed: 0,
+            edits: Edits::default(),
+            add: Vec::new(),
+            ahead: 0,
         });
         let continue_after = ex.checked.expect.then(|| lp.timers.after(CONTINUE_AFTER_NS));
         Attempt { reply, seek: Seek::default(), asked, interim: 0, any: false, continue_after, progress: (u64::MAX, 0) }
     }
 
     /// Sends, and reads up to the final head.
-    fn poll_head(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange) -> Poll<Result<(), Failed>> {
+    fn poll_head(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange, way: &Way) -> Poll<Result<(), Failed>> {
         let reply = &mut *self.reply;
         if !reply.upload.broken && (!reply.upload.finished || reply.conn.wire.unsent() > 0) {
             match reply.upload.poll(cx, lp, ex, &mut reply.conn.wire) {
-                Poll::Ready(Ok(())) => self.reply.deadline.set(self.reply.server.origin.response_timeout_ns),
+                Poll::Ready(Ok(())) => {
+                    way.sending(Sending::Whole);
+                    reply.deadline.set(reply.server.origin.response_timeout_ns);
+                }
                 Poll::Ready(Err(Broken::Client(failure))) => return Poll::Ready(Err(Failed::With(failure))),
                 Poll::Ready(Err(Broken::Origin)) => self.reply.upload.broken = true,
                 Poll::Pending => self.watch_upload(ex),
@@ -199,7 +222,10 @@ impl Attempt {
                     if self.interim > MOST_INTERIM {
                         return bad_response();
                     }
-                    self.pass_interim(cx, ex);
+                    // A client that waits no more may be at its next request.
+                    if way.is_wanted() {
+                        self.pass_interim(cx, ex);
+                    }
                     continue;
                 }
                 Ok(None) => {}
@@ -220,7 +246,9 @@ impl Attempt {
             && sleep.poll_ended(cx).is_ready()
         {
             self.continue_after = None;
-            ex.say_continue(cx);
+            if way.is_wanted() {
+                ex.say_continue(cx);
+            }
         }
         if self.reply.deadline.ended(cx) {
             return Poll::Ready(Err(Failed::With(Failure::new(Kind::Timeout))));
