@@ -222,3 +222,21 @@ fn what_loops_cannot_share_yet_is_refused_with_its_place() {
         assert!(run(&source(", scope=\"process\"")).is_ok(), "{around}");
     }
 }
+
+/// An overload without end is an orderly one: in both engines, and where requests multiply.
+#[test]
+fn too_many_on_their_way_are_an_error_in_words() {
+    for (node, fast) in [
+        ("queue(delay(9 * hours, server()))", true),
+        ("delay(9 * hours, server())", false),
+        ("timeout(9 * hours, delay(9 * hours, server()))", true),
+        ("fanout(pool(100, lambda: delay(9 * hours, server())))", true),
+        ("queue(delay(9 * hours, server()))", false),
+    ] {
+        let source =
+            format!("root = {node}\nscenario(\"s\", root, traffic.constant(every=1*us), requests=300000)\n");
+        let run = run_with(&plan(&source), &super::options(), &|_, _| {}, &AtomicBool::new(false), fast);
+        let why = format!("{:?}", run.expect_err(node));
+        assert!(why.contains("overloaded beyond what can be simulated"), "{node}: {why}");
+    }
+}
