@@ -33,8 +33,8 @@ ETag: \"65a1b2c3-40\"\r\nAccept-Ranges: bytes\r\n\r\n";
 
 /// ns of one turn: the least mean over rounds, as noise only adds.
 fn least(mut turn: impl FnMut()) -> f64 {
-    const TURNS: u32 = 20_000;
-    (0..40)
+    const TURNS: u32 = 500;
+    (0..1_000)
         .map(|_| {
             let begin = Instant::now();
             for _ in 0..TURNS {
@@ -90,7 +90,7 @@ fn request(name: &str, raw: &[u8]) {
         black_box(parsed.parse_with_uninit_headers(black_box(raw), &mut uninit).expect("valid"));
     });
     println!("{:28} {bare:7.1}   ({} bytes)", "  httparse alone", raw.len());
-    let dripped = least_of_few(|| {
+    let dripped = least(|| {
         let mut seek = Seek::default();
         for n in 1..=raw.len() {
             let _ = black_box(seek.request(black_box(&raw[..n]), &limits));
@@ -98,10 +98,6 @@ fn request(name: &str, raw: &[u8]) {
         request.parse(raw, &limits).expect("valid");
     });
     println!("{:28} {dripped:7.1}   {:.1} times", "  byte by byte", dripped / (seek + parse));
-}
-
-fn least_of_few(turn: impl FnMut()) -> f64 {
-    least(turn)
 }
 
 fn response() {

@@ -1,6 +1,6 @@
 //! Classes of bytes, as tables.
 
-const TOKEN: u8 = 1;
+pub(crate) const TOKEN: u8 = 1;
 pub(crate) const URI: u8 = 2;
 const VALUE: u8 = 4;
 const HOST: u8 = 8;

@@ -34,6 +34,7 @@ pub(crate) struct Loop {
     pub closing: tokio::sync::watch::Sender<bool>,
     clients: RefCell<Slab<Weak<Conn>>>,
     date: Cell<[u8; 29]>,
+    lately: Cell<u64>,
 }
 
 /// What a loop counts.
@@ -62,6 +63,7 @@ impl Loop {
             closing: tokio::sync::watch::Sender::new(false),
             clients: RefCell::default(),
             date: Cell::new(crate::date::now()),
+            lately: Cell::new(clock.now()),
             process,
             clock,
         });
@@ -72,7 +74,14 @@ impl Loop {
 
     /// Now, ns since the start of the process.
     pub fn now(&self) -> u64 {
-        self.clock.now()
+        let now = self.clock.now();
+        self.lately.set(now);
+        now
+    }
+
+    /// What [`Loop::now`] said last: for whoever is called right after something was read, since that asks for the time.
+    pub fn lately(&self) -> u64 {
+        self.lately.get()
     }
 
     /// Randomness that nobody else has got.

@@ -54,7 +54,7 @@ pub(crate) fn column(call: &mut Call<'_, '_, '_, '_>, path: &str, column: Column
         Ok((values, unread, hash)) => {
             if !unread.is_empty() {
                 call.warn(
-                    format!("{} of \"{path}\" not read yet: requests are as `traffic.mix` says", said(&unread)),
+                    format!("{} not read yet (\"{path}\"): requests are as `traffic.mix` says", said(&unread)),
                     "leave them out, or describe the requests, as in `traffic.mix(traffic.trace(...), [(1, request(path=\"/\"))])`",
                 );
             }

@@ -5,7 +5,11 @@ use super::later;
 use crate::args::Serve;
 use crate::failure::Failure;
 use crate::input;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
 use std::io::Write;
+use std::sync::Arc;
+use weir_serve::Remote;
 use weir_topology::Plan;
 use weir_topology::plan::{NodeId, Point, listeners};
 use weir_topology::serving::{Serving, serving};
@@ -15,9 +19,43 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
         later::option(option)?;
     }
     let plan = input::load(&args.file())?;
-    let (point, _serving) = check(&plan, args.inject, args.quiet)?;
-    let _chosen = choose(point, &args.listeners)?;
-    Err(Failure::Usage("`weir serve` is not built yet".to_owned()))
+    let (point, serving) = check(&plan, args.inject, args.quiet)?;
+    let chosen = choose(point, &args.listeners)?;
+    let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
+    let options = weir_serve::Options { loops: args.loops.map(usize::from) };
+    let running = weir_serve::start(&point, &serving, &chosen, &options).map_err(|e| Failure::Environment(e.to_string()))?;
+    obey_signals(running.remote())?;
+    let mut out = std::io::stdout().lock();
+    for one in &running.listening {
+        // Nobody reads it: no reason not to serve.
+        let _ = writeln!(out, "listening {} {}", one.name, one.addr).and_then(|()| out.flush());
+    }
+    drop(out);
+    running.join().map_err(|e| Failure::Environment(format!("an event loop has ended: {e}")))
+}
+
+/// SIGTERM and SIGINT drain, a second one ends at once; SIGUSR1 reopens the logs.
+fn obey_signals(remote: Remote) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::Environment(format!("signals cannot be waited for: {e}"));
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP]).map_err(failed)?;
+    std::thread::Builder::new()
+        .name("weir-signals".to_owned())
+        .spawn(move || {
+            let mut draining = false;
+            for signal in signals.forever() {
+                match signal {
+                    SIGUSR1 => remote.reopen_logs(),
+                    SIGHUP => eprintln!("weir: reloading is not built yet; SIGHUP is ignored"),
+                    _ if draining => std::process::exit(130),
+                    _ => {
+                        draining = true;
+                        remote.drain();
+                    }
+                }
+            }
+        })
+        .map(drop)
+        .map_err(failed)
 }
 
 /// The one point of a plan, and what its nodes are when served. Hints go to standard error, unless `quiet`.

@@ -57,6 +57,7 @@ impl Case {
             "asked-connect" => self.setup.asked.connect = true,
             "asked-upgrade" => self.setup.asked.upgrade = true,
             "client-1.0" => self.setup.client.version = Version::H10,
+            "client-trailers" => self.setup.client.te_trailers = true,
             "client-close" => self.setup.client.close = true,
             "client-keep-alive" => self.setup.client.keep_alive_10 = true,
             _ => panic!("{}: {word} means nothing", self.path.display()),

@@ -53,14 +53,14 @@ impl Write for Wire {
 }
 
 #[derive(Debug, PartialEq, Eq, Clone)]
-struct Read_ {
+struct Message {
     method: String,
     target: String,
     body: Vec<u8>,
 }
 
 /// The whole requests that hyper reads from the stream.
-fn by_hyper(bytes: &[u8]) -> Vec<Read_> {
+fn by_hyper(bytes: &[u8]) -> Vec<Message> {
     let seen = Rc::new(RefCell::new(Vec::new()));
     let note = seen.clone();
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
@@ -68,8 +68,9 @@ fn by_hyper(bytes: &[u8]) -> Vec<Read_> {
         async move {
             let (head, body) = request.into_parts();
             if let Ok(body) = body.collect().await {
-                let target = head.uri.path_and_query().map_or(String::new(), |p| p.to_string());
-                note.borrow_mut().push(Read_ {
+                let target = head.uri.path_and_query().map_or("/", |p| p.as_str());
+                let target = if target == "*" { "/" } else { target }.to_string();
+                note.borrow_mut().push(Message {
                     method: head.method.to_string(),
                     target,
                     body: body.to_bytes().to_vec(),
@@ -92,7 +93,7 @@ fn by_hyper(bytes: &[u8]) -> Vec<Read_> {
 }
 
 /// The same from what weir passed on.
-fn by_weir(bytes: &[u8]) -> Vec<Read_> {
+fn by_weir(bytes: &[u8]) -> Vec<Message> {
     let events = at_once(&Setup::plain(), false, bytes);
     events
         .iter()
@@ -101,15 +102,19 @@ fn by_weir(bytes: &[u8]) -> Vec<Read_> {
                 let text: String = out.iter().map(|&b| char::from(b)).collect();
                 let (head, rest) = text.split_once("\r\n\r\n")?;
                 let mut words = head.split(' ');
-                let (method, target) = (words.next()?.to_string(), words.next()?.to_string());
+                let (method, mut target) = (words.next()?.to_string(), words.next()?.to_string());
+                // `OPTIONS http://h` means `*` (RFC 9112 §3.2.4), which hyper's Uri cannot say.
+                if target == "*" {
+                    target = "/".into();
+                }
                 let body = match rest.split_once("\r\n") {
-                    Some((size, rest)) if head.contains("Transfer-Encoding: chunked") => {
+                    Some((size, rest)) if head.contains("\r\nTransfer-Encoding: chunked") => {
                         let n = usize::from_str_radix(size, 16).ok()?;
                         rest[..if n == 0 { 0 } else { rest.char_indices().nth(n)?.0 }].to_string()
                     }
                     _ => rest.to_string(),
                 };
-                Some(Read_ { method, target, body: body.chars().map(|c| c as u8).collect() })
+                Some(Message { method, target, body: body.chars().map(|c| c as u8).collect() })
             }
             _ => None,
         })

@@ -44,7 +44,7 @@ fn by_weir(bytes: &[u8]) -> Option<(u16, Vec<u8>)> {
             if status < 200 {
                 return None;
             }
-            if head.windows(26).any(|w| w == b"Transfer-Encoding: chunked") {
+            if head.windows(28).any(|w| w == b"\r\nTransfer-Encoding: chunked") {
                 let line = rest.iter().position(|&b| b == b'\r')?;
                 let n = usize::from_str_radix(std::str::from_utf8(&rest[..line]).ok()?, 16).ok()?;
                 rest = &rest[line + 2..][..n];

@@ -59,7 +59,7 @@ async fn write(lp: &Rc<Loop>, ex: &Exchange, status: u16, extra: &[(&str, &[u8])
     match (sent, close) {
         (false, _) => After::Abort,
         (true, false) => After::Next,
-        (true, true) => After::Linger,
+        (true, true) => ex.conn.end(!unread),
     }
 }
 

@@ -1,6 +1,6 @@
 //! One request and its answer: the head is checked, the nodes find an answer, the relay passes it on.
 
-use super::{After, Conn, answer, blank, tunnel};
+use super::{After, Conn, answer, tunnel};
 use crate::built_in;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
@@ -22,7 +22,7 @@ const AHEAD: usize = 64 * 1024;
 
 /// Serves the request whose head is the first `length` bytes of the input. `last`: the connection ends with it.
 pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last: bool) -> After {
-    let mut request = blank();
+    let mut request = lp.buffers.request();
     let checked = {
         let wire = conn.wire.borrow();
         request
@@ -47,6 +47,9 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
         }
     };
     lp.log(&ex, &line);
+    if let Some(ex) = Rc::into_inner(ex) {
+        lp.buffers.keep_request(ex.request);
+    }
     after
 }
 
@@ -145,6 +148,7 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
         }
         Ok(Reply { from: From::Own(own), holds }) => {
             line.status = own.status;
+            line.sent = own.body.len() as u64;
             let after = answer::own(lp, ex, &own, close || lp.is_draining()).await;
             holds.finish((own.status >= 500).then_some(Kind::Status5xx), Some(own.status));
             after
@@ -152,16 +156,16 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
         Ok(Reply { from: From::Origin(reply), holds }) => {
             line.status = reply.response.status();
             match reply.response.status() {
-                101 => upgrade(lp, ex, *reply, holds, line).await,
-                200..300 if ex.request.is_connect() => upgrade(lp, ex, *reply, holds, line).await,
-                _ => relay(lp, ex, *reply, holds, close, line).await,
+                101 => upgrade(lp, ex, reply, holds, line).await,
+                200..300 if ex.request.is_connect() => upgrade(lp, ex, reply, holds, line).await,
+                _ => relay(lp, ex, reply, holds, close, line).await,
             }
         }
     }
 }
 
 /// Passes an origin's response on.
-async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut holds: Holds, close: bool, line: &mut Line) -> After {
+async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Holds, close: bool, line: &mut Line) -> After {
     let close = close || !ex.is_complete() || lp.is_draining() || ex.conn.ending.get();
     let mut to = Client {
         version: ex.version(),
@@ -188,7 +192,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut hol
         if reply.poll_upload(cx, lp, ex).is_err() {
             return Poll::Ready(Err(BrokenBody::Client));
         }
-        let polled = reply.poll_body(cx, &mut conn.wire.borrow_mut(), &encoder);
+        let polled = reply.poll_body(cx, &mut conn.wire.borrow_mut(), &encoder, to.te_trailers);
         if polled.is_ready() {
             return polled;
         }
@@ -207,6 +211,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut hol
     })
     .await;
     let status = reply.response.status();
+    line.sent = reply.passed;
     match relayed {
         Ok(()) => {
             holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));
@@ -219,7 +224,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut hol
                     After::Abort
                 }
                 (true, false, true) => After::Next,
-                _ => After::Linger,
+                _ => ex.conn.end(complete),
             }
         }
         Err(BrokenBody::Origin(kind)) => {
@@ -260,7 +265,7 @@ async fn flush(lp: &Rc<Loop>, ex: &Exchange) -> bool {
 }
 
 /// The connection belongs to what both sides agreed on.
-async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut holds: Holds, line: &mut Line) -> After {
+async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Holds, line: &mut Line) -> After {
     holds.end_timeouts();
     let to = Client { version: ex.version(), head: false, te_trailers: false, close: false, keep_alive_10: false };
     {
@@ -276,12 +281,4 @@ async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut h
     holds.finish(None, Some(reply.response.status()));
     let _ = lp;
     After::Close
-}
-#[cfg(test)]
-mod sizes {
-    #[test]
-    fn sizes() {
-        use std::mem::size_of;
-        eprintln!("Request {} Response {} Checked {} Exchange {} OriginReply {} Seek {} Decoder {} OriginConn {} Edits {} Upload {}", size_of::<weir_http1::Request>(), size_of::<weir_http1::Response>(), size_of::<weir_http1::Checked>(), size_of::<crate::exchange::Exchange>(), size_of::<crate::origin::OriginReply>(), size_of::<weir_http1::Seek>(), size_of::<weir_http1::Decoder>(), size_of::<crate::origin::OriginConn>(), size_of::<weir_http1::Edits>(), size_of::<crate::origin::upload::Upload>());
-    }
 }

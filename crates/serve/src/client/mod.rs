@@ -20,7 +20,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
-use weir_http1::{Hop, Request, Seek};
+use weir_http1::{Hop, Seek};
 
 /// A client's connection.
 pub(crate) struct Conn {
@@ -52,6 +52,12 @@ enum After {
 }
 
 impl Conn {
+    /// How a connection ends after an answer that the client's socket has taken.
+    fn end(&self, request_is_whole: bool) -> After {
+        let nothing_unread = request_is_whole && self.wire.borrow().input().is_empty();
+        if nothing_unread { After::Close } else { After::Linger }
+    }
+
     /// What the rules want to know of this hop.
     pub fn hop(&self) -> Hop<'_> {
         let http = &self.listener.http;
@@ -105,10 +111,8 @@ pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, 
     let after = Box::pin(requests(&lp, &conn)).await;
     match after {
         After::Linger => Box::pin(linger::linger(&lp, &conn)).await,
-        After::Close | After::Next => {
-            let _ = poll_fn(|cx| conn.wire.borrow_mut().socket.poll_shutdown(cx)).await;
-        }
-        After::Abort => {}
+        // Nothing is unread, so that closing ends the stream in order.
+        After::Close | After::Next | After::Abort => {}
         After::Reset => {
             // Dropped so, a TCP connection ends in a reset: the only end that cannot be taken for that of the body.
             let _ = socket2::SockRef::from(&conn.wire.borrow().socket).set_linger(Some(std::time::Duration::ZERO));
@@ -128,7 +132,7 @@ async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
             Head::Refused(status) => return answer::refuse(lp, conn, status).await,
             Head::Whole(length) => {
                 served += 1;
-                let last = http.max_requests.is_some_and(|most| served >= most) || lp.now() >= old_ns;
+                let last = http.max_requests.is_some_and(|most| served >= most) || lp.lately() >= old_ns;
                 let after = Box::pin(exchange::exchange(lp, conn, length, last)).await;
                 match after {
                     After::Next => {}
@@ -179,9 +183,4 @@ async fn read_head(conn: &Rc<Conn>, patience_ns: Option<u64>) -> Head {
         Poll::Pending
     })
     .await
-}
-
-/// An empty request object, to be filled.
-fn blank() -> Request {
-    Request::default()
 }

@@ -20,13 +20,13 @@ const SILENCE_NS: u64 = 30_000_000_000;
 const IN_ALL_NS: u64 = 300_000_000_000;
 
 /// Drains in a task of its own.
-pub(crate) fn in_background(lp: &Rc<Loop>, ex: &Rc<Exchange>, reply: OriginReply, holds: Holds) {
+pub(crate) fn in_background(lp: &Rc<Loop>, ex: &Rc<Exchange>, reply: Box<OriginReply>, holds: Holds) {
     let (lp, ex) = (lp.clone(), ex.clone());
     tokio::task::spawn_local(async move { drain(&lp, &ex, reply, holds).await });
 }
 
 /// Drains.
-pub(super) async fn drain(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut holds: Holds) {
+pub(super) async fn drain(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Holds) {
     reply.deadline.set(Some(SILENCE_NS));
     let mut in_all = lp.timers.after(IN_ALL_NS);
     let ended = poll_fn(|cx| {

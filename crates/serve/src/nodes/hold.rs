@@ -94,7 +94,7 @@ impl Holds {
     }
 
     /// The client has gone: what goes on regardless does so in the background, the rest is cancelled.
-    pub fn cancel(mut self, lp: &Rc<Loop>, ex: &Rc<Exchange>, reply: OriginReply) {
+    pub fn cancel(mut self, lp: &Rc<Loop>, ex: &Rc<Exchange>, reply: Box<OriginReply>) {
         if reply.is_sent_whole() && self.keep_what_goes_on() {
             drain::in_background(lp, ex, reply, self);
         }

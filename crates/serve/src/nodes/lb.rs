@@ -110,7 +110,7 @@ impl Lb {
     }
 
     fn ask(&self, lp: &Loop, ex: &Exchange, way: &Way) -> Choice {
-        let now_ns = lp.now();
+        let now_ns = lp.lately();
         let mut upstream = self.upstream.borrow_mut();
         if self.due_ns.get() <= now_ns {
             upstream.tick(now_ns);
@@ -180,7 +180,7 @@ impl Picked {
         if let Some((rule, tried)) = &self.tried {
             tried.borrow_mut().came_back(*rule, self.lb.id, self.ticket.target, outcome);
         }
-        let release = self.lb.upstream.borrow_mut().done(self.lp.now(), self.ticket, outcome, status);
+        let release = self.lb.upstream.borrow_mut().done(self.lp.lately(), self.ticket, outcome, status);
         if let Release::After(ns) = release {
             let (lb, timers, target) = (self.lb.clone(), self.lp.timers.clone(), self.ticket.target);
             tokio::task::spawn_local(async move {

@@ -24,6 +24,8 @@ pub(crate) struct OriginReply {
     pub deadline: Deadline,
     /// Whether the response's last byte was read.
     pub ended: bool,
+    /// Bytes of the body that were passed on.
+    pub passed: u64,
     /// Changes of its head (`rewrite`).
     pub edits: Edits,
     /// Fields of weir's own beside those of the origin (`sticky`).
@@ -62,12 +64,14 @@ impl OriginReply {
         }
     }
 
-    /// Passes the body on; ready when all of it was read. What the client's socket has not taken waits in its wire.
+    /// Passes the body on, with its trailers if the client wants them; ready when all of it was read. What the client's
+    /// socket has not taken waits in its wire.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
         client: &mut Wire,
         encoder: &Encoder,
+        trailers: bool,
     ) -> Poll<Result<(), BrokenBody>> {
         loop {
             if self.ended {
@@ -85,6 +89,7 @@ impl OriginReply {
                 Err(_) => return Poll::Ready(Err(BrokenBody::Origin(Kind::BadResponse))),
                 Ok(Piece::Data(from, to)) => {
                     self.conn.wire.consume(from);
+                    self.passed += (to - from) as u64;
                     encoder.before(to - from, client.queue_to());
                     let sent = if client.unsent() > HEAD {
                         client.queue(&self.conn.wire.input()[..to - from]);
@@ -103,7 +108,8 @@ impl OriginReply {
                 Ok(Piece::End) => {
                     self.conn.wire.consume(at);
                     self.ended = true;
-                    encoder.end(Some(self.decoder.trailers()), client.queue_to());
+                    let named = |name: &[u8]| self.response.names(name);
+                    encoder.end_without(trailers.then(|| self.decoder.trailers()), named, client.queue_to());
                     continue;
                 }
                 Ok(Piece::More) => self.conn.wire.consume(at),
@@ -131,7 +137,7 @@ impl OriginReply {
     }
 
     /// A built-in server has failed, and says how. What is left of its answer is read if it is there.
-    pub fn failed_inside(mut self, lp: &Loop, ex: &Exchange) -> Failure {
+    pub fn failed_inside(mut self: Box<Self>, lp: &Loop, ex: &Exchange) -> Failure {
         let failure = crate::built_in::failure(&self.response);
         loop {
             let mut at = 0;
@@ -152,8 +158,8 @@ impl OriginReply {
     ///
     /// The condition stands on every path to a pool (`serving.md` §3): the request was sent whole, the response read whole,
     /// no byte is left over, nobody said close, nothing was upgraded or aborted.
-    pub fn give_back(self, lp: &Loop, ex: &Exchange) {
-        let OriginReply { server, conn, response, upload, ended, .. } = self;
+    pub fn give_back(self: Box<Self>, lp: &Loop, ex: &Exchange) {
+        let OriginReply { server, conn, response, upload, ended, .. } = *self;
         let clean = ended
             && ex.is_complete()
             && upload.finished
@@ -169,6 +175,7 @@ impl OriginReply {
             (true, false) => server.put(lp, conn),
             (false, _) => {}
         }
+        lp.buffers.keep_response(response);
     }
 }
 

@@ -59,7 +59,7 @@ fn belongs_to_process(lb: &Lb) -> Option<&'static str> {
 
 /// The loop that a request meets.
 pub(super) fn meets(loops: u32, request: Key) -> u32 {
-    if loops == 1 { 0 } else { request.with(MEETS).below(u64::from(loops)) as u32 }
+    if loops == 1 { 0 } else { weir_model::loops::met(loops, request.with(MEETS)) }
 }
 
 /// What a balancer's state begins with on a loop: the first is as if it were the only one.

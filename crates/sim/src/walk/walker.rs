@@ -12,7 +12,7 @@ use super::meter::Meter;
 use super::servers::Server;
 use crate::check::{Left, violations};
 use crate::code::Code;
-use crate::ending::{Cut, HORIZON_NS};
+use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::ledger::Ledger;
 use crate::pending::{Class, Entry, Pending, order_key, ranked};
 use crate::source::Load;
@@ -250,6 +250,9 @@ impl<'a> Walker<'a> {
             }
             if let Some(cut) = self.cut {
                 return Err(cut);
+            }
+            if self.branches.slots.len() > MOST_AT_ONCE {
+                return Err(Cut::TooMany);
             }
             if event.at > HORIZON_NS {
                 if what::never_ends(event.who) && !is_arrival {

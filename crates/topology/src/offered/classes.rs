@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 /// Numbers kept for all nodes and classes, at most; with more the loads are unknown.
 const MOST_NUMBERS: usize = 1 << 25;
 
+/// What requests of a class have in common: their kind where kinds are told apart (else 0), and the branch at each route.
+type Alike = (usize, Vec<Option<usize>>);
+
 /// The classes of a scenario's requests.
 pub(super) struct Classes {
     /// The share of each among the requests that come in.
@@ -36,7 +39,7 @@ impl Classes {
         }
         let shares = scenario.shares();
         let share = |i: usize| shares.get(i).map_or(0.0, |(share, _)| *share);
-        let mut classes: BTreeMap<(usize, Vec<Option<usize>>), (f64, Vec<usize>)> = BTreeMap::new();
+        let mut classes: BTreeMap<Alike, (f64, Vec<usize>)> = BTreeMap::new();
         for (i, shape) in kinds.shapes.iter().enumerate() {
             let taken = routes.iter().map(|(_, rules, otherwise)| branch(rules, *otherwise, shape)).collect();
             let own = if kinds.are_rewritten() { i } else { 0 };
