@@ -52,7 +52,7 @@ impl Retry {
                 return answer;
             }
             if let Ok(reply) = answer {
-                reply.discard();
+                reply.discard(&lp, &ex);
             }
             ex.count_attempt();
             let wait_ns = self.config.backoff_ns(next, way.draw.with(u64::from(next.0)));

@@ -17,6 +17,8 @@ pub enum Then {
     Raw(Vec<u8>),
     /// Waits so many ms, then the other.
     After(u64, Box<Then>),
+    /// These bytes, each piece after so many ms.
+    Parts(Vec<(u64, Vec<u8>)>),
     /// Closes the connection.
     Close,
 }
@@ -145,31 +147,54 @@ fn connection(mut stream: TcpStream, shared: &Shared, script: &dyn Fn(usize, &st
         };
         let busy = shared.busy.fetch_add(1, SeqCst) + 1;
         shared.most.fetch_max(busy, SeqCst);
-        let done = answer(&mut stream, script(number, &head), shared);
+        let Some(then) = wait(&mut stream, script(number, &head))? else {
+            shared.busy.fetch_sub(1, SeqCst);
+            return Ok(());
+        };
+        // Before it answers: whoever is answered may send the next one elsewhere at once.
         shared.busy.fetch_sub(1, SeqCst);
-        if !done? {
+        if !answer(&mut stream, then)? {
             return Ok(());
         }
     }
 }
 
-fn answer(stream: &mut TcpStream, then: Then, shared: &Shared) -> std::io::Result<bool> {
-    match then {
-        Then::Ok(body) => write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())?,
-        Then::Status(status) => write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 3\r\n\r\n{status}")?,
-        Then::Raw(bytes) => stream.write_all(&bytes)?,
-        Then::After(ms, then) => {
-            // In steps: whoever asked may go in the meantime.
-            let mut left = ms;
-            while left > 0 {
-                let step = left.min(5);
-                std::thread::sleep(Duration::from_millis(step));
-                left -= step;
-                if has_gone(stream)? {
-                    return Ok(false);
-                }
+/// Waits as long as it is told; `None`: whoever asked has gone.
+fn wait(stream: &mut TcpStream, mut then: Then) -> std::io::Result<Option<Then>> {
+    while let Then::After(ms, next) = then {
+        // In steps: whoever asked may go in the meantime.
+        let mut left = ms;
+        while left > 0 {
+            let step = left.min(5);
+            std::thread::sleep(Duration::from_millis(step));
+            left -= step;
+            if has_gone(stream)? {
+                return Ok(None);
             }
-            return answer(stream, *then, shared);
+        }
+        then = *next;
+    }
+    Ok(Some(then))
+}
+
+fn answer(stream: &mut TcpStream, then: Then) -> std::io::Result<bool> {
+    match then {
+        // In one piece each.
+        Then::Ok(body) => {
+            let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(whole.as_bytes())?;
+        }
+        Then::Status(status) => {
+            let whole = format!("HTTP/1.1 {status} X\r\nContent-Length: 3\r\n\r\n{status}");
+            stream.write_all(whole.as_bytes())?;
+        }
+        Then::Raw(bytes) => stream.write_all(&bytes)?,
+        Then::After(_, then) => return answer(stream, *then),
+        Then::Parts(parts) => {
+            for (ms, bytes) in parts {
+                std::thread::sleep(Duration::from_millis(ms));
+                stream.write_all(&bytes)?;
+            }
         }
         Then::Close => return Ok(false),
     }

@@ -32,6 +32,7 @@ pub fn retry_of_statuses() {
     let origin = Origin::new(|n, _| if n < 2 { Then::Status(503) } else { Then::Ok("x".into()) });
     let served = serve_node(&format!("retry(3, {}, on=[503])", server("a", &origin)));
     assert_eq!((get(&served.addr, "/").body.as_str(), origin.count()), ("x", 3));
+    assert_eq!(origin.connections(), 1, "an answer that is not wanted does not cost its connection");
     let origin = Origin::new(|_, _| Then::Status(503));
     let served = serve_node(&format!("retry(3, {}, on=[\"status_5xx\"])", server("a", &origin)));
     let last = get(&served.addr, "/");

@@ -106,3 +106,39 @@ pub fn a_body_is_drained() {
     drop(conn);
     assert_eq!(get(&served.addr, "/").status, 504, "the rest of the body is still awaited");
 }
+
+/// A limit of time that ends in the body breaks it at once, though what is behind goes on, and keeps its slot.
+#[test]
+pub fn a_timeout_in_the_body_leaves_what_goes_on() {
+    let origin = Origin::new(|n, _| match n {
+        0 => Then::Parts(vec![
+            (0, b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n12".to_vec()),
+            (150, b"34".to_vec()),
+        ]),
+        n => Then::Ok(n.to_string()),
+    });
+    let served = serve_node(&format!("timeout(40*ms, queue(server(\"a\", addr=\"{}\"), on_cancel=\"skip\"))", origin.addr));
+    let mut conn = ask(&served.addr);
+    let (ms, response) = timed(|| conn.try_response());
+    assert!(response.is_none() && ms < 110.0, "{ms}");
+    assert_eq!(get(&served.addr, "/").status, 504, "the slot is held");
+    pause(120);
+    assert_eq!((get(&served.addr, "/").body.as_str(), origin.connections()), ("1", 1), "drained, and used again");
+}
+
+/// A process that crashes takes along what only went on because nobody told it to stop.
+#[test]
+pub fn a_crash_ends_what_goes_on() {
+    for model in ["queue(server(\"a\", model=20*s), capacity=0, on_cancel=\"finish\")", "queue(server(\"a\", model=concurrent(20*s, on_cancel=\"finish\")), capacity=0, on_cancel=\"finish\")"] {
+        let served = serve_node(&format!("faulty(25*ms, 1*ms, {model}, mode=\"crash\")"));
+        for _ in 0..6 {
+            let conn = ask(&served.addr);
+            pause(5);
+            drop(conn);
+            // By now it has crashed, but for once in a hundred million times.
+            pause(500);
+            let response = get(&served.addr, "/");
+            assert_eq!(response.header("retry-after"), None, "the slot is still held");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! `respond`, `redirect`, `listen`, built-in servers.
 
-use crate::common::{Conn, get, send, serve, serve_node};
+use crate::common::{Conn, get, send, serve, serve_node, timed};
 
 #[test]
 pub fn respond_answers_as_it_is_told() {
@@ -30,6 +30,11 @@ pub fn built_in_servers_say_their_name() {
         assert_eq!(response.header("content-type"), Some("text/plain"));
     }
     conn.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+    assert_eq!(conn.response().status, 200);
+    conn.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+    let (ms, told) = timed(|| conn.response());
+    assert!(told.status == 100 && ms < 500.0, "{ms}");
+    conn.send("abc");
     assert_eq!(conn.response().status, 200);
     conn.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
     let mut head = [0; 4];
