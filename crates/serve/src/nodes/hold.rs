@@ -73,7 +73,12 @@ impl Holds {
 
     /// Whether something among them ends the response before its time: a limit, or a crash. Which, and as what. Without an
     /// exchange nobody waits for a client.
-    pub fn poll_broken(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: Option<&Exchange>) -> Option<(usize, Kind)> {
+    pub fn poll_broken(
+        &mut self,
+        cx: &mut Context<'_>,
+        lp: &Loop,
+        ex: Option<&Exchange>,
+    ) -> Option<(usize, Kind)> {
         (0..).zip(&mut self.0).find_map(|(at, hold)| match hold {
             Hold::Timeout(limit) => limit.has_ended(cx, lp, ex).then_some((at, Kind::Timeout)),
             Hold::Process(watch) => watch.has_crashed(cx).then_some((at, Kind::Reset)),

@@ -107,7 +107,8 @@ impl Drop for Leaving<'_> {
             task.wake();
         }
         // It may have come just now.
-        if let Some(Ok(Reply { from: From::Origin(origin), holds })) = self.meeting.answer.borrow_mut().take() {
+        if let Some(Ok(Reply { from: From::Origin(origin), holds })) = self.meeting.answer.borrow_mut().take()
+        {
             holds.cancel(self.lp, self.ex, origin);
         }
     }

@@ -167,3 +167,48 @@ fn the_lowest_ticket_is_next() {
     assert_eq!(order.len(), 4 * 50 * 100);
     assert!(order.windows(2).all(|w| w[0] < w[1]), "somebody was overtaken");
 }
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl std::task::Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// Whoever is told that a slot is free and leaves before he looks hands the chance on: here and on another loop.
+#[test]
+fn a_chance_is_handed_on() {
+    let (mail, mut boxes): (Vec<_>, Vec<_>) = (0..2).map(|_| unbounded_channel()).unzip();
+    let public = Arc::new(Public::new(7, mail.into()));
+    let slots = Arc::new(Slots::new(1, 1));
+    let gates: Vec<Rc<Gate>> = (0..2)
+        .map(|me| Rc::new(Gate { slots: slots.clone(), line: Line::new(public.clone(), me) }))
+        .collect();
+    let wakers: Vec<Arc<Woken>> = (0..4).map(|_| Arc::default()).collect();
+    let woken = |i: usize| wakers[i].0.load(SeqCst);
+    assert!(slots.take(0));
+    let inside = gates[0].slot(0);
+    // Two wait here, then one there.
+    let mut waiting: Vec<_> = [0, 0, 1].map(|on| Box::pin(gates[on].enter(9, || None))).into_iter().collect();
+    for (i, one) in waiting.iter_mut().enumerate() {
+        assert!(
+            one.as_mut().poll(&mut std::task::Context::from_waker(&wakers[i].clone().into())).is_pending()
+        );
+    }
+    drop(inside);
+    assert_eq!((woken(0), woken(1), woken(2)), (1, 0, 0), "the first is told");
+    drop(waiting.remove(0));
+    assert_eq!((woken(1), woken(2)), (1, 0), "then the next one here");
+    drop(waiting.remove(0));
+    assert_eq!(boxes[1].try_recv().ok(), Some(7), "then the other loop");
+    gates[1].line.told();
+    assert_eq!(woken(2), 1);
+    let done = waiting[0].as_mut().poll(&mut std::task::Context::from_waker(&wakers[2].clone().into()));
+    assert!(matches!(done, Poll::Ready(Ok(_))));
+    drop(waiting);
+    drop(done);
+    assert!(public.is_at_rest() && slots.inside(0) == 0);
+}

@@ -26,7 +26,8 @@ pub struct Served {
 
 /// What a text evaluates to.
 pub fn point(text: &str) -> Point {
-    let request = Request { name: "test.star".to_owned(), source: text.as_bytes().to_vec(), ..Request::default() };
+    let request =
+        Request { name: "test.star".to_owned(), source: text.as_bytes().to_vec(), ..Request::default() };
     let evaluated = evaluate(&request).unwrap_or_else(|errors| panic!("{errors:#?}\n{text}"));
     evaluated.plan.points.into_iter().next().expect("a point")
 }

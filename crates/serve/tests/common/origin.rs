@@ -109,7 +109,11 @@ impl Drop for Origin {
     }
 }
 
-fn connection(mut stream: TcpStream, shared: &Shared, script: &dyn Fn(usize, &str) -> Then) -> std::io::Result<()> {
+fn connection(
+    mut stream: TcpStream,
+    shared: &Shared,
+    script: &dyn Fn(usize, &str) -> Then,
+) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
     stream.set_nodelay(true)?;
     let mut read = Vec::new();
@@ -127,10 +131,17 @@ fn connection(mut stream: TcpStream, shared: &Shared, script: &dyn Fn(usize, &st
         let head = String::from_utf8_lossy(&read[..end]).into_owned();
         read.drain(..end);
         let lower = head.to_ascii_lowercase();
-        let length = lower.split("content-length: ").nth(1).and_then(|r| r.split("\r\n").next()?.parse::<usize>().ok());
+        let length = lower
+            .split("content-length: ")
+            .nth(1)
+            .and_then(|r| r.split("\r\n").next()?.parse::<usize>().ok());
         let chunked = lower.contains("transfer-encoding: chunked");
         let whole = |read: &[u8]| {
-            if chunked { read.windows(5).any(|w| w == b"0\r\n\r\n") } else { read.len() >= length.unwrap_or(0) }
+            if chunked {
+                read.windows(5).any(|w| w == b"0\r\n\r\n")
+            } else {
+                read.len() >= length.unwrap_or(0)
+            }
         };
         while !whole(&read) {
             match stream.read(&mut piece)? {

@@ -36,7 +36,11 @@ pub fn retry_of_statuses() {
     let origin = Origin::new(|_, _| Then::Status(503));
     let served = serve_node(&format!("retry(3, {}, on=[\"status_5xx\"])", server("a", &origin)));
     let last = get(&served.addr, "/");
-    assert_eq!((last.status, last.body.as_str(), origin.count()), (503, "503", 3), "the last answer is the answer");
+    assert_eq!(
+        (last.status, last.body.as_str(), origin.count()),
+        (503, "503", 3),
+        "the last answer is the answer"
+    );
     let served = serve_node(&format!("retry(3, {}, on=[502])", server("a", &origin)));
     assert_eq!((get(&served.addr, "/").status, origin.count()), (503, 4));
     assert_eq!(send(&served.addr, POST).status, 503);
@@ -61,7 +65,9 @@ pub fn retry_waits_and_pays() {
 /// Failures inside of built-in servers reach the loop as what they are.
 #[test]
 pub fn retry_of_what_built_in_servers_say() {
-    let down = |mode: &str| format!("faulty(1000*hours, 1000*hours, server(\"down\"), starts=\"down\", mode=\"{mode}\")");
+    let down = |mode: &str| {
+        format!("faulty(1000*hours, 1000*hours, server(\"down\"), starts=\"down\", mode=\"{mode}\")")
+    };
     for (mode, kind) in [("refuse", "refused"), ("crash", "connect_failed")] {
         let both = format!("[{}, server(\"up\")]", down(mode));
         let served = serve_node(&format!("retry(2, lb.first({both}, pass_over=0*s), on=[\"{kind}\"])"));
@@ -85,7 +91,9 @@ pub fn retry_of_what_built_in_servers_say() {
 pub fn retry_with_the_same_work() {
     let node = |work: &str| {
         let slow = "server(\"a\", model=dist.hyperexponential([(0.5, 1*us), (0.5, 1000*s)]))";
-        format!("retry(12, timeout(25*ms, lb.first([{slow}])), on=[\"timeout\"], work=\"{work}\", exclude=\"none\")")
+        format!(
+            "retry(12, timeout(25*ms, lb.first([{slow}])), on=[\"timeout\"], work=\"{work}\", exclude=\"none\")"
+        )
     };
     let redraw = serve_node(&node("redraw"));
     assert!((0..6).all(|_| get(&redraw.addr, "/").status == 200));

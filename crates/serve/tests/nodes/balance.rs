@@ -33,13 +33,17 @@ pub fn round_robin_goes_round() {
     assert_eq!(ask(&served.addr, 7), ["a", "a", "b", "a", "c", "a", "a"], "nginx's smooth one");
     let served = serve_node(&format!("lb.round_robin({THREE})"));
     let seen = ask(&served.addr, 6);
-    assert!(seen[..3] == seen[3..] && seen.iter().take(3).collect::<std::collections::BTreeSet<_>>().len() == 3);
+    assert!(
+        seen[..3] == seen[3..] && seen.iter().take(3).collect::<std::collections::BTreeSet<_>>().len() == 3
+    );
 }
 
 #[test]
 pub fn random_is_even_and_by_weight() {
     even(&format!("lb.random({THREE})"));
-    let served = serve_node("lb.random([weight(3, server(\"a\")), weight(1, server(\"b\")), weight(0, server(\"c\"))])");
+    let served = serve_node(
+        "lb.random([weight(3, server(\"a\")), weight(1, server(\"b\")), weight(0, server(\"c\"))])",
+    );
     let shares = shares(&served.addr, 1500);
     assert!((shares["a"] - 0.75).abs() < 0.06 && !shares.contains_key("c"), "{shares:?}");
 }
@@ -95,7 +99,10 @@ pub fn an_error_is_held_against_a_target() {
     for lb in ["least_conn", "p2c"] {
         let served = serve_node(&format!("lb.{lb}({list}, ties=\"first\", error_hold=150*ms)"));
         assert_eq!(get(&served.addr, "/").status, 500, "{lb}: the first of equals");
-        assert_eq!((get(&served.addr, "/").body.as_str(), get(&served.addr, "/").body.as_str()), ("good", "good"));
+        assert_eq!(
+            (get(&served.addr, "/").body.as_str(), get(&served.addr, "/").body.as_str()),
+            ("good", "good")
+        );
         pause(250);
         assert_eq!(get(&served.addr, "/").status, 500, "{lb}: it is forgiven");
     }
@@ -126,7 +133,10 @@ pub fn hashes_stick_to_their_keys() {
         }
         assert_eq!(seen.len(), 3, "{lb}: {seen:?}");
         let without: Vec<String> = ask(&served.addr, 60);
-        assert!(without.iter().collect::<std::collections::BTreeSet<_>>().len() > 1, "{lb}: at random without a key");
+        assert!(
+            without.iter().collect::<std::collections::BTreeSet<_>>().len() > 1,
+            "{lb}: at random without a key"
+        );
         let path = serve_node(&format!("lb.{lb}({THREE}, key=key.path())"));
         let first = get(&path.addr, "/x?y").server().to_owned();
         assert!((0..5).all(|i| get(&path.addr, &format!("/x?{i}")).server() == first), "{lb}");
@@ -182,7 +192,9 @@ pub fn without_a_target_there_is_the_spare_or_503() {
 #[test]
 pub fn eject_takes_a_failing_target_out() {
     let list = "[flaky(1.0, server(\"bad\")), server(\"good\")]";
-    let served = serve_node(&format!("lb.round_robin({list}, start=\"first\", eject=eject(consecutive=3, base=10*s))"));
+    let served = serve_node(&format!(
+        "lb.round_robin({list}, start=\"first\", eject=eject(consecutive=3, base=10*s))"
+    ));
     let mut conn = Conn::new(&served.addr);
     let failed = (0..40).filter(|_| conn.get("/", "").status == 500).count();
     assert_eq!(failed, 3);
@@ -195,7 +207,10 @@ pub fn sticky_clients_return() {
     for _ in 0..10 {
         let first = get(&served.addr, "/");
         let full = first.header("set-cookie").expect("a cookie");
-        assert!(full.contains("HttpOnly") && full.contains("SameSite=Lax") && !full.contains("Secure"), "{full}");
+        assert!(
+            full.contains("HttpOnly") && full.contains("SameSite=Lax") && !full.contains("Secure"),
+            "{full}"
+        );
         let field = format!("Cookie: {}\r\n", cookie(&first).expect("a cookie"));
         for _ in 0..5 {
             let again = get_with(&served.addr, "/", &field);

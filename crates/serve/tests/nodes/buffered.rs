@@ -42,8 +42,10 @@ pub fn a_large_request_goes_on_streaming() {
 pub fn a_slow_client_holds_no_server() {
     let big = "x".repeat(24 << 20);
     let length = big.len();
-    let origin = Origin::new(move |n, _| if n == 0 { Then::Ok(big.clone()) } else { Then::Ok("next".into()) });
-    let served = serve_node(&format!("buffered(queue(server(\"a\", addr=\"{}\"), timeout=5*s), 32*MiB)", origin.addr));
+    let origin =
+        Origin::new(move |n, _| if n == 0 { Then::Ok(big.clone()) } else { Then::Ok("next".into()) });
+    let served =
+        serve_node(&format!("buffered(queue(server(\"a\", addr=\"{}\"), timeout=5*s), 32*MiB)", origin.addr));
     let mut slow = Conn::new(&served.addr);
     slow.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     until(|| origin.count() == 1);

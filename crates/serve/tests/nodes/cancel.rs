@@ -40,7 +40,11 @@ pub fn skip_goes_on_inside() {
     let (ms, response) = timed(|| get(&served.addr, "/"));
     assert_eq!(response.status, 200);
     assert!(ms > 180.0, "{ms}: the slot was not held");
-    assert_eq!((origin.count(), origin.most_busy(), origin.connections()), (2, 1, 1), "drained, so used again");
+    assert_eq!(
+        (origin.count(), origin.most_busy(), origin.connections()),
+        (2, 1, 1),
+        "drained, so used again"
+    );
 }
 
 #[test]
@@ -77,7 +81,12 @@ pub fn half_a_request_never_goes_on() {
 #[test]
 pub fn a_timeout_outside_leaves_what_goes_on() {
     let origin = Origin::new(|n, _| match n {
-        0 => Then::After(100, Box::new(Then::Raw(b"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n0".to_vec()))),
+        0 => Then::After(
+            100,
+            Box::new(Then::Raw(
+                b"HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n0".to_vec(),
+            )),
+        ),
         n => Then::Ok(n.to_string()),
     });
     let served = serve_node(&format!(
@@ -100,7 +109,10 @@ pub fn a_body_is_drained() {
         0 => Then::Raw(head.clone()),
         _ => Then::Ok("x".into()),
     });
-    let served = serve_node(&format!("queue(server(\"a\", addr=\"{}\"), on_cancel=\"skip\", timeout=60*ms)", origin.addr));
+    let served = serve_node(&format!(
+        "queue(server(\"a\", addr=\"{}\"), on_cancel=\"skip\", timeout=60*ms)",
+        origin.addr
+    ));
     let mut conn = ask(&served.addr);
     assert!(conn.take(10).is_some());
     drop(conn);
@@ -117,19 +129,29 @@ pub fn a_timeout_in_the_body_leaves_what_goes_on() {
         ]),
         n => Then::Ok(n.to_string()),
     });
-    let served = serve_node(&format!("timeout(40*ms, queue(server(\"a\", addr=\"{}\"), on_cancel=\"skip\"))", origin.addr));
+    let served = serve_node(&format!(
+        "timeout(40*ms, queue(server(\"a\", addr=\"{}\"), on_cancel=\"skip\"))",
+        origin.addr
+    ));
     let mut conn = ask(&served.addr);
     let (ms, response) = timed(|| conn.try_response());
     assert!(response.is_none() && ms < 110.0, "{ms}");
     assert_eq!(get(&served.addr, "/").status, 504, "the slot is held");
     pause(120);
-    assert_eq!((get(&served.addr, "/").body.as_str(), origin.connections()), ("1", 1), "drained, and used again");
+    assert_eq!(
+        (get(&served.addr, "/").body.as_str(), origin.connections()),
+        ("1", 1),
+        "drained, and used again"
+    );
 }
 
 /// A process that crashes takes along what only went on because nobody told it to stop.
 #[test]
 pub fn a_crash_ends_what_goes_on() {
-    for model in ["queue(server(\"a\", model=20*s), capacity=0, on_cancel=\"finish\")", "queue(server(\"a\", model=concurrent(20*s, on_cancel=\"finish\")), capacity=0, on_cancel=\"finish\")"] {
+    for model in [
+        "queue(server(\"a\", model=20*s), capacity=0, on_cancel=\"finish\")",
+        "queue(server(\"a\", model=concurrent(20*s, on_cancel=\"finish\")), capacity=0, on_cancel=\"finish\")",
+    ] {
         let served = serve_node(&format!("faulty(25*ms, 1*ms, {model}, mode=\"crash\")"));
         for _ in 0..6 {
             let conn = ask(&served.addr);

@@ -38,7 +38,11 @@ pub fn the_first_rule_that_matches_decides() {
 
 #[test]
 pub fn no_rule_is_404_and_two_meanings_are_400() {
-    let served = serve_node(&format!("route([(when(path=\"/admin/*\"), {}), (when(path=\"/a*\"), {})])", to("x"), to("y")));
+    let served = serve_node(&format!(
+        "route([(when(path=\"/admin/*\"), {}), (when(path=\"/a*\"), {})])",
+        to("x"),
+        to("y")
+    ));
     let a = &served.addr;
     assert_eq!(get(a, "/b").status, 404);
     for path in ["/a/../admin/x", "/abc/..%2fadmin/x", "//admin/x", "/a\\..\\admin/x", "/a/%2e%2e/b"] {
@@ -64,11 +68,8 @@ pub fn split_has_shares() {
 
 #[test]
 pub fn split_by_key_keeps_its_clients() {
-    let served = serve_node(&format!(
-        "split([(1, {}), (1, {})], key=key.header(\"x-user\"))",
-        to("a"),
-        to("b")
-    ));
+    let served =
+        serve_node(&format!("split([(1, {}), (1, {})], key=key.header(\"x-user\"))", to("a"), to("b")));
     let mut conn = Conn::new(&served.addr);
     let mut seen = std::collections::BTreeSet::new();
     for user in 0..50 {

@@ -3,7 +3,9 @@
 use crate::common::{Conn, Origin, Then, get, pause, serve_node, serve_with, timed, until};
 
 fn down(mode: &str, more: &str) -> String {
-    format!("faulty(1000*hours, 1000*hours, server(\"a\", model=20*ms), starts=\"down\", mode=\"{mode}\"{more})")
+    format!(
+        "faulty(1000*hours, 1000*hours, server(\"a\", model=20*ms), starts=\"down\", mode=\"{mode}\"{more})"
+    )
 }
 
 #[test]
@@ -38,7 +40,8 @@ pub fn a_crash_resets_what_is_inside() {
 /// A lazy one goes down when somebody finds it so; those inside are told.
 #[test]
 pub fn a_lazy_crash_resets_what_is_inside() {
-    let served = serve_node("faulty(40*ms, 1000*hours, server(\"a\", model=5*s), mode=\"crash\", clock=\"lazy\")");
+    let served =
+        serve_node("faulty(40*ms, 1000*hours, server(\"a\", model=5*s), mode=\"crash\", clock=\"lazy\")");
     let mut first = Conn::new(&served.addr);
     first.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     until(|| {

@@ -19,7 +19,8 @@ fn in_background(addr: &str, path: &str) -> JoinHandle<(f64, u16, String)> {
 #[test]
 pub fn a_queue_is_the_processs() {
     let origin = slow(2);
-    let text = format!("listen(\"127.0.0.1:0\", queue(server(\"a\", addr=\"{}\"), concurrency=2))", origin.addr);
+    let text =
+        format!("listen(\"127.0.0.1:0\", queue(server(\"a\", addr=\"{}\"), concurrency=2))", origin.addr);
     let served = serve_with(&text, 4, false);
     let all: Vec<_> = (0..40).map(|_| in_background(&served.addr, "/")).collect();
     assert!(all.into_iter().all(|t| t.join().expect("an answer").1 == 200));
@@ -71,7 +72,8 @@ pub fn a_full_queue_is_overloaded_and_a_long_wait_a_timeout() {
 
 #[test]
 pub fn max_in_flight_lets_the_rest_wait() {
-    let (origin, served) = full(|s| format!("lb.random([{s}], max_in_flight=1, max_waiting=1, wait_timeout=400*ms)"));
+    let (origin, served) =
+        full(|s| format!("lb.random([{s}], max_in_flight=1, max_waiting=1, wait_timeout=400*ms)"));
     let first = in_background(&served.addr, "/");
     until(|| origin.busy() == 1);
     let second = in_background(&served.addr, "/");

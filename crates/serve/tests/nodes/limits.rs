@@ -28,9 +28,8 @@ pub fn rate_has_a_bucket_per_key() {
 #[test]
 pub fn rate_is_the_processs() {
     let served = serve_with("listen(\"127.0.0.1:0\", limit.rate(respond(200), 0.001, burst=20))", 4, false);
-    let count = |addr: String| {
-        std::thread::spawn(move || (0..40).filter(|_| get(&addr, "/").status == 200).count())
-    };
+    let count =
+        |addr: String| std::thread::spawn(move || (0..40).filter(|_| get(&addr, "/").status == 200).count());
     let threads: Vec<_> = (0..4).map(|_| count(served.addr.clone())).collect();
     let passed: usize = threads.into_iter().map(|t| t.join().expect("a count")).sum();
     assert_eq!(passed, 20);

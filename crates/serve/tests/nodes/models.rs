@@ -68,7 +68,8 @@ pub fn concurrent_shares_its_cores() {
 #[test]
 pub fn concurrent_is_cancelled() {
     for (on_cancel, least) in [("stop", 39.0), ("skip", 60.0)] {
-        let served = serve_node(&format!("server(\"a\", model=concurrent(40*ms, on_cancel=\"{on_cancel}\"))"));
+        let served =
+            serve_node(&format!("server(\"a\", model=concurrent(40*ms, on_cancel=\"{on_cancel}\"))"));
         let mut gone = Conn::new(&served.addr);
         gone.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         pause(5);
@@ -82,7 +83,8 @@ pub fn concurrent_is_cancelled() {
 
 #[test]
 pub fn sequence_is_one_after_another() {
-    let served = serve_node("server(\"a\", model=sequence([server(\"x\", model=10*ms), server(\"y\", model=20*ms)]))");
+    let served =
+        serve_node("server(\"a\", model=sequence([server(\"x\", model=10*ms), server(\"y\", model=20*ms)]))");
     let (ms, response) = timed(|| get(&served.addr, "/"));
     assert_eq!(response.server(), "a");
     near(ms, 30.0);
@@ -98,7 +100,9 @@ pub fn fanout_waits_for_as_many_as_it_needs() {
         let served = serve_node(&format!("fanout({nodes}, need={need})"));
         near(timed(|| get(&served.addr, "/")).0, want);
     }
-    let bad = serve_node("fanout([server(\"x\", model=500*ms), flaky(1.0, server(\"y\", model=10*ms), kind=\"reset\")])");
+    let bad = serve_node(
+        "fanout([server(\"x\", model=500*ms), flaky(1.0, server(\"y\", model=10*ms), kind=\"reset\")])",
+    );
     let (ms, response) = timed(|| get(&bad.addr, "/"));
     assert_eq!(response.status, 502);
     near(ms, 10.0);

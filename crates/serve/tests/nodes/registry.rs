@@ -40,7 +40,9 @@ fn of_policy(balance: &Balance) -> fn() {
         Balance::RoundRobin { .. } => balance::round_robin_goes_round,
         Balance::LeastConn { .. } => balance::least_conn_takes_the_least_busy,
         Balance::P2c { .. } => balance::p2c_is_even_when_idle,
-        Balance::PeakEwma { .. } | Balance::Prequal { .. } => balance::peak_ewma_and_prequal_avoid_who_is_slow,
+        Balance::PeakEwma { .. } | Balance::Prequal { .. } => {
+            balance::peak_ewma_and_prequal_avoid_who_is_slow
+        }
         Balance::RingHash { .. } | Balance::Maglev { .. } => balance::hashes_stick_to_their_keys,
         Balance::First => balance::first_is_a_hot_spare,
         Balance::LeastWork => balance::least_work_answers_in_a_model,

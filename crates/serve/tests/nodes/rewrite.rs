@@ -24,13 +24,19 @@ pub fn requests_change_on_their_way() {
 pub fn responses_change_on_their_way() {
     let raw = b"HTTP/1.1 200 OK\r\nServer: secret\r\nX-A: 1\r\nX-B: 2\r\nContent-Length: 1\r\n\r\nx".to_vec();
     let origin = Origin::new(move |_, _| Then::Raw(raw.clone()));
-    let inner = format!("rewrite(server(\"a\", addr=\"{}\"), response_set={{\"x-c\": \"inner\", \"x-b\": \"3\"}})", origin.addr);
+    let inner = format!(
+        "rewrite(server(\"a\", addr=\"{}\"), response_set={{\"x-c\": \"inner\", \"x-b\": \"3\"}})",
+        origin.addr
+    );
     let served = serve_node(&format!(
         "rewrite({inner}, response_remove=[\"server\", \"x-c\"], response_set={{\"x-a\": \"{{uri}}\"}})"
     ));
     let response = get(&served.addr, "/p?q");
     assert_eq!(response.header("server"), None);
-    assert_eq!((response.header("x-a"), response.header("x-b"), response.header("x-c")), (Some("/p?q"), Some("3"), None));
+    assert_eq!(
+        (response.header("x-a"), response.header("x-b"), response.header("x-c")),
+        (Some("/p?q"), Some("3"), None)
+    );
     let served = serve_node("rewrite(respond(200, headers={\"x-a\": \"1\"}), response_set={\"x-a\": \"2\"})");
     assert_eq!(get(&served.addr, "/").header("x-a"), Some("2"));
 }
@@ -42,7 +48,10 @@ pub fn what_is_behind_sees_it() {
         "rewrite(route([(when(path=\"/v1\", header=(\"x-tier\", \"gold\")), respond(200, body=\"new\"))], \
          otherwise=respond(200, body=\"old\")), path=(\"/api/\", \"/\"), set={\"x-tier\": \"gold\"})",
     );
-    assert_eq!((get(&served.addr, "/api/v1").body, get(&served.addr, "/api/v2").body), ("new".into(), "old".into()));
+    assert_eq!(
+        (get(&served.addr, "/api/v1").body, get(&served.addr, "/api/v2").body),
+        ("new".into(), "old".into())
+    );
     let served = serve_node(
         "rewrite(limit.rate(respond(200), 0.001, burst=1, key=key.header(\"x-user\")), set={\"x-user\": \"all\"})",
     );
