@@ -2,7 +2,6 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -71,14 +70,6 @@ impl Socket {
         let mut fds = [PollFd::from_borrowed_fd(self.as_fd(), any)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&at_once)).is_ok() && fds[0].revents().intersects(any)
-    }
-
-    /// The other side's address; `None` for Unix sockets.
-    pub fn peer(&self) -> Option<SocketAddr> {
-        match self {
-            Socket::Tcp(s) => s.peer_addr().ok(),
-            Socket::Unix(_) => None,
-        }
     }
 }
 

@@ -280,7 +280,7 @@ async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, 
         weir_http1::render_response(&reply.response, to, &Edits::default(), &[], Framing::None, None, out);
     }
     let idle_ns = ex.conn.listener.http.tunnel_idle_ns;
-    let ended = tunnel::tunnel(&ex.conn, &mut reply.conn.wire, &reply.deadline, idle_ns).await;
+    let ended = tunnel::tunnel(&ex.conn, &mut reply.conn, idle_ns).await;
     if ended.is_err() {
         line.failure = Some(Kind::Reset);
     }

@@ -8,17 +8,18 @@ pub(crate) mod upload;
 
 pub(crate) use reply::OriginReply;
 
+use crate::deadlines::Deadline;
 use crate::wire::Wire;
 
 /// A connection to an origin.
 pub(crate) struct OriginConn {
     pub wire: Wire,
-    /// When it was made.
-    pub opened_ns: u64,
     /// When it closes at the latest, by its age.
     pub old_ns: u64,
     /// Requests that were begun on it.
     pub requests: u64,
+    /// Silence of the origin.
+    pub deadline: Deadline,
     /// Whether it belongs to one client's connection (NTLM, Negotiate).
     pub bound: bool,
 }

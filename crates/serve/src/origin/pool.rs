@@ -32,6 +32,7 @@ impl Pool {
     pub fn put(&mut self, mut conn: OriginConn, now_ns: u64) {
         if self.idle.len() < MOST {
             conn.wire.rest();
+            conn.deadline.set(None);
             self.idle.push(Idle { conn, since_ns: now_ns });
         }
     }

@@ -3,7 +3,6 @@
 use super::OriginConn;
 use super::server::Server;
 use super::upload::{Broken, Upload};
-use crate::deadlines::Deadline;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -20,8 +19,6 @@ pub(crate) struct OriginReply {
     pub response: Response,
     pub decoder: Decoder,
     pub upload: Upload,
-    /// Silence of the origin.
-    pub deadline: Deadline,
     /// Whether the response's last byte was read.
     pub ended: bool,
     /// Bytes of the body that were passed on.
@@ -104,7 +101,7 @@ impl OriginReply {
                     if sent.is_err() {
                         return Poll::Ready(Err(BrokenBody::Client));
                     }
-                    self.deadline.set(self.server.origin.body_timeout_ns);
+                    self.conn.deadline.set(self.server.origin.body_timeout_ns);
                     continue;
                 }
                 Ok(Piece::End) => {
@@ -129,7 +126,7 @@ impl OriginReply {
                     if client.unsent() > 0 && matches!(client.poll_flush(cx), Poll::Ready(Err(_))) {
                         return Poll::Ready(Err(BrokenBody::Client));
                     }
-                    if self.deadline.ended(cx) {
+                    if self.conn.deadline.ended(cx) {
                         return Poll::Ready(Err(BrokenBody::Origin(Kind::Timeout)));
                     }
                     return Poll::Pending;

@@ -8,7 +8,6 @@ use super::pool::Pool;
 use super::reply::OriginReply;
 use super::upload::{Broken, Upload};
 use super::OriginConn;
-use crate::deadlines::Deadline;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -21,7 +20,7 @@ use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Asked, BodyOut, Client, Decoder, Edits, Framing, Response, Seek, Version};
+use weir_http1::{Asked, BodyOut, Client, Decoder, Edits, Framing, Seek, Version};
 use weir_policy::Kind;
 use weir_topology::plan::Origin;
 
@@ -136,7 +135,7 @@ impl Server {
             Some(age) => now.saturating_add(age - (age / 10).min(lp.draw().below((age / 10).max(1)))),
             None => u64::MAX,
         };
-        Ok(OriginConn { wire: Wire::new(socket, lp.buffers.clone()), opened_ns: now, old_ns, requests: 0, bound: false })
+        Ok(OriginConn { wire: Wire::new(socket, lp.buffers.clone()), old_ns, requests: 0, bound: false, deadline: lp.deadlines.add() })
     }
 
     /// Keeps a connection for the next request.
@@ -177,8 +176,7 @@ impl Attempt {
         conn.requests += 1;
         let keep = way.keep.max(if ex.request.is_idempotent() { RESEND } else { 0 });
         let asked = Asked { head: ex.request.is_head(), connect: ex.request.is_connect(), upgrade: ex.checked.upgrade };
-        let deadline = lp.deadlines.add();
-        deadline.set(server.origin.body_timeout_ns);
+        conn.deadline.set(server.origin.body_timeout_ns);
         if !ex.is_complete() {
             ex.conn.deadline.set(ex.conn.listener.http.body_timeout_ns);
         }
@@ -188,7 +186,6 @@ impl Attempt {
             response: lp.buffers.response(),
             decoder: Decoder::new(Framing::None, &server.limits),
             upload: Upload::new(body_out(ex.request.framing()), keep),
-            deadline,
             ended: false,
             passed: 0,
             edits: Edits::default(),
@@ -206,7 +203,7 @@ impl Attempt {
             match reply.upload.poll(cx, lp, ex, &mut reply.conn.wire) {
                 Poll::Ready(Ok(())) => {
                     way.sending(Sending::Whole);
-                    reply.deadline.set(reply.server.origin.response_timeout_ns);
+                    reply.conn.deadline.set(reply.server.origin.response_timeout_ns);
                 }
                 Poll::Ready(Err(Broken::Client(failure))) => return Poll::Ready(Err(Failed::With(failure))),
                 Poll::Ready(Err(Broken::Origin)) => self.reply.upload.broken = true,
@@ -259,7 +256,7 @@ impl Attempt {
                 ex.say_continue(cx);
             }
         }
-        if self.reply.deadline.ended(cx) {
+        if self.reply.conn.deadline.ended(cx) {
             return Poll::Ready(Err(Failed::With(Failure::new(Kind::Timeout))));
         }
         Poll::Pending
@@ -271,7 +268,7 @@ impl Attempt {
         let progress = (ex.body.try_borrow().map_or(0, |b| b.received), unsent);
         if progress != self.progress {
             self.progress = progress;
-            self.reply.deadline.set(if unsent > 0 { self.reply.server.origin.body_timeout_ns } else { None });
+            self.reply.conn.deadline.set(if unsent > 0 { self.reply.server.origin.body_timeout_ns } else { None });
         }
     }
 
@@ -292,7 +289,7 @@ impl Attempt {
         let reply = &mut self.reply;
         reply.decoder = Decoder::new(reply.response.framing(), &reply.server.limits);
         reply.ended = reply.decoder.ended();
-        reply.deadline.set(reply.server.origin.body_timeout_ns);
+        reply.conn.deadline.set(reply.server.origin.body_timeout_ns);
         self.reply
     }
 }
