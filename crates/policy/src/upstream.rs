@@ -14,6 +14,7 @@ use crate::config::Balance;
 use crate::eligibility::{Admin, Transition};
 use crate::health::{Health, HealthConfig};
 use crate::passed_over::PassedOver;
+use crate::roster::Roster;
 use crate::snapshot::Snapshot;
 use crate::{Kind, Outcome, Release};
 use weir_stats::Key;
@@ -121,6 +122,11 @@ impl Upstream {
     /// The balancer itself.
     pub fn balancer(&mut self) -> &mut Balancer {
         &mut self.balancer
+    }
+
+    /// Who the targets are.
+    pub fn roster(&self) -> &Roster {
+        self.balancer.roster()
     }
 
     /// Who is healthy.

@@ -1,18 +1,23 @@
 //! From the plan to the nodes that a loop, or the thread of the built-in servers, runs.
 
 use crate::graph::Graph;
-use crate::line::Line;
+use crate::health::check::Question;
+use crate::health::ends::{Checked, Ends};
+use crate::health::keeper::{Kept, Known};
+use crate::nodes::lb::common::Common;
 use crate::nodes::{Node, NodeId, lb, retry, timeout};
-use crate::origin::connect::Target;
+use crate::origin::connect::{Addresses, Target};
 use crate::origin::pool::Pool;
 use crate::origin::server::Server;
 use crate::process::Process;
 use std::cell::{Cell, RefCell};
 use std::net::ToSocketAddrs;
 use std::rc::Rc;
+use std::sync::Arc;
 use weir_http1::Limits;
 use weir_policy::Upstream;
-use weir_policy::health::HealthConfig;
+use weir_policy::health::{Health, HealthConfig};
+use weir_policy::snapshot::Snapshot;
 use weir_policy::upstream::Around;
 use weir_stats::Key;
 use weir_topology::plan::{Lb, Origin, Point, Spec, To};
@@ -30,14 +35,14 @@ pub(crate) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// All nodes.
-    pub fn graph(&self) -> Graph {
-        let mut servers = Vec::new();
-        let nodes = (0..self.point.nodes.len() as NodeId).map(|id| self.node(id, &mut servers)).collect();
-        Graph { nodes, servers }
+    /// All nodes, and what the keeper of health begins with.
+    pub fn graph(&self) -> (Graph, Vec<Kept>) {
+        let (mut servers, mut kept) = (Vec::new(), Vec::new());
+        let nodes = (0..self.point.nodes.len() as NodeId).map(|id| self.node(id, &mut servers, &mut kept)).collect();
+        (Graph { nodes, servers }, kept)
     }
 
-    fn node(&self, id: NodeId, servers: &mut Vec<Rc<Server>>) -> Node {
+    fn node(&self, id: NodeId, servers: &mut Vec<Rc<Server>>, kept: &mut Vec<Kept>) -> Node {
         let node = &self.point.nodes[id as usize];
         let spec = &self.point.specs[node.spec as usize];
         let role = self.serving.roles[id as usize];
@@ -51,7 +56,7 @@ impl Builder<'_> {
             Spec::Server { addr: Some(addr), origin, .. } if !self.built_in => {
                 self.server(target(addr), node.name.as_deref(), origin, servers)
             }
-            Spec::Lb(lb) => Node::Lb(Rc::new(self.balancer(id, lb))),
+            Spec::Lb(lb) => Node::Lb(Rc::new(self.balancer(id, lb, kept))),
             Spec::Retry(config) => Node::Retry(Rc::new(retry::Retry {
                 config: config.clone(),
                 node: self.next(id),
@@ -86,12 +91,13 @@ impl Builder<'_> {
             origin: origin.clone(),
             limits: Limits::default(),
             pool: RefCell::new(Pool::default()),
+            retired: Cell::new(false),
         });
         servers.push(server.clone());
         Node::Server(server)
     }
 
-    fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {
+    fn balancer(&self, id: NodeId, lb: &Lb, kept: &mut Vec<Kept>) -> lb::Lb {
         let targets = self.list(id).to_vec();
         let weights: Vec<f64> = targets.iter().map(|t| self.weight(*t)).collect();
         let names: Vec<String> = targets.iter().map(|t| self.hash_name(*t)).collect();
@@ -103,21 +109,60 @@ impl Builder<'_> {
             panic: lb.panic,
             on_empty: lb.on_empty,
         };
-        let around = Around { health, max_in_flight: lb.max_in_flight, pass_over_ns: lb.pass_over_ns, counts: false };
+        let ejects = lb.eject.is_some() || lb.outlier.is_some();
+        // Health and limits are the process's.
+        let pass_over_ns = if ejects { 0 } else { lb.pass_over_ns };
+        let around = Around { health: HealthConfig::default(), max_in_flight: None, pass_over_ns, counts: false };
         let now = self.process.clock.now();
         let draw = self.seed.with(u64::from(id));
+        let health = Health::new(health, &weights, now, Key::new(self.process.seed).with(2).with(u64::from(id)));
+        let mut upstream = Upstream::new(&lb.balance, around, &weights, &names, now, draw);
+        upstream.follow(now, &Snapshot::of(&health));
+        let ends: Rc<[Ends]> =
+            targets.iter().map(|t| Ends::behind(self.point, self.serving, self.built_in, *t)).collect();
+        let common = self.process.lbs.get(&id).cloned().unwrap_or_else(|| Arc::new(Common::new(lb, targets.len(), 0)));
+        kept.push(Kept {
+            id,
+            health,
+            ends: ends.clone(),
+            common: common.clone(),
+            questions: self.questions(lb, &ends),
+            has_spare: lb.spare.is_some(),
+            known: Known::default(),
+        });
         lb::Lb {
             id,
-            upstream: RefCell::new(Upstream::new(&lb.balance, around, &weights, &names, now, draw)),
+            upstream: RefCell::new(upstream),
             targets,
+            ends,
+            common,
+            listens: ejects,
+            scope: lb.scope,
+            sticky: lb.sticky.as_ref().map(|n| lb::Sticky::new(n, self.process.secret, &weir_policy::key::distinct(&names))),
+            shown: Cell::new(false),
             key: lb.key.clone(),
             spare: lb.spare,
-            on_empty: lb.on_empty,
-            line: Line::default(),
+            line: Default::default(),
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,
             due_ns: Cell::new(0),
         }
+    }
+
+    /// What a check asks of each target.
+    fn questions(&self, lb: &Lb, ends: &[Ends]) -> Vec<Rc<Question>> {
+        let Some(check) = &lb.health else { return Vec::new() };
+        let question = |ends: &Ends| {
+            let addr = match ends.checked {
+                Checked::Server(id) => match &self.point.specs[self.point.nodes[id as usize].spec as usize] {
+                    Spec::Server { addr, .. } if self.serving.roles[id as usize] != Role::BuiltIn => addr.as_deref(),
+                    _ => None,
+                },
+                _ => None,
+            };
+            Rc::new(Question::new(check, addr, self.process.secret[0]))
+        };
+        ends.iter().map(question).collect()
     }
 
     fn weight(&self, id: NodeId) -> f64 {
@@ -144,8 +189,8 @@ fn target(addr: &str) -> Target {
     match addr.strip_prefix("unix:") {
         Some(path) => Target::Unix(path.into()),
         None => {
-            let found = addr.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-            Target::Tcp(Rc::new(RefCell::new(found)))
+            let found: Vec<_> = addr.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
+            Target::Tcp(Rc::new(Addresses::new(None, &found)))
         }
     }
 }

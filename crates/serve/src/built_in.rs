@@ -18,6 +18,21 @@ use weir_topology::plan::Http;
 /// The field in which a built-in server tells the kind of a failure to the loop that asked; it goes no further.
 pub(crate) const KIND: &str = "x-weir-kind";
 
+/// The field by which a built-in server knows a health check: what it costs, ns, and the process's token, so that no client
+/// can make one up. See [`check_cost`].
+pub(crate) const CHECK: &str = "x-weir-check";
+
+/// The value of [`CHECK`].
+pub(crate) fn check_value(cost_ns: u64, token: u64) -> String {
+    format!("{cost_ns} {token:016x}")
+}
+
+/// What a request costs a server's model in place of its work, ns, if it is a health check of this process.
+pub(crate) fn check_cost(value: &[u8], token: u64) -> Option<u64> {
+    let (cost, proof) = std::str::from_utf8(value).ok()?.split_once(' ')?;
+    (proof == format!("{token:016x}")).then(|| cost.parse().ok())?
+}
+
 /// The way to the built-in servers.
 pub(crate) struct BuiltIn {
     connections: UnboundedSender<(NodeId, UnixStream)>,

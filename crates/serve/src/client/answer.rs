@@ -37,8 +37,9 @@ pub(super) async fn fail(lp: &Rc<Loop>, ex: &Exchange, failure: Failure, close: 
 }
 
 /// Sends a response of weir's own.
-pub(super) async fn own(lp: &Rc<Loop>, ex: &Exchange, own: &Own, close: bool) -> After {
-    let extra: Vec<(&str, &[u8])> = own.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())).collect();
+pub(super) async fn own(lp: &Rc<Loop>, ex: &Exchange, own: &Own, add: &[(&str, &[u8])], close: bool) -> After {
+    let mut extra: Vec<(&str, &[u8])> = own.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())).collect();
+    extra.extend_from_slice(add);
     write(lp, ex, own.status, &extra, &own.body, close).await
 }
 

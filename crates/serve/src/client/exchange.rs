@@ -53,7 +53,7 @@ async fn answer_here(lp: &Rc<Loop>, ex: &Exchange, here: Here, close: bool) -> A
     match here {
         Here::Options => {
             let headers = vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
-            answer::own(lp, ex, &Own { status: 200, headers, body: Rc::from(&b""[..]) }, close).await
+            answer::own(lp, ex, &Own { status: 200, headers, body: Rc::from(&b""[..]) }, &[], close).await
         }
         Here::Trace => answer::fail(lp, ex, Failure::client(405), close).await,
     }
@@ -141,7 +141,7 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
         }
         Ok(Reply { from: From::Own(own), holds }) => {
             line.status = own.status;
-            let after = answer::own(lp, ex, &own, close || lp.is_draining()).await;
+            let after = answer::own(lp, ex, &own, &holds.cookies(), close || lp.is_draining()).await;
             holds.finish((own.status >= 500).then_some(Kind::Status5xx), Some(own.status));
             after
         }
@@ -174,7 +174,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut hol
         let mut wire = ex.conn.wire.borrow_mut();
         let date = lp.date();
         let out = wire.queue_to();
-        weir_http1::render_response(&reply.response, to, &Edits::default(), &[], body, Some(&date), out);
+        weir_http1::render_response(&reply.response, to, &Edits::default(), &holds.cookies(), body, Some(&date), out);
     }
     let conn = ex.conn.clone();
     conn.deadline.set(conn.listener.http.write_timeout_ns);
@@ -233,7 +233,7 @@ async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut h
     {
         let mut wire = ex.conn.wire.borrow_mut();
         let out = wire.queue_to();
-        weir_http1::render_response(&reply.response, to, &Edits::default(), &[], Framing::None, None, out);
+        weir_http1::render_response(&reply.response, to, &Edits::default(), &holds.cookies(), Framing::None, None, out);
     }
     let idle_ns = ex.conn.listener.http.tunnel_idle_ns;
     let ended = tunnel::tunnel(&ex.conn, &mut reply.conn.wire, &reply.deadline, idle_ns).await;

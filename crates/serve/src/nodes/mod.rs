@@ -178,6 +178,19 @@ impl Holds {
         })
     }
 
+    /// The Set-Cookie fields that the client is to get.
+    pub fn cookies(&self) -> lb::SetCookies<'_> {
+        let mut cookies = lb::SetCookies::new();
+        for hold in &self.0 {
+            if let Hold::Target(picked) = hold
+                && let Some(value) = picked.set_cookie()
+            {
+                cookies.push(("Set-Cookie", value.as_bytes()));
+            }
+        }
+        cookies
+    }
+
     /// From now on no limit of time holds: the connection is a tunnel.
     pub fn end_timeouts(&mut self) {
         self.0.retain(|hold| !matches!(hold, Hold::Timeout(_)));
