@@ -148,7 +148,9 @@ impl State {
             }
             let Mode::Status(status) = mode else { return Ok(()) };
             let (name, n) = (&self.name, self.name.len());
-            write!(to, "HTTP/1.1 {status} X\r\nContent-Length: {n}\r\n\r\n{name}")?;
+            // In one piece, or the other side's delayed acknowledgement holds up the rest.
+            let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: {n}\r\n\r\n{name}");
+            to.write_all(answer.as_bytes())?;
             if is_check {
                 return Ok(());
             }
@@ -216,7 +218,8 @@ impl Served {
     pub fn send(&self, fields: &str) -> Pending {
         let mut stream = TcpStream::connect(self.addr).expect("weir listens");
         stream.set_read_timeout(Some(LIMIT)).expect("a timeout");
-        write!(stream, "GET / HTTP/1.1\r\nHost: x\r\n{fields}Connection: close\r\n\r\n").expect("it reads");
+        let head = format!("GET / HTTP/1.1\r\nHost: x\r\n{fields}Connection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).expect("it reads");
         Pending { stream }
     }
 
