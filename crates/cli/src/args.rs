@@ -13,17 +13,18 @@ use std::path::PathBuf;
     version,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    after_help = "Not built yet: graph, compare, serve, load, verify, fit, profile.",
+    after_help = "Not built yet: graph, compare, load, verify, fit, profile.",
     after_long_help = "\
 Examples:
   weir check bamboo.star                           what is wrong with a file
   weir sim bamboo.star                             simulate all of its scenarios
   weir sim bamboo.star --sweep routers=1,2,4,8     once for each number of routers
+  weir serve edge.star                             run it as a load balancer
 
 Exit codes: 0 done; 1 the answer is no; 2 wrong usage or a wrong topology; 3 the environment failed;
 4 weir found a fault in itself; 130 interrupted.
 
-Not built yet: graph, compare, serve, load, verify, fit, profile."
+Not built yet: graph, compare, load, verify, fit, profile."
 )]
 pub(crate) struct Cli {
     /// What to do.
@@ -47,8 +48,7 @@ pub(crate) enum Command {
     #[command(hide = true, disable_help_flag = true)]
     Compare(Later),
     /// Run a topology as a load balancer
-    #[command(hide = true, disable_help_flag = true)]
-    Serve(Later),
+    Serve(Serve),
     /// Drive a scenario's load at a URL
     #[command(hide = true, disable_help_flag = true)]
     Load(Later),
@@ -94,14 +94,61 @@ pub(crate) struct File {
 Examples:
   weir check bamboo.star
   weir check bamboo.star -p servers=10
+  weir check edge.star --serve                     whether it can be served; binds nothing
 
 Errors go to standard error with file, line and remedy (exit code 2).")]
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) file: File,
     /// Also check that it can be served
-    #[arg(long, hide = true)]
+    #[arg(long)]
     pub(crate) serve: bool,
+}
+
+/// `weir serve`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir serve edge.star                             all listeners, on all cores
+  weir serve edge.star public --loops 2            one of them, on two event loops
+  weir serve bamboo.star -p servers=10 --inject    models act before real servers too
+
+Prints `listening NAME ADDRESS` for each listener once it accepts. SIGTERM and SIGINT drain and exit with 0.")]
+pub(crate) struct Serve {
+    /// Topology file, or its plan (JSON); `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Only these listeners
+    #[arg(value_name = "LISTENER")]
+    pub(crate) listeners: Vec<String>,
+    /// Event loops [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) loops: Option<u16>,
+    /// Let models (delays, cables, faults) act before real servers
+    #[arg(long)]
+    pub(crate) inject: bool,
+    /// Set a parameter of the file (also switches its sweep off)
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) params: Vec<(String, String)>,
+    /// Say nothing but results and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// Where metrics and controls are
+    #[arg(long, value_name = "ADDRESS", hide = true)]
+    admin: Option<String>,
+}
+
+impl Serve {
+    /// The first option given that is part of the contract but not built yet.
+    pub(crate) fn not_built(&self) -> Option<&'static str> {
+        self.admin.as_ref().map(|_| "--admin")
+    }
+
+    /// The file with its parameters.
+    pub(crate) fn file(&self) -> File {
+        File { file: self.file.clone(), params: self.params.clone(), sweeps: Vec::new(), quiet: self.quiet }
+    }
 }
 
 /// `weir sim`.

@@ -10,6 +10,8 @@ fn help_is_frozen_and_the_short_one_fits_a_screen() {
         ("help-long.txt", &["--help"]),
         ("help-check-short.txt", &["check", "-h"]),
         ("help-plan-short.txt", &["plan", "-h"]),
+        ("help-serve-short.txt", &["serve", "-h"]),
+        ("help-serve-long.txt", &["serve", "--help"]),
         ("help-sim-short.txt", &["sim", "-h"]),
         ("help-sim-long.txt", &["sim", "--help"]),
     ] {
@@ -52,6 +54,9 @@ fn wrong_usage_names_what_is_wrong() {
         (&["sim", "a.star", "--sweep", "size=1,,2"], "size=1,,2"),
         (&["sim", "a.star", "--sweep", "size=1,2", "--sweep", "size=3"], "size"),
         (&["sim", "a.star", "--sweep", "size=1,2", "-p", "size=3"], "size"),
+        (&["serve"], "usage"),
+        (&["serve", "a.star", "--loops", "0"], "loops"),
+        (&["serve", "a.star", "--sweep", "size=1,2"], "sweep"),
         (&["sim", "a.star", "--save", "run.xlsx"], ".csv"),
         (&["sim", "a.star", "--save", "run"], ".json"),
     ] {
@@ -61,7 +66,7 @@ fn wrong_usage_names_what_is_wrong() {
 
 #[test]
 fn what_is_not_built_yet_says_so() {
-    for command in ["graph", "compare", "serve", "load", "verify", "fit", "profile"] {
+    for command in ["graph", "compare", "load", "verify", "fit", "profile"] {
         for rest in [&[][..], &["a.star", "b.star", "--to", "x", "-o", "y", "--help"]] {
             let args: Vec<&str> = [command].into_iter().chain(rest.iter().copied()).collect();
             run(&args).fails(2, &format!("`weir {command}` is not built yet"));
@@ -71,7 +76,7 @@ fn what_is_not_built_yet_says_so() {
         let args: Vec<&str> = ["sim", "a.star"].into_iter().chain(option.iter().copied()).collect();
         run(&args).fails(2, &format!("`{}` is not built yet", option[0]));
     }
-    run(&["check", "a.star", "--serve"]).fails(2, "`--serve` is not built yet");
+    run(&["serve", "a.star", "--admin", ":1"]).fails(2, "`--admin` is not built yet");
 }
 
 #[test]

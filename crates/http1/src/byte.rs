@@ -1,11 +1,13 @@
 //! Classes of bytes, as tables.
 
-const TOKEN: u8 = 1;
-const URI: u8 = 2;
+pub(crate) const TOKEN: u8 = 1;
+pub(crate) const URI: u8 = 2;
 const VALUE: u8 = 4;
 const HOST: u8 = 8;
 const HEX: u8 = 16;
 const QUOTED: u8 = 32;
+pub(crate) const PERCENT: u8 = 64;
+pub(crate) const QUERY: u8 = 128;
 
 static CLASS: [u8; 256] = {
     let mut class = [0; 256];
@@ -31,6 +33,12 @@ static CLASS: [u8; 256] = {
         if class[i] & VALUE != 0 && b != b'"' && b != b'\\' {
             class[i] |= QUOTED;
         }
+        if b == b'%' {
+            class[i] |= PERCENT;
+        }
+        if b == b'?' {
+            class[i] |= QUERY;
+        }
         i += 1;
     }
     class
@@ -47,8 +55,13 @@ const fn among(b: u8, set: &[u8]) -> bool {
     false
 }
 
-fn is(b: u8, class: u8) -> bool {
-    CLASS[usize::from(b)] & class != 0
+/// All classes of a byte.
+pub(crate) fn class(b: u8) -> u8 {
+    CLASS[usize::from(b)]
+}
+
+fn is(b: u8, of: u8) -> bool {
+    class(b) & of != 0
 }
 
 /// RFC 9110 §5.6.2: tchar.

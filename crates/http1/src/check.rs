@@ -83,7 +83,7 @@ pub fn check_request(request: &Request, hop: &Hop<'_>) -> Result<Checked, Refusa
     };
     Ok(Checked {
         client: forwarded::client(request, hop, hop.trusted.trusts(hop.peer)),
-        upgrade: connect || upgrades(request, hop).next().is_some(),
+        upgrade: connect || seen.has(Name::Upgrade) && upgrades(request, hop).next().is_some(),
         expect: request.expects_continue(),
         close: !request.keep_alive(),
         here,

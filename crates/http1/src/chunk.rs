@@ -2,7 +2,7 @@
 //!
 //! Blanks before `;` or around `=` ("bad whitespace") are refused: no sender may write them, and parsers differ.
 
-use crate::byte::{is_quoted, is_token, is_value};
+use crate::byte::{is_hex, is_quoted, is_token, is_value};
 use crate::rule::{Id, Refusal, refuse};
 
 /// Where in the line the reader stands.
@@ -33,7 +33,9 @@ pub(crate) struct ChunkLine {
 }
 
 impl ChunkLine {
-    pub(crate) const NEW: ChunkLine = ChunkLine { at: At::Size(0), size: 0 };
+    pub(crate) fn new() -> ChunkLine {
+        ChunkLine { at: At::Size(0), size: 0 }
+    }
 
     /// Reads from `input[*at..]`; the chunk's size once the line has ended. Each byte of an extension takes one from
     /// `left`.
@@ -43,6 +45,15 @@ impl ChunkLine {
         at: &mut usize,
         left: &mut usize,
     ) -> Result<Option<u64>, Refusal> {
+        // Digits first: most lines have nothing else.
+        while let At::Size(n @ 0..15) = self.at
+            && let Some(&b) = input.get(*at)
+            && is_hex(b)
+        {
+            *at += 1;
+            self.size = self.size << 4 | u64::from(hex(b));
+            self.at = At::Size(n + 1);
+        }
         while let Some(&b) = input.get(*at) {
             *at += 1;
             if self.at == At::Cr {
@@ -60,13 +71,6 @@ impl ChunkLine {
         let extension = || Err(refuse(Id::ChunkExtension));
         let ended = || Err(refuse(Id::ChunkLine));
         match (self.at, b) {
-            (At::Size(0..15), b) if b.is_ascii_hexdigit() => {
-                self.size = self.size << 4 | u64::from(hex(b));
-                match self.at {
-                    At::Size(n) => Ok(At::Size(n + 1)),
-                    at => Ok(at),
-                }
-            }
             (At::Size(1..), b'\r') => Ok(At::Cr),
             (At::Size(1..), b';') => Ok(At::NameStart),
             (At::Size(1..), b'\n') => ended(),
@@ -100,7 +104,7 @@ mod tests {
 
     fn read(line: &str) -> Result<Option<u64>, &'static str> {
         let (mut at, mut left) = (0, 64);
-        let size = ChunkLine::NEW.read(line.as_bytes(), &mut at, &mut left).map_err(|r| r.0.name)?;
+        let size = ChunkLine::new().read(line.as_bytes(), &mut at, &mut left).map_err(|r| r.0.name)?;
         assert!(size.is_none() || at == line.len());
         Ok(size)
     }

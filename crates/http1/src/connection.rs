@@ -27,6 +27,18 @@ pub(crate) fn options(block: &mut Block) -> Result<Options, Refusal> {
             continue;
         }
         let value = bytes.get(lines[i].value as usize..lines[i].value_end as usize).unwrap_or_default();
+        // Nearly all there are.
+        match value {
+            b"keep-alive" | b"Keep-Alive" => {
+                options.keep_alive = true;
+                continue;
+            }
+            b"close" => {
+                options.close = true;
+                continue;
+            }
+            _ => {}
+        }
         for option in elements(value) {
             count += 1;
             if count > Limits::OPTIONS {

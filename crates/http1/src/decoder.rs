@@ -55,7 +55,7 @@ impl Decoder {
         let state = match framing {
             Framing::None | Framing::Length(0) => State::End,
             Framing::Length(n) => State::Length(n),
-            Framing::Chunked => State::Line(ChunkLine::NEW),
+            Framing::Chunked => State::Line(ChunkLine::new()),
             Framing::Close => State::Close,
         };
         Decoder { state, extensions: Limits::EXTENSIONS, limits: *limits, tail: None }
@@ -90,10 +90,15 @@ impl Decoder {
                     }
                     return Ok(Piece::Data(from, to));
                 }
+                // Both bytes are there, as nearly always.
+                State::ChunkCr if input[*at..].starts_with(b"\r\n") => {
+                    *at += 2;
+                    self.state = State::Line(ChunkLine::new());
+                }
                 State::ChunkCr | State::ChunkLf => {
                     let (expected, next) = match self.state {
                         State::ChunkCr => (b'\r', State::ChunkLf),
-                        _ => (b'\n', State::Line(ChunkLine::NEW)),
+                        _ => (b'\n', State::Line(ChunkLine::new())),
                     };
                     if b != expected {
                         return Err(refuse(Id::ChunkEnd));

@@ -3,10 +3,14 @@
 use crate::byte::{is_token, is_value};
 use crate::limits::Limits;
 use crate::rule::{Id, Refusal, refuse};
+use crate::seek::Seek;
 
 /// What is wrong with a request head.
 #[cold]
 pub(crate) fn request_fault(head: &[u8], limits: &Limits) -> Refusal {
+    if let Some(early) = Seek::early_fault(head, limits, true) {
+        return early;
+    }
     refuse(walk(head, |line| request_line(line, limits)).unwrap_or(Id::HeadUnfinished))
 }
 
@@ -30,13 +34,14 @@ fn walk(head: &[u8], first: impl Fn(&[u8]) -> Option<Id>) -> Option<Id> {
     first(line).or_else(|| fields(rest))
 }
 
-/// A bare LF or CR anywhere.
+/// A bare LF anywhere, which is seen before the head is whole; then a bare CR.
 fn ends(head: &[u8]) -> Option<Id> {
-    head.iter().enumerate().find_map(|(i, b)| match b {
-        b'\n' if i == 0 || head[i - 1] != b'\r' => Some(Id::BareLf),
-        b'\r' if head.get(i + 1) != Some(&b'\n') => Some(Id::BareCr),
-        _ => None,
-    })
+    let mut bytes = head.iter().enumerate();
+    if bytes.any(|(i, &b)| b == b'\n' && (i == 0 || head[i - 1] != b'\r')) {
+        return Some(Id::BareLf);
+    }
+    let mut bytes = head.iter().enumerate();
+    bytes.any(|(i, &b)| b == b'\r' && head.get(i + 1) != Some(&b'\n')).then_some(Id::BareCr)
 }
 
 fn next_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {

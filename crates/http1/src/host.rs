@@ -16,8 +16,15 @@ pub(crate) fn split(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
         address.parse::<Ipv6Addr>().ok()?;
         text.split_at(end + 1)
     } else {
-        let end = text.iter().position(|&b| !is_host(b)).unwrap_or(text.len());
-        if end == 0 || !percents(&text[..end]) {
+        let mut percent = false;
+        let mut end = 0;
+        while let Some(&b) = text.get(end)
+            && is_host(b)
+        {
+            percent |= b == b'%';
+            end += 1;
+        }
+        if end == 0 || percent && !percents(&text[..end]) {
             return None;
         }
         text.split_at(end)

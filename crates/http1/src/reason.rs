@@ -1,4 +1,4 @@
-//! Reason phrases.
+//! The reason phrases of statuses, as they are registered.
 
 /// The phrase of a status as registered (RFC 9110 §15, IANA); empty if there is none.
 pub fn reason(status: u16) -> &'static str {

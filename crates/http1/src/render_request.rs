@@ -7,6 +7,7 @@ use crate::framing::Version;
 use crate::name::{FORWARDED, HOP, Name, Names};
 use crate::request::Request;
 use crate::write::{address, field, kept, number, set};
+use std::net::IpAddr;
 
 /// Fields that are always written anew, or not at all.
 const ANEW: Names = HOP.with(Names::of(&[Name::Host, Name::ContentLength]));
@@ -51,12 +52,37 @@ pub fn render_request(
         number(out, left);
         out.extend_from_slice(b"\r\n");
     }
-    own(request, hop, trusted, edits, out);
+    match hop.peer {
+        Some(peer) if !trusted && !edits.any() => own_plain(request, hop, peer, out),
+        _ => own(request, hop, trusted, edits, out),
+    }
     if edits.any() {
         set(edits, out);
     }
     framing(request.method(), body, out);
     connection(request, checked, hop, out);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// What [`own`] writes in the usual case, in fewer pieces.
+fn own_plain(request: &Request, hop: &Hop<'_>, peer: IpAddr, out: &mut Vec<u8>) {
+    out.extend_from_slice(match request.version() {
+        Version::H10 => b"Via: 1.0 weir\r\nX-Forwarded-For: ",
+        Version::H11 => b"Via: 1.1 weir\r\nX-Forwarded-For: ",
+        Version::H2 => b"Via: 2.0 weir\r\nX-Forwarded-For: ",
+    });
+    address(out, peer);
+    out.extend_from_slice(match (hop.https, request.host().is_empty()) {
+        (false, false) => b"\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: ",
+        (true, false) => b"\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: ",
+        (false, true) => b"\r\nX-Forwarded-Proto: http",
+        (true, true) => b"\r\nX-Forwarded-Proto: https",
+    });
+    out.extend_from_slice(request.host());
+    if let Some(port) = hop.port {
+        out.extend_from_slice(b"\r\nX-Forwarded-Port: ");
+        number(out, u64::from(port));
+    }
     out.extend_from_slice(b"\r\n");
 }
 

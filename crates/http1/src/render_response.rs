@@ -54,7 +54,12 @@ pub fn render_response(
         reason => out.extend_from_slice(reason),
     }
     out.extend_from_slice(b"\r\n");
-    kept(&response.block, ANEW, edits, out);
+    let mut drop = ANEW;
+    // It announces what does not come.
+    if body != Framing::Chunked || !to.te_trailers {
+        drop.add(Name::Trailer);
+    }
+    kept(&response.block, drop, edits, out);
     let status = response.status();
     if edits.any() {
         set(edits, out);

@@ -40,7 +40,7 @@ impl Request {
         if raw.len() > limits.max_target {
             return Err(refuse(Id::TargetTooLong));
         }
-        let target = target::read(method, raw)?;
+        let target = target::read(method, raw, line.classes)?;
         self.version = line.version;
         self.method_end = line.method as u32;
         self.target = ((begin + target.path) as u32, line.target as u32);

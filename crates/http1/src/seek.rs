@@ -35,10 +35,7 @@ impl Seek {
                 Some(_) => self.at = self.start,
             }
         }
-        match self.find(bytes, limits)? {
-            Some(end) => Ok(Some(end)),
-            None => self.early(bytes, limits),
-        }
+        self.find(bytes, limits, true)
     }
 
     /// Looks for the end of a response head, as [`Seek::request`] does; no empty line may stand before it.
@@ -50,7 +47,7 @@ impl Seek {
                 return Err(refuse(Id::StatusLine));
             }
         }
-        self.find(bytes, limits).map_err(Refusal::in_response)
+        self.find(bytes, limits, false).map_err(Refusal::in_response)
     }
 
     /// Begins anew, for the next head.
@@ -58,61 +55,90 @@ impl Seek {
         *self = Seek::default();
     }
 
-    /// The end of the head. Every LF on the way must follow a CR.
-    fn find(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
-        while let Some(lf) = line_feed(bytes, self.at) {
+    /// The end of the head. Lines are not looked at if it is there: the parser does that. If it is not, what makes it
+    /// hopeless is looked for, in the order of the bytes, so that it does not matter in which pieces they came.
+    fn find(&mut self, bytes: &[u8], limits: &Limits, request: bool) -> Result<Option<usize>, Refusal> {
+        let most = bytes.len().min(self.start + limits.max_head);
+        // A few bytes that end no line change nothing: heads that drip must not cost more than their reads.
+        if self.lined
+            && let Some(new @ [_, ..]) = bytes.get(self.at..)
+            && most == bytes.len()
+            && new.len() <= 8
+            && new.iter().all(|&b| b != b'\n')
+            && most < self.start + limits.max_head
+        {
+            self.at = most;
+            return Ok(None);
+        }
+        let begin = self.at.saturating_sub(3).max(self.start).min(most);
+        if let Some(end) = blank_line(&bytes[begin..most]).map(|n| begin + n) {
+            self.at = end;
+            return Ok(Some(end));
+        }
+        self.look(&bytes[..most], limits, request)?;
+        if most == self.start + limits.max_head { Err(refuse(Id::HeadTooLarge)) } else { Ok(None) }
+    }
+
+    /// Looks at the bytes that are new for what no later byte can mend: a bare LF, a method or target that is too long.
+    fn look(&mut self, bytes: &[u8], limits: &Limits, request: bool) -> Result<(), Refusal> {
+        loop {
+            let lf =
+                bytes.get(self.at..).and_then(|b| b.iter().position(|&b| b == b'\n')).map(|i| self.at + i);
+            if request && !self.lined {
+                self.first_line(&bytes[self.start.min(bytes.len())..lf.unwrap_or(bytes.len())], limits)?;
+            }
+            let Some(lf) = lf else { break };
             if lf == 0 || bytes[lf - 1] != b'\r' {
                 return Err(refuse(Id::BareLf));
             }
-            self.at = lf + 1;
-            if self.lined && lf >= 3 && bytes[lf - 2] == b'\n' {
-                if lf - self.start >= limits.max_head {
-                    return Err(refuse(Id::HeadTooLarge));
-                }
-                return Ok(Some(lf + 1));
-            }
             self.lined = true;
+            self.at = lf + 1;
         }
         self.at = bytes.len();
-        if bytes.len() - self.start.min(bytes.len()) >= limits.max_head && self.lined {
-            return Err(refuse(Id::HeadTooLarge));
-        }
-        Ok(None)
+        Ok(())
     }
 
-    /// What an unfinished request head shows already.
-    fn early(&mut self, bytes: &[u8], limits: &Limits) -> Result<Option<usize>, Refusal> {
-        let head = bytes.get(self.start..).unwrap_or_default();
+    /// The request line as far as it has come.
+    fn first_line(&mut self, line: &[u8], limits: &Limits) -> Result<(), Refusal> {
         if !self.spaced {
-            let most = head.len().min(limits.max_method + 1);
-            self.spaced = head[..most].contains(&b' ');
+            let most = line.len().min(limits.max_method + 1);
+            self.spaced = line[..most].contains(&b' ');
             if !self.spaced && most > limits.max_method {
                 return Err(refuse(Id::MethodTooLong));
             }
         }
-        if !self.lined && head.len() > limits.max_target + limits.max_method + b"  HTTP/1.1\r\n".len() {
+        if line.len() > limits.max_target + limits.max_method + b"  HTTP/1.1\r".len() {
             return Err(refuse(Id::TargetTooLong));
         }
-        Ok(None)
+        Ok(())
+    }
+
+    /// What would have been refused of this head, had it come byte by byte.
+    pub(crate) fn early_fault(head: &[u8], limits: &Limits, request: bool) -> Option<Refusal> {
+        Seek::default().look(head, limits, request).err()
     }
 }
 
-/// The next LF from `at` on.
-fn line_feed(bytes: &[u8], at: usize) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    let mut from = at;
-    let mut words = bytes.get(at..)?.chunks_exact(8);
-    for word in &mut words {
-        let mut eight = [0; 8];
-        eight.copy_from_slice(word);
-        let x = u64::from_le_bytes(eight) ^ (ONES * b'\n' as u64);
-        // The high bit of each byte that is zero, exactly.
-        let zero = !(((x & LOW) + LOW) | x | LOW);
-        if zero != 0 {
-            return Some(from + zero.trailing_zeros() as usize / 8);
+/// The end of the first LF CR LF. Blocks are asked first whether one begins in them, without branches, so that the
+/// compiler compares many bytes at once.
+fn blank_line(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 64;
+    let mut from = 0;
+    while let Some(block) = bytes[from..].first_chunk::<{ BLOCK + 2 }>() {
+        let mut any = 0;
+        for i in 0..BLOCK {
+            any |= u8::from(block[i] == b'\n') & u8::from(block[i + 2] == b'\n');
         }
-        from += 8;
+        if any != 0
+            && let Some(end) = exact(block)
+        {
+            return Some(from + end);
+        }
+        from += BLOCK;
     }
-    words.remainder().iter().position(|&b| b == b'\n').map(|i| from + i)
+    exact(&bytes[from..]).map(|end| from + end)
+}
+
+fn exact(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(3).position(|w| w == b"\n\r\n").map(|i| i + 3)
 }

@@ -1,22 +1,23 @@
-//! A head into its lines: httparse finds them, and every byte between its finds is looked at once more here.
+//! A head into its lines: one pass that takes the strict form and nothing else.
 //!
-//! httparse is lenient where a proxy must not be (bare LF, bytes above 0x7f in a target); what lies between method,
-//! target, version, names and values is therefore compared with the only form that is accepted. A head that is not
-//! taken is walked slowly by `diagnose`, which says why.
+//! A head that is not taken is walked again, slowly, by `diagnose`, which says why. Where values end is found eight bytes
+//! at a time: they are most of a head.
 
 use crate::block::{Block, Line};
+use crate::byte::{TOKEN, URI, class, is_token};
 use crate::diagnose::{fields_fault, request_fault, response_fault};
 use crate::framing::Version;
 use crate::limits::Limits;
-use crate::name::classify;
+use crate::name::{Name, classify};
 use crate::rule::{Id, Refusal, refuse};
-use httparse::{Header, Status};
-use std::mem::MaybeUninit;
+use crate::seek::Seek;
 
 /// A request line: method `..method`, then a space, then the target `method+1..target`.
 pub(crate) struct RequestLine {
     pub(crate) method: usize,
     pub(crate) target: usize,
+    /// All classes that any byte of the target has.
+    pub(crate) classes: u8,
     pub(crate) version: Version,
 }
 
@@ -30,147 +31,226 @@ pub(crate) struct StatusLine {
 /// Splits a whole request head; fills `block` with its bytes and lines.
 pub(crate) fn request(head: &[u8], limits: &Limits, block: &mut Block) -> Result<RequestLine, Refusal> {
     check_size(head, limits)?;
-    if limits.max_headers <= 100 {
-        request_of::<100>(head, limits, block)
-    } else {
-        request_of::<{ Limits::MOST_HEADERS }>(head, limits, block)
+    let (line, at) = request_line(head).ok_or_else(|| request_fault(head, limits))?;
+    match take_lines(head, at, limits, block) {
+        Taken::Whole => {}
+        Taken::Malformed => return Err(request_fault(head, limits)),
+        Taken::TooMany => return Err(too_many(head, limits, true)),
+        Taken::Aliased => return Err(refuse(Id::NameAlias)),
     }
-}
-
-fn request_of<const N: usize>(
-    head: &[u8],
-    limits: &Limits,
-    block: &mut Block,
-) -> Result<RequestLine, Refusal> {
-    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; N];
-    let mut parsed = httparse::Request::new(&mut []);
-    match parsed.parse_with_uninit_headers(head, &mut headers) {
-        Ok(Status::Complete(n)) if n == head.len() => {}
-        Err(httparse::Error::TooManyHeaders) => return Err(refuse(Id::TooManyFields)),
-        _ => return Err(request_fault(head, limits)),
-    }
-    let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version) else {
-        return Err(request_fault(head, limits));
-    };
-    let (m, t) = (method.len(), method.len() + 1 + target.len());
-    let version: &[u8] = if minor == 1 { b" HTTP/1.1\r\n" } else { b" HTTP/1.0\r\n" };
-    if head.get(m) != Some(&b' ') || head.get(t..t + version.len()) != Some(version) {
-        return Err(request_fault(head, limits));
-    }
-    take_lines(head, t + version.len(), parsed.headers, limits, block)
-        .unwrap_or_else(|| Err(request_fault(head, limits)))?;
-    Ok(RequestLine { method: m, target: t, version: if minor == 1 { Version::H11 } else { Version::H10 } })
+    block.bytes.extend_from_slice(head);
+    Ok(line)
 }
 
 /// Splits a whole response head; fills `block` with its bytes and lines.
 pub(crate) fn response(head: &[u8], limits: &Limits, block: &mut Block) -> Result<StatusLine, Refusal> {
     check_size(head, limits)?;
-    if limits.max_headers <= 100 {
-        response_of::<100>(head, limits, block)
-    } else {
-        response_of::<{ Limits::MOST_HEADERS }>(head, limits, block)
+    let (line, at) = status_line(head).ok_or_else(|| response_fault(head))?;
+    match take_lines(head, at, limits, block) {
+        // It is origins that read `_` as `-`: in responses such a name is just another one.
+        Taken::Whole | Taken::Aliased => {}
+        Taken::Malformed => return Err(response_fault(head)),
+        Taken::TooMany => return Err(too_many(head, limits, false)),
     }
-}
-
-fn response_of<const N: usize>(
-    head: &[u8],
-    limits: &Limits,
-    block: &mut Block,
-) -> Result<StatusLine, Refusal> {
-    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; N];
-    let mut parsed = httparse::Response::new(&mut []);
-    let config = httparse::ParserConfig::default();
-    match config.parse_response_with_uninit_headers(&mut parsed, head, &mut headers) {
-        Ok(Status::Complete(n)) if n == head.len() => {}
-        Err(httparse::Error::TooManyHeaders) => return Err(refuse(Id::TooManyFields)),
-        _ => return Err(response_fault(head)),
-    }
-    let (Some(minor), Some(status @ 100..=999)) = (parsed.version, parsed.code) else {
-        return Err(response_fault(head));
-    };
-    // httparse hides a reason with bytes above 0x7f, so the line's end is looked for here.
-    let Some(reason) = head.iter().position(|&b| b == b'\r') else { return Err(response_fault(head)) };
-    if reason < 12 || head.get(reason + 1) != Some(&b'\n') || !head.starts_with(b"HTTP/1.") {
-        return Err(response_fault(head));
-    }
-    take_lines(head, reason + 2, parsed.headers, limits, block)
-        .unwrap_or_else(|| Err(response_fault(head)))?;
-    Ok(StatusLine { version: if minor == 1 { Version::H11 } else { Version::H10 }, status, reason })
+    block.bytes.extend_from_slice(head);
+    Ok(line)
 }
 
 /// Splits the lines of trailers, the blank line included; fills `block`.
 pub(crate) fn trailers(lines: &[u8], limits: &Limits, block: &mut Block) -> Result<(), Refusal> {
-    if limits.max_headers <= 100 {
-        trailers_of::<100>(lines, limits, block)
-    } else {
-        trailers_of::<{ Limits::MOST_HEADERS }>(lines, limits, block)
+    match take_lines(lines, 0, limits, block) {
+        Taken::Whole => {}
+        Taken::Malformed => return Err(fields_fault(lines)),
+        Taken::TooMany => return Err(refuse(Id::TooManyFields)),
+        Taken::Aliased => return Err(refuse(Id::NameAlias)),
     }
+    block.bytes.extend_from_slice(lines);
+    Ok(())
 }
 
-fn trailers_of<const N: usize>(lines: &[u8], limits: &Limits, block: &mut Block) -> Result<(), Refusal> {
-    let mut headers = [httparse::EMPTY_HEADER; N];
-    let parsed = match httparse::parse_headers(lines, &mut headers) {
-        Ok(Status::Complete((n, parsed))) if n == lines.len() => parsed,
-        Err(httparse::Error::TooManyHeaders) => return Err(refuse(Id::TooManyFields)),
-        _ => return Err(fields_fault(lines)),
+fn request_line(head: &[u8]) -> Option<(RequestLine, usize)> {
+    let method = head.iter().position(|&b| !is_token(b))?;
+    if method == 0 || head[method] != b' ' {
+        return None;
+    }
+    let target = method + 1 + find(&head[method + 1..], b' ')?;
+    let fold = |(all, any), &b: &u8| (all & class(b), any | class(b));
+    let (all, classes) = head[method + 1..target].iter().fold((URI, 0), fold);
+    if all == 0 || target == method + 1 {
+        return None;
+    }
+    let version = match head.get(target..target + 11)? {
+        b" HTTP/1.1\r\n" => Version::H11,
+        b" HTTP/1.0\r\n" => Version::H10,
+        _ => return None,
     };
-    take_lines(lines, 0, parsed, limits, block).unwrap_or_else(|| Err(fields_fault(lines)))
+    Some((RequestLine { method, target, classes, version }, target + 11))
+}
+
+fn status_line(head: &[u8]) -> Option<(StatusLine, usize)> {
+    let version = match head.get(..9)? {
+        b"HTTP/1.1 " => Version::H11,
+        b"HTTP/1.0 " => Version::H10,
+        _ => return None,
+    };
+    let status = match head.get(9..12)? {
+        &[a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {
+            u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0')
+        }
+        _ => return None,
+    };
+    let (reason, end) = match head.get(12)? {
+        b' ' => value_end(head, 12)?,
+        _ => (12, line_end(head, 12)?),
+    };
+    Some((StatusLine { version, status, reason }, end))
 }
 
 fn check_size(head: &[u8], limits: &Limits) -> Result<(), Refusal> {
     if head.len() > limits.max_head.min(u32::MAX as usize) { Err(refuse(Id::HeadTooLarge)) } else { Ok(()) }
 }
 
-/// Notes every line by offsets that follow from the lengths alone. `None`: a line does not have the strict form.
-fn take_lines(
-    head: &[u8],
-    mut at: usize,
-    headers: &[Header<'_>],
-    limits: &Limits,
-    block: &mut Block,
-) -> Option<Result<(), Refusal>> {
+/// Too many fields, unless something was wrong before them.
+#[cold]
+fn too_many(head: &[u8], limits: &Limits, request: bool) -> Refusal {
+    Seek::early_fault(head, limits, request).unwrap_or_else(|| refuse(Id::TooManyFields))
+}
+
+enum Taken {
+    Whole,
+    /// A line does not have the strict form.
+    Malformed,
+    TooMany,
+    /// Whole, but a name that weir knows is written with `_` for `-`.
+    Aliased,
+}
+
+/// Notes every line from `at` to the blank one, which must be the last.
+fn take_lines(head: &[u8], mut at: usize, limits: &Limits, block: &mut Block) -> Taken {
     block.clear();
-    if headers.len() > limits.max_headers {
-        return Some(Err(refuse(Id::TooManyFields)));
-    }
-    for header in headers {
-        let colon = at + header.name.len();
-        if *head.get(colon)? != b':' {
-            return None;
+    let mut aliased = false;
+    loop {
+        match head.get(at) {
+            Some(b'\r') if head.len() == at + 2 && head[at + 1] == b'\n' => break,
+            None => return Taken::Malformed,
+            Some(_) => {}
         }
-        let mut value = colon + 1;
-        while matches!(head.get(value)?, b' ' | b'\t') && !header.value.is_empty() {
-            value += 1;
+        let Some((mut line, alias)) = take_line(head, at) else { return Taken::Malformed };
+        if block.lines.len() >= limits.max_headers {
+            return Taken::TooMany;
         }
-        let value_end = value + header.value.len();
-        let mut line_end = value_end;
-        while matches!(head.get(line_end)?, b' ' | b'\t') {
-            line_end += 1;
-        }
-        if head.get(line_end..line_end + 2)? != b"\r\n" {
-            return None;
-        }
-        let end = line_end + 2;
-        let (known, alias) = classify(header.name.as_bytes());
         if alias {
-            return Some(Err(refuse(Id::NameAlias)));
+            aliased = true;
+            line.known = Name::Other;
         }
-        block.seen.add(known);
-        block.lines.push(Line {
-            name: at as u32,
-            colon: colon as u32,
-            value: value as u32,
-            value_end: value_end as u32,
-            end: end as u32,
-            known,
-            canonical: value == colon + 2 && head[colon + 1] == b' ' && line_end == value_end,
-            named: false,
-        });
-        at = end;
+        at = line.end as usize;
+        block.seen.add(line.known);
+        block.lines.push(line);
     }
-    if head.get(at..)? != b"\r\n" {
+    if aliased { Taken::Aliased } else { Taken::Whole }
+}
+
+/// One field line, and whether its name is an alias.
+fn take_line(head: &[u8], name: usize) -> Option<(Line, bool)> {
+    let colon = name + find(&head[name..], b':')?;
+    // Without a way out on each byte, as nearly every name is one.
+    if colon == name || head[name..colon].iter().fold(TOKEN, |all, &b| all & class(b)) == 0 {
         return None;
     }
-    block.bytes.extend_from_slice(head);
-    Some(Ok(()))
+    let mut value = colon + 1;
+    let one_space = *head.get(value)? == b' ';
+    while matches!(head.get(value)?, b' ' | b'\t') {
+        value += 1;
+    }
+    let (line_end, end) = value_end(head, value)?;
+    let mut value_end = line_end;
+    while value_end > value && matches!(head[value_end - 1], b' ' | b'\t') {
+        value_end -= 1;
+    }
+    let (known, alias) = classify(&head[name..colon]);
+    let canonical = one_space && value == colon + 2 && value_end == line_end;
+    let line = Line {
+        name: name as u32,
+        colon: colon as u32,
+        value: value as u32,
+        value_end: value_end as u32,
+        end: end as u32,
+        known,
+        canonical,
+        named: false,
+    };
+    Some((line, alias))
+}
+
+/// Behind CR LF at `at`.
+fn line_end(head: &[u8], at: usize) -> Option<usize> {
+    (head.get(at..at + 2)? == b"\r\n").then_some(at + 2)
+}
+
+/// Where the value from `at` on ends, and its line: at the first CR LF. No control but tab may stand before it.
+fn value_end(head: &[u8], mut at: usize) -> Option<(usize, usize)> {
+    loop {
+        at += control(&head[at..])?;
+        match head[at] {
+            b'\t' => at += 1,
+            b'\r' => return line_end(head, at).map(|end| (at, end)),
+            _ => return None,
+        }
+    }
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// Marks the high bit of the lowest byte of `x` that is zero. Of the bytes above it some may be marked wrongly.
+fn zeros(x: u64) -> u64 {
+    x.wrapping_sub(ONES) & !x & (ONES << 7)
+}
+
+/// The first byte below 0x20, or 0x7f.
+fn control(bytes: &[u8]) -> Option<usize> {
+    let below = |x: u64| x.wrapping_sub(ONES * 0x20) & !x & (ONES << 7);
+    first(bytes, |x| below(x) | zeros(x ^ (ONES * 0x7f)), |b| b < 0x20 || b == 0x7f)
+}
+
+/// The first such byte.
+fn find(bytes: &[u8], byte: u8) -> Option<usize> {
+    first(bytes, |x| zeros(x ^ (ONES * u64::from(byte))), |b| b == byte)
+}
+
+/// The first byte that is marked, eight at a time; the last few one by one.
+fn first(bytes: &[u8], eight: impl Fn(u64) -> u64, one: impl Fn(u8) -> bool) -> Option<usize> {
+    let mut at = 0;
+    while let Some(word) = bytes[at..].first_chunk::<8>() {
+        let marked = eight(u64::from_le_bytes(*word));
+        if marked != 0 {
+            return Some(at + marked.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    bytes[at..].iter().position(|&b| one(b)).map(|i| at + i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controls_are_found_at_every_place() {
+        for b in 0..=255u8 {
+            for fill in [b' ', b'~', 0x80, 0xff] {
+                for at in 0..20 {
+                    let mut bytes = [fill; 24];
+                    bytes[at] = b;
+                    bytes[22] = 0x7f;
+                    let expected = if b < 0x20 || b == 0x7f { at } else { 22 };
+                    assert_eq!(control(&bytes), Some(expected), "{b:#x} at {at} in {fill:#x}");
+                }
+            }
+        }
+        assert_eq!(control(b"abcdefghij"), None);
+        assert_eq!(
+            (find(b"0123456789:", b':'), find(b"01:3456789:", b':'), find(b"", b':')),
+            (Some(10), Some(2), None)
+        );
+    }
 }

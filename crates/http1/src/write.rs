@@ -68,12 +68,22 @@ pub(crate) fn number(out: &mut Vec<u8>, mut n: u64) {
 pub(crate) fn address(out: &mut Vec<u8>, address: IpAddr) {
     match address.to_canonical() {
         IpAddr::V4(a) => {
-            for (i, octet) in a.octets().into_iter().enumerate() {
-                if i > 0 {
-                    out.push(b'.');
+            let mut text = [0; 16];
+            let mut at = 0;
+            for octet in a.octets() {
+                if octet >= 100 {
+                    text[at] = b'0' + octet / 100;
+                    at += 1;
                 }
-                number(out, u64::from(octet));
+                if octet >= 10 {
+                    text[at] = b'0' + octet / 10 % 10;
+                    at += 1;
+                }
+                text[at] = b'0' + octet % 10;
+                text[at + 1] = b'.';
+                at += 2;
             }
+            out.extend_from_slice(&text[..at - 1]);
         }
         IpAddr::V6(a) => {
             let mut text = Text(out);

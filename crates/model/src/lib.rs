@@ -7,6 +7,7 @@ pub mod crossing;
 pub mod dist;
 pub mod faulty;
 pub mod flaky;
+pub mod loops;
 pub mod mix;
 pub mod queue;
 pub mod sampler;

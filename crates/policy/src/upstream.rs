@@ -139,7 +139,8 @@ impl Upstream {
         self.counts.get(target as usize).copied().or_else(|| self.balancer.in_flight(target))
     }
 
-    /// Requests that the policy counts in flight, over all targets; 0 where it does not count.
+    /// What is counted in flight over all targets: by the policy, and here where a limit (or `counts`) asks for it. Where both
+    /// count each request is in it twice, where neither does it is 0: for checks that nothing is left, not for figures.
     pub fn total_in_flight(&self) -> u64 {
         self.balancer.total_in_flight() + self.counts.iter().map(|n| u64::from(*n)).sum::<u64>()
     }

@@ -5,10 +5,11 @@ use crate::client;
 use crate::event_loop::Loop;
 use crate::listener::Listener;
 use crate::socket::Socket;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
+use std::task::Poll;
 
 /// How long accepting pauses when the system has nothing left, ns.
 const PAUSE_NS: u64 = 50_000_000;
@@ -57,15 +58,26 @@ impl Door {
     }
 }
 
-/// Accepts for ever; aborted when the loop drains.
+/// Accepts until the loop closes its doors; those who wait then are still let in.
 pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
+    let mut closing = lp.closing.subscribe();
+    let mut closes = std::pin::pin!(closing.wait_for(|closing| *closing));
     loop {
-        while lp.process.clients.load(Ordering::Relaxed) >= lp.process.max_clients {
+        while listener.clients.is_full() {
             lp.timers.after(PAUSE_NS).await;
         }
-        match door.accept().await {
+        let mut accepting = std::pin::pin!(door.accept());
+        let accepted = poll_fn(|cx| match accepting.as_mut().poll(cx) {
+            Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
+            Poll::Pending => closes.as_mut().poll(cx).map(|_| None),
+        });
+        let Some(accepted) = accepted.await else { return };
+        match accepted {
             Ok((socket, peer)) => {
-                tokio::task::spawn_local(client::serve(lp.clone(), listener.clone(), socket, peer));
+                // One too many from an address is closed at once.
+                if let Some(counted) = listener.clients.count(peer.map(|p| p.ip())) {
+                    tokio::task::spawn_local(client::serve(lp.clone(), listener.clone(), socket, peer, counted));
+                }
             }
             // One connection that broke before it was accepted is no reason to wait.
             Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}

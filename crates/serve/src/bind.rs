@@ -1,6 +1,5 @@
 //! Listening sockets: one for each loop of a listener, and the errors that people meet here.
 
-use rustix::net::{AddressFamily, SocketType};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;
@@ -99,7 +98,6 @@ fn unix(path: &Path, loops: usize) -> io::Result<Bound> {
 
 /// An error of the system as a sentence with the remedy.
 fn why(e: &io::Error) -> String {
-    let _ = (AddressFamily::INET, SocketType::STREAM);
     match e.kind() {
         io::ErrorKind::AddrInUse => {
             "something listens there already; stop it, or choose another address (port 0 takes a free one)".to_owned()

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use weir_http1::{Request, Response};
 
 /// Bytes read at once at most.
 pub(crate) const READ: usize = 128 * 1024;
@@ -15,10 +16,17 @@ pub(crate) const HEADROOM: usize = 8 * 1024;
 /// Buffers that are kept though nobody uses them.
 const KEPT: usize = 4;
 
+/// Small buffers and heads that are kept, and how large one may have grown.
+const KEPT_SMALL: usize = 64;
+const SMALL: usize = 16 * 1024;
+
 /// The free buffers of a loop.
 #[derive(Default)]
 pub(crate) struct Buffers {
     free: RefCell<Vec<Box<[u8]>>>,
+    small: RefCell<Vec<Vec<u8>>>,
+    requests: RefCell<Vec<Request>>,
+    responses: RefCell<Vec<Response>>,
 }
 
 impl Buffers {
@@ -114,6 +122,37 @@ impl Chunk {
 }
 
 impl Buffers {
+    /// A growing buffer for what is to be written.
+    pub fn small(&self) -> Vec<u8> {
+        self.small.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// It is not needed any more.
+    pub fn keep_small(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        keep(&self.small, buffer, |b| (1..=SMALL).contains(&b.capacity()));
+    }
+
+    /// A request's head, to be parsed.
+    pub fn request(&self) -> Request {
+        self.requests.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// It is not needed any more.
+    pub fn keep_request(&self, request: Request) {
+        keep(&self.requests, request, |_| true);
+    }
+
+    /// A response's head, to be parsed.
+    pub fn response(&self) -> Response {
+        self.responses.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// It is not needed any more.
+    pub fn keep_response(&self, response: Response) {
+        keep(&self.responses, response, |_| true);
+    }
+
     fn give_back(&self, data: Box<[u8]>) {
         let mut free = self.free.borrow_mut();
         if data.len() == HEADROOM + READ && free.len() < KEPT {
@@ -125,6 +164,13 @@ impl Buffers {
             };
             free.push(data);
         }
+    }
+}
+
+fn keep<T>(list: &RefCell<Vec<T>>, one: T, worth_it: impl Fn(&T) -> bool) {
+    let mut list = list.borrow_mut();
+    if list.len() < KEPT_SMALL && worth_it(&one) {
+        list.push(one);
     }
 }
 

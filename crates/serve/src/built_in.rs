@@ -5,21 +5,56 @@
 
 use crate::client;
 use crate::event_loop::Loop;
+use crate::limits::Clients;
 use crate::listener::Listener;
-use crate::nodes::NodeId;
+use crate::failure::Failure;
+use crate::nodes::{NodeId, Way};
 use crate::socket::Socket;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use weir_http1::{Limits, Networks};
+use weir_http1::{Edits, Limits, Networks, Request, Response};
+use weir_policy::Kind;
+use weir_stats::Key;
 use weir_topology::plan::Http;
 
 /// The field in which a built-in server tells the kind of a failure to the loop that asked; it goes no further.
 pub(crate) const KIND: &str = "x-weir-kind";
 
+/// The field in which a loop tells a built-in server what the request's choices and its work are drawn by, and how many
+/// times longer its work takes: 16 hexadecimal digits each.
+const DRAW: &str = "x-weir-draw";
+
+/// The changes of a request to a built-in server, with what it draws by.
+pub(crate) fn with_draw(edits: &Edits, way: &Way) -> Edits {
+    let mut edits = edits.clone();
+    let draw = format!("{:016x}{:016x}{:016x}", way.draw.bits(), way.work.bits(), way.factor.to_bits());
+    edits.set.retain(|(name, _)| name != DRAW.as_bytes());
+    edits.set.push((DRAW.as_bytes().to_vec(), draw.into_bytes()));
+    edits
+}
+
+/// Takes over what a loop has said.
+pub(crate) fn read_draw(request: &Request, way: &mut Way) {
+    let Some(text) = request.field(DRAW).and_then(|v| std::str::from_utf8(v).ok()) else { return };
+    let number = |at: usize| text.get(at..at + 16).and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    if let (Some(draw), Some(work), Some(factor)) = (number(0), number(16), number(32)) {
+        (way.draw, way.work) = (Key::from_bits(draw), Key::from_bits(work));
+        way.factor = f64::from_bits(factor);
+    }
+}
+
+/// The failure that a built-in server's response stands for.
+pub(crate) fn failure(response: &Response) -> Failure {
+    let text = |name| response.field(name).and_then(|v| std::str::from_utf8(v).ok());
+    let kind = text(KIND).and_then(Kind::from_name).unwrap_or(Kind::BadResponse);
+    let retry_after_s = text("retry-after").and_then(|v| v.parse().ok());
+    Failure { status: response.status(), retry_after_s, ..Failure::new(kind) }
+}
+
 /// The field by which a built-in server knows a health check: what it costs, ns, and the process's token, so that no client
-/// can make one up. See [`check_cost`].
+/// can make one up.
 pub(crate) const CHECK: &str = "x-weir-check";
 
 /// The value of [`CHECK`].
@@ -28,9 +63,10 @@ pub(crate) fn check_value(cost_ns: u64, token: u64) -> String {
 }
 
 /// What a request costs a server's model in place of its work, ns, if it is a health check of this process.
-pub(crate) fn check_cost(value: &[u8], token: u64) -> Option<u64> {
-    let (cost, proof) = std::str::from_utf8(value).ok()?.split_once(' ')?;
-    (proof == format!("{token:016x}")).then(|| cost.parse().ok())?
+pub(crate) fn check_cost(request: &Request, token: u64) -> Option<u64> {
+    let value = std::str::from_utf8(request.field(CHECK)?).ok()?;
+    let (cost, proof) = value.split_once(' ')?;
+    if proof == format!("{token:016x}") { cost.parse().ok() } else { None }
 }
 
 /// The way to the built-in servers.
@@ -57,7 +93,9 @@ pub(crate) async fn run(lp: Rc<Loop>, mut arrivals: UnboundedReceiver<(NodeId, U
     while let Some((root, stream)) = arrivals.recv().await {
         let Ok(stream) = tokio::net::UnixStream::from_std(stream) else { continue };
         let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root))).clone();
-        tokio::task::spawn_local(client::serve(lp.clone(), listener, Socket::Unix(stream), None));
+        if let Some(counted) = listener.clients.count(None) {
+            tokio::task::spawn_local(client::serve(lp.clone(), listener, Socket::Unix(stream), None, counted));
+        }
     }
 }
 
@@ -81,6 +119,8 @@ fn inside(root: NodeId) -> Listener {
         trusted: Networks::default(),
         raw_paths: true,
         port: None,
+        clients: Clients::new(usize::MAX, None),
+        log: None,
         built_in: true,
     }
 }

@@ -36,8 +36,11 @@ pub(crate) struct Loop {
     seed: Key,
     drawn: Cell<u64>,
     draining: Cell<bool>,
+    /// Told once, when accepting ends.
+    pub closing: tokio::sync::watch::Sender<bool>,
     clients: RefCell<Slab<Weak<Conn>>>,
     date: Cell<[u8; 29]>,
+    lately: Cell<u64>,
 }
 
 /// What a loop counts.
@@ -65,8 +68,10 @@ impl Loop {
             seed: Key::new(process.seed).with(u64::from(number)),
             drawn: Cell::new(0),
             draining: Cell::new(false),
+            closing: tokio::sync::watch::Sender::new(false),
             clients: RefCell::default(),
             date: Cell::new(crate::date::now()),
+            lately: Cell::new(clock.now()),
             process,
             clock,
         });
@@ -77,7 +82,14 @@ impl Loop {
 
     /// Now, ns since the start of the process.
     pub fn now(&self) -> u64 {
-        self.clock.now()
+        let now = self.clock.now();
+        self.lately.set(now);
+        now
+    }
+
+    /// What [`Loop::now`] said last: for whoever is called right after something was read, since that asks for the time.
+    pub fn lately(&self) -> u64 {
+        self.lately.get()
     }
 
     /// Randomness that nobody else has got.
@@ -133,11 +145,10 @@ impl Loop {
     }
 
     /// Writes an exchange's line.
-    pub fn log(&self, _ex: &Exchange, _line: Line) {}
-
-    /// One more client's connection, until the guard is dropped.
-    pub fn count_client(self: &Rc<Self>) -> Counted {
-        Counted
+    pub fn log(&self, ex: &Exchange, line: &Line) {
+        if let Some(log) = &ex.conn.listener.log {
+            log.write(self, ex, line);
+        }
     }
 
     /// Keeps a connection in mind, to be told to end.
@@ -179,9 +190,6 @@ impl Loop {
         self.clients.borrow().len()
     }
 }
-
-/// A client that counts.
-pub(crate) struct Counted;
 
 /// A connection kept in mind.
 pub(crate) struct Known {

@@ -1,6 +1,8 @@
 //! `listen(addr, node, ...)`: what connections that were accepted there have in common, and the socket itself.
 
 use crate::event_loop::Loop;
+use crate::limits::Clients;
+use crate::log::Log;
 use crate::nodes::NodeId;
 use weir_http1::{Limits, Networks};
 use weir_topology::plan::Http;
@@ -16,6 +18,9 @@ pub(crate) struct Listener {
     pub trusted: Networks,
     pub raw_paths: bool,
     pub port: Option<u16>,
+    /// How many are connected, over all loops.
+    pub clients: Clients,
+    pub log: Option<Log>,
     /// Whether this is the inside of the built-in servers.
     pub built_in: bool,
 }

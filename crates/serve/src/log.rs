@@ -1,7 +1,23 @@
 //! The access log: a line for each exchange, written by a thread of its own; a loop never waits for it.
+//!
+//! Loops hand lines over through a bounded queue; what does not fit is dropped and counted, and the count is written as soon
+//! as there is room. `SIGUSR1` reopens files, so that they can be rotated.
 
+use crate::event_loop::Loop;
 use crate::exchange::Exchange;
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use weir_http1::Version;
 use weir_policy::Kind;
+use weir_topology::plan::LogFormat;
+
+/// Lines that wait for the writer at most.
+const QUEUE: usize = 8192;
 
 /// What an exchange notes for its line.
 pub(crate) struct Line {
@@ -9,11 +25,222 @@ pub(crate) struct Line {
     pub status: u16,
     /// What went wrong.
     pub failure: Option<Kind>,
+    /// Bytes of the response's body.
+    pub sent: u64,
 }
 
 impl Line {
     /// The line of an exchange that begins.
-    pub fn begin(_ex: &Exchange) -> Line {
-        Line { status: 0, failure: None }
+    pub fn new() -> Line {
+        Line { status: 0, failure: None, sent: 0 }
     }
+}
+
+/// A log that loops write to.
+#[derive(Clone)]
+pub(crate) struct Log {
+    lines: SyncSender<String>,
+    dropped: Arc<AtomicU64>,
+    reopen: Arc<AtomicBool>,
+    format: LogFormat,
+}
+
+impl Log {
+    /// Opens it: `stdout`, `stderr`, or a file that is appended to.
+    pub fn open(to: &str, format: LogFormat) -> io::Result<Log> {
+        let out = Out::open(to)?;
+        let (lines, queue) = sync_channel(QUEUE);
+        let (dropped, reopen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let log = Log { lines, dropped: dropped.clone(), reopen: reopen.clone(), format };
+        let to = to.to_owned();
+        std::thread::Builder::new().name("weir-log".to_owned()).spawn(move || write(out, &to, &queue, &dropped, &reopen))?;
+        Ok(log)
+    }
+
+    /// The same log, with lines of this format.
+    pub fn with_format(mut self, format: LogFormat) -> Log {
+        self.format = format;
+        self
+    }
+
+    /// The file is opened anew before the next line.
+    pub fn reopen(&self) {
+        self.reopen.store(true, Ordering::Relaxed);
+    }
+
+    /// Hands a line over.
+    pub fn write(&self, lp: &Loop, ex: &Exchange, line: &Line) {
+        let text = match self.format {
+            LogFormat::Json => json(lp, ex, line),
+            LogFormat::Combined => combined(ex, line),
+        };
+        if let Err(TrySendError::Full(_)) = self.lines.try_send(text) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Where lines go.
+enum Out {
+    Stdout,
+    Stderr,
+    File(BufWriter<File>),
+}
+
+impl Out {
+    fn open(to: &str) -> io::Result<Out> {
+        Ok(match to {
+            "stdout" => Out::Stdout,
+            "stderr" => Out::Stderr,
+            path => Out::File(BufWriter::new(OpenOptions::new().create(true).append(true).open(path)?)),
+        })
+    }
+
+    /// A full disk or a closed pipe loses lines, never requests.
+    fn put(&mut self, text: &str) -> io::Result<()> {
+        match self {
+            Out::Stdout => io::stdout().write_all(text.as_bytes()),
+            Out::Stderr => io::stderr().write_all(text.as_bytes()),
+            Out::File(file) => file.write_all(text.as_bytes()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Out::Stdout => io::stdout().flush(),
+            Out::Stderr => Ok(()),
+            Out::File(file) => file.flush(),
+        }
+    }
+}
+
+/// Writes until no loop is left.
+fn write(mut out: Out, to: &str, queue: &Receiver<String>, dropped: &AtomicU64, reopen: &AtomicBool) {
+    let mut lost = 0;
+    loop {
+        let Ok(line) = queue.recv() else { break };
+        if reopen.swap(false, Ordering::Relaxed) {
+            let _ = out.flush();
+            if let Ok(anew) = Out::open(to) {
+                out = anew;
+            }
+        }
+        lost += u64::from(out.put(&line).is_err());
+        // All that waits goes in one piece.
+        while let Ok(line) = queue.try_recv() {
+            lost += u64::from(out.put(&line).is_err());
+        }
+        lost += u64::from(out.flush().is_err());
+        let unwritten = dropped.swap(0, Ordering::Relaxed) + std::mem::take(&mut lost);
+        if unwritten > 0 {
+            // Not more than one such line a second, whatever happens.
+            let _ = writeln!(io::stderr(), "weir: the access log {to} lost {unwritten} lines");
+            std::thread::sleep(Duration::from_secs(1));
+        }
+    }
+    let _ = out.flush();
+}
+
+fn json(lp: &Loop, ex: &Exchange, line: &Line) -> String {
+    let mut text = String::with_capacity(320);
+    let took_ns = lp.now().saturating_sub(ex.begun_ns);
+    text.push_str("{\"time\":\"");
+    text.push_str(&rfc3339());
+    text.push_str("\",\"listener\":");
+    quote(&mut text, ex.conn.listener.name.as_bytes());
+    text.push_str(",\"client\":");
+    match ex.checked.client {
+        Some(client) => quote(&mut text, client.to_string().as_bytes()),
+        None => text.push_str("null"),
+    }
+    for (name, value) in [("method", ex.request.method()), ("host", ex.request.host()), ("path", ex.request.target())] {
+        let _ = write!(text, ",\"{name}\":");
+        quote(&mut text, value);
+    }
+    let _ = write!(text, ",\"version\":\"{}\",\"status\":{}", version(ex.version()), line.status);
+    match line.failure {
+        Some(kind) => {
+            let _ = write!(text, ",\"error\":\"{}\"", kind.name());
+        }
+        None => text.push_str(",\"error\":null"),
+    }
+    text.push_str(",\"target\":");
+    match ex.origin.borrow().as_deref() {
+        Some(name) => quote(&mut text, name.as_bytes()),
+        None => text.push_str("null"),
+    }
+    let _ = writeln!(
+        text,
+        ",\"attempts\":{},\"reused\":{},\"received\":{},\"sent\":{},\"duration_ms\":{:.3}}}",
+        ex.attempts(),
+        ex.reused.get(),
+        ex.body.borrow().received,
+        line.sent,
+        took_ns as f64 / 1e6
+    );
+    text
+}
+
+/// nginx's and Apache's combined format.
+fn combined(ex: &Exchange, line: &Line) -> String {
+    let mut text = String::with_capacity(240);
+    match ex.checked.client {
+        Some(client) => {
+            let _ = write!(text, "{client}");
+        }
+        None => text.push('-'),
+    }
+    let _ = write!(text, " - - [{}] \"", clf());
+    escape(&mut text, ex.request.method());
+    text.push(' ');
+    escape(&mut text, ex.request.target());
+    let _ = write!(text, " HTTP/{}\" {} {} \"", version(ex.version()), line.status, line.sent);
+    escape(&mut text, ex.request.field("referer").unwrap_or(b"-"));
+    text.push_str("\" \"");
+    escape(&mut text, ex.request.field("user-agent").unwrap_or(b"-"));
+    text.push_str("\"\n");
+    text
+}
+
+fn version(version: Version) -> &'static str {
+    match version {
+        Version::H10 => "1.0",
+        Version::H11 => "1.1",
+        Version::H2 => "2",
+    }
+}
+
+fn quote(text: &mut String, bytes: &[u8]) {
+    text.push('"');
+    escape(text, bytes);
+    text.push('"');
+}
+
+/// Nothing that a client sends can end a line or a string of the log.
+fn escape(text: &mut String, bytes: &[u8]) {
+    for &b in bytes {
+        match b {
+            b'"' => text.push_str("\\u0022"),
+            b'\\' => text.push_str("\\\\"),
+            0x20..=0x7e => text.push(char::from(b)),
+            _ => {
+                let _ = write!(text, "\\u{:04x}", b);
+            }
+        }
+    }
+}
+
+/// `2026-11-21T18:40:02.123Z`.
+fn rfc3339() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let t = crate::date::Civil::new(now.as_secs());
+    let ms = now.subsec_millis();
+    format!("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{ms:03}Z", t.year, t.month, t.day, t.hour, t.minute, t.second)
+}
+
+/// `21/Nov/2026:18:40:02 +0000`.
+fn clf() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let t = crate::date::Civil::new(now.as_secs());
+    format!("{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000", t.day, t.month_name(), t.year, t.hour, t.minute, t.second)
 }

@@ -6,8 +6,11 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
-use weir_policy::Outcome;
 use weir_policy::snapshot::Snapshot;
+use weir_policy::{Outcome, Ticket};
+
+/// The loop that keeps health and owns balancers that all loops share.
+pub(crate) const OWNER: u32 = 0;
 
 /// A message to a loop.
 pub(crate) enum ToLoop {
@@ -22,12 +25,10 @@ pub(crate) enum ToLoop {
     },
     /// From the keeper: the health of a balancer's targets is another.
     Health { lb: NodeId, seen: Arc<Snapshot> },
-    /// The first request in the line of a balancer may find room.
-    Room { lb: NodeId },
     /// To the owner of a balancer that all loops share: a target is wanted.
     Pick(Box<lb::owner::Wanted>),
     /// To that owner: a request has come back, or (`None`) was cancelled.
-    Back { lb: NodeId, ticket: weir_policy::Ticket, came: Option<(Outcome, Option<u16>)> },
+    Back { lb: NodeId, ticket: Ticket, came: lb::owner::Came },
     /// A name has these addresses now.
     Addresses { name: u32, addresses: Arc<[SocketAddr]> },
     /// A balancer's target is gone.
@@ -49,12 +50,8 @@ fn read(lp: &Rc<Loop>, message: ToLoop) {
             }
         }
         ToLoop::Health { lb, seen } => with(lp, lb, |lb| lb.follow(lp, &seen)),
-        ToLoop::Room { lb } => with(lp, lb, |lb| lb.room(lp)),
         ToLoop::Pick(wanted) => with(lp, wanted.lb, |lb| wanted.answer(lp, lb)),
-        ToLoop::Back { lb, ticket, came } => with(lp, lb, |lb| match came {
-            Some((outcome, status)) => lb.came_back(lp, ticket, outcome, status),
-            None => lb.was_cancelled(lp, ticket),
-        }),
+        ToLoop::Back { lb, ticket, came } => with(lp, lb, |lb| lb.back(lp, ticket, came)),
         ToLoop::Addresses { name, addresses } => lp.name_has(name, &addresses),
         ToLoop::Remove { lb, target } => with(lp, lb, |lb| lb.remove(lp, target)),
     }

@@ -6,11 +6,11 @@ use crate::clock::Clock;
 use crate::mailbox::ToLoop;
 use crate::nodes::NodeId;
 use crate::nodes::lb::common::Common;
-use std::collections::HashMap;
+use crate::shared::Shared;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use tokio::sync::mpsc::UnboundedSender;
-use weir_topology::plan::{Point, Spec, To};
+use weir_topology::plan::{Node, Point, Spec, To};
 
 /// Shared by all loops.
 pub(crate) struct Process {
@@ -20,14 +20,12 @@ pub(crate) struct Process {
     /// What nobody outside can guess: the secret of cookies, the proof of health checks.
     pub secret: [u64; 2],
     pub built_in: BuiltIn,
-    /// Clients connected, over all loops.
-    pub clients: AtomicUsize,
-    /// The most that may be.
-    pub max_clients: usize,
+    /// Queues, limits, budgets, faults.
+    pub shared: Shared,
+    /// What all loops know of balancers, by their nodes.
+    pub lbs: BTreeMap<NodeId, Arc<Common>>,
     /// The mailboxes of the loops that serve, by their numbers.
     pub mail: Vec<UnboundedSender<ToLoop>>,
-    /// What all loops know of balancers, by their nodes.
-    pub lbs: HashMap<NodeId, Arc<Common>>,
 }
 
 impl Process {
@@ -43,12 +41,12 @@ impl Process {
         }
     }
 
-    /// The common part of each balancer of a plan.
-    pub fn common(point: &Point, loops: usize) -> HashMap<NodeId, Arc<Common>> {
-        let of = |(id, node): (NodeId, &weir_topology::plan::Node)| {
+    /// What all loops know of each balancer of a plan.
+    pub fn lbs(point: &Point) -> BTreeMap<NodeId, Arc<Common>> {
+        let of = |(id, node): (NodeId, &Node)| {
             let Spec::Lb(lb) = &point.specs[node.spec as usize] else { return None };
             let targets = if let To::List(list) = node.to { point.lists[list as usize].len() } else { 0 };
-            Some((id, Arc::new(Common::new(lb, targets, loops))))
+            Some((id, Arc::new(Common::new(targets, lb.outlier.is_some()))))
         };
         (0..).zip(&point.nodes).filter_map(of).collect()
     }

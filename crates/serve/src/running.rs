@@ -7,9 +7,10 @@ use crate::built_in::{self, BuiltIn};
 use crate::clock::Clock;
 use crate::event_loop::Loop;
 use crate::health::keeper::{Keeper, Kept};
+use crate::limits::Clients;
 use crate::listener::Listener;
-use crate::mailbox::{self, ToLoop};
-use crate::nodes::lb::OWNER;
+use crate::log::Log;
+use crate::mailbox::{self, OWNER, ToLoop};
 use crate::nodes::NodeId;
 use crate::process::Process;
 use std::fmt;
@@ -17,12 +18,13 @@ use std::io;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use weir_http1::{Limits, Networks};
 use weir_stats::Key;
-use weir_topology::plan::{Listen, Paths, Point, Spec, To};
+use weir_topology::plan::{Http, Listen, Paths, Point, Spec, To};
 use weir_topology::serving::Serving;
 
 /// How a topology is served.
@@ -46,6 +48,8 @@ pub struct Listening {
 pub enum Error {
     /// An address cannot be had.
     Listen(CannotListen),
+    /// An access log cannot be opened.
+    Log(String, io::Error),
     /// The system refused something else.
     System(io::Error),
 }
@@ -54,6 +58,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Listen(e) => e.fmt(f),
+            Error::Log(to, e) => write!(f, "cannot open the access log {to}: {e}; check its folder and permissions"),
             Error::System(e) => e.fmt(f),
         }
     }
@@ -71,8 +76,53 @@ impl From<io::Error> for Error {
 pub struct Running {
     /// Its listeners, in the order of the file.
     pub listening: Vec<Listening>,
-    loops: Vec<(UnboundedSender<Message>, JoinHandle<io::Result<()>>)>,
+    remote: Remote,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+    /// Told by each loop as it ends.
+    ended: Receiver<()>,
     sockets: Vec<PathBuf>,
+}
+
+/// What can be said to a served topology, from any thread.
+#[derive(Clone)]
+pub struct Remote {
+    loops: Arc<Vec<UnboundedSender<Message>>>,
+    logs: Vec<Log>,
+    draining: Arc<AtomicBool>,
+}
+
+impl Remote {
+    /// Ends it: after the drain delay listeners close, and what is in progress has the drain timeout.
+    pub fn drain(&self) {
+        if !self.draining.swap(true, Ordering::Relaxed) {
+            for tell in self.loops.iter() {
+                // A loop that has ended needs no telling.
+                let _ = tell.send(Message::Drain);
+            }
+        }
+    }
+
+    /// Log files are opened anew.
+    pub fn reopen_logs(&self) {
+        self.logs.iter().for_each(Log::reopen);
+    }
+}
+
+/// The logs that are open, each once.
+#[derive(Default)]
+struct Logs(Vec<(String, Log)>);
+
+impl Logs {
+    /// The log of a listener.
+    fn of(&mut self, http: &Http) -> Result<Option<Log>, Error> {
+        let Some(to) = &http.access_log else { return Ok(None) };
+        if let Some((_, log)) = self.0.iter().find(|(open, _)| open == to) {
+            return Ok(Some(log.clone().with_format(http.log_format)));
+        }
+        let log = Log::open(to, http.log_format).map_err(|e| Error::Log(to.clone(), e))?;
+        self.0.push((to.clone(), log.clone()));
+        Ok(Some(log))
+    }
 }
 
 /// What a loop is told.
@@ -95,6 +145,8 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
     let listens: Vec<(String, &Listen, NodeId)> = nodes.iter().filter_map(|id| listen(point, *id)).collect();
     let count = |l: &Listen| l.loops.map_or(default, |n| n as usize).max(1);
     let loops = listens.iter().map(|(_, l, _)| count(l)).max().unwrap_or(1);
+    let most = crate::limits::most_clients();
+    let mut logs = Logs::default();
     let mut listening = Vec::new();
     let mut sockets = Vec::new();
     let mut confs = Vec::new();
@@ -109,23 +161,26 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
             }
         };
         listening.push(Listening { name: name.clone(), addr });
-        confs.push(Conf { name: name.clone(), listen: (*listen).clone(), node: *inside, port });
+        let most = listen.http.max_clients.map_or(most, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        confs.push(Conf {
+            name: name.clone(),
+            listen: (*listen).clone(),
+            node: *inside,
+            port,
+            clients: Clients::new(most, listen.http.max_clients_per_address),
+            log: logs.of(&listen.http)?,
+        });
         for (at, share) in bound.shares().into_iter().enumerate() {
             shares[at].push((number, share));
         }
     }
     let (built_in, arrivals) = BuiltIn::new();
+    let (clock, seed) = (Clock::new(), seed()?);
+    let state = crate::shared::Shared::new(point, loops, clock.now(), Key::new(seed).with(STATE));
     let (mail, mailboxes): (Vec<_>, Vec<_>) = (0..loops).map(|_| unbounded_channel()).unzip();
-    let process = Arc::new(Process {
-        clock: Clock::new(),
-        seed: seed()?,
-        secret: [seed()?, seed()?],
-        mail,
-        lbs: Process::common(point, loops),
-        built_in,
-        clients: AtomicUsize::new(0),
-        max_clients: usize::MAX,
-    });
+    let secret = [self::seed()?, self::seed()?];
+    let lbs = Process::lbs(point);
+    let process = Arc::new(Process { clock, seed, secret, built_in, shared: state, lbs, mail });
     let confs = Arc::new(confs);
     let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
     let inside = shared.clone();
@@ -137,17 +192,35 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
             Ok(())
         });
     })?;
-    let mut threads = Vec::new();
+    let (end, ended) = channel();
+    let (mut threads, mut tells) = (Vec::new(), Vec::new());
     for ((number, shares), mailbox) in shares.into_iter().enumerate().zip(mailboxes) {
         let (tell, messages) = unbounded_channel();
         let shared = shared.clone();
         let doors = Doors { shares, messages, mailbox };
-        let thread = std::thread::Builder::new()
-            .name(format!("weir-loop-{number}"))
-            .spawn(move || on_runtime(|| shared.serve(number as u32, doors)))?;
-        threads.push((tell, thread));
+        let end = Ends(end.clone());
+        let thread = std::thread::Builder::new().name(format!("weir-loop-{number}")).spawn(move || {
+            let _end = end;
+            on_runtime(|| shared.serve(number as u32, doors))
+        })?;
+        tells.push(tell);
+        threads.push(thread);
     }
-    Ok(Running { listening, loops: threads, sockets })
+    let logs = logs.0.into_iter().map(|(_, log)| log).collect();
+    let remote = Remote { loops: Arc::new(tells), logs, draining: Arc::default() };
+    Ok(Running { listening, remote, threads, ended, sockets })
+}
+
+/// What the process's state draws by, beside the seed.
+const STATE: u64 = 0x5354_4154_45;
+
+/// Tells that a thread has ended, however.
+struct Ends(Sender<()>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
 }
 
 fn listen(point: &Point, id: NodeId) -> Option<(String, &Listen, NodeId)> {
@@ -168,6 +241,8 @@ struct Conf {
     listen: Listen,
     node: NodeId,
     port: Option<u16>,
+    clients: Clients,
+    log: Option<Log>,
 }
 
 /// What every thread begins with.
@@ -186,6 +261,7 @@ impl Shared {
             serving: &self.serving,
             process: &self.process,
             built_in,
+            number,
             seed: Key::new(self.process.seed).with(u64::from(number)).with(1),
         };
         let (graph, kept) = builder.graph();
@@ -205,18 +281,31 @@ impl Shared {
             accepting.push(tokio::task::spawn_local(task));
         }
         let Some(Message::Drain) = doors.messages.recv().await else { return Ok(()) };
-        for task in accepting {
-            task.abort();
-        }
-        lp.drain();
-        let most_ns = self.confs.iter().map(|c| c.listen.http.drain_timeout_ns).max().unwrap_or(0);
-        let end_ns = lp.now().saturating_add(most_ns);
-        while lp.clients() > 0 && lp.now() < end_ns {
-            lp.timers.after(10_000_000).await;
-        }
+        self.drain(&lp, accepting).await;
         Ok(())
     }
+
+    /// Ends a loop (`serving.md` §2, Drain).
+    async fn drain(&self, lp: &Rc<Loop>, accepting: Vec<tokio::task::JoinHandle<()>>) {
+        let longest = |of: fn(&Conf) -> u64| self.confs.iter().map(of).max().unwrap_or(0);
+        let delay_ns = longest(|c| c.listen.http.drain_delay_ns);
+        if delay_ns > 0 {
+            lp.timers.after(delay_ns).await;
+        }
+        lp.closing.send_replace(true);
+        let end_ns = lp.now().saturating_add(longest(|c| c.listen.http.drain_timeout_ns));
+        for task in accepting {
+            let _ = task.await;
+        }
+        lp.drain();
+        while lp.clients() > 0 && lp.now() < end_ns {
+            lp.timers.after(LOOK_NS).await;
+        }
+    }
 }
+
+/// How often a draining loop looks whether somebody is left, ns.
+const LOOK_NS: u64 = 5_000_000;
 
 impl Conf {
     fn listener(&self) -> Listener {
@@ -232,6 +321,8 @@ impl Conf {
             trusted: Networks::parse(&http.trusted).unwrap_or_default(),
             raw_paths: http.paths == Paths::Raw,
             port: self.port,
+            clients: self.clients.clone(),
+            log: self.log.clone(),
             built_in: false,
             http,
         }
@@ -246,19 +337,18 @@ fn on_runtime<F: Future<Output = io::Result<()>>>(main: impl FnOnce() -> F) -> i
 }
 
 impl Running {
-    /// Ends it: listeners close, what is in progress has the drain timeout.
-    pub fn drain(&self) {
-        for (tell, _) in &self.loops {
-            // A loop that has ended needs no telling.
-            let _ = tell.send(Message::Drain);
-        }
+    /// How it is spoken to from elsewhere.
+    pub fn remote(&self) -> Remote {
+        self.remote.clone()
     }
 
-    /// Waits for the end.
+    /// Waits for the end: of a drain, or of a loop that has failed, which ends the others too.
     pub fn join(self) -> io::Result<()> {
+        let _ = self.ended.recv();
+        self.remote.drain();
         let mut result = Ok(());
-        for (_, thread) in self.loops {
-            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("a loop has panicked")));
+        for thread in self.threads {
+            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("an event loop has panicked")));
             result = result.and(ended);
         }
         for path in self.sockets {

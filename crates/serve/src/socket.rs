@@ -57,6 +57,11 @@ impl Socket {
         self.events(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
     }
 
+    /// Whether something can be read, though no event may have told yet.
+    pub fn has_input(&self) -> bool {
+        self.events(PollFlags::IN)
+    }
+
     /// Whether the connection is broken in both directions.
     pub fn is_broken(&self) -> bool {
         self.events(PollFlags::HUP | PollFlags::ERR)

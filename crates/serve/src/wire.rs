@@ -112,11 +112,16 @@ impl Wire {
 
     /// Bytes to be written with the next flush.
     pub fn queue(&mut self, bytes: &[u8]) {
-        self.out.extend_from_slice(bytes);
+        if !bytes.is_empty() {
+            self.queue_to().extend_from_slice(bytes);
+        }
     }
 
     /// Where bytes to be written with the next flush are appended.
     pub fn queue_to(&mut self) -> &mut Vec<u8> {
+        if self.out.capacity() == 0 {
+            self.out = self.buffers.small();
+        }
         &mut self.out
     }
 
@@ -145,7 +150,7 @@ impl Wire {
     /// Gives back what an idle connection does not need.
     pub fn rest(&mut self) {
         if self.out.is_empty() && self.out.capacity() > 0 {
-            self.out = Vec::new();
+            self.buffers.keep_small(std::mem::take(&mut self.out));
         }
         if let Some(chunk) = &mut self.input {
             chunk.shrink();

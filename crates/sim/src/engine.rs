@@ -6,7 +6,7 @@
 
 use crate::check::{Left, violations};
 use crate::code::{Code, Op, Targets};
-use crate::ending::{Cut, HORIZON_NS};
+use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::late::Late;
 use crate::ledger::Ledger;
 use crate::pending::{Class, Entry, Pending, order_key};
@@ -166,8 +166,14 @@ impl<'a> Engine<'a> {
                 now += 1_000_000_000;
             }
             self.ledger.events += 1;
-            if self.ledger.events & PATIENCE == 0 && self.stop.load(Ordering::Relaxed) {
-                return Err(Cut::Stopped);
+            if self.ledger.events & PATIENCE == 0 {
+                if self.stop.load(Ordering::Relaxed) {
+                    return Err(Cut::Stopped);
+                }
+                // An event brings one request at most.
+                if self.tokens.slots.len() > MOST_AT_ONCE {
+                    return Err(Cut::TooMany);
+                }
             }
             if event.at > HORIZON_NS {
                 return Err(Cut::TooLong);

@@ -22,6 +22,7 @@ mod summary;
 #[cfg(test)]
 mod tests;
 mod token;
+mod visits;
 mod walk;
 mod warnings;
 mod wheel;

@@ -3,7 +3,7 @@
 use crate::blocks::Layout;
 use crate::code::Code;
 use crate::compile::compile;
-use crate::ending::Cut;
+use crate::ending::{Cut, MOST_AT_ONCE};
 use crate::engine::Engine;
 use crate::ledger::Ledger;
 use crate::result::{Results, ScenarioResult};
@@ -238,6 +238,11 @@ fn replicate(
         Err(Cut::StandsStill) => Err(format!(
             "scenario \"{}\": users without thinking time get answers that take no time, so they would send requests for ever \
              at one instant: give `traffic.closed` a `think`, or what answers them some work",
+            job.scenario.name
+        )),
+        Err(Cut::TooMany) => Err(format!(
+            "scenario \"{}\" is overloaded beyond what can be simulated: more than {MOST_AT_ONCE} requests are on their way at \
+             once; give it fewer requests, or more to serve them",
             job.scenario.name
         )),
         Err(Cut::TooLong) => Err(format!(

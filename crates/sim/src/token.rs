@@ -6,6 +6,7 @@ use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
 
 use crate::code::Code;
+use crate::visits::Visits;
 
 /// What a request returns to: step, member, and the target that was picked.
 pub(crate) type Frame = [u32; 3];
@@ -126,9 +127,7 @@ pub(crate) struct Tokens {
     deep_each: usize,
     attempts: Vec<Attempts>,
     attempts_each: usize,
-    visits: Vec<u32>,
-    visits_each: usize,
-    saved_visits: Vec<u32>,
+    visits: Visits,
     pub tried: Vec<Tried>,
     excludes: bool,
 }
@@ -142,9 +141,7 @@ impl Tokens {
             deep_each: code.depth.saturating_sub(OWN_FRAMES),
             attempts: Vec::new(),
             attempts_each: code.retry_depth,
-            visits: Vec::new(),
-            visits_each: code.visits,
-            saved_visits: Vec::new(),
+            visits: Visits::new(code.visits),
             tried: Vec::new(),
             excludes: code.excludes,
         }
@@ -156,9 +153,7 @@ impl Tokens {
         let slot = self.spare.pop().unwrap_or_else(|| self.grow());
         let token = &mut self.slots[slot as usize];
         *token = Token::new(token.tag, ordinal, arrived, way, selected);
-        if self.visits_each > 0 {
-            self.clear_visits(slot);
-        }
+        self.visits.clear(slot);
         if self.excludes {
             self.tried[slot as usize].clear();
         }
@@ -176,6 +171,7 @@ impl Tokens {
     #[cold]
     fn grow(&mut self) -> u32 {
         let slot = self.slots.len() as u32;
+        // Whoever runs requests ends the run before that; see `crate::ending`.
         assert!(slot < u32::MAX / 2, "more requests in flight than can be numbered");
         let nobody = Key::from_bits(0);
         let exclude = Exclude::None;
@@ -185,8 +181,7 @@ impl Tokens {
         let outside =
             Attempts { attempt: Attempt::FIRST, exclude, way: nobody, tries: nobody, tries_now: nobody };
         self.attempts.resize(n * self.attempts_each, outside);
-        self.visits.resize(n * self.visits_each, 0);
-        self.saved_visits.resize(self.attempts.len() * self.visits_each, 0);
+        self.visits.grow(n, self.attempts.len());
         if self.excludes {
             self.tried.push(Tried::default());
         }
@@ -233,9 +228,7 @@ impl Tokens {
             Attempts { attempt: Attempt::FIRST, exclude: outside, way, tries, tries_now: tries };
         token.set_exclude(exclude);
         token.retries += 1;
-        if self.visits_each > 0 {
-            self.save_visits(slot, row);
-        }
+        self.visits.save(slot, row);
     }
 
     /// The attempt that a request is in, of the innermost retry.
@@ -255,15 +248,13 @@ impl Tokens {
     #[cold]
     pub fn try_again(&mut self, slot: u32, next: Attempt, redraw: bool, tag: u64) {
         let row = self.innermost(slot);
-        if self.visits_each > 0 {
-            if !redraw {
-                self.restore_visits(slot, row);
-            } else {
-                if self.attempts[row].attempt == Attempt::FIRST {
-                    self.save_visits(slot, row);
-                }
-                self.clear_visits(slot);
+        if !redraw {
+            self.visits.restore(slot, row);
+        } else {
+            if self.attempts[row].attempt == Attempt::FIRST {
+                self.visits.save(slot, row);
             }
+            self.visits.clear(slot);
         }
         let attempts = &mut self.attempts[row];
         let token = &mut self.slots[slot as usize];
@@ -282,8 +273,8 @@ impl Tokens {
     pub fn end_attempts(&mut self, slot: u32, redraw: bool) {
         let row = self.innermost(slot);
         let attempts = self.attempts[row];
-        if attempts.attempt != Attempt::FIRST && redraw && self.visits_each > 0 {
-            self.restore_visits(slot, row);
+        if attempts.attempt != Attempt::FIRST && redraw {
+            self.visits.restore(slot, row);
         }
         let token = &mut self.slots[slot as usize];
         token.set_exclude(attempts.exclude);
@@ -294,24 +285,7 @@ impl Tokens {
     /// How often a request has been at a counted place before, and counts this visit.
     #[inline]
     pub fn visit(&mut self, slot: u32, counter: u32) -> u32 {
-        let visits = &mut self.visits[slot as usize * self.visits_each + counter as usize];
-        *visits += 1;
-        *visits - 1
-    }
-
-    fn clear_visits(&mut self, slot: u32) {
-        let n = self.visits_each;
-        self.visits[slot as usize * n..][..n].fill(0);
-    }
-
-    fn save_visits(&mut self, slot: u32, row: usize) {
-        let n = self.visits_each;
-        self.saved_visits[row * n..][..n].copy_from_slice(&self.visits[slot as usize * n..][..n]);
-    }
-
-    fn restore_visits(&mut self, slot: u32, row: usize) {
-        let n = self.visits_each;
-        self.visits[slot as usize * n..][..n].copy_from_slice(&self.saved_visits[row * n..][..n]);
+        self.visits.count(slot, counter)
     }
 }
 

@@ -1,9 +1,9 @@
 //! What would mislead a reader of the figures, in words.
 
-use crate::code::Code;
+use crate::code::{Code, Stage};
 use crate::summary::{Replication, Row};
 use weir_stats::Estimate;
-use weir_topology::plan::{Point, Scenario, Spec};
+use weir_topology::plan::{Listen, Point, Scenario, Scope, Spec, To, listeners};
 
 /// A queue busier than this has no steady state that a run could show.
 const OVERLOADED: f64 = 0.995;
@@ -38,6 +38,7 @@ pub(crate) fn of(
     warnings.extend(lost(runs));
     warnings.extend(few_outages(point, scenario, code, runs));
     warnings.extend(taken_as_get(runs));
+    warnings.extend(one_loop(point, scenario, code));
     for &stage in &code.order {
         let stage = &code.stages[stage as usize];
         if let Spec::Server { addr: Some(addr), model: None, .. } = &point.specs[stage.spec as usize] {
@@ -74,6 +75,37 @@ fn taken_as_get(runs: &[Replication]) -> Option<String> {
              with `request(method=\"POST\")` shows what others get"
         )
     })
+}
+
+/// Served, the listener in front of this would have several event loops, and balancers that see less each.
+fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
+    let spec = |id: u32| &point.specs[point.nodes[id as usize].spec as usize];
+    // Requests enter at a listener, or right behind one.
+    let listener = listeners(point).into_iter().find(|&id| match spec(id) {
+        Spec::Listen(Listen { loops: None, .. }) if id == scenario.root => true,
+        Spec::Listen(Listen { loops, .. }) => {
+            point.nodes[id as usize].to == To::Node(scenario.root) && *loops != Some(1)
+        }
+        _ => false,
+    })?;
+    // What a policy knows of its own picks it knows less of where others pick too.
+    let remembers = |stage: &&Stage| match &point.specs[stage.spec as usize] {
+        Spec::Lb(lb) => {
+            lb.scope == Scope::Loop && lb.balance.counts_in_flight() | lb.balance.remembers_picks()
+        }
+        _ => false,
+    };
+    let balancer = code.order.iter().map(|s| &code.stages[*s as usize]).find(remembers)?;
+    Some(format!(
+        "one loop: here one event loop meets all requests; served, `{}` has {}, and {} keeps a state on each. `loops=` in \
+         `listen`, with the listener as the scenario's node, simulates several",
+        point.nodes[listener as usize].name.as_deref().unwrap_or("listen"),
+        match spec(listener) {
+            Spec::Listen(Listen { loops: Some(loops), .. }) => format!("{loops}"),
+            _ => "one per core".to_string(),
+        },
+        point.sites[balancer.site as usize].label
+    ))
 }
 
 /// Fewer outages than this per replication say little of what outages do.

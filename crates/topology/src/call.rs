@@ -139,18 +139,9 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         if self.failed {
             return Ok(None);
         }
-        if self.context.state.borrow().leads_to_listener(&spec, to) {
-            self.wrong_but(
-                format!(
-                    "`{}` leads to a `listen`: nothing but a scenario does, since requests come in there",
-                    self.name()
-                ),
-                "give it the node that the listener leads to",
-            );
-            return Ok(None);
-        }
         let site = self.site(self.function.name, "");
         let id = self.add(site, spec, to, name)?;
+        // Poison where it leads to what it may not lead to.
         Ok(Some(self.heap().alloc(NodeValue(id))))
     }
 
@@ -162,6 +153,13 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         to: To,
         name: Option<String>,
     ) -> starlark::Result<NodeId> {
+        if self.context.state.borrow().leads_to_listener(&spec, to) {
+            let message = "leads to a `listen`: nothing but a scenario does, since requests come in there";
+            self.wrong_but(
+                format!("`{}` {message}", self.name()),
+                "give it the node that the listener leads to",
+            );
+        }
         let id = self.context.state.borrow_mut().graph.add(site, spec, to, name);
         id.ok_or_else(|| stop(format!("this file makes more than {MOST_NODES} nodes, which is the limit")))
     }

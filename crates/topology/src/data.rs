@@ -47,11 +47,17 @@ pub(crate) fn column(call: &mut Call<'_, '_, '_, '_>, path: &str, column: Column
         return Some(values.clone());
     }
     let read = read(&key.0).and_then(|bytes| {
-        let values = parse(&bytes, column)?;
-        Ok((values, blake3::hash(&bytes).to_hex().to_string()))
+        let (values, unread) = parse(&bytes, column)?;
+        Ok((values, unread, blake3::hash(&bytes).to_hex().to_string()))
     });
     match read {
-        Ok((values, hash)) => {
+        Ok((values, unread, hash)) => {
+            if !unread.is_empty() {
+                call.warn(
+                    format!("{} not read yet (\"{path}\"): requests are as `traffic.mix` says", said(&unread)),
+                    "leave them out, or describe the requests, as in `traffic.mix(traffic.trace(...), [(1, request(path=\"/\"))])`",
+                );
+            }
             let values: Arc<[u64]> = values.into();
             let mut state = call.context.state.borrow_mut();
             state.data.insert(key, values.clone());
@@ -70,6 +76,15 @@ pub(crate) fn column(call: &mut Call<'_, '_, '_, '_>, path: &str, column: Column
             }
             None
         }
+    }
+}
+
+/// Columns in words: `the column `path` is`.
+fn said(columns: &[String]) -> String {
+    let quoted: Vec<String> = columns.iter().map(|c| format!("`{c}`")).collect();
+    match quoted.as_slice() {
+        [one] => format!("the column {one} is"),
+        several => format!("the columns {} are", several.join(", ")),
     }
 }
 
@@ -95,11 +110,15 @@ pub(crate) fn plainly(error: &std::io::Error) -> String {
     }
 }
 
-/// The values of the column `duration_ns|us|ms|s` or `arrival_...`, in ns.
+/// What a trace may say of its requests, and nobody reads yet.
+const UNREAD: [&str; 3] = ["method", "path", "key"];
+
+/// The values of the column `duration_ns|us|ms|s` or `arrival_...`, in ns; and the columns of a trace that are not read,
+/// though the language has a meaning for them.
 ///
 /// # Errors
 /// What is wrong, with row (counted from 1, the header being row 1) and column.
-fn parse(bytes: &[u8], of: Column) -> Result<Vec<u64>, String> {
+fn parse(bytes: &[u8], of: Column) -> Result<(Vec<u64>, Vec<String>), String> {
     let what = of.name();
     let text =
         std::str::from_utf8(bytes).map_err(|e| format!("is not UTF-8 (at byte {})", e.valid_up_to()))?;
@@ -160,7 +179,8 @@ fn parse(bytes: &[u8], of: Column) -> Result<Vec<u64>, String> {
     if values.is_empty() {
         return Err("has no values below its header: at least one is wanted".to_owned());
     }
-    Ok(values)
+    let unread = columns.into_iter().filter(|c| of == Column::Arrival && UNREAD.contains(&c.as_str()));
+    Ok((values, unread.collect()))
 }
 
 fn cut(text: &str) -> String {
@@ -195,9 +215,9 @@ mod tests {
     fn columns_carry_their_unit() {
         assert_eq!(
             parse(b"path,duration_ms\n/a,1.5\n\"/b,c\",2\n", Column::Duration),
-            Ok(vec![1_500_000, 2_000_000])
+            Ok((vec![1_500_000, 2_000_000], vec![]))
         );
-        assert_eq!(parse(b"duration_s\r\n1\r\n", Column::Duration), Ok(vec![1_000_000_000]));
+        assert_eq!(parse(b"duration_s\r\n1\r\n", Column::Duration), Ok((vec![1_000_000_000], vec![])));
     }
 
     #[test]
@@ -222,7 +242,9 @@ mod tests {
     #[test]
     fn instants_ascend() {
         let of = |text: &str| parse(text.as_bytes(), Column::Arrival);
-        assert_eq!(of("arrival_s\n0\n0.5\n0.5\n"), Ok(vec![0, 500_000_000, 500_000_000]));
+        assert_eq!(of("arrival_s\n0\n0.5\n0.5\n"), Ok((vec![0, 500_000_000, 500_000_000], vec![])));
+        let unread = vec!["path".to_owned(), "key".to_owned()];
+        assert_eq!(of("path,arrival_s,key,size\n/,1,a,9\n"), Ok((vec![1_000_000_000], unread)));
         let why = of("arrival_ns\n7\n5\n").expect_err("descends");
         assert!(why.contains("row 3") && why.contains("sort the rows"), "{why}");
     }

@@ -65,6 +65,20 @@ impl Diagnostic {
         self
     }
 
+    /// The same at `file:line:column`, as a plan keeps places: without the line itself.
+    #[must_use]
+    pub(crate) fn at_span(self, span: &str) -> Diagnostic {
+        let mut parts = span.rsplitn(3, ':');
+        let column = parts.next().and_then(|c| c.parse().ok());
+        let line = parts.next().and_then(|l| l.parse().ok());
+        match (column, line, parts.next()) {
+            (Some(column), Some(line), Some(file)) => {
+                Diagnostic { file: Some(file.to_owned()), line, column, end_column: column, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// The same at a place in a file.
     #[must_use]
     pub(crate) fn at(mut self, at: &At) -> Diagnostic {

@@ -56,18 +56,50 @@ impl Scenario {
     }
 }
 
+/// A request as conditions look at it, wherever its bytes are: in simulation an [`Asked`], served the message itself.
+pub trait Matched {
+    /// The method.
+    fn method(&self) -> &[u8];
+    /// The path without query; served, with unreserved %XX decoded.
+    fn path(&self) -> &[u8];
+    /// The host without port.
+    fn host(&self) -> Option<&[u8]>;
+    /// Whether some value of the field with this name (lower case) fits.
+    fn has(&self, name: &str, fits: &dyn Fn(&[u8]) -> bool) -> bool;
+    /// Where it comes from.
+    fn client(&self) -> Option<IpAddr>;
+}
+
+impl Matched for Asked<'_> {
+    fn method(&self) -> &[u8] {
+        self.method.as_bytes()
+    }
+
+    fn path(&self) -> &[u8] {
+        self.path.split('?').next().unwrap_or_default().as_bytes()
+    }
+
+    fn host(&self) -> Option<&[u8]> {
+        self.host.map(str::as_bytes)
+    }
+
+    fn has(&self, name: &str, fits: &dyn Fn(&[u8]) -> bool) -> bool {
+        self.headers.iter().any(|(n, v)| n == name && fits(v.as_bytes()))
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        self.client
+    }
+}
+
 impl When {
     /// Whether all that is given matches.
-    pub fn matches(&self, asked: &Asked<'_>) -> bool {
-        let path = asked.path.split('?').next().unwrap_or_default();
-        let header = |name: &String, value: &String| {
-            asked.headers.iter().any(|(n, v)| n == name && ends_open(value, v))
-        };
-        any(&self.path, |p| ends_open(p, path))
-            && any(&self.method, |m| m == asked.method)
-            && any(&self.host, |h| asked.host.is_some_and(|host| same_host(h, host)))
-            && any(&self.header, |(name, value)| header(name, value))
-            && any(&self.client, |c| asked.client.is_some_and(|address| lies_in(c, address)))
+    pub fn matches(&self, asked: &impl Matched) -> bool {
+        any(&self.path, |p| ends_open(p, asked.path()))
+            && any(&self.method, |m| m.as_bytes() == asked.method())
+            && any(&self.host, |h| asked.host().is_some_and(|host| same_host(h, host)))
+            && any(&self.header, |(name, value)| asked.has(name, &|v| ends_open(value, v)))
+            && any(&self.client, |c| asked.client().is_some_and(|address| lies_in(c, address)))
     }
 
     /// Whether it says nothing, and so matches all.
@@ -82,19 +114,22 @@ fn any<T>(values: &[T], fits: impl Fn(&T) -> bool) -> bool {
 }
 
 /// Exact, or up to a `*` at the end.
-fn ends_open(pattern: &str, text: &str) -> bool {
+fn ends_open(pattern: &str, text: &[u8]) -> bool {
     match pattern.strip_suffix('*') {
-        Some(stem) => text.starts_with(stem),
-        None => pattern == text,
+        Some(stem) => text.starts_with(stem.as_bytes()),
+        None => pattern.as_bytes() == text,
     }
 }
 
 /// Exact, or any name below `*.`; without case, and without a final dot.
-fn same_host(pattern: &str, host: &str) -> bool {
-    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+fn same_host(pattern: &str, host: &[u8]) -> bool {
+    let host = host.strip_suffix(b".").unwrap_or(host);
     match pattern.strip_prefix('*') {
-        Some(rest) => host.len() > rest.len() && host.ends_with(rest),
-        None => pattern == host,
+        Some(rest) => host
+            .len()
+            .checked_sub(rest.len())
+            .is_some_and(|at| at > 0 && host[at..].eq_ignore_ascii_case(rest.as_bytes())),
+        None => host.eq_ignore_ascii_case(pattern.as_bytes()),
     }
 }
 
@@ -144,7 +179,7 @@ mod tests {
 
     #[test]
     fn hosts_and_networks() {
-        let hosts = |pattern: &str, host: &str| same_host(pattern, host);
+        let hosts = |pattern: &str, host: &str| same_host(pattern, host.as_bytes());
         assert!(hosts("example.com", "Example.com.") && hosts("*.example.com", "a.b.example.com"));
         assert!(!hosts("*.example.com", "example.com") && !hosts("example.com", "a.example.com"));
         let lies = |network: &str, address: &str| lies_in(network, address.parse().expect("an address"));

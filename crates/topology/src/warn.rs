@@ -12,6 +12,7 @@ pub(crate) use asked::asked;
 
 mod asked;
 mod failing;
+mod statuses;
 mod ways;
 
 fn warning(message: String) -> Diagnostic {
@@ -42,7 +43,15 @@ impl Found {
 /// Adds all that can be said of a graph without knowing its loads.
 pub(crate) fn graph(state: &mut State) {
     unreached(state);
-    for look in [failing::lost, failing::attempts, failing::repairs, failing::untried, failing::late] {
+    for look in [
+        failing::lost,
+        failing::attempts,
+        failing::repairs,
+        failing::untried,
+        failing::late,
+        statuses::unanswered,
+        unmodelled,
+    ] {
         let mut found = Found::default();
         look(state, &mut found);
         // Once per place, however many nodes and calls came through it.
@@ -54,6 +63,27 @@ pub(crate) fn graph(state: &mut State) {
                 state.findings.add(placed(finding, at.as_ref()));
                 places.push(at);
             }
+        }
+    }
+}
+
+/// Servers that a simulation reaches and nothing is known of: they answer at once. A file that is only served needs no model.
+fn unmodelled(state: &State, found: &mut Found) {
+    let mut reached = vec![false; state.graph.nodes().len()];
+    for root in state.scenarios.iter().filter_map(|s| usize::try_from(s.root).ok()) {
+        if let Some(r) = reached.get_mut(root) {
+            *r = true;
+        }
+    }
+    let reached = ways::down(&state.graph, reached, |_, _, reached| reached, |a, b| a || b);
+    for (id, node) in state.graph.nodes().iter().enumerate().filter(|(id, _)| reached[*id]) {
+        if let Some(Spec::Server { addr: Some(_), model: None, .. }) = state.graph.spec(index(id)) {
+            let name = node.name.as_deref().unwrap_or("server");
+            found.warn(
+                node.site,
+                format!("the server \"{name}\" has an address and no model: in simulation it answers at once"),
+                "say how long it works, as in `model=dist.exponential(20*ms)`",
+            );
         }
     }
 }
@@ -172,7 +202,7 @@ pub(crate) fn overloaded(point: &Point) -> Vec<Diagnostic> {
                     "scenario \"{}\": the offered load of {nodes} {} is {:.2} of {their} capacity: {end}",
                     scenario.name, site.label, load.utilisation
                 ));
-                found.push(at_span(finding, &site.span));
+                found.push(finding.at_span(&site.span));
             }
         }
     }
@@ -194,17 +224,4 @@ fn excess(point: &Point, site: u32) -> (&'static str, &'static str) {
         }
     }
     end
-}
-
-/// The finding at `file:line:column`.
-fn at_span(finding: Diagnostic, span: &str) -> Diagnostic {
-    let mut parts = span.rsplitn(3, ':');
-    let column = parts.next().and_then(|c| c.parse().ok());
-    let line = parts.next().and_then(|l| l.parse().ok());
-    match (column, line, parts.next()) {
-        (Some(column), Some(line), Some(file)) => {
-            Diagnostic { file: Some(file.to_owned()), line, column, end_column: column, ..finding }
-        }
-        _ => finding,
-    }
 }

@@ -72,8 +72,8 @@ tried = retry(3, hedged, on=["reset", 503, 429], budget=budget(), replay=1*MiB)
 api = limit.rate(tried, 500, burst=50, key=key.path())
 top = route([
     (when(path=["/v1/*", "/v2"], method="GET", host=["*.Example.com", "example.com"], header=[("X-Tier", "gold*"), ("x-tier", "")]), api),
-    (when(client=["10.0.0.0/8", "::1"]), limit.rate(server(), 5)),
-], otherwise=server("rest"))
+    (when(client=["10.0.0.0/8", "::1"]), limit.rate(respond(429), 5)),
+], otherwise=respond(503))
 mix = [
     (3, request(path="/v1/x?y=1", host="Example.com", headers={"X-Tier": "golden"}, key=keys.zipf(1000, 1.1))),
     (1, request(method="POST", key=keys.uniform(7), body=64*KiB)),

@@ -3,6 +3,7 @@
 mod check;
 mod later;
 mod plan;
+mod serve;
 mod sim;
 
 use crate::args::Command;
@@ -17,7 +18,7 @@ pub(crate) fn run(command: Option<Command>) -> Result<(), Failure> {
         Some(Command::Sim(args)) => sim::run(&args),
         Some(Command::Graph(args)) => later::run("graph", &args),
         Some(Command::Compare(args)) => later::run("compare", &args),
-        Some(Command::Serve(args)) => later::run("serve", &args),
+        Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Load(args)) => later::run("load", &args),
         Some(Command::Verify(args)) => later::run("verify", &args),
         Some(Command::Fit(args)) => later::run("fit", &args),

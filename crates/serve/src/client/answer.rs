@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 use weir_http1::{Client, Version};
+use weir_policy::Kind;
 
 /// Refuses a request whose head is not worth reading on.
 pub(super) async fn refuse(lp: &Rc<Loop>, conn: &Rc<Conn>, status: u16) -> After {
@@ -26,7 +27,8 @@ pub(super) async fn fail(lp: &Rc<Loop>, ex: &Exchange, failure: Failure, close: 
     if let Some(seconds) = &seconds {
         extra.push(("Retry-After", seconds.as_bytes()));
     }
-    if ex.conn.listener.is_built_in() {
+    // A status that a server answers is an answer.
+    if ex.conn.listener.is_built_in() && failure.kind != Kind::Status5xx {
         extra.push((crate::built_in::KIND, failure.kind.name().as_bytes()));
     }
     if failure.status == 405 {
@@ -37,9 +39,8 @@ pub(super) async fn fail(lp: &Rc<Loop>, ex: &Exchange, failure: Failure, close: 
 }
 
 /// Sends a response of weir's own.
-pub(super) async fn own(lp: &Rc<Loop>, ex: &Exchange, own: &Own, add: &[(&str, &[u8])], close: bool) -> After {
-    let mut extra: Vec<(&str, &[u8])> = own.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())).collect();
-    extra.extend_from_slice(add);
+pub(super) async fn own(lp: &Rc<Loop>, ex: &Exchange, own: &Own, close: bool) -> After {
+    let extra: Vec<(&str, &[u8])> = own.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())).collect();
     write(lp, ex, own.status, &extra, &own.body, close).await
 }
 
@@ -58,7 +59,7 @@ async fn write(lp: &Rc<Loop>, ex: &Exchange, status: u16, extra: &[(&str, &[u8])
     match (sent, close) {
         (false, _) => After::Abort,
         (true, false) => After::Next,
-        (true, true) => After::Linger,
+        (true, true) => ex.conn.end(!unread),
     }
 }
 

@@ -1,6 +1,7 @@
 //! One request and its answer: the head is checked, the nodes find an answer, the relay passes it on.
 
-use super::{After, Conn, answer, blank, tunnel};
+use super::{After, Conn, answer, tunnel};
+use crate::built_in;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -8,6 +9,7 @@ use crate::log::Line;
 use crate::nodes::{Answer, From, Holds, Own, Reply, Way, start};
 use crate::origin::OriginReply;
 use crate::origin::reply::BrokenBody;
+use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -20,7 +22,7 @@ const AHEAD: usize = 64 * 1024;
 
 /// Serves the request whose head is the first `length` bytes of the input. `last`: the connection ends with it.
 pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last: bool) -> After {
-    let mut request = blank();
+    let mut request = lp.buffers.request();
     let checked = {
         let wire = conn.wire.borrow();
         request
@@ -36,7 +38,7 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
     let here = checked.here;
     conn.deadline.set(None);
     let ex = Rc::new(Exchange::new(lp, conn.clone(), request, checked));
-    let mut line = Line::begin(&ex);
+    let mut line = Line::new();
     let after = match here {
         Some(here) => answer_here(lp, &ex, here, close).await,
         None => {
@@ -44,7 +46,10 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
             pass_on(lp, &ex, answered, close, &mut line).await
         }
     };
-    lp.log(&ex, line);
+    lp.log(&ex, &line);
+    if let Some(ex) = Rc::into_inner(ex) {
+        lp.buffers.keep_request(ex.request);
+    }
     after
 }
 
@@ -53,7 +58,7 @@ async fn answer_here(lp: &Rc<Loop>, ex: &Exchange, here: Here, close: bool) -> A
     match here {
         Here::Options => {
             let headers = vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
-            answer::own(lp, ex, &Own { status: 200, headers, body: Rc::from(&b""[..]) }, &[], close).await
+            answer::own(lp, ex, &Own { status: 200, headers, body: Rc::from(&b""[..]), by_server: false }, close).await
         }
         Here::Trace => answer::fail(lp, ex, Failure::client(405), close).await,
     }
@@ -66,7 +71,10 @@ async fn find(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Answer {
         read_all(lp, ex).await?;
     }
     let mut way = Way::new(ex.draw);
-    way.factor = 1.0;
+    if conn.listener.is_built_in() {
+        built_in::read_draw(&ex.request, &mut way);
+        way.check = built_in::check_cost(&ex.request, lp.process.secret[0]);
+    }
     let mut run = start(lp.clone(), ex.clone(), way, conn.listener.node);
     poll_fn(|cx| {
         if let Poll::Ready(answer) = run.as_mut().poll(cx) {
@@ -141,23 +149,24 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
         }
         Ok(Reply { from: From::Own(own), holds }) => {
             line.status = own.status;
-            let after = answer::own(lp, ex, &own, &holds.cookies(), close || lp.is_draining()).await;
+            line.sent = own.body.len() as u64;
+            let after = answer::own(lp, ex, &own, close || lp.is_draining()).await;
             holds.finish((own.status >= 500).then_some(Kind::Status5xx), Some(own.status));
             after
         }
         Ok(Reply { from: From::Origin(reply), holds }) => {
             line.status = reply.response.status();
             match reply.response.status() {
-                101 => upgrade(lp, ex, *reply, holds, line).await,
-                200..300 if ex.request.is_connect() => upgrade(lp, ex, *reply, holds, line).await,
-                _ => relay(lp, ex, *reply, holds, close, line).await,
+                101 => upgrade(lp, ex, reply, holds, line).await,
+                200..300 if ex.request.is_connect() => upgrade(lp, ex, reply, holds, line).await,
+                _ => relay(lp, ex, reply, holds, close, line).await,
             }
         }
     }
 }
 
 /// Passes an origin's response on.
-async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut holds: Holds, close: bool, line: &mut Line) -> After {
+async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Holds, close: bool, line: &mut Line) -> After {
     let close = close || !ex.is_complete() || lp.is_draining() || ex.conn.ending.get();
     let mut to = Client {
         version: ex.version(),
@@ -174,7 +183,8 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut hol
         let mut wire = ex.conn.wire.borrow_mut();
         let date = lp.date();
         let out = wire.queue_to();
-        weir_http1::render_response(&reply.response, to, &Edits::default(), &holds.cookies(), body, Some(&date), out);
+        let add: SmallVec<[(&str, &[u8]); 1]> = reply.add.iter().map(|(name, value)| (*name, &value[..])).collect();
+        weir_http1::render_response(&reply.response, to, &reply.edits, &add, body, Some(&date), out);
     }
     let conn = ex.conn.clone();
     conn.deadline.set(conn.listener.http.write_timeout_ns);
@@ -183,7 +193,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut hol
         if reply.poll_upload(cx, lp, ex).is_err() {
             return Poll::Ready(Err(BrokenBody::Client));
         }
-        let polled = reply.poll_body(cx, &mut conn.wire.borrow_mut(), &encoder);
+        let polled = reply.poll_body(cx, &mut conn.wire.borrow_mut(), &encoder, to.te_trailers);
         if polled.is_ready() {
             return polled;
         }
@@ -195,21 +205,27 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut hol
         } else if waits > 0 && conn.deadline.ended(cx) {
             return Poll::Ready(Err(BrokenBody::Client));
         }
-        if holds.poll_timeout(cx, lp, ex) {
-            return Poll::Ready(Err(BrokenBody::Origin(Kind::Timeout)));
+        if let Some(kind) = holds.poll_broken(cx, lp, ex) {
+            return Poll::Ready(Err(BrokenBody::Origin(kind)));
         }
         if has_gone(cx, ex) { Poll::Ready(Err(BrokenBody::Client)) } else { Poll::Pending }
     })
     .await;
     let status = reply.response.status();
+    line.sent = reply.passed;
     match relayed {
         Ok(()) => {
             holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));
             let complete = ex.is_complete();
+            // The origin and what is held for it are free, however slowly the client takes the rest.
             reply.give_back(lp, ex);
-            match (to.close, complete) {
-                (false, true) => After::Next,
-                _ => After::Linger,
+            match (flush(lp, ex).await, to.close, complete) {
+                (false, _, _) => {
+                    line.status = 499;
+                    After::Abort
+                }
+                (true, false, true) => After::Next,
+                _ => ex.conn.end(complete),
             }
         }
         Err(BrokenBody::Origin(kind)) => {
@@ -226,14 +242,37 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut hol
     }
 }
 
+/// Sends what the client has not taken yet; `false` if it does not.
+async fn flush(lp: &Rc<Loop>, ex: &Exchange) -> bool {
+    let conn = &ex.conn;
+    let mut unsent = usize::MAX;
+    let sent = poll_fn(|cx| {
+        match conn.wire.borrow_mut().poll_flush(cx) {
+            Poll::Ready(done) => return Poll::Ready(done.is_ok()),
+            Poll::Pending => ex.waits_for_client(lp, true),
+        }
+        let waits = conn.wire.borrow().unsent();
+        if waits != unsent {
+            unsent = waits;
+            conn.deadline.set(conn.listener.http.write_timeout_ns);
+        } else if conn.deadline.ended(cx) {
+            return Poll::Ready(false);
+        }
+        if has_gone(cx, ex) { Poll::Ready(false) } else { Poll::Pending }
+    })
+    .await;
+    ex.waits_for_client(lp, false);
+    sent
+}
+
 /// The connection belongs to what both sides agreed on.
-async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: OriginReply, mut holds: Holds, line: &mut Line) -> After {
+async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Holds, line: &mut Line) -> After {
     holds.end_timeouts();
     let to = Client { version: ex.version(), head: false, te_trailers: false, close: false, keep_alive_10: false };
     {
         let mut wire = ex.conn.wire.borrow_mut();
         let out = wire.queue_to();
-        weir_http1::render_response(&reply.response, to, &Edits::default(), &holds.cookies(), Framing::None, None, out);
+        weir_http1::render_response(&reply.response, to, &Edits::default(), &[], Framing::None, None, out);
     }
     let idle_ns = ex.conn.listener.http.tunnel_idle_ns;
     let ended = tunnel::tunnel(&ex.conn, &mut reply.conn.wire, &reply.deadline, idle_ns).await;

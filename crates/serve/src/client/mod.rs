@@ -9,6 +9,7 @@ mod tunnel;
 
 use crate::deadlines::Deadline;
 use crate::event_loop::Loop;
+use crate::limits::Counted;
 use crate::listener::Listener;
 use crate::origin::OriginConn;
 use crate::origin::server::Server;
@@ -19,7 +20,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
-use weir_http1::{Hop, Request, Seek};
+use weir_http1::{Hop, Seek};
 
 /// A client's connection.
 pub(crate) struct Conn {
@@ -51,6 +52,12 @@ enum After {
 }
 
 impl Conn {
+    /// How a connection ends after an answer that the client's socket has taken.
+    fn end(&self, request_is_whole: bool) -> After {
+        let nothing_unread = request_is_whole && self.wire.borrow().input().is_empty();
+        if nothing_unread { After::Close } else { After::Linger }
+    }
+
     /// What the rules want to know of this hop.
     pub fn hop(&self) -> Hop<'_> {
         let http = &self.listener.http;
@@ -89,8 +96,7 @@ enum Head {
 }
 
 /// Serves a client to the end of its connection.
-pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, peer: Option<SocketAddr>) {
-    let _counted = lp.count_client();
+pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, peer: Option<SocketAddr>, counted: Counted) {
     let conn = Rc::new(Conn {
         wire: RefCell::new(Wire::new(socket, lp.buffers.clone())),
         deadline: lp.deadlines.add(),
@@ -101,13 +107,12 @@ pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, 
         ending: Cell::new(false),
     });
     let _known = lp.know(&conn);
+    let _counted = counted;
     let after = Box::pin(requests(&lp, &conn)).await;
     match after {
         After::Linger => Box::pin(linger::linger(&lp, &conn)).await,
-        After::Close | After::Next => {
-            let _ = poll_fn(|cx| conn.wire.borrow_mut().socket.poll_shutdown(cx)).await;
-        }
-        After::Abort => {}
+        // Nothing is unread, so that closing ends the stream in order.
+        After::Close | After::Next | After::Abort => {}
         After::Reset => {
             // Dropped so, a TCP connection ends in a reset: the only end that cannot be taken for that of the body.
             let _ = socket2::SockRef::from(&conn.wire.borrow().socket).set_linger(Some(std::time::Duration::ZERO));
@@ -127,7 +132,7 @@ async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
             Head::Refused(status) => return answer::refuse(lp, conn, status).await,
             Head::Whole(length) => {
                 served += 1;
-                let last = http.max_requests.is_some_and(|most| served >= most) || lp.now() >= old_ns;
+                let last = http.max_requests.is_some_and(|most| served >= most) || lp.lately() >= old_ns;
                 let after = Box::pin(exchange::exchange(lp, conn, length, last)).await;
                 match after {
                     After::Next => {}
@@ -168,7 +173,8 @@ async fn read_head(conn: &Rc<Conn>, patience_ns: Option<u64>) -> Head {
             }
         }
         wire.rest();
-        if conn.ending.get() && !begun {
+        // A request that has just arrived is still answered.
+        if conn.ending.get() && !begun && !wire.socket.has_input() {
             return Poll::Ready(Head::Nothing);
         }
         if conn.deadline.ended(cx) {
@@ -177,9 +183,4 @@ async fn read_head(conn: &Rc<Conn>, patience_ns: Option<u64>) -> Head {
         Poll::Pending
     })
     .await
-}
-
-/// An empty request object, to be filled.
-fn blank() -> Request {
-    Request::default()
 }

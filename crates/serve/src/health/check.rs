@@ -5,6 +5,8 @@
 
 use crate::built_in;
 use crate::event_loop::Loop;
+use crate::health::ends::{Checked, Ends};
+use crate::nodes::{Node, Way, cable};
 use crate::origin::server::Server;
 use crate::timers::has_ended;
 use crate::wire::Wire;
@@ -63,15 +65,51 @@ impl Question {
         }
     }
 
-    /// Whether the server passes, within the time that it has.
-    pub async fn ask(&self, lp: &Rc<Loop>, server: &Server) -> bool {
+    /// Whether what is behind a target passes, within the time that it has.
+    pub async fn ask(&self, lp: &Rc<Loop>, ends: &Ends) -> bool {
         let mut limit = Some(lp.timers.after(self.timeout_ns));
-        let mut asking = std::pin::pin!(self.connect_and_ask(lp, server));
+        let mut asking = std::pin::pin!(self.go(lp, ends));
         poll_fn(|cx| match asking.as_mut().poll(cx) {
             Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(false),
             polled => polled,
         })
         .await
+    }
+
+    /// There and back: through cables, queues and faults, as a request.
+    async fn go(&self, lp: &Rc<Loop>, ends: &Ends) -> bool {
+        let graph = lp.graph();
+        let (mut way, mut slots, mut cables) = (Way::new(lp.draw()), Vec::new(), Vec::new());
+        for node in ends.way.iter().map(|id| graph.node(*id)) {
+            match node {
+                Node::Queue(queue) => match queue.enter(lp).await {
+                    Ok(slot) => slots.push(slot),
+                    Err(_) => return false,
+                },
+                Node::Cable(cable) => {
+                    let (out, back) = cable.crossings(&mut way);
+                    cable::cross(lp, out).await;
+                    cables.push(back);
+                }
+                Node::Faulty(faulty) => match faulty.check(lp, &mut way).await {
+                    Ok(true) => {}
+                    lies => return lies.is_ok(),
+                },
+                _ => {}
+            }
+        }
+        let passed = match ends.checked {
+            Checked::Alive => true,
+            Checked::Status(status) => status < 500 && self.fits(status),
+            Checked::Server(id) => match graph.node(id) {
+                Node::Server(server) => self.connect_and_ask(lp, server).await,
+                _ => true,
+            },
+        };
+        for back in cables.into_iter().rev() {
+            cable::cross(lp, back).await;
+        }
+        passed
     }
 
     async fn connect_and_ask(&self, lp: &Rc<Loop>, server: &Server) -> bool {

@@ -30,6 +30,8 @@ pub(crate) enum Checked {
 #[derive(Clone, Debug)]
 pub(crate) struct Ends {
     pub all: Vec<End>,
+    /// Nodes that a check passes on its way.
+    pub way: Vec<NodeId>,
     pub checked: Checked,
 }
 
@@ -51,15 +53,27 @@ impl Ends {
                 Step::Parts(list) => open.extend(list),
             }
         }
-        let mut at = node;
+        let (mut at, mut way) = (node, Vec::new());
         let checked = loop {
             match walk.step(at) {
                 Step::Ends(_, checked) => break checked,
-                Step::Goes(next) => at = next,
+                Step::Goes(next) => {
+                    way.push(at);
+                    at = next;
+                }
                 Step::Parts(_) => break Checked::Alive,
             }
         };
-        Ends { all, checked }
+        Ends { all, way, checked }
+    }
+
+    /// The address that a check connects to, as the file has it; `None`: a built-in server's socket, or no connection.
+    pub fn addr<'a>(&self, point: &'a Point) -> Option<&'a str> {
+        let Checked::Server(id) = self.checked else { return None };
+        match &point.specs[point.nodes[id as usize].spec as usize] {
+            Spec::Server { addr, .. } => addr.as_deref(),
+            _ => None,
+        }
     }
 }
 
@@ -78,7 +92,7 @@ enum Step<'a> {
 impl<'a> Walk<'a> {
     fn step(&self, id: NodeId) -> Step<'a> {
         let node = &self.point.nodes[id as usize];
-        if !self.built_in && self.serving.roles[id as usize] == Role::BuiltIn {
+        if !self.built_in && self.serving.roles.get(id as usize) == Some(&Role::BuiltIn) {
             return Step::Ends(End::Server(id), Checked::Server(id));
         }
         match (&self.point.specs[node.spec as usize], node.to) {

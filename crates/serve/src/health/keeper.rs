@@ -5,7 +5,7 @@
 //! lead to, so one pass in their order is enough.
 
 use super::check::Question;
-use super::ends::{Checked, End, Ends};
+use super::ends::{End, Ends};
 use crate::event_loop::Loop;
 use crate::mailbox::ToLoop;
 use crate::nodes::lb::common::Common;
@@ -100,20 +100,11 @@ impl Keeper {
     /// Checks a target, in a task of its own.
     fn check(self: &Rc<Self>, lp: &Rc<Loop>, lb: NodeId, target: u32) {
         let (keeper, lp) = (self.clone(), lp.clone());
-        let asked = self.with(lb, |kept| {
-            let question = kept.questions.get(target as usize)?.clone();
-            Some((question, kept.ends.get(target as usize)?.checked))
-        });
-        let Some((question, checked)) = asked.flatten() else { return };
+        let asked = self.with(lb, |kept| Some((kept.questions.get(target as usize)?.clone(), kept.ends.clone())));
+        let Some((question, ends)) = asked.flatten() else { return };
         tokio::task::spawn_local(async move {
-            let passed = match checked {
-                Checked::Alive => true,
-                Checked::Status(status) => status < 500 && question.fits(status),
-                Checked::Server(id) => match lp.graph().node(id) {
-                    Node::Server(server) => question.ask(&lp, server).await,
-                    _ => true,
-                },
-            };
+            let Some(ends) = ends.get(target as usize) else { return };
+            let passed = question.ask(&lp, ends).await;
             keeper.change_one(&lp, lb, |now_ns, kept| {
                 kept.health.check_result(now_ns, target, passed);
             });

@@ -1,40 +1,35 @@
 //! `lb.*(targets, ...)`: picks a target by the policy that the simulator runs, and counts the request there to its end.
 //!
 //! Counts, cursors and estimates are the loop's (unless `scope="process"`: [`owner`]). The process has health
-//! ([`crate::health`]), which a loop follows, and limits with their line ([`common`], [`line`]). What is picked by the loop's
-//! own state must then be had: where another loop took the last place meanwhile, the policy picks again.
+//! ([`crate::health`]), which a loop follows, and what `max_in_flight` allows: slots for each target, and a line of requests
+//! that find all of them full, in order of arrival over all loops; the first asks again whenever a slot is free. What the
+//! loop's own state picks must then be had: where another loop was faster, the policy picks again. Draws: the way's, with the
+//! balancer's number.
 
 pub(crate) mod common;
-mod line;
 pub(crate) mod owner;
-mod sticky;
 
+use super::sticky::Sticky;
+use super::view::View;
 use super::{Node, NodeId, Way};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::health::ends::Ends;
-use crate::mailbox::ToLoop;
+use crate::mailbox::{OWNER, ToLoop};
+use crate::shared::{Gate, Slot};
 use crate::timers::has_ended;
 use common::{Claim, Common};
-use line::Line;
-use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use weir_policy::config::Exclude;
+use weir_policy::retry::Tried;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::{Ask, Kind, Outcome, Picked as Choice, Release, Ticket, Upstream};
 use weir_topology::plan::{KeySource, Scope};
-
-pub(crate) use sticky::Sticky;
-
-/// The loop that keeps health and owns balancers that all loops share.
-pub(crate) const OWNER: u32 = 0;
-
-/// How a request came back, with the status of its answer; `None`: it was cancelled.
-pub(crate) type Came = Option<(Outcome, Option<u16>)>;
 
 /// The node.
 pub(crate) struct Lb {
@@ -50,17 +45,19 @@ pub(crate) struct Lb {
     pub key: Option<KeySource>,
     /// Who gets the request when no target is left.
     pub spare: Option<NodeId>,
-    /// Requests that wait while all targets are full.
-    pub line: Line,
-    /// The most that may.
+    /// The cookie by which clients return.
+    pub sticky: Option<Sticky>,
+    /// Slots of the targets, where they are limited.
+    pub gate: Option<Rc<Gate>>,
+    /// Slots of requests of other loops.
+    pub lent: RefCell<Vec<(u32, Slot)>>,
+    /// Requests that may wait while all targets are full.
     pub max_waiting: u64,
     /// For how long, ns.
     pub wait_timeout_ns: Option<u64>,
     /// Whose the policy's state is.
     pub scope: Scope,
-    /// The cookie by which clients return.
-    pub sticky: Option<Sticky>,
-    /// What all loops share.
+    /// What all loops know.
     pub common: Arc<Common>,
     /// Whether outcomes matter to health (ejection, outlier detection).
     pub listens: bool,
@@ -70,46 +67,55 @@ pub(crate) struct Lb {
     pub shown: Cell<bool>,
 }
 
+/// Where a request goes on, and what is held until it is back.
+type Went = (NodeId, Option<Picked>);
+
+/// A slot, where targets are limited.
+type Taken = Option<Slot>;
+
 impl Lb {
     /// Where the request goes on, and what is to be held until it is back.
-    pub async fn pick(self: &Rc<Self>, lp: &Rc<Loop>, ex: &Exchange, way: &mut Way) -> Result<(NodeId, Option<Picked>), Failure> {
-        let sticky = self.sticky.as_ref().and_then(|s| s.target(ex));
-        if self.common.nobody_waits() {
-            let choice = match self.is_elsewhere(lp) {
-                false => self.ask(lp, ex, way, sticky),
-                true => self.ask_owner(lp, ex, way, sticky).await,
-            };
-            if choice != Choice::Full {
-                return self.go(lp, ex, way, sticky, choice);
+    pub async fn pick(self: &Rc<Self>, lp: &Rc<Loop>, ex: &Exchange, way: &mut Way) -> Result<Went, Failure> {
+        if self.is_elsewhere(lp) {
+            return Box::pin(self.pick_elsewhere(lp, ex, way)).await;
+        }
+        let Some(gate) = &self.gate else {
+            let (choice, _) = self.ask(lp, ex, way);
+            return self.go(lp, way, choice, None);
+        };
+        if gate.line.is_empty() {
+            match self.ask(lp, ex, way) {
+                (Choice::Full, _) => {}
+                (choice, slot) => return self.go(lp, way, choice, slot),
             }
         }
-        let choice = self.wait(lp, ex, way, sticky).await?;
-        self.go(lp, ex, way, sticky, choice)
+        self.wait(gate, lp, ex, way).await
     }
 
     /// All targets are full: in order of arrival.
-    async fn wait(self: &Rc<Self>, lp: &Rc<Loop>, ex: &Exchange, way: &Way, sticky: Option<u32>) -> Result<Choice, Failure> {
-        let Some(place) = Line::join(lp, self, self.max_waiting) else {
-            return Err(Failure::new(Kind::Overloaded));
-        };
+    async fn wait(self: &Rc<Self>, gate: &Rc<Gate>, lp: &Rc<Loop>, ex: &Exchange, way: &mut Way) -> Result<Went, Failure> {
+        let Some(place) = gate.line.join(self.max_waiting) else { return Err(Failure::new(Kind::Overloaded)) };
         let mut limit = self.wait_timeout_ns.map(|ns| lp.timers.after(ns));
-        loop {
-            let ended = poll_fn(|cx| {
-                if place.poll_turn(cx).is_ready() {
-                    return Poll::Ready(false);
+        // A target may come back by itself as well.
+        let mut due = None;
+        let choice = poll_fn(|cx| {
+            if place.is_first(cx) {
+                match self.ask(lp, ex, way) {
+                    (Choice::Full, _) => {}
+                    choice => return Poll::Ready(Some(choice)),
                 }
-                if has_ended(&mut limit, cx) { Poll::Ready(true) } else { Poll::Pending }
-            });
-            if ended.await {
-                return Err(Failure::new(Kind::Timeout));
+                due = Some(self.due_ns.get()).filter(|at| *at < u64::MAX).map(|at| lp.timers.at(at));
             }
-            let choice = match self.is_elsewhere(lp) {
-                false => self.ask(lp, ex, way, sticky),
-                true => self.ask_owner(lp, ex, way, sticky).await,
-            };
-            if choice != Choice::Full {
-                return Ok(choice);
+            if has_ended(&mut due, cx) {
+                cx.waker().wake_by_ref();
             }
+            if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending }
+        })
+        .await;
+        drop(place);
+        match choice {
+            Some((choice, slot)) => self.go(lp, way, choice, slot),
+            None => Err(Failure::new(Kind::Timeout)),
         }
     }
 
@@ -118,20 +124,57 @@ impl Lb {
         self.scope == Scope::Process && lp.keeper().is_none()
     }
 
-    fn ask(&self, lp: &Loop, ex: &Exchange, way: &Way, sticky: Option<u32>) -> Choice {
+    /// The same, with each question put to the owner.
+    async fn pick_elsewhere(self: &Rc<Self>, lp: &Rc<Loop>, ex: &Exchange, way: &mut Way) -> Result<Went, Failure> {
         let exclude = self.excluded(way);
-        self.choose(&self.asked(lp, ex, way, &exclude, sticky))
+        let nobody_waits = self.gate.as_ref().is_none_or(|gate| gate.line.is_empty());
+        if nobody_waits {
+            let choice = owner::ask(lp, self.id, self.asked(lp, ex, way, &exclude)).await;
+            if choice != Choice::Full {
+                return self.go(lp, way, choice, None);
+            }
+        }
+        let Some(gate) = &self.gate else { return Err(Failure::new(Kind::NoTarget)) };
+        let Some(place) = gate.line.join(self.max_waiting) else { return Err(Failure::new(Kind::Overloaded)) };
+        let mut limit = self.wait_timeout_ns.map(|ns| lp.timers.after(ns));
+        // The question under way, and how often this loop's first had been told of room before it.
+        let (mut asking, mut asked) = (None, None);
+        let choice = poll_fn(|cx| {
+            loop {
+                // Before the question, so that a slot that is freed meanwhile is heard of.
+                let is_first = place.is_first(cx);
+                if asking.is_none() && is_first && asked != Some(gate.line.told_so_often()) {
+                    asked = Some(gate.line.told_so_often());
+                    asking = Some(Box::pin(owner::ask(lp, self.id, self.asked(lp, ex, way, &exclude))));
+                }
+                match asking.as_mut().map(|a| a.as_mut().poll(cx)) {
+                    Some(Poll::Ready(Choice::Full)) => {
+                        asking = None;
+                        continue;
+                    }
+                    Some(Poll::Ready(choice)) => return Poll::Ready(Some(choice)),
+                    Some(Poll::Pending) | None => {}
+                }
+                return if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending };
+            }
+        })
+        .await;
+        drop((place, asking));
+        match choice {
+            Some(choice) => self.go(lp, way, choice, None),
+            None => Err(Failure::new(Kind::Timeout)),
+        }
     }
 
-    async fn ask_owner(&self, lp: &Loop, ex: &Exchange, way: &Way, sticky: Option<u32>) -> Choice {
+    fn ask(&self, lp: &Loop, ex: &Exchange, way: &Way) -> (Choice, Taken) {
         let exclude = self.excluded(way);
-        owner::ask(lp, self.id, self.asked(lp, ex, way, &exclude, sticky)).await
+        self.choose(&self.asked(lp, ex, way, &exclude))
     }
 
-    fn asked<'a>(&self, lp: &Loop, ex: &Exchange, way: &Way, exclude: &'a [u32], sticky: Option<u32>) -> Ask<'a> {
-        let key = self.key.as_ref().and_then(|source| ex.key(source));
-        let draw = way.draw.with(u64::from(self.id));
-        Ask { draw, key, now_ns: lp.now(), exclude, sticky }
+    fn asked<'a>(&self, lp: &Loop, ex: &Exchange, way: &Way, exclude: &'a [u32]) -> Ask<'a> {
+        let key = self.key.as_ref().and_then(|source| View::new(ex, way.edits.as_deref()).key(source));
+        let sticky = self.sticky.as_ref().and_then(|s| s.target(ex));
+        Ask { draw: way.draw.with(u64::from(self.id)), key, now_ns: lp.lately(), exclude, sticky }
     }
 
     /// Targets that other attempts of this request have tried, or are at.
@@ -140,59 +183,62 @@ impl Lb {
         if let Some((_, tried)) = &way.tried {
             tried.borrow().at(self.id, &mut exclude);
         }
-        if let Some(open) = &way.open {
-            exclude.extend(open.borrow().iter().filter(|(lb, _)| *lb == self.id).map(|(_, t)| *t));
+        if let Some((open, me)) = &way.open {
+            let others = |(attempt, lb, _): &&(u32, NodeId, u32)| attempt != me && *lb == self.id;
+            exclude.extend(open.borrow().iter().filter(others).map(|(_, _, target)| *target));
         }
         exclude
     }
 
     /// The policy picks, until what it picked could be had.
-    pub fn choose(&self, ask: &Ask) -> Choice {
+    fn choose(&self, ask: &Ask) -> (Choice, Taken) {
         let mut upstream = self.upstream.borrow_mut();
         if self.due_ns.get() <= ask.now_ns {
             upstream.tick(ask.now_ns);
             self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
         }
-        self.shown.set(self.common.show(&mut upstream, self.shown.get()));
+        if self.shown.replace(self.common.has_probation()) || self.shown.get() {
+            self.common.show(&mut upstream);
+        }
+        if let Some(gate) = &self.gate {
+            (0..self.targets.len() as u32).for_each(|t| upstream.set_full(t, gate.slots.is_full(t)));
+        }
         loop {
             let choice = upstream.pick(ask);
-            let Choice::Target(ticket) = choice else { return choice };
-            match self.common.claim(ticket.target) {
-                Claim::Had { probe } => return Choice::Target(Ticket { probe, ..ticket }),
-                Claim::Full => {
+            let Choice::Target(ticket) = choice else { return (choice, None) };
+            let target = ticket.target;
+            // Others may have been faster.
+            let slot = match &self.gate {
+                Some(gate) if !gate.slots.take(target) => {
                     upstream.give_up(ticket);
-                    upstream.set_full(ticket.target, true);
+                    upstream.set_full(target, true);
+                    continue;
                 }
+                gate => gate.as_ref().map(|gate| gate.slot(target)),
+            };
+            match self.common.claim(target) {
+                Claim::Open => return (Choice::Target(ticket), slot),
+                Claim::Probe => return (Choice::Target(Ticket { probe: true, ..ticket }), slot),
                 Claim::Tried => {
                     upstream.give_up(ticket);
-                    upstream.set_probing(ticket.target, true);
+                    upstream.set_probing(target, true);
                     self.shown.set(true);
                 }
             }
         }
     }
 
-    fn go(
-        self: &Rc<Self>,
-        lp: &Rc<Loop>,
-        ex: &Exchange,
-        way: &mut Way,
-        sticky: Option<u32>,
-        choice: Choice,
-    ) -> Result<(NodeId, Option<Picked>), Failure> {
+    fn go(self: &Rc<Self>, lp: &Rc<Loop>, way: &mut Way, choice: Choice, slot: Taken) -> Result<Went, Failure> {
         match choice {
             Choice::Target(ticket) => {
                 if let Some((rule, tried)) = &way.tried {
                     tried.borrow_mut().picked(*rule, self.id, ticket.target);
                 }
-                if let Some(open) = &way.open {
-                    open.borrow_mut().push((self.id, ticket.target));
+                if let Some((open, me)) = &way.open {
+                    open.borrow_mut().push((*me, self.id, ticket.target));
                 }
                 let tried = way.tried.clone();
-                let is_new = sticky != Some(ticket.target);
-                let secure = ex.conn.hop().https;
-                let cookie = self.sticky.as_ref().filter(|_| is_new).and_then(|s| s.set_cookie(ticket.target, secure));
-                let hold = Picked { lb: self.clone(), lp: lp.clone(), ticket, tried, cookie, finished: false };
+                let hold = Picked { lb: self.clone(), lp: lp.clone(), ticket, tried, finished: false, _slot: slot };
                 Ok((self.targets[ticket.target as usize], Some(hold)))
             }
             Choice::Full | Choice::Empty => match self.spare {
@@ -205,12 +251,12 @@ impl Lb {
 
 /// What comes back, and what other loops say.
 impl Lb {
-    /// A request of this loop's state has come back.
-    pub fn came_back(self: &Rc<Self>, lp: &Rc<Loop>, ticket: Ticket, outcome: Outcome, status: Option<u16>) {
+    /// A request that this loop's state picked for has come back.
+    fn came_back(self: &Rc<Self>, lp: &Rc<Loop>, ticket: Ticket, outcome: Outcome, status: Option<u16>) {
         let target = ticket.target;
         let release = {
             let mut upstream = self.upstream.borrow_mut();
-            let release = upstream.done(lp.now(), ticket, outcome, status);
+            let release = upstream.done(lp.lately(), ticket, outcome, status);
             if outcome == Some(Kind::ConnectFailed) {
                 self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
             }
@@ -223,51 +269,35 @@ impl Lb {
                 lb.upstream.borrow_mut().release(target);
             });
         }
-        self.left(lp, target);
         if self.listens && (outcome.is_some() || ticket.probe || self.common.heeds(target)) {
             match lp.keeper() {
                 Some(keeper) => keeper.outcome(lp, self.id, target, ticket.probe, outcome, status),
-                None => lp.process.tell(OWNER, ToLoop::Outcome { lb: self.id, target, probe: ticket.probe, outcome, status }),
+                None => {
+                    let (lb, probe) = (self.id, ticket.probe);
+                    lp.process.tell(OWNER, ToLoop::Outcome { lb, target, probe, outcome, status });
+                }
             }
         }
     }
 
-    /// A request of this loop's state was cancelled.
-    pub fn was_cancelled(self: &Rc<Self>, lp: &Rc<Loop>, ticket: Ticket) {
+    /// A request that this loop's state picked for was cancelled.
+    fn was_cancelled(&self, lp: &Loop, ticket: Ticket) {
         self.upstream.borrow_mut().cancelled(lp.now(), ticket);
         if ticket.probe {
             self.common.free_probe(ticket.target);
         }
-        self.left(lp, ticket.target);
     }
 
-    fn left(&self, lp: &Loop, target: u32) {
-        if self.common.is_limited() {
-            self.common.leave(target);
-            self.room(lp);
-        }
-    }
-
-    /// There may be room: the lowest ticket of all loops asks again.
-    pub fn room(&self, lp: &Loop) {
-        match self.common.lowest() {
-            Some((_, slot)) if self.common.is_slot_of(slot, lp.number) => self.line.wake_first(),
-            Some((_, slot)) => lp.process.tell(slot as u32, ToLoop::Room { lb: self.id }),
-            None => {}
-        }
-    }
-
-    /// The health of the targets is another.
+    /// The health of the targets is another: who waits may find someone.
     pub fn follow(&self, lp: &Loop, seen: &Snapshot) {
         self.upstream.borrow_mut().follow(lp.now(), seen);
-        self.shown.set(true);
-        if !self.common.nobody_waits() {
-            self.room(lp);
+        if let Some(gate) = &self.gate {
+            gate.line.tell_first();
         }
     }
 
     /// Takes a target away: no new picks; what is in flight there goes on to its end, idle connections close, clients that
-    /// stuck to it are free.
+    /// stuck to it are free, who waits asks again.
     pub fn remove(&self, lp: &Rc<Loop>, target: u32) {
         self.upstream.borrow_mut().remove(lp.now(), target);
         if let Some(sticky) = &self.sticky {
@@ -277,7 +307,9 @@ impl Lb {
             keeper.remove(lp, self.id, target);
         }
         self.retire(lp, target);
-        self.room(lp);
+        if let Some(gate) = &self.gate {
+            gate.line.tell_first();
+        }
     }
 
     /// Closes the idle connections of servers to which no target leads any more.
@@ -304,13 +336,18 @@ pub(crate) struct Picked {
     lb: Rc<Lb>,
     lp: Rc<Loop>,
     ticket: Ticket,
-    tried: Option<(weir_policy::config::Exclude, Rc<RefCell<weir_policy::retry::Tried>>)>,
-    /// What the client is to return with.
-    cookie: Option<String>,
+    tried: Option<(Exclude, Rc<RefCell<Tried>>)>,
     finished: bool,
+    /// Freed last: who waits for it finds the rest done.
+    _slot: Taken,
 }
 
 impl Picked {
+    /// Which one.
+    pub fn target(&self) -> u32 {
+        self.ticket.target
+    }
+
     /// It came back so.
     pub fn finish(mut self, outcome: Outcome, status: Option<u16>) {
         self.finished = true;
@@ -322,11 +359,6 @@ impl Picked {
         } else {
             self.lb.came_back(&self.lp, self.ticket, outcome, status);
         }
-    }
-
-    /// The value of Set-Cookie for the client.
-    pub fn set_cookie(&self) -> Option<&str> {
-        self.cookie.as_deref()
     }
 }
 
@@ -342,6 +374,3 @@ impl Drop for Picked {
         }
     }
 }
-
-/// The cookies that holds of a response set.
-pub(crate) type SetCookies<'a> = SmallVec<[(&'a str, &'a [u8]); 1]>;

@@ -6,8 +6,10 @@
 use super::{Answer, NodeId, Way, start};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
+use crate::shared::Brief;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use weir_policy::budget::Tokens;
 use weir_policy::config;
 use weir_policy::retry::{Attempt, Tried};
@@ -19,7 +21,7 @@ pub(crate) struct Retry {
     /// What is behind it.
     pub node: NodeId,
     /// The budget; one per node and process.
-    pub budget: Option<RefCell<Tokens>>,
+    pub budget: Option<Arc<Brief<Tokens>>>,
 }
 
 impl Retry {
@@ -28,11 +30,11 @@ impl Retry {
         let idempotent = ex.request.is_idempotent();
         let tried = (self.config.exclude != config::Exclude::None).then(|| Rc::new(RefCell::new(Tried::default())));
         if let (true, Some(budget)) = (way.first, &self.budget) {
-            budget.borrow_mut().earn(lp.now());
+            budget.with(|b| b.earn(lp.now())).await;
         }
         let mut attempt = Attempt::FIRST;
         loop {
-            let mut inner = way.branch(attempt.0);
+            let mut inner = way.attempt(attempt.0, self.config.work);
             inner.tried = tried.clone().map(|t| (self.config.exclude, t)).or(inner.tried);
             inner.first = way.first && attempt == Attempt::FIRST;
             inner.keep = inner.keep.max(usize::try_from(self.config.replay_bytes).unwrap_or(usize::MAX));
@@ -44,7 +46,9 @@ impl Retry {
             };
             let next = self.config.next(attempt, outcome, status, idempotent);
             let Some(next) = next.filter(|_| ex.can_send_again()) else { return answer };
-            if self.budget.as_ref().is_some_and(|b| !b.borrow_mut().take(lp.now())) {
+            if let Some(budget) = &self.budget
+                && !budget.with(|b| b.take(lp.now())).await
+            {
                 return answer;
             }
             if let Ok(reply) = answer {

@@ -3,7 +3,9 @@
 //! Before the response's head: the failure `timeout` (504). After it: the body breaks off; the limit travels with the reply
 //! as a hold and the relay asks it. The clock stands still while weir waits for the client (`serving.md` §2).
 
-use super::{Answer, Hold, NodeId, Way, start};
+use super::hold::Hold;
+use super::reply::{Answer, From};
+use super::{NodeId, Way, start};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -35,7 +37,9 @@ impl Timeout {
         .await;
         match answer {
             Some(Ok(mut reply)) => {
-                reply.holds.push(Hold::Timeout(limit));
+                if matches!(reply.from, From::Origin(_)) {
+                    reply.holds.push(Hold::Timeout(limit));
+                }
                 Ok(reply)
             }
             Some(failed) => failed,

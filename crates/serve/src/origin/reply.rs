@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::wire::Wire;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Decoder, Encoder, Piece, Response};
+use weir_http1::{Decoder, Edits, Encoder, Piece, Response};
 use weir_policy::Kind;
 
 /// A response that comes from an origin.
@@ -24,6 +24,14 @@ pub(crate) struct OriginReply {
     pub deadline: Deadline,
     /// Whether the response's last byte was read.
     pub ended: bool,
+    /// Bytes of the body that were passed on.
+    pub passed: u64,
+    /// Changes of its head (`rewrite`).
+    pub edits: Edits,
+    /// Fields of weir's own beside those of the origin (`sticky`).
+    pub add: Vec<(&'static str, Vec<u8>)>,
+    /// Bytes of the body that are read ahead of the client at most (`buffered`).
+    pub ahead: usize,
 }
 
 /// How the relay of a body broke off.
@@ -36,6 +44,11 @@ pub(crate) enum BrokenBody {
 }
 
 impl OriginReply {
+    /// Whether the origin was sent the whole request.
+    pub fn is_sent_whole(&self) -> bool {
+        self.upload.finished && !self.upload.broken && self.conn.wire.unsent() == 0
+    }
+
     /// Goes on with the request's body, if it is still under way: an origin may answer before it has come whole.
     pub fn poll_upload(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange) -> Result<(), Failure> {
         if self.upload.finished && self.conn.wire.unsent() == 0 || self.upload.broken {
@@ -51,31 +64,40 @@ impl OriginReply {
         }
     }
 
-    /// Passes the body on; ready when the client's socket has taken all of it.
+    /// Passes the body on, with its trailers if the client wants them; ready when all of it was read. What the client's
+    /// socket has not taken waits in its wire.
     pub fn poll_body(
         &mut self,
         cx: &mut Context<'_>,
         client: &mut Wire,
         encoder: &Encoder,
+        trailers: bool,
     ) -> Poll<Result<(), BrokenBody>> {
         loop {
-            if client.unsent() > 0 && (self.ended || client.unsent() > HEAD) {
+            if self.ended {
+                return Poll::Ready(Ok(()));
+            }
+            if client.unsent() > HEAD.max(self.ahead) {
                 match client.poll_flush(cx) {
                     Poll::Ready(Ok(())) => {}
                     Poll::Ready(Err(_)) => return Poll::Ready(Err(BrokenBody::Client)),
                     Poll::Pending => return Poll::Pending,
                 }
             }
-            if self.ended {
-                return Poll::Ready(Ok(()));
-            }
             let mut at = 0;
             match self.decoder.next(self.conn.wire.input(), &mut at) {
                 Err(_) => return Poll::Ready(Err(BrokenBody::Origin(Kind::BadResponse))),
                 Ok(Piece::Data(from, to)) => {
                     self.conn.wire.consume(from);
+                    self.passed += (to - from) as u64;
                     encoder.before(to - from, client.queue_to());
-                    let sent = client.push_behind(cx, &mut self.conn.wire, to - from);
+                    let sent = if client.unsent() > HEAD {
+                        client.queue(&self.conn.wire.input()[..to - from]);
+                        self.conn.wire.consume(to - from);
+                        Ok(())
+                    } else {
+                        client.push_behind(cx, &mut self.conn.wire, to - from)
+                    };
                     encoder.after(client.queue_to());
                     if sent.is_err() {
                         return Poll::Ready(Err(BrokenBody::Client));
@@ -86,7 +108,8 @@ impl OriginReply {
                 Ok(Piece::End) => {
                     self.conn.wire.consume(at);
                     self.ended = true;
-                    encoder.end(Some(self.decoder.trailers()), client.queue_to());
+                    let named = |name: &[u8]| self.response.names(name);
+                    encoder.end_without(trailers.then(|| self.decoder.trailers()), named, client.queue_to());
                     continue;
                 }
                 Ok(Piece::More) => self.conn.wire.consume(at),
@@ -113,12 +136,30 @@ impl OriginReply {
         }
     }
 
+    /// A built-in server has failed, and says how. What is left of its answer is read if it is there.
+    pub fn failed_inside(mut self: Box<Self>, lp: &Loop, ex: &Exchange) -> Failure {
+        let failure = crate::built_in::failure(&self.response);
+        loop {
+            let mut at = 0;
+            match self.decoder.next(self.conn.wire.input(), &mut at) {
+                Ok(Piece::Data(_, to)) => self.conn.wire.consume(to),
+                Ok(Piece::End) => {
+                    self.conn.wire.consume(at);
+                    self.ended = true;
+                    self.give_back(lp, ex);
+                    return failure;
+                }
+                Ok(Piece::More) | Err(_) => return failure,
+            }
+        }
+    }
+
     /// The exchange is over: the connection is kept for the next one, if nothing speaks against it.
     ///
     /// The condition stands on every path to a pool (`serving.md` §3): the request was sent whole, the response read whole,
     /// no byte is left over, nobody said close, nothing was upgraded or aborted.
-    pub fn give_back(self, lp: &Loop, ex: &Exchange) {
-        let OriginReply { server, conn, response, upload, ended, .. } = self;
+    pub fn give_back(self: Box<Self>, lp: &Loop, ex: &Exchange) {
+        let OriginReply { server, conn, response, upload, ended, .. } = *self;
         let clean = ended
             && ex.is_complete()
             && upload.finished
@@ -134,6 +175,7 @@ impl OriginReply {
             (true, false) => server.put(lp, conn),
             (false, _) => {}
         }
+        lp.buffers.keep_response(response);
     }
 }
 

@@ -12,6 +12,8 @@ use crate::deadlines::Deadline;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
+use crate::built_in;
+use crate::nodes::way::Sending;
 use crate::nodes::{Answer, From, Holds, Reply, Way};
 use crate::timers::{Sleep, has_ended};
 use crate::wire::Wire;
@@ -71,11 +73,17 @@ impl Server {
                 Some(conn) => conn,
                 None => self.connect(lp).await?,
             };
+            way.sending(Sending::Begun);
             let mut attempt = Attempt::new(self, lp, ex, way, conn);
-            match poll_fn(|cx| attempt.poll_head(cx, lp, ex)).await {
-                Ok(()) => return Ok(Reply { from: From::Origin(Box::new(attempt.into_reply())), holds: Holds::default() }),
+            match poll_fn(|cx| attempt.poll_head(cx, lp, ex, way)).await {
+                Ok(()) if self.is_built_in() && attempt.reply.response.field(built_in::KIND).is_some() => {
+                    way.sending(Sending::Nowhere);
+                    return Err(attempt.into_reply().failed_inside(lp, ex));
+                }
+                Ok(()) => return Ok(Reply { from: From::Origin(attempt.into_reply()), holds: Holds::default() }),
                 Err(Failed::Silent) => {
                     drop(attempt);
+                    way.sending(Sending::Nowhere);
                     let again = reused && !self.is_built_in() && ex.request.is_idempotent() && ex.can_send_again();
                     if !again {
                         return Err(Failure::new(Kind::Reset));
@@ -83,7 +91,10 @@ impl Server {
                     lp.counters.resent.set(lp.counters.resent.get() + 1);
                     fresh = true;
                 }
-                Err(Failed::With(failure)) => return Err(failure),
+                Err(Failed::With(failure)) => {
+                    way.sending(Sending::Nowhere);
+                    return Err(failure);
+                }
             }
         }
     }
@@ -97,7 +108,7 @@ impl Server {
         if let Some(conn) = ex.conn.take_bound(self) {
             return Some(conn);
         }
-        self.pool.borrow_mut().take(lp.now(), self.origin.idle_timeout_ns)
+        self.pool.borrow_mut().take(lp.lately(), self.origin.idle_timeout_ns)
     }
 
     async fn connect(self: &Rc<Self>, lp: &Rc<Loop>) -> Result<OriginConn, Failure> {
@@ -140,20 +151,17 @@ impl Server {
         let used_up = self.origin.max_requests.is_some_and(|most| conn.requests >= most);
         let leads = self.target.leads(&conn.wire.socket, conn.opened_ns);
         if !used_up && leads && !self.retired.get() && !lp.is_draining() {
-            self.pool.borrow_mut().put(conn, lp.now());
+            self.pool.borrow_mut().put(conn, lp.lately());
         }
     }
 }
 
 /// One request on one connection, until the head of its answer.
 struct Attempt {
-    server: Rc<Server>,
-    conn: OriginConn,
-    upload: Upload,
-    response: Response,
+    /// What becomes of it.
+    reply: Box<OriginReply>,
     seek: Seek,
     asked: Asked,
-    deadline: Deadline,
     interim: u32,
     /// Whether any byte of an answer came.
     any: bool,
@@ -168,67 +176,84 @@ impl Attempt {
         let none = Edits::default();
         let edits = way.edits.as_deref().unwrap_or(&none);
         let out = conn.wire.queue_to();
-        weir_http1::render_request(&ex.request, &ex.checked, &ex.conn.hop(), edits, body, out);
+        if server.is_built_in() {
+            let edits = built_in::with_draw(edits, way);
+            weir_http1::render_request(&ex.request, &ex.checked, &ex.conn.hop(), &edits, body, out);
+        } else {
+            weir_http1::render_request(&ex.request, &ex.checked, &ex.conn.hop(), edits, body, out);
+        }
         conn.requests += 1;
         let keep = way.keep.max(if ex.request.is_idempotent() { RESEND } else { 0 });
-        let upgrade = ex.checked.upgrade;
-        let asked = Asked { head: ex.request.is_head(), connect: ex.request.is_connect(), upgrade };
+        let asked = Asked { head: ex.request.is_head(), connect: ex.request.is_connect(), upgrade: ex.checked.upgrade };
         let deadline = lp.deadlines.add();
         deadline.set(server.origin.body_timeout_ns);
         if !ex.is_complete() {
             ex.conn.deadline.set(ex.conn.listener.http.body_timeout_ns);
         }
-        Attempt {
+        let reply = Box::new(OriginReply {
             server: server.clone(),
             conn,
+            response: lp.buffers.response(),
+            decoder: Decoder::new(Framing::None, &server.limits),
             upload: Upload::new(body_out(ex.request.framing()), keep),
-            response: Response::default(),
-            seek: Seek::default(),
-            asked,
             deadline,
-            interim: 0,
-            any: false,
-            progress: (u64::MAX, 0),
-            continue_after: ex.checked.expect.then(|| lp.timers.after(CONTINUE_AFTER_NS)),
-        }
+            ended: false,
+            passed: 0,
+            edits: Edits::default(),
+            add: Vec::new(),
+            ahead: 0,
+        });
+        let continue_after = ex.checked.expect.then(|| lp.timers.after(CONTINUE_AFTER_NS));
+        Attempt { reply, seek: Seek::default(), asked, interim: 0, any: false, continue_after, progress: (u64::MAX, 0) }
     }
 
     /// Sends, and reads up to the final head.
-    fn poll_head(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange) -> Poll<Result<(), Failed>> {
-        if !self.upload.finished && !self.upload.broken || self.conn.wire.unsent() > 0 && !self.upload.broken {
-            match self.upload.poll(cx, lp, ex, &mut self.conn.wire) {
-                Poll::Ready(Ok(())) => self.deadline.set(self.server.origin.response_timeout_ns),
+    fn poll_head(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange, way: &Way) -> Poll<Result<(), Failed>> {
+        let reply = &mut *self.reply;
+        if !reply.upload.broken && (!reply.upload.finished || reply.conn.wire.unsent() > 0) {
+            match reply.upload.poll(cx, lp, ex, &mut reply.conn.wire) {
+                Poll::Ready(Ok(())) => {
+                    way.sending(Sending::Whole);
+                    reply.deadline.set(reply.server.origin.response_timeout_ns);
+                }
                 Poll::Ready(Err(Broken::Client(failure))) => return Poll::Ready(Err(Failed::With(failure))),
-                Poll::Ready(Err(Broken::Origin)) => self.upload.broken = true,
+                Poll::Ready(Err(Broken::Origin)) => self.reply.upload.broken = true,
                 Poll::Pending => self.watch_upload(ex),
             }
         }
         loop {
-            match self.seek.response(self.conn.wire.input(), &self.server.limits) {
+            let reply = &mut *self.reply;
+            match self.seek.response(reply.conn.wire.input(), &reply.server.limits) {
                 Ok(Some(length)) => {
                     self.any = true;
-                    let head = &self.conn.wire.input()[..length];
-                    if self.response.parse(head, self.asked, &self.server.limits).is_err() {
+                    let head = &reply.conn.wire.input()[..length];
+                    if reply.response.parse(head, self.asked, &reply.server.limits).is_err() {
                         return bad_response();
                     }
-                    self.conn.wire.consume(length);
+                    reply.conn.wire.consume(length);
                     self.seek.reset();
-                    if !self.response.is_interim() {
+                    if !self.reply.response.is_interim() {
                         return Poll::Ready(Ok(()));
                     }
                     self.interim += 1;
                     if self.interim > MOST_INTERIM {
                         return bad_response();
                     }
-                    self.pass_interim(cx, ex);
+                    // A client that waits no more may be at its next request.
+                    if way.is_wanted() {
+                        self.pass_interim(cx, ex);
+                    }
                     continue;
                 }
                 Ok(None) => {}
                 Err(_) => return bad_response(),
             }
-            match self.conn.wire.poll_fill(cx) {
+            match self.reply.conn.wire.poll_fill(cx) {
                 Poll::Ready(Ok(usize::MAX)) => return bad_response(),
-                Poll::Ready(Ok(n)) if n > 0 => self.any = true,
+                Poll::Ready(Ok(n)) if n > 0 => {
+                    self.any = true;
+                    lp.now();
+                }
                 Poll::Ready(_) if self.any => return Poll::Ready(Err(Failed::With(Failure::new(Kind::Reset)))),
                 Poll::Ready(_) => return Poll::Ready(Err(Failed::Silent)),
                 Poll::Pending => break,
@@ -238,9 +263,11 @@ impl Attempt {
             && sleep.poll_ended(cx).is_ready()
         {
             self.continue_after = None;
-            ex.say_continue(cx);
+            if way.is_wanted() {
+                ex.say_continue(cx);
+            }
         }
-        if self.deadline.ended(cx) {
+        if self.reply.deadline.ended(cx) {
             return Poll::Ready(Err(Failed::With(Failure::new(Kind::Timeout))));
         }
         Poll::Pending
@@ -248,40 +275,33 @@ impl Attempt {
 
     /// The limit of silence counts while the origin takes nothing; while it is the client's turn, the client's own does.
     fn watch_upload(&mut self, ex: &Exchange) {
-        let unsent = self.conn.wire.unsent();
+        let unsent = self.reply.conn.wire.unsent();
         let progress = (ex.body.try_borrow().map_or(0, |b| b.received), unsent);
         if progress != self.progress {
             self.progress = progress;
-            self.deadline.set(if unsent > 0 { self.server.origin.body_timeout_ns } else { None });
+            self.reply.deadline.set(if unsent > 0 { self.reply.server.origin.body_timeout_ns } else { None });
         }
     }
 
     /// 100 is told once, to a client that waits for it; others go on to clients that know them.
     fn pass_interim(&mut self, cx: &mut Context<'_>, ex: &Exchange) {
-        if self.response.status() == 100 {
+        if self.reply.response.status() == 100 {
             ex.say_continue(cx);
         } else if ex.version() != Version::H10 {
             let mut head = Vec::new();
             let to = Client { version: ex.version(), head: false, te_trailers: false, close: false, keep_alive_10: false };
-            weir_http1::render_response(&self.response, to, &Edits::default(), &[], Framing::None, None, &mut head);
+            weir_http1::render_response(&self.reply.response, to, &Edits::default(), &[], Framing::None, None, &mut head);
             // A client that is gone shows when it is read.
             let _ = ex.conn.wire.borrow_mut().push(cx, &head);
         }
     }
 
-    fn into_reply(self) -> OriginReply {
-        let decoder = Decoder::new(self.response.framing(), &self.server.limits);
-        let ended = decoder.ended();
-        self.deadline.set(self.server.origin.body_timeout_ns);
-        OriginReply {
-            server: self.server,
-            conn: self.conn,
-            response: self.response,
-            decoder,
-            upload: self.upload,
-            deadline: self.deadline,
-            ended,
-        }
+    fn into_reply(mut self) -> Box<OriginReply> {
+        let reply = &mut self.reply;
+        reply.decoder = Decoder::new(reply.response.framing(), &reply.server.limits);
+        reply.ended = reply.decoder.ended();
+        reply.deadline.set(reply.server.origin.body_timeout_ns);
+        self.reply
     }
 }
 

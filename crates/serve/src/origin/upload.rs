@@ -76,7 +76,8 @@ impl Upload {
             return Poll::Ready(Ok(()));
         }
         if body.complete {
-            self.encoder.end(Some(body.decoder.trailers()), wire.queue_to());
+            let named = |name: &[u8]| ex.request.names(name);
+            self.encoder.end_without(Some(body.decoder.trailers()), named, wire.queue_to());
             self.finished = true;
             return Poll::Ready(Ok(()));
         }

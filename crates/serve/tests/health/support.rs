@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use weir_serve::{Options, Running};
-use weir_topology::serving::{Role, Serving};
 
 /// Nothing here takes longer.
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -185,10 +184,7 @@ pub fn serve_with(file: &str, options: Options) -> Served {
     let request = weir_topology::Request { name: "t.star".to_owned(), source, ..Default::default() };
     let plan = weir_topology::evaluate(&request).unwrap_or_else(|e| panic!("{e:?}")).plan;
     let point = Arc::new(plan.points[0].clone());
-    let mut serving = weir_topology::serving::serving(&point);
-    if serving.roles.is_empty() {
-        serving = Serving { roles: vec![Role::Proxy; point.nodes.len()], notes: vec![] };
-    }
+    let serving = weir_topology::serving::serving(&point, false).unwrap_or_else(|e| panic!("{e:?}"));
     let nodes = weir_topology::plan::listeners(&point);
     let running = weir_serve::start(&point, &Arc::new(serving), &nodes, &options).unwrap_or_else(|e| panic!("{e}"));
     let addr = running.listening[0].addr.parse().expect("an address");
@@ -237,7 +233,7 @@ impl Served {
 impl Drop for Served {
     fn drop(&mut self) {
         if let Some(running) = self.running.take() {
-            running.drain();
+            running.remote().drain();
             // A failure of a loop must be seen, but not while another unwinds.
             let ended = running.join();
             assert!(std::thread::panicking() || ended.is_ok(), "{ended:?}");

@@ -10,7 +10,7 @@ use weir_policy::key;
 use weir_policy::retry::is_idempotent;
 use weir_policy::split::Split;
 use weir_policy::upstream::Around;
-use weir_topology::plan::{Hedged, KeySource, Keys, Lb, Point, RequestShape, Spec, To};
+use weir_topology::plan::{Hedged, KeySource, Keys, Lb, Point, RequestShape, Scope, Spec, To};
 
 /// A balancer's place.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct LbSite {
     pub around: Around,
     /// Member to balancer.
     pub offset: u32,
+    /// Whether all event loops share one state.
+    pub shared: bool,
     /// What it hashes: index in [`super::build::Walk::keys`].
     pub key: Option<u32>,
     /// Whether keys return to the target that answered them.
@@ -104,6 +106,7 @@ impl Builder<'_> {
             offset
         });
         let key = lb.key.as_ref().map(|key| self.key_source(key));
+        let shared = lb.scope == Scope::Process;
         let health = HealthConfig {
             check: lb.health.as_ref().map(|h| h.check.clone()),
             eject: lb.eject.clone(),
@@ -122,6 +125,7 @@ impl Builder<'_> {
             balance: lb.balance.clone(),
             around,
             offset,
+            shared,
             key,
             sticky: lb.sticky.is_some(),
             spares,
@@ -150,11 +154,7 @@ impl Builder<'_> {
                 let first = |shape: &RequestShape| {
                     rules.iter().position(|rule| rule.matches(&shape.asked())).map_or(otherwise, |i| i as u32)
                 };
-                By::Kind(if self.scenario.mix.is_empty() {
-                    vec![first(&RequestShape::plain())]
-                } else {
-                    self.scenario.mix.iter().map(first).collect()
-                })
+                By::Kind(self.kinds.shapes.iter().map(first).collect())
             }
             _ => By::Kind(Vec::new()),
         };
@@ -194,11 +194,8 @@ impl Builder<'_> {
     /// What the kinds of requests say where a node reads their key.
     fn key_source(&mut self, source: &KeySource) -> u32 {
         let says = |shape: &RequestShape| said(source, shape).map(|text| key::hash(text.as_bytes()));
-        let mix = &self.scenario.mix;
-        let of_kinds =
-            if mix.is_empty() { vec![says(&RequestShape::plain())] } else { mix.iter().map(says).collect() };
         self.walk.reads_keys = true;
-        self.walk.keys.push(of_kinds);
+        self.walk.keys.push(self.kinds.shapes.iter().map(says).collect());
         self.walk.keys.len() as u32 - 1
     }
 
@@ -210,7 +207,9 @@ impl Builder<'_> {
         };
         let mix = &self.scenario.mix;
         self.walk.mix = Mix::new(mix.iter().map(|r| (r.weight, r.key.as_ref().map(keys))).collect());
-        self.walk.shapes = mix.iter().map(|r| Shape { idempotent: is_idempotent(&r.method) }).collect();
+        let all = self.kinds.shapes.iter().filter(|_| !mix.is_empty());
+        self.walk.shapes = all.map(|r| Shape { idempotent: is_idempotent(&r.method) }).collect();
+        self.walk.before = self.kinds.before.clone();
     }
 
     /// Which balancers stand behind which targets of which others, where the others' health can tell.

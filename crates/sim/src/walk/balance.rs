@@ -58,7 +58,8 @@ impl Walker<'_> {
     pub(super) fn pick(&mut self, slot: u32, lb: u32) -> Flow {
         let walk = self.walk;
         let site = &walk.lbs[lb as usize];
-        let index = self.branches.slots[slot as usize].member.wrapping_add(site.offset);
+        let branch = &self.branches.slots[slot as usize];
+        let index = self.instance(lb, branch.member, branch.meets);
         if site.measures_probes {
             self.probe(index, slot);
         }
@@ -81,11 +82,12 @@ impl Walker<'_> {
             self.branches.open_elsewhere(slot, index, &mut self.excluded);
         }
         let key = site.key.and_then(|key| self.key(slot, key));
-        let instance = &mut self.balancers[index as usize];
-        let sticky = instance.memory.as_ref().zip(self.branches.slots[slot as usize].key);
+        // A cookie brings clients back whichever loop they meet.
+        let memory = self.balancers[self.first_of(index) as usize].memory.as_ref();
+        let sticky = memory.zip(self.branches.slots[slot as usize].key);
         let sticky = sticky.and_then(|(memory, key)| memory.target(key));
         let ask = Ask { draw, key, now_ns: self.now, exclude: &self.excluded, sticky };
-        instance.upstream.pick(&ask)
+        self.balancers[index as usize].upstream.pick(&ask)
     }
 
     fn go_to(&mut self, slot: u32, index: u32, ticket: Ticket) -> Flow {
@@ -171,8 +173,8 @@ impl Walker<'_> {
     pub(super) fn picked_is_back(&mut self, slot: u32, lb: u32) -> Flow {
         let site = &self.walk.lbs[lb as usize];
         let branch = &self.branches.slots[slot as usize];
-        let (outcome, order, member, key) = (branch.outcome, branch.order, branch.member, branch.key);
-        let index = member.wrapping_add(site.offset);
+        let (outcome, order, key) = (branch.outcome, branch.order, branch.key);
+        let index = self.instance(lb, branch.member, branch.meets);
         let frame = self.branches.frame(slot, branch.depth);
         if frame.index == SPARE {
             return Flow::Out;
@@ -187,10 +189,13 @@ impl Walker<'_> {
         }
         let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
         self.left_target(index, &ticket);
-        let instance = &mut self.balancers[index as usize];
-        if let (None, Some(memory), Some(key)) = (outcome, &mut instance.memory, key) {
-            memory.answered(key, frame.index);
+        if let (None, Some(key)) = (outcome, key) {
+            let first = self.first_of(index) as usize;
+            if let Some(memory) = &mut self.balancers[first].memory {
+                memory.answered(key, frame.index);
+            }
         }
+        let instance = &mut self.balancers[index as usize];
         let release = instance.upstream.done(self.now, ticket, outcome, None);
         if let Release::After(ns) = release {
             self.hold(index, frame.index, ns, order);
@@ -290,9 +295,11 @@ impl Walker<'_> {
         for &(outer, target) in outside {
             let inner = &walk.inside[&(outer, target)];
             let up = inner.iter().any(|&i| self.balancers[i as usize].alive);
-            self.balancers[outer as usize].upstream.set_behind(self.now, target, up);
-            self.watch(outer);
-            self.admit(outer);
+            for outer in self.on_all_loops(outer) {
+                self.balancers[outer as usize].upstream.set_behind(self.now, target, up);
+                self.watch(outer);
+                self.admit(outer);
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::build::{DrawKey, NOBODY};
 use crate::code::Code;
+use crate::visits::Visits;
 use weir_policy::config::Exclude;
 use weir_policy::hedge::Hedging;
 use weir_policy::retry::{Attempt, Tried};
@@ -95,6 +96,8 @@ pub(super) struct Branch {
     /// that of who set it, so limits strike from the outside in; a request's own is 1, after its client's patience.
     pub order: u64,
     pub rank: u32,
+    /// The event loop that its request meets.
+    pub meets: u32,
     /// The kind of request, and the hash of its key.
     pub shape: u32,
     pub key: Option<u64>,
@@ -151,9 +154,7 @@ pub(super) struct Branches {
     frames_each: usize,
     attempts: Vec<Attempts>,
     attempts_each: usize,
-    visits: Vec<u32>,
-    visits_each: usize,
-    saved_visits: Vec<u32>,
+    visits: Visits,
     pub tried: Vec<Tried>,
     /// The branch that a single one was sent in as, by who sent it in.
     pub child: Vec<u32>,
@@ -191,6 +192,7 @@ const NEW: Branch = Branch {
     spot: NOBODY,
     order: 0,
     rank: 1,
+    meets: 0,
     shape: 0,
     key: None,
     check: NOBODY,
@@ -231,9 +233,7 @@ impl Branches {
             frames_each: code.depth,
             attempts: Vec::new(),
             attempts_each: code.retry_depth,
-            visits: Vec::new(),
-            visits_each: code.visits,
-            saved_visits: Vec::new(),
+            visits: Visits::new(code.visits),
             tried: Vec::new(),
             child: Vec::new(),
             groups: Vec::new(),
@@ -301,6 +301,7 @@ impl Branches {
     #[cold]
     fn grow(&mut self) -> u32 {
         let slot = self.slots.len() as u32;
+        // Whoever runs branches ends the run before that; see `crate::ending`.
         assert!(slot < 1 << 28, "more branches in flight than can be numbered");
         self.slots.push(NEW);
         let n = self.slots.len();
@@ -309,8 +310,7 @@ impl Branches {
         let (attempt, exclude) = (Attempt::FIRST, Exclude::None);
         let outside = Attempts { attempt, exclude, way: nobody, turn: 0, tries: nobody, tries_now: nobody };
         self.attempts.resize(n * self.attempts_each, outside);
-        self.visits.resize(n * self.visits_each, 0);
-        self.saved_visits.resize(self.attempts.len() * self.visits_each, 0);
+        self.visits.grow(n, self.attempts.len());
         self.tried.push(Tried::default());
         self.child.push(NOBODY);
         self.groups.push(Group::default());
@@ -395,7 +395,7 @@ impl Branches {
         let row = self.innermost(slot);
         self.attempts[row] =
             Attempts { attempt: Attempt::FIRST, exclude: outside, way, turn, tries, tries_now: tries };
-        self.save_visits(slot, row);
+        self.visits.save(slot, row);
     }
 
     /// The attempt that a branch is in, of its innermost retry.
@@ -408,12 +408,12 @@ impl Branches {
     pub fn try_again(&mut self, slot: u32, next: Attempt, redraw: bool) {
         let row = self.innermost(slot);
         if !redraw {
-            self.restore_visits(slot, row);
+            self.visits.restore(slot, row);
         } else {
             if self.attempts[row].attempt == Attempt::FIRST {
-                self.save_visits(slot, row);
+                self.visits.save(slot, row);
             }
-            self.clear_visits(slot);
+            self.visits.clear(slot);
         }
         let attempts = &mut self.attempts[row];
         let branch = &mut self.slots[slot as usize];
@@ -434,7 +434,7 @@ impl Branches {
         let row = self.innermost(slot);
         let Attempts { exclude, way, turn, attempt, .. } = self.attempts[row];
         if redraw && attempt != Attempt::FIRST {
-            self.restore_visits(slot, row);
+            self.visits.restore(slot, row);
         }
         let branch = &mut self.slots[slot as usize];
         branch.retries -= 1;
@@ -449,9 +449,7 @@ impl Branches {
     pub fn draw_key(&mut self, slot: u32, keys: &[Key], key: DrawKey) -> Key {
         let drawn = keys[key.key as usize].with(self.slots[slot as usize].way.bits());
         let Some(counter) = key.visits else { return drawn };
-        let visits = &mut self.visits[slot as usize * self.visits_each + counter as usize];
-        *visits += 1;
-        match *visits - 1 {
+        match self.visits.count(slot, counter) {
             0 => drawn,
             again => drawn.with(purpose::VISIT).with(u64::from(again)),
         }
@@ -459,11 +457,7 @@ impl Branches {
 
     /// What one branch has visited the other has, on the same way.
     pub fn copy_visits(&mut self, from: u32, to: u32) {
-        let n = self.visits_each;
-        if n == 0 {
-            return;
-        }
-        self.visits.copy_within(from as usize * n..(from as usize + 1) * n, to as usize * n);
+        self.visits.copy(from, to);
     }
 
     /// The same for a branch that is cut off: in further attempts with their own ways, what was visited on the way that it
@@ -474,33 +468,14 @@ impl Branches {
         let rows = first..first + usize::from(branch.retries - branch.outer_retries);
         let inside = |row: usize| if row + 1 == rows.end { branch.way } else { self.attempts[row + 1].way };
         match rows.clone().find(|&row| inside(row) != self.attempts[row].way) {
-            Some(row) => self.restore_visits(to, row),
+            Some(row) => self.visits.restore(to, row),
             None => self.copy_visits(from, to),
         }
     }
 
     /// A new way: nothing has been visited on it.
     pub fn clear_visits(&mut self, slot: u32) {
-        let n = self.visits_each;
-        if n > 0 {
-            self.visits[slot as usize * n..][..n].fill(0);
-        }
-    }
-
-    fn save_visits(&mut self, slot: u32, row: usize) {
-        let n = self.visits_each;
-        if n == 0 {
-            return;
-        }
-        self.saved_visits[row * n..][..n].copy_from_slice(&self.visits[slot as usize * n..][..n]);
-    }
-
-    fn restore_visits(&mut self, slot: u32, row: usize) {
-        let n = self.visits_each;
-        if n == 0 {
-            return;
-        }
-        self.visits[slot as usize * n..][..n].copy_from_slice(&self.saved_visits[row * n..][..n]);
+        self.visits.clear(slot);
     }
 
     /// Multiplies the work of a branch from here on.

@@ -1,6 +1,7 @@
 //! From the blocks of a scenario to what each of their stages does.
 
 use super::around::{ChoiceSite, HedgeSite, LbSite, LimitSite, Shape};
+use super::loops::loops;
 use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset, spare};
 use crate::code::{Code, Target};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,6 +12,7 @@ use weir_model::{OnCancel, concurrent, faulty, warmup};
 use weir_policy::Kind;
 use weir_policy::config::{Balance, Budget, Rate, Retry};
 use weir_topology::plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
+use weir_topology::rewriting::Kinds;
 
 /// Purposes of draws that belong to a request; part of their keys.
 mod purpose {
@@ -29,6 +31,8 @@ pub(crate) enum Act {
     Pass,
     /// Is answered, with a status.
     Answer { status: u16 },
+    /// Is another kind of request behind it.
+    Rewrite { rewrite: u32 },
     /// Takes the time of its work.
     Work { draw: u32 },
     /// Crosses, out and back.
@@ -244,8 +248,13 @@ pub(crate) struct Walk {
     pub keys: Vec<Vec<Option<u64>>>,
     /// Whether anything reads who sends a request.
     pub reads_keys: bool,
-    /// The kinds of requests.
+    /// The kinds of requests, rewritten ones included; empty: all are GET.
     pub shapes: Vec<Shape>,
+    /// Of each `rewrite`: what it makes of each kind. And what each kind was before.
+    pub rewrites: Vec<Vec<u32>>,
+    pub before: Vec<u32>,
+    /// The event loops that requests meet; at least 1.
+    pub loops: u32,
     pub mix: Mix,
     pub groups: Vec<GroupSite>,
     /// The list of each node with a group.
@@ -266,7 +275,8 @@ pub(crate) struct Walk {
 pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
     let plain = |spec: &Spec| match spec {
         Spec::Server { .. } | Spec::Delay { .. } | Spec::Weight { .. } => true,
-        Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } => true,
+        Spec::Listen(listen) => listen.loops.unwrap_or(1) == 1,
+        Spec::Rewrite(_) | Spec::Buffered { .. } => true,
         Spec::Lb(lb) => super::around::is_plain(lb),
         Spec::Cable { loss, .. } => *loss == 0.0,
         Spec::Queue { timeout_ns, .. } => timeout_ns.is_none(),
@@ -297,8 +307,10 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
         _ => None,
     });
     let (blocks, lines, warm_nodes) = (blocks.collect(), BTreeMap::new(), BTreeMap::new());
-    let (walk, instances) = (Walk::default(), BTreeMap::new());
-    let mut b = Builder { layout, code, walk, lines, blocks, warm_nodes, instances, scenario };
+    let (walk, instances) = (Walk { loops: loops(&layout, scenario)?, ..Walk::default() }, BTreeMap::new());
+    let kinds =
+        Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
+    let mut b = Builder { layout, code, walk, lines, blocks, warm_nodes, instances, scenario, kinds };
     b.mix();
     b.place_blocks()?;
     b.find_repeated_places();
@@ -328,6 +340,8 @@ pub(super) struct Builder<'a> {
     /// Balancer of each node of the plan that is one.
     pub(super) instances: BTreeMap<u32, u32>,
     pub(super) scenario: &'a Scenario,
+    /// The kinds of its requests.
+    pub(super) kinds: Kinds,
 }
 
 impl Builder<'_> {
@@ -365,7 +379,12 @@ impl Builder<'_> {
         let place = point.sites[site as usize].place;
         match &point.specs[spec as usize] {
             Spec::Server { .. } | Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Act::Pass,
-            Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } => Act::Pass,
+            Spec::Listen(_) | Spec::Buffered { .. } => Act::Pass,
+            Spec::Rewrite(_) => {
+                let all = 0..self.kinds.shapes.len() as u32;
+                self.walk.rewrites.push(all.map(|kind| self.kinds.behind(spec, kind)).collect());
+                Act::Rewrite { rewrite: self.walk.rewrites.len() as u32 - 1 }
+            }
             Spec::Redirect { status, .. } => Act::Answer { status: *status },
             Spec::Respond { status, .. } => Act::Answer { status: *status },
             Spec::Timeout { time_ns: Some(ns) } => Act::Timeout { ns: *ns },

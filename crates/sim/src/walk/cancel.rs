@@ -254,7 +254,8 @@ impl Walker<'_> {
                 if self.sabotage == Some(Sabotage::LeakCount) && self.clients.issued >= 100 {
                     return;
                 }
-                let index = at.member.wrapping_add(self.walk.lbs[lb as usize].offset);
+                let meets = self.branches.slots[slot as usize].meets;
+                let index = self.instance(lb, at.member, meets);
                 self.pick_is_cut(index, at.frame);
             }
             _ => {}

@@ -12,7 +12,8 @@ const CHECKS: u64 = 1 << (crate::pending::REQUEST_BITS - 1);
 impl Walker<'_> {
     /// The first checks are scheduled.
     pub(super) fn schedule_checks(&mut self) {
-        for index in 0..self.balancers.len() as u32 {
+        // Those of further loops have none: health belongs to the process.
+        for index in 0..self.code.instances.len() as u32 {
             self.watch(index);
             self.schedule_check(index);
         }

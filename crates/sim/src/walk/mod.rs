@@ -18,6 +18,7 @@ mod clients;
 mod faults;
 mod group;
 mod hedges;
+mod loops;
 mod meter;
 mod nodes;
 mod servers;

@@ -26,6 +26,11 @@ impl Walker<'_> {
                 branch.outcome = (status >= 500).then_some(Kind::Status5xx);
                 Flow::Out
             }
+            Act::Rewrite { rewrite } => {
+                let branch = &mut self.branches.slots[slot as usize];
+                branch.shape = self.walk.rewrites[rewrite as usize][branch.shape as usize];
+                Flow::On
+            }
             Act::Work { draw } => {
                 let site = &self.walk.draws[draw as usize];
                 let key = self.draw(slot, site.key);
@@ -78,6 +83,11 @@ impl Walker<'_> {
                 Flow::Out
             }
             Act::Choose { .. } | Act::Limit { .. } | Act::Hedge { .. } | Act::Answer { .. } => Flow::Out,
+            Act::Rewrite { .. } => {
+                let branch = &mut self.branches.slots[slot as usize];
+                branch.shape = self.walk.before[branch.shape as usize];
+                Flow::Out
+            }
             Act::Cable { cable } => self.cross(slot, cable, false),
             Act::Queue { queue } => {
                 let (member, selected) = (branch.member, branch.selected);

@@ -101,7 +101,7 @@ impl Walker<'_> {
                 self.meters[at].add(self.now, 0.0, -1.0);
             }
             Act::Balance { lb } => {
-                let index = member.wrapping_add(self.walk.lbs[lb as usize].offset);
+                let index = self.instance(lb, member, branch.meets);
                 self.balancers[index as usize].line.take_out(&mut self.links, slot);
             }
             _ => {}

@@ -6,6 +6,7 @@ mod cut;
 mod fail;
 mod order;
 mod random;
+mod served;
 
 use super::branch::Phase;
 use super::build::Act;
@@ -41,6 +42,8 @@ impl Walker<'_> {
         let branch = &self.branches.slots[slot as usize];
         let kind = match self.walk.nodes[branch.stage as usize].act {
             Act::Pass => "pass",
+            Act::Answer { .. } => "answer",
+            Act::Rewrite { .. } => "rewrite",
             Act::Work { .. } => "delay",
             Act::Cable { .. } => "cable",
             Act::Queue { .. } => "queue",

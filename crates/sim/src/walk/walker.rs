@@ -12,7 +12,7 @@ use super::meter::Meter;
 use super::servers::Server;
 use crate::check::{Left, violations};
 use crate::code::Code;
-use crate::ending::{Cut, HORIZON_NS};
+use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::ledger::Ledger;
 use crate::pending::{Class, Entry, Pending, order_key, ranked};
 use crate::source::Load;
@@ -173,8 +173,8 @@ impl<'a> Walker<'a> {
         let place = |i: u32| code.place_keys[i as usize];
         let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
-        let instance = |(i, member): (&crate::code::Instance, u32)| {
-            let own = node.with(place(i.place)).with(u64::from(i.number));
+        let instance = |(meets, i, member): (u32, &crate::code::Instance, u32)| {
+            let own = super::loops::of_loop(node.with(place(i.place)).with(u64::from(i.number)), meets);
             let site = &walk.lbs[i.lb as usize];
             let (weights, names) = (&code.weights[i.list as usize], &walk.names[member as usize]);
             let upstream = Upstream::new(&site.balance, site.around.clone(), weights, names, 0, own);
@@ -196,7 +196,10 @@ impl<'a> Walker<'a> {
             links: Links::default(),
             servers: vec![Server::default(); walk.server_count as usize],
             jobs: Jobs::default(),
-            balancers: code.instances.iter().zip(0..).map(instance).collect(),
+            balancers: (0..walk.loops)
+                .flat_map(|meets| code.instances.iter().zip(0..).map(move |(i, member)| (meets, i, member)))
+                .map(instance)
+                .collect(),
             choices: walk.choice_nodes.iter().map(chooses).collect(),
             limits: walk.rates.iter().map(RateLimit::new).collect(),
             budgets: walk.budgets.iter().map(|b| Tokens::new(b, 0)).collect(),
@@ -247,6 +250,9 @@ impl<'a> Walker<'a> {
             }
             if let Some(cut) = self.cut {
                 return Err(cut);
+            }
+            if self.branches.slots.len() > MOST_AT_ONCE {
+                return Err(Cut::TooMany);
             }
             if event.at > HORIZON_NS {
                 if what::never_ends(event.who) && !is_arrival {

@@ -61,6 +61,15 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         }
     }
     let (Some(name), Some(root), Some((traffic, mix))) = (name, root, traffic) else { return Ok(None) };
+    if let (Traffic::Trace { file, arrivals_ns }, Some(asked), false) = (&traffic, requests, call.failed())
+        && (arrivals_ns.len() as u64) < asked
+    {
+        let held = arrivals_ns.len();
+        call.warn(
+            format!("the trace \"{file}\" has {held} arrivals, fewer than the {asked} requests asked for: it ends with them"),
+            format!("write `requests={held}`, or leave `requests` out and give a `duration`"),
+        );
+    }
     if !call.failed() {
         let span = at.map(|a| a.span()).unwrap_or_default();
         let deadline_ns = deadline.unwrap_or(MINUTE_NS);

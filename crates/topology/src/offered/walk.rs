@@ -1,7 +1,7 @@
 //! Arrivals per second at each node, from the root on, for each class of requests.
 
 use super::classes::Classes;
-use crate::plan::{NodeId, Point, Scenario, Spec, To};
+use crate::plan::{NodeId, Point, RequestShape, Scenario, Spec, To};
 use std::collections::HashMap;
 use weir_policy::config::Balance;
 
@@ -116,12 +116,28 @@ impl<'a> Walk<'a> {
             match point.nodes[id as usize].to {
                 To::None => {}
                 To::Node(next) => {
+                    let rates = self.rewritten(id, rates);
                     let (passing, more) = self.passing(id);
                     self.add(next, &rates, passing, marks | more);
                 }
                 To::List(list) => self.fan(id, list, &rates, &mut lists[list as usize]),
             }
         }
+    }
+
+    /// What comes out of a node, by class: a `rewrite` makes other requests of what comes to it.
+    fn rewritten(&self, id: NodeId, rates: Vec<f64>) -> Vec<f64> {
+        let spec = self.point.nodes[id as usize].spec;
+        if !matches!(self.spec(id), Some(Spec::Rewrite(_))) {
+            return rates;
+        }
+        let mut out = vec![0.0; rates.len()];
+        for (class, rate) in rates.into_iter().enumerate() {
+            if let Some(to) = out.get_mut(self.classes.behind(spec, class)) {
+                *to += rate;
+            }
+        }
+        out
     }
 
     /// The share of what comes to a node with one node behind it that goes on, and what is to be marked.
@@ -175,9 +191,10 @@ impl<'a> Walk<'a> {
         self.classes.branch(self.point.nodes[id as usize].spec, class)
     }
 
-    /// Which requests come to a node, as indices of the scenario's shares.
-    pub(crate) fn members(&self, id: NodeId) -> impl Iterator<Item = usize> {
-        self.coming(id).into_iter().filter_map(|c| self.classes.members.get(c)).flatten().copied()
+    /// Which requests come to a node, as they look there.
+    pub(crate) fn members(&self, id: NodeId) -> impl Iterator<Item = &RequestShape> {
+        let members = self.coming(id).into_iter().filter_map(|c| self.classes.members.get(c)).flatten();
+        members.filter_map(|i| self.classes.kinds.shapes.get(*i))
     }
 
     /// Which classes come to a node.

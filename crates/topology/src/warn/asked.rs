@@ -57,11 +57,9 @@ fn keyless(spec: &Spec, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Opt
     if matches!(scenario.traffic, Traffic::Closed { .. }) {
         return None;
     }
-    let plain = [RequestShape::plain()];
-    let mix: &[RequestShape] = if scenario.mix.is_empty() { &plain } else { &scenario.mix };
     sources_of(spec).iter().find_map(|source| {
         let (mut with, mut without) = (false, false);
-        for shape in walk.members(id).filter_map(|i| mix.get(i)).filter(|s| s.weight > 0.0) {
+        for shape in walk.members(id).filter(|s| s.weight > 0.0) {
             let has = shape.key.is_some() || brings(shape, source);
             with |= has;
             without |= !has;

@@ -31,7 +31,7 @@ fn around(d: &mut Draws, spare: &str) -> String {
 
 fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
     let (k, around) = (1 + d.number(4), around(d, "server(\"spare\")"));
-    match d.number(13) {
+    match d.number(16) {
         0 => format!("hedge({k} * ms, {a})"),
         1 => format!(
             "hedge({k} * ms, {a}, attempts = 3, budget = budget(ratio = 0.5, min_per_s = 1, window = 1 * s))"
@@ -57,6 +57,9 @@ fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
                 .replace(", slow_start = slow_start(30 * ms)", "")
         }
         11 => format!("lb.prequal([{a}, {b}, {a}]{around})"),
+        12 => d.of(&["respond(503)", "respond(404)", "redirect(\"/\")"]).to_owned(),
+        13 => format!("rewrite({a}, path = (\"/a/\", \"/c/{k}\"), set = {{\"x-user\": \"u{k}{{uri}}\"}})"),
+        14 => format!("buffered({a}, {k} * KiB)"),
         _ => format!(
             "lb.least_conn(pool({k}, lambda: queue(delay(e(4), server()))), error_hold = {k} * ms{around})"
         ),
@@ -80,7 +83,12 @@ fn random_file(seed: u64) -> String {
     let mix = "[(3, request(path = \"/a/b\", key = keys.zipf(9, 1.0))), (1, request(method = \"POST\", headers = {\"x-user\": \"u\"})), \
                (1, request(path = \"/c\"))]";
     let arrivals = if d.number(3) == 0 { arrivals } else { format!("traffic.mix({arrivals}, {mix})") };
-    text + &format!("scenario(\"s\", n{nodes}, {arrivals}, {more})\n")
+    let shared =
+        ["health", "eject", "max_in_flight", "max_connections"].into_iter().any(|w| text.contains(w));
+    let loops = if shared { 1 } else { 1 + d.number(3) };
+    text + &format!(
+        "root = listen(\":0\", n{nodes}, loops = {loops})\nscenario(\"s\", root, {arrivals}, {more})\n"
+    )
 }
 
 /// Whatever stands around a balancer and wherever limits strike: the laws hold, the run ends, members add up to sites, and

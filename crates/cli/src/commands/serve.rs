@@ -1,0 +1,106 @@
+//! `weir serve FILE [LISTENER...]`: the topology as a load balancer. Here is what can be said without binding anything;
+//! `weir check --serve` says the same.
+
+use super::later;
+use crate::args::Serve;
+use crate::failure::Failure;
+use crate::input;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+use std::io::Write;
+use std::sync::Arc;
+use weir_serve::Remote;
+use weir_topology::Plan;
+use weir_topology::plan::{NodeId, Point, listeners};
+use weir_topology::serving::{Serving, serving};
+
+pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
+    if let Some(option) = args.not_built() {
+        later::option(option)?;
+    }
+    let plan = input::load(&args.file())?;
+    let (point, serving) = check(&plan, args.inject, args.quiet)?;
+    let chosen = choose(point, &args.listeners)?;
+    let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
+    let options = weir_serve::Options { loops: args.loops.map(usize::from) };
+    let running = weir_serve::start(&point, &serving, &chosen, &options).map_err(|e| Failure::Environment(e.to_string()))?;
+    obey_signals(running.remote())?;
+    let mut out = std::io::stdout().lock();
+    for one in &running.listening {
+        // Nobody reads it: no reason not to serve.
+        let _ = writeln!(out, "listening {} {}", one.name, one.addr).and_then(|()| out.flush());
+    }
+    drop(out);
+    running.join().map_err(|e| Failure::Environment(format!("an event loop has ended: {e}")))
+}
+
+/// SIGTERM and SIGINT drain, a second one ends at once; SIGUSR1 reopens the logs.
+fn obey_signals(remote: Remote) -> Result<(), Failure> {
+    let failed = |e: std::io::Error| Failure::Environment(format!("signals cannot be waited for: {e}"));
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP]).map_err(failed)?;
+    std::thread::Builder::new()
+        .name("weir-signals".to_owned())
+        .spawn(move || {
+            let mut draining = false;
+            for signal in signals.forever() {
+                match signal {
+                    SIGUSR1 => remote.reopen_logs(),
+                    SIGHUP => eprintln!("weir: reloading is not built yet; SIGHUP is ignored"),
+                    _ if draining => std::process::exit(130),
+                    _ => {
+                        draining = true;
+                        remote.drain();
+                    }
+                }
+            }
+        })
+        .map(drop)
+        .map_err(failed)
+}
+
+/// The one point of a plan, and what its nodes are when served. Hints go to standard error, unless `quiet`.
+pub(crate) fn check(plan: &Plan, inject: bool, quiet: bool) -> Result<(&Point, Serving), Failure> {
+    let [point] = plan.points.as_slice() else {
+        let swept = swept(plan);
+        let example = swept.first().map_or(String::new(), |p| format!(", such as `-p {p}=...`"));
+        return Err(Failure::Usage(format!(
+            "the file makes {} topologies ({} is swept), and one can be served: choose it with -p{example}",
+            plan.points.len(),
+            swept.join(", ")
+        )));
+    };
+    match serving(point, inject) {
+        Ok(serving) => {
+            let mut err = std::io::stderr().lock();
+            for note in serving.notes.iter().filter(|_| !quiet) {
+                let _ = writeln!(err, "{note}");
+            }
+            Ok((point, serving))
+        }
+        Err(wrong) => {
+            let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+            Err(Failure::Worded(wrong.join("\n\n")))
+        }
+    }
+}
+
+/// Parameters that differ between points.
+fn swept(plan: &Plan) -> Vec<&str> {
+    let Some(first) = plan.points.first() else { return Vec::new() };
+    let differs = |i: usize| plan.points.iter().any(|p| p.params.get(i) != first.params.get(i));
+    first.params.iter().enumerate().filter(|(i, _)| differs(*i)).map(|(_, p)| p.0.as_str()).collect()
+}
+
+/// The listeners of these names, all if there are none, in the order of the file.
+pub(crate) fn choose(point: &Point, names: &[String]) -> Result<Vec<NodeId>, Failure> {
+    let name = |id: &NodeId| point.nodes[*id as usize].name.as_deref().unwrap_or_default();
+    let all = listeners(point);
+    if let Some(unknown) = names.iter().find(|n| !all.iter().any(|id| name(id) == n.as_str())) {
+        let known: Vec<&str> = all.iter().map(name).collect();
+        return Err(Failure::Usage(format!(
+            "no listener is called `{unknown}`; the file has {}",
+            known.join(", ")
+        )));
+    }
+    Ok(all.into_iter().filter(|id| names.is_empty() || names.iter().any(|n| n == name(id))).collect())
+}

@@ -1,0 +1,72 @@
+//! Nothing is allocated for a message once the buffers have grown.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use weir_http1::*;
+
+struct Counting;
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+// Safety: everything is handed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn none_for_the_second_message() {
+    let limits = Limits::default();
+    let networks = Networks::parse(&["127.0.0.1".into()]).unwrap();
+    let hop = Hop {
+        peer: Some("127.0.0.1".parse().unwrap()),
+        https: true,
+        port: Some(443),
+        trusted: &networks,
+        upgrades: &[],
+        connect: &[],
+        raw_paths: false,
+    };
+    let raw = b"POST http://h?q HTTP/1.1\r\nHost: h\r\nConnection: X-A, keep-alive\r\nX-A: 1\r\nX-Forwarded-For: 1.2.3.4\r\n\
+        Cookie: a=1; b=2\r\nTE: trailers\r\nVia: 1.1 a\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\n\r\n";
+    let answer = b"HTTP/1.1 200 OK\r\nDate: x\r\nConnection: X-B\r\nX-B: 1\r\nContent-Length: 5\r\n\r\nhello";
+    let (mut request, mut response, mut out) = (Request::default(), Response::default(), Vec::new());
+    let mut turn = || {
+        out.clear();
+        let end = Seek::default().request(raw, &limits).unwrap().unwrap();
+        request.parse(&raw[..end], &limits).unwrap();
+        assert_eq!(request.cookie("b"), Some(&b"2"[..]));
+        let checked = check_request(&request, &hop).unwrap();
+        render_request(&request, &checked, &hop, &Edits::default(), BodyOut::Chunked, &mut out);
+        let (mut decoder, encoder, mut at) =
+            (Decoder::new(request.framing(), &limits), Encoder::Chunked, end);
+        while let Piece::Data(from, to) = decoder.next(raw, &mut at).unwrap() {
+            encoder.before(to - from, &mut out);
+            out.extend_from_slice(&raw[from..to]);
+            encoder.after(&mut out);
+        }
+        encoder.end(Some(decoder.trailers()), &mut out);
+        let end = Seek::default().response(answer, &limits).unwrap().unwrap();
+        response.parse(&answer[..end], Asked::default(), &limits).unwrap();
+        let body = body_to_client(&response, Client::default());
+        render_response(&response, Client::default(), &Edits::default(), &[], body, None, &mut out);
+    };
+    turn();
+    let before = COUNT.load(Ordering::Relaxed);
+    turn();
+    assert_eq!(COUNT.load(Ordering::Relaxed), before);
+}

@@ -1,0 +1,68 @@
+//! `buffered(node, n)`: requests and responses up to n bytes are taken whole.
+//!
+//! A request's body is read before the node behind runs, so that a slow client keeps no target busy; a larger one goes on
+//! streaming, with what was read kept. weir says 100 itself, and the origin is not asked for it. Up to n bytes of a response
+//! are read ahead of the client: where that is all of it, the origin's connection and what is held are free while a slow
+//! client still reads. Draws: nothing.
+
+use super::reply::{Answer, From};
+use super::{NodeId, Way, start};
+use crate::event_loop::Loop;
+use crate::exchange::{Exchange, More};
+use crate::failure::Failure;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// The node.
+pub(crate) struct Buffered {
+    /// How large, bytes.
+    pub bytes: usize,
+    /// What is behind it.
+    pub node: NodeId,
+}
+
+impl Buffered {
+    /// Takes the request, runs what is behind, takes the response.
+    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way) -> Answer {
+        self.read(&lp, &ex).await?;
+        if ex.checked.expect {
+            let mut edits = way.edits.as_deref().cloned().unwrap_or_default();
+            edits.remove.push(b"expect".to_vec());
+            way.edits = Some(Rc::new(edits));
+        }
+        let mut reply = start(lp, ex, way, self.node).await?;
+        if let From::Origin(origin) = &mut reply.from {
+            origin.ahead = origin.ahead.max(self.bytes);
+        }
+        Ok(reply)
+    }
+
+    /// Reads the body, up to so many bytes.
+    async fn read(&self, lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Result<(), Failure> {
+        if ex.is_complete() || !ex.can_send_again() {
+            return Ok(());
+        }
+        ex.conn.deadline.set(ex.conn.listener.http.body_timeout_ns);
+        poll_fn(|cx| {
+            ex.say_continue(cx);
+            loop {
+                let mut body = ex.body.borrow_mut();
+                if body.complete || body.kept.len() >= self.bytes {
+                    return Poll::Ready(Ok(()));
+                }
+                match ex.poll_more(cx, lp, &mut body) {
+                    Poll::Pending => return Poll::Pending,
+                    Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
+                    Poll::Ready(Ok(More::End)) => return Poll::Ready(Ok(())),
+                    Poll::Ready(Ok(More::Data(from, to))) => {
+                        let mut client = ex.conn.wire.borrow_mut();
+                        body.kept.extend_from_slice(&client.input()[from..to]);
+                        client.consume(to);
+                    }
+                }
+            }
+        })
+        .await
+    }
+}

@@ -1,0 +1,210 @@
+//! `concurrent(work, cores=1, ...)`: a leaf; a server that shares its cores among the requests inside.
+//!
+//! The model's own state machine on real timers: a task, there while anybody is inside, sleeps until the next end. With
+//! `on_cancel` "skip" or "finish" a request stays inside, wanted by nobody, unless the process around it crashes.
+//! Draws: the work.
+
+use super::reply::{Answer, Own, Reply};
+use super::way::{Purpose, Way};
+use super::faulty;
+use crate::event_loop::Loop;
+use crate::timers::Sleep;
+use slab::Slab;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use weir_model::OnCancel;
+use weir_model::concurrent::{Concurrent as Model, Jobs, Law};
+use weir_model::queue::Entry;
+use weir_model::sampler::Sampler;
+
+/// The node.
+pub(crate) struct Concurrent {
+    /// What a request brings.
+    pub work: Sampler,
+    /// How cores are shared.
+    pub law: Law,
+    /// What becomes of a request whose client has gone.
+    pub on_cancel: OnCancel,
+    /// Where it is in the text.
+    pub place: u32,
+    /// What it answers.
+    pub answer: Rc<Own>,
+    pub state: RefCell<State>,
+    /// Whether its task is there.
+    pub driven: Cell<bool>,
+}
+
+/// Who is inside.
+#[derive(Default)]
+pub(crate) struct State {
+    model: Model,
+    jobs: Jobs,
+    tickets: Slab<Ticket>,
+    scratch: Vec<u32>,
+    /// The task that looks after it.
+    task: Option<Waker>,
+}
+
+#[derive(Default)]
+struct Ticket {
+    waits: bool,
+    done: bool,
+    /// Nobody wants it any more.
+    orphan: bool,
+    waker: Option<Waker>,
+}
+
+impl Concurrent {
+    /// Works on a request.
+    pub async fn run(self: &Rc<Self>, lp: &Rc<Loop>, mut way: Way) -> Answer {
+        let work_ns = match way.check {
+            Some(cost_ns) => cost_ns,
+            None => self.work.draw(way.draw_at(self.place, Purpose::Work)),
+        };
+        let work_ns = way.scaled(work_ns);
+        let job = self.enter(lp, &way, work_ns);
+        poll_fn(|cx| job.poll_done(cx)).await;
+        drop(job);
+        Ok(Reply::own(self.answer.clone()))
+    }
+
+    fn enter<'a>(self: &'a Rc<Self>, lp: &'a Rc<Loop>, way: &'a Way, work_ns: u64) -> Job<'a> {
+        let mut state = self.state.borrow_mut();
+        let State { model, jobs, tickets, task, .. } = &mut *state;
+        let ticket = tickets.insert(Ticket::default());
+        let entry = model.enter(&self.law, jobs, lp.now(), ticket as u32, work_ns);
+        tickets[ticket].waits = entry == Entry::Waits;
+        if let Some(task) = task.take() {
+            task.wake();
+        }
+        drop(state);
+        if !self.driven.replace(true) {
+            tokio::task::spawn_local(drive(self.clone(), lp.clone()));
+        }
+        Job { node: self, lp, way, ticket }
+    }
+
+    /// Ends the work of those who are done.
+    fn tick(&self, now_ns: u64) {
+        let mut state = self.state.borrow_mut();
+        let State { model, jobs, tickets, scratch, .. } = &mut *state;
+        scratch.clear();
+        model.done(&self.law, jobs, now_ns, scratch);
+        for &ticket in scratch.iter() {
+            if let Some(next) = model.leave(&self.law, jobs, now_ns, ticket) {
+                tickets[next as usize].waits = false;
+            }
+            let entry = &mut tickets[ticket as usize];
+            entry.done = true;
+            if let Some(waker) = entry.waker.take() {
+                waker.wake();
+            }
+            if entry.orphan {
+                tickets.remove(ticket as usize);
+            }
+        }
+    }
+
+    /// One leaves before it is done.
+    fn cut_off(&self, now_ns: u64, ticket: usize) {
+        let mut state = self.state.borrow_mut();
+        let State { model, jobs, tickets, task, .. } = &mut *state;
+        let entry = tickets.remove(ticket);
+        if entry.waits {
+            model.abandon(jobs, ticket as u32);
+        } else if let Some(next) = model.leave(&self.law, jobs, now_ns, ticket as u32) {
+            tickets[next as usize].waits = false;
+        }
+        if let Some(task) = task.take() {
+            task.wake();
+        }
+    }
+}
+
+/// A request inside.
+struct Job<'a> {
+    node: &'a Rc<Concurrent>,
+    lp: &'a Rc<Loop>,
+    way: &'a Way,
+    ticket: usize,
+}
+
+impl Job<'_> {
+    fn poll_done(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.node.state.borrow_mut();
+        let entry = &mut state.tickets[self.ticket];
+        if entry.done {
+            return Poll::Ready(());
+        }
+        entry.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        let now = self.lp.now();
+        let mut state = self.node.state.borrow_mut();
+        let entry = &mut state.tickets[self.ticket];
+        if entry.done {
+            state.tickets.remove(self.ticket);
+            return;
+        }
+        let process = self.way.process.as_ref();
+        let goes_on = self.node.on_cancel.goes_on(!entry.waits) && process.is_none_or(|p| !p.has_crashed(now));
+        entry.orphan = goes_on;
+        entry.waker = None;
+        drop(state);
+        if !goes_on {
+            self.node.cut_off(now, self.ticket);
+        } else if let Some(process) = process {
+            let watch = faulty::Watch::all(process, self.lp);
+            tokio::task::spawn_local(die_with(self.node.clone(), self.lp.clone(), self.ticket, watch));
+        }
+    }
+}
+
+/// One that nobody wants still dies with the process around it.
+async fn die_with(node: Rc<Concurrent>, lp: Rc<Loop>, ticket: usize, mut watch: faulty::Watch) {
+    let crashed = poll_fn(|cx| {
+        let mut state = node.state.borrow_mut();
+        match state.tickets.get_mut(ticket) {
+            Some(entry) if entry.orphan && !entry.done => entry.waker = Some(cx.waker().clone()),
+            _ => return Poll::Ready(false),
+        }
+        if watch.has_crashed(cx) { Poll::Ready(true) } else { Poll::Pending }
+    })
+    .await;
+    if crashed {
+        node.cut_off(lp.now(), ticket);
+    }
+}
+
+/// Looks after a server while anybody is inside.
+async fn drive(node: Rc<Concurrent>, lp: Rc<Loop>) {
+    let mut sleep: Option<(u64, Sleep)> = None;
+    poll_fn(|cx| {
+        loop {
+            node.tick(lp.now());
+            let mut state = node.state.borrow_mut();
+            let Some(end) = state.model.next_end_ns(&node.law, &state.jobs) else {
+                state.task = None;
+                return Poll::Ready(());
+            };
+            if sleep.as_ref().is_none_or(|(at, _)| *at != end) {
+                sleep = Some((end, lp.timers.at(end)));
+            }
+            let ended = sleep.as_mut().is_some_and(|(_, s)| s.poll_ended(cx).is_ready());
+            if !ended {
+                state.task = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            drop(state);
+            sleep = None;
+        }
+    })
+    .await;
+    node.driven.set(false);
+}

@@ -1,0 +1,82 @@
+//! A response that nobody wants any more is read to its end, while what goes on without a client is held (`on_cancel`).
+//!
+//! It ends with the response, with a limit of time or a crash inside of what is held, after 30 s without a byte, or after
+//! five minutes (`serving.md` §2).
+
+use super::hold::Holds;
+use crate::event_loop::Loop;
+use crate::exchange::Exchange;
+use crate::origin::OriginReply;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use weir_http1::Piece;
+use weir_policy::{Kind, Outcome};
+
+/// Silence that ends it, ns.
+const SILENCE_NS: u64 = 30_000_000_000;
+
+/// Its length in all, ns.
+const IN_ALL_NS: u64 = 300_000_000_000;
+
+/// Drains in a task of its own.
+pub(crate) fn in_background(lp: &Rc<Loop>, ex: &Rc<Exchange>, reply: Box<OriginReply>, holds: Holds) {
+    let (lp, ex) = (lp.clone(), ex.clone());
+    tokio::task::spawn_local(async move { drain(&lp, &ex, reply, holds).await });
+}
+
+/// Drains.
+pub(super) async fn drain(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Holds) {
+    reply.deadline.set(Some(SILENCE_NS));
+    let mut in_all = lp.timers.after(IN_ALL_NS);
+    let ended = poll_fn(|cx| {
+        if let Poll::Ready(ended) = poll(cx, &mut reply) {
+            return Poll::Ready(Some(ended));
+        }
+        if let Some(kind) = holds.poll_broken(cx, lp, ex) {
+            return Poll::Ready(Some(Some(kind)));
+        }
+        if in_all.poll_ended(cx).is_ready() { Poll::Ready(None) } else { Poll::Pending }
+    })
+    .await;
+    let Some(outcome) = ended else { return };
+    let status = reply.response.status();
+    match outcome {
+        None => {
+            holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));
+            if !reply.response.binds_connection() {
+                reply.give_back(lp, ex);
+            }
+        }
+        failed => holds.finish(failed, None),
+    }
+}
+
+/// Reads and throws away; ready at the end.
+fn poll(cx: &mut Context<'_>, reply: &mut OriginReply) -> Poll<Outcome> {
+    while !reply.ended {
+        let mut at = 0;
+        match reply.decoder.next(reply.conn.wire.input(), &mut at) {
+            Err(_) => return Poll::Ready(Some(Kind::BadResponse)),
+            Ok(Piece::Data(_, to)) => {
+                reply.conn.wire.consume(to);
+                reply.deadline.set(Some(SILENCE_NS));
+                continue;
+            }
+            Ok(Piece::End) => {
+                reply.conn.wire.consume(at);
+                reply.ended = true;
+                break;
+            }
+            Ok(Piece::More) => reply.conn.wire.consume(at),
+        }
+        match reply.conn.wire.poll_fill(cx) {
+            Poll::Ready(Ok(n)) if n > 0 => {}
+            Poll::Ready(end) if end.is_ok() && reply.decoder.eof().is_ok() => reply.ended = true,
+            Poll::Ready(_) => return Poll::Ready(Some(Kind::Reset)),
+            Poll::Pending if reply.deadline.ended(cx) => return Poll::Ready(Some(Kind::Timeout)),
+            Poll::Pending => return Poll::Pending,
+        }
+    }
+    Poll::Ready(None)
+}

@@ -1,0 +1,53 @@
+//! `fanout(nodes, need=None)`: all at once; it ends when `need` are ok, or no longer can be. The rest is cancelled. In
+//! built-in servers only. Draws: nothing of its own.
+
+use super::reply::{Answer, Own, Reply};
+use super::{NodeId, Run, Way, start};
+use crate::event_loop::Loop;
+use crate::exchange::Exchange;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// The node.
+pub(crate) struct Fanout {
+    /// What is behind it.
+    pub nodes: Vec<NodeId>,
+    /// How many must be ok.
+    pub need: u32,
+    /// What it answers where nothing is behind it.
+    pub empty: Rc<Own>,
+}
+
+impl Fanout {
+    /// Runs them; the answer that decides is the answer.
+    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way) -> Answer {
+        let begin = |(number, node): (u32, &NodeId)| start(lp.clone(), ex.clone(), way.branch(number), *node);
+        let mut open: Vec<Run> = (0..).zip(&self.nodes).map(begin).collect();
+        if open.is_empty() {
+            return Ok(Reply::own(self.empty.clone()));
+        }
+        let mut ok = 0;
+        poll_fn(|cx| {
+            let mut at = 0;
+            while at < open.len() {
+                let Poll::Ready(answer) = open[at].as_mut().poll(cx) else {
+                    at += 1;
+                    continue;
+                };
+                drop(open.remove(at));
+                let good = answer.as_ref().is_ok_and(|reply| reply.outcome().is_none());
+                ok += u32::from(good);
+                let decided = if good { ok >= self.need } else { ok + (open.len() as u32) < self.need };
+                if decided || open.is_empty() {
+                    return Poll::Ready(answer);
+                }
+                if let Ok(reply) = answer {
+                    reply.discard();
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}

@@ -1,0 +1,166 @@
+//! `hedge(after, node, attempts=2, ...)`: a further attempt while the first is open; the first good answer wins.
+//!
+//! `policy::hedge` says when. Further attempts begin only once the request's body is complete and kept, for idempotent
+//! requests unless the file says otherwise, and pay the budget. The losers are dropped, which cancels them. Draws: the
+//! attempts' ways.
+
+use super::reply::Answer;
+use super::way::Open;
+use super::{NodeId, Run, Way, start};
+use crate::event_loop::Loop;
+use crate::exchange::Exchange;
+use crate::shared::Brief;
+use crate::timers::Sleep;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use weir_policy::budget::Tokens;
+use weir_policy::config;
+use weir_policy::hedge::{Hedging, Step};
+
+/// The node.
+pub(crate) struct Hedge {
+    /// When attempts begin.
+    pub config: config::Hedge,
+    /// Bytes of the body that are kept.
+    pub replay: usize,
+    /// What further attempts pay; one per node and process.
+    pub budget: Option<Arc<Brief<Tokens>>>,
+    /// What is behind it.
+    pub node: NodeId,
+}
+
+/// One request's attempts.
+struct Attempts<'a> {
+    hedge: &'a Hedge,
+    lp: Rc<Loop>,
+    ex: Rc<Exchange>,
+    way: Way,
+    hedging: Hedging,
+    open: Open,
+    runs: Vec<(u32, Run)>,
+    begun: u32,
+    timer: Option<(u64, Sleep)>,
+    /// An attempt has failed, so that the next is to begin at once.
+    at_once: bool,
+    /// The last error.
+    last: Option<Answer>,
+}
+
+impl Hedge {
+    /// Runs the attempts.
+    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way) -> Answer {
+        if let (true, Some(budget)) = (way.first, &self.budget) {
+            budget.with(|b| b.earn(lp.now())).await;
+        }
+        let hedging = Hedging::new(&self.config, lp.now(), ex.request.is_idempotent());
+        let mut attempts = Attempts {
+            hedge: self,
+            lp,
+            ex,
+            way,
+            hedging,
+            open: Open::default(),
+            runs: Vec::new(),
+            begun: 0,
+            timer: None,
+            at_once: false,
+            last: None,
+        };
+        attempts.begin();
+        poll_fn(|cx| attempts.poll(cx)).await
+    }
+}
+
+impl Attempts<'_> {
+    fn begin(&mut self) {
+        let number = self.begun;
+        self.begun += 1;
+        let mut way = if number == 0 { self.way.clone() } else { self.way.branch(number) };
+        way.first &= number == 0;
+        way.keep = way.keep.max(self.hedge.replay);
+        way.open = Some((self.open.clone(), number));
+        if number > 0 {
+            self.ex.count_attempt();
+        }
+        self.runs.push((number, start(self.lp.clone(), self.ex.clone(), way, self.hedge.node)));
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
+        loop {
+            if let Poll::Ready(answer) = self.poll_runs(cx) {
+                return Poll::Ready(answer);
+            }
+            if !self.wants_more(cx) {
+                return Poll::Pending;
+            }
+            // Past what is kept of the body there is no further attempt; before its end one has to wait.
+            let whole = self.ex.is_whole_and_kept();
+            if !whole && self.ex.can_send_again() && !self.runs.is_empty() {
+                return Poll::Pending;
+            }
+            let paid = match &self.hedge.budget {
+                _ if !whole => false,
+                None => true,
+                Some(budget) => {
+                    let lp = &self.lp;
+                    match budget.poll_with(cx, |b| b.take(lp.now())) {
+                        Poll::Ready(paid) => paid,
+                        Poll::Pending => return Poll::Pending,
+                    }
+                }
+            };
+            self.at_once = false;
+            if paid {
+                self.hedging.started(self.lp.now());
+                self.begin();
+            } else if let Step::Answer(_) = self.hedging.refused()
+                && let Some(answer) = self.last.take()
+            {
+                return Poll::Ready(answer);
+            }
+        }
+    }
+
+    /// Whether another attempt is due; else the task is woken when it is.
+    fn wants_more(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(at) = self.hedging.next_deadline() else { return false };
+        if self.at_once {
+            return true;
+        }
+        if self.timer.as_ref().is_none_or(|(set, _)| *set != at) {
+            self.timer = Some((at, self.lp.timers.at(at)));
+        }
+        let ended = self.timer.as_mut().is_some_and(|(_, sleep)| sleep.poll_ended(cx).is_ready());
+        ended && self.hedging.due(self.lp.now()) == Step::Start
+    }
+
+    /// Goes on with what is open; ready with the answer that is the request's.
+    fn poll_runs(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
+        let mut at = 0;
+        while at < self.runs.len() {
+            let Poll::Ready(answer) = self.runs[at].1.as_mut().poll(cx) else {
+                at += 1;
+                continue;
+            };
+            let (number, run) = self.runs.remove(at);
+            drop(run);
+            self.open.borrow_mut().retain(|(attempt, _, _)| *attempt != number);
+            let outcome = match &answer {
+                Ok(reply) => reply.outcome(),
+                Err(failure) if failure.is_clients() => return Poll::Ready(answer),
+                Err(failure) => Some(failure.kind),
+            };
+            match self.hedging.came_back(outcome) {
+                Step::Answer(_) => return Poll::Ready(answer),
+                Step::Start => self.at_once = true,
+                Step::Wait => {}
+            }
+            if let Some(Ok(reply)) = self.last.replace(answer) {
+                reply.discard();
+            }
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,29 @@
+//! `server(name, model=...)` without address: a built-in server. Its model does the work, and it answers. Draws: nothing.
+
+use super::reply::{Answer, From, Own, Reply};
+use super::{NodeId, Way, start};
+use crate::event_loop::Loop;
+use crate::exchange::Exchange;
+use std::rc::Rc;
+
+/// The node.
+pub(crate) struct Model {
+    /// The root of its model.
+    pub root: NodeId,
+    /// What it answers.
+    pub answer: Rc<Own>,
+}
+
+impl Model {
+    /// Runs the model; what its own leaf answers, this server answers.
+    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way) -> Answer {
+        let reply = start(lp, ex, way, self.root).await?;
+        match &reply.from {
+            From::Own(own) if own.by_server => {
+                let own = Reply { from: From::Own(self.answer.clone()), holds: reply.holds };
+                Ok(own)
+            }
+            _ => Ok(reply),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! `limit.rate(node, per_s, burst=per_s, key=None)`: a token for each request, or 429 with the seconds until there is one.
+//!
+//! The buckets are the process's. Requests without the key that is asked for share one. Draws: nothing.
+
+use super::view::View;
+use super::{NodeId, Way};
+use crate::event_loop::Loop;
+use crate::exchange::Exchange;
+use crate::failure::Failure;
+use crate::shared::Brief;
+use std::sync::Arc;
+use weir_policy::Kind;
+use weir_policy::rate::RateLimit;
+use weir_topology::plan::KeySource;
+
+/// The status of a request that comes too soon (RFC 6585, 4).
+const TOO_MANY: u16 = 429;
+
+/// The node.
+pub(crate) struct Rate {
+    /// Its buckets.
+    pub buckets: Arc<Brief<RateLimit>>,
+    /// Whose they are.
+    pub key: Option<KeySource>,
+    /// What is behind it.
+    pub node: NodeId,
+}
+
+impl Rate {
+    /// Takes a token.
+    pub async fn take(&self, lp: &Loop, ex: &Exchange, way: &Way) -> Result<NodeId, Failure> {
+        let key = self.key.as_ref().and_then(|source| View::new(ex, way.edits.as_deref()).key(source));
+        match self.buckets.with(|buckets| buckets.take(lp.now(), key)).await {
+            Ok(()) => Ok(self.node),
+            Err(wait_ns) => {
+                let seconds = u32::try_from(wait_ns.div_ceil(1_000_000_000)).unwrap_or(u32::MAX).max(1);
+                let failure = Failure::new(Kind::Overloaded);
+                Err(Failure { status: TOO_MANY, retry_after_s: Some(seconds), ..failure })
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! `redirect(to, status=302)`: sends the client elsewhere. (`respond` is an [`Own`] that the plan holds ready.)
+//!
+//! Draws: nothing.
+
+use super::Way;
+use super::reply::Own;
+use super::view::View;
+use crate::exchange::Exchange;
+use std::rc::Rc;
+
+/// The node.
+pub(crate) struct Redirect {
+    /// The template of Location.
+    pub to: String,
+    /// 300 to 399.
+    pub status: u16,
+}
+
+impl Redirect {
+    /// The answer to this request.
+    pub fn answer(&self, ex: &Exchange, way: &Way) -> Rc<Own> {
+        let to = View::new(ex, way.edits.as_deref()).fill(&self.to);
+        // A header's bytes beyond ASCII go no further than the letters that they would be.
+        let to: String = to.iter().filter(|b| b.is_ascii_graphic()).map(|b| char::from(*b)).collect();
+        let body = format!("{} {}\n", self.status, weir_http1::reason(self.status));
+        Rc::new(Own {
+            status: self.status,
+            headers: vec![("Location".to_owned(), to)],
+            body: body.into_bytes().into(),
+            by_server: false,
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! `rewrite(node, path=, set=, remove=, response_set=, response_remove=)`: another path, other fields.
+//!
+//! The changes travel with the way (the request's) and with the reply (the response's); several nodes' add up, the inner
+//! ones after the outer for requests, the outer after the inner for responses. Routes and keys behind see the new request.
+//! Draws: nothing.
+
+use super::reply::{Answer, From, Own, Reply};
+use super::view::View;
+use super::{NodeId, Way, start};
+use crate::event_loop::Loop;
+use crate::exchange::Exchange;
+use std::rc::Rc;
+use weir_http1::Edits;
+use weir_topology::plan;
+
+/// The node.
+pub(crate) struct Rewrite {
+    /// What changes.
+    pub config: plan::Rewrite,
+    /// What is behind it.
+    pub node: NodeId,
+}
+
+impl Rewrite {
+    /// Whether responses pass as they are.
+    pub fn leaves_responses(&self) -> bool {
+        self.config.response_set.is_empty() && self.config.response_remove.is_empty()
+    }
+
+    /// Notes the changes of the request.
+    pub fn request(&self, ex: &Exchange, way: &mut Way) {
+        let config = &self.config;
+        if config.path.is_none() && config.set.is_empty() && config.remove.is_empty() {
+            return;
+        }
+        let mut edits = way.edits.as_deref().cloned().unwrap_or_default();
+        let view = View::new(ex, way.edits.as_deref());
+        if let Some((from, to)) = &config.path
+            && let Some(rest) = view.target().strip_prefix(from.as_bytes())
+        {
+            edits.target = Some([to.as_bytes(), rest].concat());
+        }
+        config.remove.iter().for_each(|name| remove(&mut edits, name));
+        config.set.iter().for_each(|(name, template)| set(&mut edits, name, view.fill(template)));
+        way.edits = Some(Rc::new(edits));
+    }
+
+    /// Changes the request, runs what is behind, changes its response.
+    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way) -> Answer {
+        self.request(&ex, &mut way);
+        let view = View::new(&ex, way.edits.as_deref());
+        let values: Vec<Vec<u8>> = self.config.response_set.iter().map(|(_, t)| view.fill(t)).collect();
+        let mut reply = start(lp, ex.clone(), way, self.node).await?;
+        match &mut reply.from {
+            From::Origin(origin) => {
+                self.config.response_remove.iter().for_each(|name| remove(&mut origin.edits, name));
+                for ((name, _), value) in self.config.response_set.iter().zip(values) {
+                    set(&mut origin.edits, name, value);
+                }
+                Ok(reply)
+            }
+            From::Own(own) => Ok(Reply { from: From::Own(self.own(own, values)), holds: reply.holds }),
+        }
+    }
+
+    /// The same for an answer of weir's own.
+    fn own(&self, own: &Own, values: Vec<Vec<u8>>) -> Rc<Own> {
+        let mut own = own.clone();
+        let config = &self.config;
+        let gone = |name: &str| {
+            let is = |n: &String| n.eq_ignore_ascii_case(name);
+            config.response_remove.iter().any(is) || config.response_set.iter().any(|(n, _)| is(n))
+        };
+        own.headers.retain(|(name, _)| !gone(name));
+        for ((name, _), value) in config.response_set.iter().zip(values) {
+            own.headers.push((name.clone(), String::from_utf8_lossy(&value).into_owned()));
+        }
+        Rc::new(own)
+    }
+}
+
+fn remove(edits: &mut Edits, name: &str) {
+    edits.set.retain(|(n, _)| !n.eq_ignore_ascii_case(name.as_bytes()));
+    if !edits.remove.iter().any(|n| n.eq_ignore_ascii_case(name.as_bytes())) {
+        edits.remove.push(name.as_bytes().to_vec());
+    }
+}
+
+fn set(edits: &mut Edits, name: &str, value: Vec<u8>) {
+    remove(edits, name);
+    edits.remove.retain(|n| !n.eq_ignore_ascii_case(name.as_bytes()));
+    edits.set.push((name.as_bytes().to_vec(), value));
+}

@@ -1,0 +1,39 @@
+//! `route([(when(...), node), ...], otherwise=None)`: the first rule that matches decides.
+//!
+//! A request whose path means one thing as it stands and another normalised (dot segments, `//`, `\`, %2f, %5c, %00) is 400
+//! where the two would take different ways, unless the listener says `paths="raw"`. Draws: nothing.
+
+use super::{NodeId, Way};
+use super::view::View;
+use crate::exchange::Exchange;
+use crate::failure::Failure;
+use weir_policy::Kind;
+use weir_topology::Matched;
+use weir_topology::plan::When;
+
+/// The node.
+pub(crate) struct Route {
+    /// The rules, each with its node.
+    pub rules: Vec<(When, NodeId)>,
+    /// Where the rest goes.
+    pub otherwise: Option<NodeId>,
+}
+
+impl Route {
+    /// Where the request goes on.
+    pub fn choose(&self, ex: &Exchange, way: &Way) -> Result<NodeId, Failure> {
+        let view = View::new(ex, way.edits.as_deref());
+        let chosen = self.first(&view.matched());
+        if !ex.conn.listener.raw_paths
+            && let Some(normalised) = view.normalised()
+            && self.first(&normalised) != chosen
+        {
+            return Err(Failure::client(400));
+        }
+        chosen.ok_or(Failure::new(Kind::NoRoute))
+    }
+
+    fn first(&self, asked: &impl Matched) -> Option<NodeId> {
+        self.rules.iter().find(|(when, _)| when.matches(asked)).map(|(_, node)| *node).or(self.otherwise)
+    }
+}

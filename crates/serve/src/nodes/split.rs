@@ -1,0 +1,31 @@
+//! `split([(weight, node), ...], key=None)`: a share of the requests each, by draw or by key.
+//!
+//! Drawn afresh for each attempt. A request without the key that is asked for is drawn as well. Draws: the way's.
+
+use super::view::View;
+use super::{NodeId, Way};
+use crate::exchange::Exchange;
+use weir_policy::key;
+use weir_policy::split::Split as Shares;
+use weir_topology::plan::KeySource;
+
+/// The node.
+pub(crate) struct Split {
+    /// Its number among the nodes.
+    pub id: NodeId,
+    /// Who gets how much.
+    pub shares: Shares,
+    /// Where the shares go.
+    pub nodes: Vec<NodeId>,
+    /// What decides.
+    pub key: Option<KeySource>,
+}
+
+impl Split {
+    /// Where the request goes on.
+    pub fn choose(&self, ex: &Exchange, way: &Way) -> NodeId {
+        let key = self.key.as_ref().and_then(|source| View::new(ex, way.edits.as_deref()).key(source));
+        let bits = key.map_or_else(|| way.draw.with(u64::from(self.id)).bits(), key::spread);
+        self.nodes[self.shares.pick(bits) as usize]
+    }
+}

@@ -1,0 +1,76 @@
+//! `sticky="cookie name"` of a balancer: a client returns to the target that answered it.
+//!
+//! The cookie's value is a keyed hash of the target's name (`policy::sticky`); the secret is the process's. Where the target
+//! is gone, not eligible, full or excluded the policy picks, and the client is given the new one. Draws: nothing.
+
+use super::hold::{Hold, Holds};
+use super::lb::Lb;
+use super::reply::{Answer, From};
+use super::{Way, start};
+use crate::event_loop::Loop;
+use crate::exchange::Exchange;
+use std::cell::RefCell;
+use std::rc::Rc;
+use weir_policy::key;
+use weir_policy::sticky::Cookies;
+
+/// The targets of a balancer by their cookies.
+pub(crate) struct Sticky {
+    name: String,
+    cookies: RefCell<Cookies>,
+}
+
+impl Sticky {
+    /// A cookie of that name; `secret` is the process's.
+    pub fn new(name: &str, targets: &[String], secret: [u64; 2]) -> Sticky {
+        let mut cookies = Cookies::new(secret);
+        for (target, name) in (0..).zip(key::distinct(targets)) {
+            cookies.set(target, Some(&name));
+        }
+        Sticky { name: name.to_owned(), cookies: RefCell::new(cookies) }
+    }
+
+    /// The target that the request names.
+    pub fn target(&self, ex: &Exchange) -> Option<u32> {
+        self.cookies.borrow().target(ex.request.cookie(&self.name)?)
+    }
+
+    /// A target is gone: its clients are free.
+    pub fn forget(&self, target: u32) {
+        self.cookies.borrow_mut().set(target, None);
+    }
+
+    /// What the client of a target is told.
+    fn set_cookie(&self, target: u32) -> Option<String> {
+        let cookies = self.cookies.borrow();
+        let value = cookies.value(target)?;
+        Some(format!("{}={value}; Path=/; HttpOnly; SameSite=Lax", self.name))
+    }
+}
+
+impl Lb {
+    /// As a step of the loop would, and on the way back the client is told where it was.
+    pub async fn stick(self: &Rc<Self>, lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way) -> Answer {
+        let named = self.sticky.as_ref().and_then(|s| s.target(&ex));
+        let mut holds = Holds::default();
+        let (next, hold) = match self.pick(&lp, &ex, &mut way).await {
+            Ok(picked) => picked,
+            Err(failure) => return Err(failure),
+        };
+        let target = hold.as_ref().map(|h| h.target());
+        if let Some(hold) = hold {
+            holds.push(Hold::Target(hold));
+        }
+        let mut answer = holds.around(start(lp, ex, way, next).await);
+        if let (Ok(reply), Some(target)) = (&mut answer, target)
+            && named != Some(target)
+            && let Some(cookie) = self.sticky.as_ref().and_then(|s| s.set_cookie(target))
+        {
+            match &mut reply.from {
+                From::Origin(origin) => origin.add.push(("Set-Cookie", cookie.into_bytes())),
+                From::Own(own) => Rc::make_mut(own).headers.push(("Set-Cookie".to_owned(), cookie)),
+            }
+        }
+        answer
+    }
+}

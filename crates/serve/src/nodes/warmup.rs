@@ -1,0 +1,28 @@
+//! `warmup(node, factor, requests=None, time=None)`: the work behind takes longer at first, and after a crash above.
+//!
+//! How warm it is belongs to the process; what restarts it is the time-line of the crash ([`crate::shared::fault`]).
+//! Draws: nothing.
+
+use super::{NodeId, Way};
+use crate::event_loop::Loop;
+use crate::shared::Brief;
+use std::sync::Arc;
+use weir_model::warmup::{self, Law};
+
+/// The node.
+pub(crate) struct Warmup {
+    /// How it warms up.
+    pub law: Law,
+    /// How warm it is.
+    pub state: Arc<Brief<warmup::Warmup>>,
+    /// What is behind it.
+    pub node: NodeId,
+}
+
+impl Warmup {
+    /// Multiplies the work behind.
+    pub async fn enter(&self, lp: &Loop, way: &mut Way) -> NodeId {
+        way.factor *= self.state.with(|state| state.enter(&self.law, lp.now())).await;
+        self.node
+    }
+}

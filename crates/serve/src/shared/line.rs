@@ -1,0 +1,178 @@
+//! A line of requests that wait on any loop of the process, in order of arrival. No lock: numbers and messages.
+//!
+//! **State.** Whoever joins takes the next ticket of the line. A loop keeps its own waiters, in order, and publishes the
+//! lowest ticket among them (`lowest[loop]`, none: `NOBODY`). Whoever is *first* (his ticket is the lowest of all that are
+//! published) may look whether there is room for him; nobody else may.
+//!
+//! **Who tells whom.** After every change that may let somebody in (a slot was freed, a waiter has left the line),
+//! [`Line::tell_first`] looks for the lowest ticket and has its loop look again: its own by waking the task, another by a
+//! message of the line's number. A message that is already on its way is not sent twice (`told[loop]`).
+//!
+//! **Nothing is lost.** Room is made *before* the published tickets are read, and a ticket is published *before* its owner
+//! looks for room; all of it in one order (`SeqCst`). So of a waiter who finds no room and somebody who makes some at the
+//! same time at least one sees the other. Likewise for "somebody is before me" against "I have left". `told` is cleared
+//! before the receiver looks, and set after the room was made.
+//!
+//! **Order.** Between taking a ticket and publishing it somebody later could take himself for the first. So a loop that
+//! published nothing first publishes a bound, the number of the next ticket; others take that for a ticket, and hold back.
+//! Once the real one stands there, who held back for nothing is told.
+//!
+//! What comes by while somebody waits joins the line, so nobody overtakes. A waiter who is cancelled leaves by dropping his
+//! [`Place`]; who was behind him is told if he is first now.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::task::{Context, Waker};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// No ticket.
+const NOBODY: u64 = u64::MAX;
+
+/// What a line is on all loops.
+pub(crate) struct Public {
+    number: u32,
+    lowest: Box<[AtomicU64]>,
+    told: Box<[AtomicBool]>,
+    next: AtomicU64,
+    waiting: AtomicU64,
+    mail: Arc<[UnboundedSender<u32>]>,
+}
+
+impl Public {
+    /// An empty line of this number; `mail` leads to each loop.
+    pub fn new(number: u32, mail: Arc<[UnboundedSender<u32>]>) -> Public {
+        Public {
+            number,
+            lowest: mail.iter().map(|_| AtomicU64::new(NOBODY)).collect(),
+            told: mail.iter().map(|_| AtomicBool::new(false)).collect(),
+            next: AtomicU64::new(0),
+            waiting: AtomicU64::new(0),
+            mail,
+        }
+    }
+
+    fn first(&self) -> (u64, usize) {
+        let tickets = self.lowest.iter().map(|t| t.load(SeqCst)).zip(0..);
+        tickets.min().unwrap_or((NOBODY, 0))
+    }
+}
+
+/// The line as one loop has it.
+pub(crate) struct Line {
+    public: Arc<Public>,
+    /// Which loop.
+    me: usize,
+    waiting: RefCell<VecDeque<(u64, Option<Waker>)>>,
+    told: Cell<u64>,
+}
+
+impl Line {
+    /// The part of loop `me`.
+    pub fn new(public: Arc<Public>, me: usize) -> Rc<Line> {
+        Rc::new(Line { public, me, waiting: RefCell::default(), told: Cell::new(0) })
+    }
+
+    /// Whether nobody waits, on any loop.
+    pub fn is_empty(&self) -> bool {
+        self.public.waiting.load(SeqCst) == 0
+    }
+
+    /// The last place, unless `most` wait already.
+    pub fn join(self: &Rc<Self>, most: u64) -> Option<Place> {
+        let more = |n: u64| (n < most).then_some(n + 1);
+        self.public.waiting.fetch_update(SeqCst, SeqCst, more).ok()?;
+        let lowest = &self.public.lowest[self.me];
+        let mut waiting = self.waiting.borrow_mut();
+        let alone = waiting.is_empty();
+        let bound = self.public.next.load(SeqCst);
+        if alone {
+            lowest.store(bound, SeqCst);
+        }
+        let ticket = self.public.next.fetch_add(1, SeqCst);
+        waiting.push_back((ticket, None));
+        drop(waiting);
+        if alone && ticket != bound {
+            lowest.store(ticket, SeqCst);
+            self.tell_first();
+        }
+        Some(Place { line: self.clone(), ticket })
+    }
+
+    /// Has whoever is first look again.
+    pub fn tell_first(&self) {
+        let (ticket, of) = self.public.first();
+        if ticket == NOBODY {
+            return;
+        }
+        if of == self.me {
+            self.look_again();
+        } else if !self.public.told[of].swap(true, SeqCst) {
+            // A loop that has ended waits for nothing.
+            let _ = self.public.mail[of].send(self.public.number);
+        }
+    }
+
+    /// A message has come.
+    pub fn told(&self) {
+        self.public.told[self.me].store(false, SeqCst);
+        self.look_again();
+    }
+
+    /// How often the first of this loop was told to look: for whoever looks by asking somebody else.
+    pub fn told_so_often(&self) -> u64 {
+        self.told.get()
+    }
+
+    fn look_again(&self) {
+        self.told.set(self.told.get() + 1);
+        let waker = self.waiting.borrow_mut().front_mut().and_then(|(_, waker)| waker.take());
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// A place in a line; dropped, it is free.
+pub(crate) struct Place {
+    line: Rc<Line>,
+    ticket: u64,
+}
+
+impl Place {
+    /// Whether nobody is before it; the task is woken when it may have changed.
+    pub fn is_first(&self, cx: &mut Context<'_>) -> bool {
+        let mut waiting = self.line.waiting.borrow_mut();
+        // Tickets ascend, so a place is found without a walk.
+        if let Ok(at) = waiting.binary_search_by_key(&self.ticket, |(n, _)| *n) {
+            waiting[at].1 = Some(cx.waker().clone());
+            at == 0 && self.line.public.first().0 == self.ticket
+        } else {
+            false
+        }
+    }
+
+    #[cfg(test)]
+    pub fn ticket(&self) -> u64 {
+        self.ticket
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let line = &self.line;
+        let mut waiting = line.waiting.borrow_mut();
+        if let Ok(at) = waiting.binary_search_by_key(&self.ticket, |(n, _)| *n) {
+            waiting.remove(at);
+            if at == 0 {
+                let lowest = waiting.front().map_or(NOBODY, |(n, _)| *n);
+                line.public.lowest[line.me].store(lowest, SeqCst);
+            }
+        }
+        drop(waiting);
+        line.public.waiting.fetch_sub(1, SeqCst);
+        line.tell_first();
+    }
+}

@@ -1,0 +1,89 @@
+//! Several event loops: each request meets one of them, and each has balancers of its own.
+//!
+//! What belongs to the process (queues, rate limits, budgets, what clients stick to) is one for all. So would be health
+//! and limits of targets, which a simulation of several loops does not have yet.
+
+use super::walker::Walker;
+use crate::blocks::Layout;
+use weir_policy::config::Balance;
+use weir_stats::Key;
+use weir_topology::plan::{Lb, Scenario, Scope, Spec};
+
+/// What the loop that a request meets is drawn by, from the request alone: equal traffic meets equal loops.
+const MEETS: u64 = 15;
+/// What tells the balancers of the loops apart.
+const LOOP: u64 = 16;
+
+/// The loops that a scenario's requests meet: those of the listener where they enter.
+///
+/// # Errors
+/// Several, and a balancer with state of the process.
+pub(super) fn loops(layout: &Layout, scenario: &Scenario) -> Result<u32, String> {
+    let point = layout.point;
+    let spec = &point.specs[point.nodes[scenario.root as usize].spec as usize];
+    let Spec::Listen(listen) = spec else { return Ok(1) };
+    let loops = listen.loops.unwrap_or(1);
+    if loops == 1 {
+        return Ok(1);
+    }
+    let shared = layout.reached().find_map(|(id, spec)| match spec {
+        Spec::Lb(lb) if lb.scope == Scope::Loop => belongs_to_process(lb).map(|what| (id, what)),
+        _ => None,
+    });
+    match shared {
+        None => Ok(loops),
+        Some((id, what)) => {
+            let node = &point.nodes[id as usize];
+            let (kind, site) = (point.specs[node.spec as usize].kind(), &point.sites[node.site as usize]);
+            Err(format!(
+                "`loops={loops}` is not built yet in simulation for a balancer with {what} (`{kind}` at {}): give it \
+                 `scope=\"process\"`, or the `listen` one loop",
+                site.span
+            ))
+        }
+    }
+}
+
+/// What of a balancer all loops would share.
+fn belongs_to_process(lb: &Lb) -> Option<&'static str> {
+    [
+        (lb.health.is_some(), "health checks"),
+        (lb.eject.is_some() || lb.outlier.is_some(), "ejection"),
+        (lb.max_in_flight.is_some(), "`max_in_flight`"),
+        (lb.max_connections.is_some(), "`max_connections`"),
+        (lb.balance == Balance::LeastWork, "knowledge of all work"),
+    ]
+    .into_iter()
+    .find_map(|(given, what)| given.then_some(what))
+}
+
+/// The loop that a request meets.
+pub(super) fn meets(loops: u32, request: Key) -> u32 {
+    if loops == 1 { 0 } else { weir_model::loops::met(loops, request.with(MEETS)) }
+}
+
+/// What a balancer's state begins with on a loop: the first is as if it were the only one.
+pub(super) fn of_loop(own: Key, meets: u32) -> Key {
+    if meets == 0 { own } else { own.with(LOOP).with(u64::from(meets)) }
+}
+
+impl Walker<'_> {
+    /// The balancer that a request meets at a place, on its loop.
+    pub(super) fn instance(&self, lb: u32, member: u32, meets: u32) -> u32 {
+        let site = &self.walk.lbs[lb as usize];
+        let of_loop = if site.shared { 0 } else { meets * self.code.instances.len() as u32 };
+        member.wrapping_add(site.offset) + of_loop
+    }
+
+    /// The balancers of all loops at the place of the first one's.
+    pub(super) fn on_all_loops(&self, first: u32) -> impl Iterator<Item = u32> + use<> {
+        let site = &self.walk.lbs[self.balancers[first as usize].lb as usize];
+        let (loops, each) = (if site.shared { 1 } else { self.walk.loops }, self.code.instances.len() as u32);
+        (0..loops).map(move |meets| first + meets * each)
+    }
+
+    /// The balancer of the first loop at the same place: it keeps what all loops share.
+    pub(super) fn first_of(&self, instance: u32) -> u32 {
+        instance % (self.code.instances.len() as u32).max(1)
+    }
+}

@@ -1,0 +1,53 @@
+//! Retries that wait for the status of an answer which nobody gives in simulation.
+
+use super::ways::down;
+use super::{Found, index};
+use crate::context::State;
+use crate::plan::{Scenario, Spec};
+use std::collections::BTreeSet;
+use weir_policy::Kind;
+
+/// The status of an answer that a `flaky` node makes a `status_5xx`.
+const FLAKY: u16 = 500;
+
+/// Retries that a scenario reaches, with status numbers in `on` of which no node can answer any.
+pub(super) fn unanswered(state: &State, found: &mut Found) {
+    let graph = &state.graph;
+    let waits = |spec: &Spec| match spec {
+        Spec::Retry(retry) if retry.attempts > 1 => !retry.on_status.is_empty(),
+        _ => false,
+    };
+    if state.scenarios.is_empty() || !graph.specs().iter().any(waits) {
+        return;
+    }
+    let answers: BTreeSet<u16> = graph.specs().iter().filter_map(answer).collect();
+    let roots: BTreeSet<u32> = state.scenarios.iter().map(|s: &Scenario| s.root).collect();
+    let start = (0..graph.nodes().len()).map(|id| roots.contains(&index(id))).collect();
+    let reached = down(graph, start, |_, _, reached| reached, |a, b| a || b);
+    for (id, node) in graph.nodes().iter().enumerate().filter(|(id, _)| reached[*id]) {
+        let Some(Spec::Retry(retry)) = graph.spec(index(id)).filter(|s| waits(s)) else { continue };
+        let never: Vec<String> =
+            retry.on_status.iter().filter(|s| !answers.contains(s)).map(u16::to_string).collect();
+        if never.is_empty() {
+            continue;
+        }
+        found.warn(
+            node.site,
+            format!(
+                "nothing answers with {} in simulation, so this `retry` does not try again then: a server answers 200, and \
+                 what fails has a kind",
+                never.join(" or ")
+            ),
+            "for what fails name the kind, as in `on=[\"status_5xx\", 503]`; a fixed answer is `respond(503)`",
+        );
+    }
+}
+
+/// The status that a node answers with in simulation.
+fn answer(spec: &Spec) -> Option<u16> {
+    match spec {
+        Spec::Respond { status, .. } | Spec::Redirect { status, .. } => Some(*status),
+        Spec::Flaky { p, kind: Kind::Status5xx } if *p > 0.0 => Some(FLAKY),
+        _ => None,
+    }
+}

@@ -1,0 +1,248 @@
+//! What nodes are when served, the defaults of serving, and plans that hold it all.
+
+use weir_topology::plan::{Http, Listen, ListenProtocol, Origin, Plan, Point, Spec, listeners};
+use weir_topology::serving::{Role, Serving, serving};
+use weir_topology::{Request, evaluate};
+
+fn plan(source: &str) -> Plan {
+    let request =
+        Request { name: "t.star".to_owned(), source: source.as_bytes().to_vec(), ..Request::default() };
+    let done = evaluate(&request);
+    done.unwrap_or_else(|e| panic!("{}\n{source}", e.iter().map(ToString::to_string).collect::<String>()))
+        .plan
+}
+
+/// The roles of what a listener leads to, outermost first, as `kind role`; what is inside another is not named.
+fn roles(node: &str, inject: bool) -> Vec<String> {
+    let plan = plan(&format!("def f(): return delay(1*ms, server())\nlisten(\":80\", {node})\n"));
+    let point = &plan.points[0];
+    let Serving { roles, .. } = serving(point, inject).unwrap_or_else(|e| panic!("{}\n{node}", e[0]));
+    let named = |(id, role): (usize, &Role)| format!("{} {role:?}", kind(point, id));
+    roles.iter().enumerate().filter(|(_, r)| **r != Role::Inside).map(named).rev().skip(1).collect()
+}
+
+fn kind(point: &Point, id: usize) -> &'static str {
+    point.specs[point.nodes[id].spec as usize].kind()
+}
+
+#[test]
+fn a_built_in_server_begins_at_its_outermost_model() {
+    for (node, is) in [
+        ("server()", &["server BuiltIn"][..]),
+        ("cable(1*ms, queue(delay(5*ms, timeout(1*s, server()))))", &["cable BuiltIn"]),
+        ("queue(server())", &["queue BuiltIn"]),
+        ("sequence([server(), fanout([server(), server()])])", &["sequence BuiltIn"]),
+        ("sequence([server(), concurrent(1*ms)])", &["sequence BuiltIn"]),
+        ("server(model=lb.random([server(), concurrent(1*ms)]))", &["server BuiltIn"]),
+        ("server(model=lb.least_work([concurrent(1*ms)]))", &["server BuiltIn"]),
+        (
+            "lb.random([server(), cable(1*ms, server())])",
+            &["lb.random Proxy", "cable BuiltIn", "server BuiltIn"],
+        ),
+        (
+            "lb.random([weight(2, server()), weight(1, f())])",
+            &["lb.random Proxy", "weight Proxy", "delay BuiltIn", "weight Proxy", "server BuiltIn"],
+        ),
+        ("retry(2, timeout(1*s, queue(server())))", &["retry Proxy", "timeout BuiltIn"]),
+        (
+            "route([(when(path=\"/a\"), respond(200))], otherwise=f())",
+            &["route Proxy", "delay BuiltIn", "respond Proxy"],
+        ),
+        (
+            "buffered(rewrite(limit.rate(f(), 5), remove=\"x\"), 9)",
+            &["buffered Proxy", "rewrite Proxy", "limit.rate Proxy", "delay BuiltIn"],
+        ),
+        ("lb.first([server()], on_empty=f())", &["lb.first Proxy", "delay BuiltIn", "server BuiltIn"]),
+    ] {
+        assert_eq!(roles(node, false), is, "{node}");
+    }
+}
+
+#[test]
+fn models_act_where_nothing_real_is_behind_or_they_are_switched_on() {
+    let real = "server(\"r\", addr=\"x:1\", model=1*ms)";
+    let before = format!("cable(1*ms, faulty(1*hours, 1*s, lb.random([{real}, f()])))");
+    let out = ["cable LeftOut", "faulty LeftOut", "lb.random Proxy", "delay BuiltIn", "server Proxy"];
+    assert_eq!(roles(&before, false), out);
+    let on = ["cable Model", "faulty Model", "lb.random Proxy", "delay BuiltIn", "server Proxy"];
+    assert_eq!(roles(&before, true), on);
+    assert_eq!(
+        roles("cable(1*ms, lb.random([f()]))", false),
+        ["cable Model", "lb.random Proxy", "delay BuiltIn"]
+    );
+    assert_eq!(roles("flaky(0.5, redirect(\"/\"))", false), ["flaky Model", "redirect Proxy"]);
+    let kept = format!("queue(timeout(1*s, warmup({real}, 2.0, requests=5)))");
+    assert_eq!(roles(&kept, false), ["queue Proxy", "timeout Proxy", "warmup LeftOut", "server Proxy"]);
+}
+
+/// One node at several places is one, and unreached ones have no part.
+#[test]
+fn nodes_are_shared_and_unreached_ones_left_alone() {
+    let plan = plan(
+        "x = delay(1*ms, server())\nfanout([server(addr=\"x:1\")])\n\
+         listen(\":80\", lb.random([x, lb.random([x, cable(1*ms, x)])]))\nlisten(\":81\", x, name=\"b\")\n",
+    );
+    let point = &plan.points[0];
+    let served = serving(point, false).expect("served");
+    let built: Vec<&str> = (0..point.nodes.len())
+        .filter(|i| served.roles[*i] == Role::BuiltIn)
+        .map(|i| kind(point, i))
+        .collect();
+    assert_eq!(built, ["delay", "cable"]);
+    let names: Vec<_> = listeners(point).iter().map(|id| point.nodes[*id as usize].name.clone()).collect();
+    assert_eq!(names, [Some("listen".to_owned()), Some("b".to_owned())]);
+}
+
+fn refused(source: &str) -> String {
+    let wrong = serving(&plan(source).points[0], true).expect_err(source);
+    wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_is_simulated_only_is_refused_with_its_place() {
+    assert!(refused("server()\n").contains("no `listen`"));
+    for (node, says) in [
+        ("fanout([lb.random([server()]), server()])", "`fanout` cannot be served"),
+        ("sequence([server(), server(addr=\"x:1\")])", "`sequence` cannot be served"),
+        ("concurrent(5*ms)", "server(\"app\", model=concurrent(...))"),
+        ("lb.random([queue(concurrent(5*ms)), server()])", "`concurrent` cannot be served"),
+        ("lb.least_work([server()])", "take `lb.least_conn`"),
+    ] {
+        let said = refused(&format!("a = 1\nlisten(\":80\", {node})\n"));
+        assert!(said.contains(says) && said.contains("--> t.star:2:"), "{node}: {said}");
+    }
+    let twice = refused("listen(\":80\", lb.random(pool(3, lambda: concurrent(5*ms))))\n");
+    assert_eq!(twice.matches("error").count(), 1, "once for each place: {twice}");
+}
+
+#[test]
+fn what_is_left_out_and_queues_before_it_are_said() {
+    let source = |node: &str| format!("listen(\":80\", {node})\n");
+    let notes = |node: &str, inject| serving(&plan(&source(node)).points[0], inject).expect("served").notes;
+    let node = "cable(2*ms, queue(delay(20*ms, server(\"r\", addr=\"x:1\", model=1*ms))))";
+    let said = notes(node, false);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].contains("left out") && said[0].contains("<file>/cable (t.star:1:15)"), "{}", said[0]);
+    assert!(said[0].contains("--inject") && !said[0].contains('\n'));
+    assert!(
+        said[1].starts_with("hint: this `queue` stands before a `delay`") && said[1].contains("t.star:1:27")
+    );
+    assert!(notes(node, true).is_empty());
+    assert!(notes("queue(server(addr=\"x:1\", model=1*ms))", false).is_empty());
+    assert!(notes("cable(2*ms, queue(delay(20*ms, server())))", false).is_empty());
+}
+
+#[test]
+fn every_default_of_the_contract_is_in_the_plan() {
+    let plan = plan("listen(\"127.0.0.1:0\", server(addr=\"x:1\"))\n");
+    let text = String::from_utf8(plan.to_json()).expect("UTF-8");
+    for part in [
+        r#""kind":"server","addr":"x:1","model":null,"origin":{"protocol":"auto","connect_timeout_ns":1000000000,"response_timeout_ns":30000000000,"body_timeout_ns":60000000000,"idle_timeout_ns":4000000000,"max_age_ns":null,"max_requests":null}"#,
+        r#""kind":"listen","addr":"127.0.0.1:0","protocol":"http","loops":null,"http":{"versions":["h1","h2"],"max_head":32768,"max_headers":100,"max_body":null,"head_timeout_ns":10000000000,"body_timeout_ns":30000000000,"write_timeout_ns":30000000000,"idle_timeout_ns":60000000000,"max_requests":100000,"max_age_ns":3600000000000,"max_streams":100,"max_clients":null,"max_clients_per_address":null,"upgrade":["websocket"],"connect":[],"tunnel_idle_ns":3600000000000,"half_close":"cancel","trusted":[],"proxy_from":[],"paths":"safe","drain_delay_ns":0,"drain_timeout_ns":10000000000,"access_log":null,"log_format":"json"}"#,
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let addr = "127.0.0.1:0".to_owned();
+    let listen = Listen { addr, protocol: ListenProtocol::Http, loops: None, http: Http::default() };
+    assert!(plan.points[0].specs.contains(&Spec::Listen(listen)) && Origin::default() == Origin::of(true));
+    assert_eq!(Origin::of(false).response_timeout_ns, None);
+}
+
+const ALL: &str = r#"
+h = http(versions=["h1"], max_head=8*KiB, max_headers=50, max_body=1*MiB, head_timeout=1*s, body_timeout=None, write_timeout=2*s,
+         idle_timeout=3*s, max_requests=None, max_age=None, max_streams=7, max_clients=100, max_clients_per_address=10,
+         upgrade=["WebSocket", "x/2"], connect=["DB.example:5432", "*.example.com:443"], tunnel_idle=None, half_close="answer",
+         trusted=["10.0.0.0/8", "::1"], proxy_from=[], paths="raw", drain_delay=1*s, drain_timeout=0*s, access_log="stdout", log_format="combined")
+app = server("a", addr="[::1]:80", model=1*ms, protocol="h1", connect_timeout=2*s, response_timeout=None, body_timeout=3*s, idle_timeout=4*s,
+             max_age=5*s, max_requests=6)
+fixed = respond(503, "no", headers={"Retry-After": "5"})
+site = rewrite(buffered(app, 64*KiB), path=("/api/", "/"), set={"X-A": "{host}{{}}"}, remove=["Cookie", "cookie"],
+               response_set={"x-b": "{client}"}, response_remove="Server")
+listen("unix:/tmp/x.sock", route([(when(path="/a"), fixed), (when(path="/b"), redirect("https://{host}{uri}", status=308))], otherwise=site),
+       name="public", http=h, loops=2)
+"#;
+
+#[test]
+fn a_plan_with_all_of_it_is_read_back_as_itself() {
+    let all = plan(ALL);
+    let json = all.to_json();
+    let read = Plan::from_json(&json).expect("reads");
+    assert_eq!(read, all);
+    let spec = |kind: &str| all.points[0].specs.iter().find(|s| s.kind() == kind).expect(kind);
+    let Spec::Listen(listen) = spec("listen") else { panic!("a listener") };
+    let Http { upgrade, connect, max_requests, body_timeout_ns, .. } = &listen.http;
+    assert_eq!(
+        (upgrade.join(" "), connect.join(" ")),
+        ("websocket x/2".into(), "db.example:5432 *.example.com:443".into())
+    );
+    assert_eq!((max_requests, body_timeout_ns, listen.loops), (&None, &None, Some(2)));
+    let Spec::Rewrite(rewrite) = spec("rewrite") else { panic!("a rewrite") };
+    assert_eq!(rewrite.remove, ["cookie"]);
+    assert_eq!(rewrite.set, [("x-a".to_owned(), "{host}{{}}".to_owned())]);
+    // What is meant is in the hash.
+    for (from, to) in [
+        ("64*KiB", "65*KiB"),
+        ("status=308", "status=307"),
+        ("loops=2", "loops=3"),
+        ("4*s", "9*s"),
+        ("\"no\"", "\"yes\""),
+    ] {
+        assert_ne!(all.hash, plan(&ALL.replacen(from, to, 1)).hash, "{from}");
+    }
+    assert_eq!(all.hash, read.hash);
+}
+
+#[test]
+fn wrong_plans_are_refused() {
+    let text: String = String::from_utf8(plan(ALL).to_json()).expect("UTF-8");
+    for (from, to, part) in [
+        ("\"addr\":\"unix:/tmp/x.sock\"", "\"addr\":\"x\"", "addr"),
+        ("\"addr\":\"[::1]:80\"", "\"addr\":\":80\"", "addr"),
+        ("\"loops\":2", "\"loops\":0", "loops"),
+        ("\"max_head\":8192", "\"max_head\":1", "max_head"),
+        ("\"max_headers\":50", "\"max_headers\":0", "max_headers"),
+        ("\"versions\":[\"h1\"]", "\"versions\":[\"h2\"]", "not built yet"),
+        ("\"versions\":[\"h1\"]", "\"versions\":[]", "versions"),
+        ("\"proxy_from\":[]", "\"proxy_from\":[\"::1\"]", "not built yet"),
+        ("\"head_timeout_ns\":1000000000", "\"head_timeout_ns\":0", "head_timeout_ns"),
+        ("\"websocket\"", "\"h2c\"", "h2c"),
+        ("\"websocket\"", "\"WebSocket\"", "lower case"),
+        ("db.example:5432", "db.example", "connect"),
+        ("10.0.0.0/8", "10.0.0.0/99", "trusted"),
+        ("\"status\":503", "\"status\":99", "status"),
+        ("\"retry-after\"", "\"content-length\"", "framed"),
+        ("\"status\":308", "\"status\":304", "status"),
+        ("https://{host}{uri}", "https://{hots}", "means nothing"),
+        ("\"cookie\"", "\"host\"", "framed"),
+        ("{host}{{}}", "a\\nb", "value"),
+        ("\"bytes\":65536", "\"bytes\":0", "bytes"),
+        ("\"max_requests\":6", "\"max_requests\":0", "max_requests"),
+        ("\"name\":\"public\"", "\"name\":null", "has a name"),
+    ] {
+        assert!(text.contains(from), "{from} is not in {text}");
+        let why = Plan::from_json(text.replacen(from, to, 1).as_bytes()).expect_err(to).to_string();
+        assert!(why.contains(part), "{from} -> {to}: {why}");
+    }
+    let two = plan("x = server()\nlisten(\":80\", x)\nlisten(\":81\", x)\ncable(1*ms, x)\n");
+    let text = String::from_utf8(two.to_json()).expect("UTF-8");
+    for (from, to, part) in [
+        (":81", ":80", "address"),
+        ("listen#2", "listen", "called"),
+        ("\"to\":{\"node\":0}}\n", "\"to\":{\"node\":1}}\n", "nothing leads to a `listen`"),
+    ] {
+        let at = text.rfind(from).unwrap_or_else(|| panic!("{from} is not in {text}"));
+        let changed = format!("{}{to}{}", &text[..at], &text[at + from.len()..]);
+        let why = Plan::from_json(changed.as_bytes()).expect_err(to).to_string();
+        assert!(why.contains(part), "{from} -> {to}: {why}");
+    }
+}
+
+/// Old plans say nothing of how origins are spoken to.
+#[test]
+fn a_server_without_an_origin_has_the_defaults() {
+    let text = String::from_utf8(plan("server(addr=\"x:1\", model=1*ms)\n").to_json()).expect("UTF-8");
+    let from = text.find(",\"origin\":").expect("an origin");
+    let to = from + text[from..].find('}').expect("its end") + 1;
+    let old = format!("{}{}", &text[..from], &text[to..]);
+    assert!(Plan::from_json(old.as_bytes()).is_ok(), "{old}");
+}

@@ -1,0 +1,4 @@
+//! See `entry::chunked`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| weir_fuzz::entry::chunked(bytes));

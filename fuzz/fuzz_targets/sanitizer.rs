@@ -1,0 +1,4 @@
+//! See `entry::sanitizer`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| weir_fuzz::entry::sanitizer(bytes));

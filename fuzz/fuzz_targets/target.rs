@@ -1,0 +1,4 @@
+//! See `entry::target`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| weir_fuzz::entry::target(bytes));

@@ -1,0 +1,4 @@
+//! The entry points of the tests of `weir-http1`, for libFuzzer.
+
+#[path = "../../crates/http1/tests/http1/entry.rs"]
+pub mod entry;
