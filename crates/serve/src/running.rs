@@ -6,9 +6,11 @@ use crate::build::Builder;
 use crate::built_in::{self, BuiltIn};
 use crate::clock::Clock;
 use crate::event_loop::Loop;
+use crate::health::keeper::{Keeper, Kept};
 use crate::limits::Clients;
 use crate::listener::Listener;
 use crate::log::Log;
+use crate::mailbox::{self, OWNER, ToLoop};
 use crate::nodes::NodeId;
 use crate::process::Process;
 use std::fmt;
@@ -133,6 +135,7 @@ enum Message {
 struct Doors {
     shares: Vec<(usize, Share)>,
     messages: UnboundedReceiver<Message>,
+    mailbox: UnboundedReceiver<ToLoop>,
 }
 
 /// Binds everything, then starts the threads.
@@ -174,23 +177,27 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
     let (built_in, arrivals) = BuiltIn::new();
     let (clock, seed) = (Clock::new(), seed()?);
     let state = crate::shared::Shared::new(point, loops, clock.now(), Key::new(seed).with(STATE));
-    let process = Arc::new(Process { clock, seed, built_in, shared: state });
+    let (mail, mailboxes): (Vec<_>, Vec<_>) = (0..loops).map(|_| unbounded_channel()).unzip();
+    let secret = [self::seed()?, self::seed()?];
+    let lbs = Process::lbs(point);
+    let process = Arc::new(Process { clock, seed, secret, built_in, shared: state, lbs, mail });
     let confs = Arc::new(confs);
     let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
     let inside = shared.clone();
     std::thread::Builder::new().name("weir-servers".to_owned()).spawn(move || {
         let _ = on_runtime(|| async move {
-            let lp = inside.event_loop(u32::MAX, true)?;
+            let (lp, kept) = inside.event_loop(u32::MAX, true)?;
+            lp.keep(Keeper::new(kept));
             built_in::run(lp, arrivals).await;
             Ok(())
         });
     })?;
     let (end, ended) = channel();
     let (mut threads, mut tells) = (Vec::new(), Vec::new());
-    for (number, shares) in shares.into_iter().enumerate() {
+    for ((number, shares), mailbox) in shares.into_iter().enumerate().zip(mailboxes) {
         let (tell, messages) = unbounded_channel();
         let shared = shared.clone();
-        let doors = Doors { shares, messages };
+        let doors = Doors { shares, messages, mailbox };
         let end = Ends(end.clone());
         let thread = std::thread::Builder::new().name(format!("weir-loop-{number}")).spawn(move || {
             let _end = end;
@@ -248,7 +255,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn event_loop(&self, number: u32, built_in: bool) -> io::Result<Rc<Loop>> {
+    fn event_loop(&self, number: u32, built_in: bool) -> io::Result<(Rc<Loop>, Vec<Kept>)> {
         let builder = Builder {
             point: &self.point,
             serving: &self.serving,
@@ -257,11 +264,16 @@ impl Shared {
             number,
             seed: Key::new(self.process.seed).with(u64::from(number)).with(1),
         };
-        Loop::new(self.process.clone(), builder.graph(), number)
+        let (graph, kept) = builder.graph();
+        Ok((Loop::new(self.process.clone(), graph, number)?, kept))
     }
 
     async fn serve(self, number: u32, mut doors: Doors) -> io::Result<()> {
-        let lp = self.event_loop(number, false)?;
+        let (lp, kept) = self.event_loop(number, false)?;
+        if number == OWNER {
+            lp.keep(Keeper::new(kept));
+        }
+        tokio::task::spawn_local(mailbox::run(lp.clone(), doors.mailbox));
         let listeners: Vec<Rc<Listener>> = self.confs.iter().map(|c| Rc::new(c.listener())).collect();
         let mut accepting = Vec::new();
         for (at, share) in doors.shares {

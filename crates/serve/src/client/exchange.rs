@@ -73,6 +73,7 @@ async fn find(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Answer {
     let mut way = Way::new(ex.draw);
     if conn.listener.is_built_in() {
         built_in::read_draw(&ex.request, &mut way);
+        way.check = built_in::check_cost(&ex.request, lp.process.secret[0]);
     }
     let mut run = start(lp.clone(), ex.clone(), way, conn.listener.node);
     poll_fn(|cx| {

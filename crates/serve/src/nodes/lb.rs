@@ -1,34 +1,46 @@
 //! `lb.*(targets, ...)`: picks a target by the policy that the simulator runs, and counts the request there to its end.
 //!
-//! Counts, cursors and estimates are the loop's. What `max_in_flight` allows is the process's: slots for each target, and a
-//! line of requests that find all of them full, in order of arrival over all loops; the first asks again whenever a slot is
-//! free. Draws: the way's, with the balancer's number.
+//! Counts, cursors and estimates are the loop's (unless `scope="process"`: [`owner`]). The process has health
+//! ([`crate::health`]), which a loop follows, and what `max_in_flight` allows: slots for each target, and a line of requests
+//! that find all of them full, in order of arrival over all loops; the first asks again whenever a slot is free. What the
+//! loop's own state picks must then be had: where another loop was faster, the policy picks again. Draws: the way's, with the
+//! balancer's number.
+
+pub(crate) mod common;
+pub(crate) mod owner;
 
 use super::sticky::Sticky;
 use super::view::View;
-use super::{NodeId, Way};
+use super::{Node, NodeId, Way};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
+use crate::health::ends::Ends;
+use crate::mailbox::{OWNER, ToLoop};
 use crate::shared::{Gate, Slot};
 use crate::timers::has_ended;
+use common::{Claim, Common};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use weir_policy::config::Exclude;
 use weir_policy::retry::Tried;
+use weir_policy::snapshot::Snapshot;
 use weir_policy::{Ask, Kind, Outcome, Picked as Choice, Release, Ticket, Upstream};
-use weir_topology::plan::KeySource;
+use weir_topology::plan::{KeySource, Scope};
 
 /// The node.
 pub(crate) struct Lb {
     /// Its number among the nodes.
     pub id: NodeId,
-    /// The policy and what stands around it.
+    /// The policy and what of its surroundings is the loop's.
     pub upstream: RefCell<Upstream>,
     /// What is behind it.
     pub targets: Vec<NodeId>,
+    /// Where their ways end.
+    pub ends: Rc<[Ends]>,
     /// What is hashed.
     pub key: Option<KeySource>,
     /// Who gets the request when no target is left.
@@ -37,26 +49,42 @@ pub(crate) struct Lb {
     pub sticky: Option<Sticky>,
     /// Slots of the targets, where they are limited.
     pub gate: Option<Rc<Gate>>,
+    /// Slots of requests of other loops.
+    pub lent: RefCell<Vec<(u32, Slot)>>,
     /// Requests that may wait while all targets are full.
     pub max_waiting: u64,
     /// For how long, ns.
     pub wait_timeout_ns: Option<u64>,
+    /// Whose the policy's state is.
+    pub scope: Scope,
+    /// What all loops know.
+    pub common: Arc<Common>,
+    /// Whether outcomes matter to health (ejection, outlier detection).
+    pub listens: bool,
     /// When the policy has something to do by itself.
     pub due_ns: Cell<u64>,
+    /// Whether the policy was told who is being tried.
+    pub shown: Cell<bool>,
 }
 
 /// Where a request goes on, and what is held until it is back.
 type Went = (NodeId, Option<Picked>);
 
+/// A slot, where targets are limited.
+type Taken = Option<Slot>;
+
 impl Lb {
     /// Where the request goes on, and what is to be held until it is back.
     pub async fn pick(self: &Rc<Self>, lp: &Rc<Loop>, ex: &Exchange, way: &mut Way) -> Result<Went, Failure> {
+        if self.is_elsewhere(lp) {
+            return Box::pin(self.pick_elsewhere(lp, ex, way)).await;
+        }
         let Some(gate) = &self.gate else {
-            let choice = self.ask(lp, ex, way);
+            let (choice, _) = self.ask(lp, ex, way);
             return self.go(lp, way, choice, None);
         };
         if gate.line.is_empty() {
-            match self.ask_gated(gate, lp, ex, way) {
+            match self.ask(lp, ex, way) {
                 (Choice::Full, _) => {}
                 (choice, slot) => return self.go(lp, way, choice, slot),
             }
@@ -72,7 +100,7 @@ impl Lb {
         let mut due = None;
         let choice = poll_fn(|cx| {
             if place.is_first(cx) {
-                match self.ask_gated(gate, lp, ex, way) {
+                match self.ask(lp, ex, way) {
                     (Choice::Full, _) => {}
                     choice => return Poll::Ready(Some(choice)),
                 }
@@ -91,31 +119,66 @@ impl Lb {
         }
     }
 
-    /// Asks the policy, and takes a slot of the target that it names.
-    fn ask_gated(&self, gate: &Rc<Gate>, lp: &Loop, ex: &Exchange, way: &Way) -> (Choice, Option<Slot>) {
-        loop {
-            {
-                let mut upstream = self.upstream.borrow_mut();
-                (0..self.targets.len() as u32).for_each(|t| upstream.set_full(t, gate.slots.is_full(t)));
+    /// Whether another loop owns its state.
+    fn is_elsewhere(&self, lp: &Loop) -> bool {
+        self.scope == Scope::Process && lp.keeper().is_none()
+    }
+
+    /// The same, with each question put to the owner.
+    async fn pick_elsewhere(self: &Rc<Self>, lp: &Rc<Loop>, ex: &Exchange, way: &mut Way) -> Result<Went, Failure> {
+        let exclude = self.excluded(way);
+        let nobody_waits = self.gate.as_ref().is_none_or(|gate| gate.line.is_empty());
+        if nobody_waits {
+            let choice = owner::ask(lp, self.id, self.asked(lp, ex, way, &exclude)).await;
+            if choice != Choice::Full {
+                return self.go(lp, way, choice, None);
             }
-            match self.ask(lp, ex, way) {
-                Choice::Target(ticket) if gate.slots.take(ticket.target) => {
-                    return (Choice::Target(ticket), Some(gate.slot(ticket.target)));
+        }
+        let Some(gate) = &self.gate else { return Err(Failure::new(Kind::NoTarget)) };
+        let Some(place) = gate.line.join(self.max_waiting) else { return Err(Failure::new(Kind::Overloaded)) };
+        let mut limit = self.wait_timeout_ns.map(|ns| lp.timers.after(ns));
+        // The question under way, and how often this loop's first had been told of room before it.
+        let (mut asking, mut asked) = (None, None);
+        let choice = poll_fn(|cx| {
+            loop {
+                // Before the question, so that a slot that is freed meanwhile is heard of.
+                let is_first = place.is_first(cx);
+                if asking.is_none() && is_first && asked != Some(gate.line.told_so_often()) {
+                    asked = Some(gate.line.told_so_often());
+                    asking = Some(Box::pin(owner::ask(lp, self.id, self.asked(lp, ex, way, &exclude))));
                 }
-                // Another loop was faster.
-                Choice::Target(ticket) => self.upstream.borrow_mut().cancelled(lp.now(), ticket),
-                choice => return (choice, None),
+                match asking.as_mut().map(|a| a.as_mut().poll(cx)) {
+                    Some(Poll::Ready(Choice::Full)) => {
+                        asking = None;
+                        continue;
+                    }
+                    Some(Poll::Ready(choice)) => return Poll::Ready(Some(choice)),
+                    Some(Poll::Pending) | None => {}
+                }
+                return if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending };
             }
+        })
+        .await;
+        drop((place, asking));
+        match choice {
+            Some(choice) => self.go(lp, way, choice, None),
+            None => Err(Failure::new(Kind::Timeout)),
         }
     }
 
-    fn ask(&self, lp: &Loop, ex: &Exchange, way: &Way) -> Choice {
-        let now_ns = lp.lately();
-        let mut upstream = self.upstream.borrow_mut();
-        if self.due_ns.get() <= now_ns {
-            upstream.tick(now_ns);
-            self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
-        }
+    fn ask(&self, lp: &Loop, ex: &Exchange, way: &Way) -> (Choice, Taken) {
+        let exclude = self.excluded(way);
+        self.choose(&self.asked(lp, ex, way, &exclude))
+    }
+
+    fn asked<'a>(&self, lp: &Loop, ex: &Exchange, way: &Way, exclude: &'a [u32]) -> Ask<'a> {
+        let key = self.key.as_ref().and_then(|source| View::new(ex, way.edits.as_deref()).key(source));
+        let sticky = self.sticky.as_ref().and_then(|s| s.target(ex));
+        Ask { draw: way.draw.with(u64::from(self.id)), key, now_ns: lp.lately(), exclude, sticky }
+    }
+
+    /// Targets that other attempts of this request have tried, or are at.
+    fn excluded(&self, way: &Way) -> Vec<u32> {
         let mut exclude = Vec::new();
         if let Some((_, tried)) = &way.tried {
             tried.borrow().at(self.id, &mut exclude);
@@ -124,13 +187,48 @@ impl Lb {
             let others = |(attempt, lb, _): &&(u32, NodeId, u32)| attempt != me && *lb == self.id;
             exclude.extend(open.borrow().iter().filter(others).map(|(_, _, target)| *target));
         }
-        let key = self.key.as_ref().and_then(|source| View::new(ex, way.edits.as_deref()).key(source));
-        let sticky = self.sticky.as_ref().and_then(|s| s.target(ex));
-        let draw = way.draw.with(u64::from(self.id));
-        upstream.pick(&Ask { draw, key, now_ns, exclude: &exclude, sticky })
+        exclude
     }
 
-    fn go(self: &Rc<Self>, lp: &Rc<Loop>, way: &mut Way, choice: Choice, slot: Option<Slot>) -> Result<Went, Failure> {
+    /// The policy picks, until what it picked could be had.
+    fn choose(&self, ask: &Ask) -> (Choice, Taken) {
+        let mut upstream = self.upstream.borrow_mut();
+        if self.due_ns.get() <= ask.now_ns {
+            upstream.tick(ask.now_ns);
+            self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
+        }
+        if self.shown.replace(self.common.has_probation()) || self.shown.get() {
+            self.common.show(&mut upstream);
+        }
+        if let Some(gate) = &self.gate {
+            (0..self.targets.len() as u32).for_each(|t| upstream.set_full(t, gate.slots.is_full(t)));
+        }
+        loop {
+            let choice = upstream.pick(ask);
+            let Choice::Target(ticket) = choice else { return (choice, None) };
+            let target = ticket.target;
+            // Others may have been faster.
+            let slot = match &self.gate {
+                Some(gate) if !gate.slots.take(target) => {
+                    upstream.give_up(ticket);
+                    upstream.set_full(target, true);
+                    continue;
+                }
+                gate => gate.as_ref().map(|gate| gate.slot(target)),
+            };
+            match self.common.claim(target) {
+                Claim::Open => return (Choice::Target(ticket), slot),
+                Claim::Probe => return (Choice::Target(Ticket { probe: true, ..ticket }), slot),
+                Claim::Tried => {
+                    upstream.give_up(ticket);
+                    upstream.set_probing(target, true);
+                    self.shown.set(true);
+                }
+            }
+        }
+    }
+
+    fn go(self: &Rc<Self>, lp: &Rc<Loop>, way: &mut Way, choice: Choice, slot: Taken) -> Result<Went, Failure> {
         match choice {
             Choice::Target(ticket) => {
                 if let Some((rule, tried)) = &way.tried {
@@ -149,11 +247,87 @@ impl Lb {
             },
         }
     }
+}
 
-    /// A request has come back, which may have changed what is due.
-    fn came_back(&self) {
-        let due = self.upstream.borrow_mut().next_deadline().unwrap_or(u64::MAX);
-        self.due_ns.set(due);
+/// What comes back, and what other loops say.
+impl Lb {
+    /// A request that this loop's state picked for has come back.
+    fn came_back(self: &Rc<Self>, lp: &Rc<Loop>, ticket: Ticket, outcome: Outcome, status: Option<u16>) {
+        let target = ticket.target;
+        let release = {
+            let mut upstream = self.upstream.borrow_mut();
+            let release = upstream.done(lp.lately(), ticket, outcome, status);
+            if outcome == Some(Kind::ConnectFailed) {
+                self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
+            }
+            release
+        };
+        if let Release::After(ns) = release {
+            let (lb, timers) = (self.clone(), lp.timers.clone());
+            tokio::task::spawn_local(async move {
+                timers.after(ns).await;
+                lb.upstream.borrow_mut().release(target);
+            });
+        }
+        if self.listens && (outcome.is_some() || ticket.probe || self.common.heeds(target)) {
+            match lp.keeper() {
+                Some(keeper) => keeper.outcome(lp, self.id, target, ticket.probe, outcome, status),
+                None => {
+                    let (lb, probe) = (self.id, ticket.probe);
+                    lp.process.tell(OWNER, ToLoop::Outcome { lb, target, probe, outcome, status });
+                }
+            }
+        }
+    }
+
+    /// A request that this loop's state picked for was cancelled.
+    fn was_cancelled(&self, lp: &Loop, ticket: Ticket) {
+        self.upstream.borrow_mut().cancelled(lp.now(), ticket);
+        if ticket.probe {
+            self.common.free_probe(ticket.target);
+        }
+    }
+
+    /// The health of the targets is another: who waits may find someone.
+    pub fn follow(&self, lp: &Loop, seen: &Snapshot) {
+        self.upstream.borrow_mut().follow(lp.now(), seen);
+        if let Some(gate) = &self.gate {
+            gate.line.tell_first();
+        }
+    }
+
+    /// Takes a target away: no new picks; what is in flight there goes on to its end, idle connections close, clients that
+    /// stuck to it are free, who waits asks again.
+    pub fn remove(&self, lp: &Rc<Loop>, target: u32) {
+        self.upstream.borrow_mut().remove(lp.now(), target);
+        if let Some(sticky) = &self.sticky {
+            sticky.forget(target);
+        }
+        if let Some(keeper) = lp.keeper() {
+            keeper.remove(lp, self.id, target);
+        }
+        self.retire(lp, target);
+        if let Some(gate) = &self.gate {
+            gate.line.tell_first();
+        }
+    }
+
+    /// Closes the idle connections of servers to which no target leads any more.
+    fn retire(&self, lp: &Loop, target: u32) {
+        let graph = lp.graph();
+        let lbs = || graph.nodes.iter().filter_map(|n| if let Node::Lb(lb) = n { Some(lb) } else { None });
+        for server in self.ends.get(target as usize).into_iter().flat_map(Ends::servers) {
+            let is_led_to = lbs().any(|lb| lb.leads_to(server));
+            if let (Node::Server(server), false) = (graph.node(server), is_led_to) {
+                server.retire();
+            }
+        }
+    }
+
+    fn leads_to(&self, server: NodeId) -> bool {
+        let upstream = self.upstream.borrow();
+        let exists = |target: u32| upstream.roster().exists(target);
+        (0u32..).zip(self.ends.iter()).any(|(t, ends)| exists(t) && ends.servers().any(|s| s == server))
     }
 }
 
@@ -165,7 +339,7 @@ pub(crate) struct Picked {
     tried: Option<(Exclude, Rc<RefCell<Tried>>)>,
     finished: bool,
     /// Freed last: who waits for it finds the rest done.
-    _slot: Option<Slot>,
+    _slot: Taken,
 }
 
 impl Picked {
@@ -180,24 +354,23 @@ impl Picked {
         if let Some((rule, tried)) = &self.tried {
             tried.borrow_mut().came_back(*rule, self.lb.id, self.ticket.target, outcome);
         }
-        let release = self.lb.upstream.borrow_mut().done(self.lp.lately(), self.ticket, outcome, status);
-        if let Release::After(ns) = release {
-            let (lb, timers, target) = (self.lb.clone(), self.lp.timers.clone(), self.ticket.target);
-            tokio::task::spawn_local(async move {
-                timers.after(ns).await;
-                lb.upstream.borrow_mut().release(target);
-                lb.came_back();
-            });
+        if self.lb.is_elsewhere(&self.lp) {
+            owner::back(&self.lp.process, self.lb.id, self.ticket, Some((outcome, status)));
+        } else {
+            self.lb.came_back(&self.lp, self.ticket, outcome, status);
         }
-        self.lb.came_back();
     }
 }
 
 impl Drop for Picked {
     fn drop(&mut self) {
-        if !self.finished {
-            self.lb.upstream.borrow_mut().cancelled(self.lp.now(), self.ticket);
-            self.lb.came_back();
+        if self.finished {
+            return;
+        }
+        if self.lb.is_elsewhere(&self.lp) {
+            owner::back(&self.lp.process, self.lb.id, self.ticket, None);
+        } else {
+            self.lb.was_cancelled(&self.lp, self.ticket);
         }
     }
 }

@@ -8,6 +8,7 @@
 
 pub(crate) mod buffered;
 pub(crate) mod cable;
+pub(crate) mod check;
 pub(crate) mod concurrent;
 pub(crate) mod delay;
 pub(crate) mod drain;
@@ -112,6 +113,16 @@ pub(crate) async fn run(lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way, node: Node
     let mut holds = Holds::default();
     let mut at = node;
     loop {
+        if let Some(cost_ns) = way.check {
+            match Box::pin(check::step(&lp, &mut way, cost_ns, graph.node(at))).await {
+                check::Step::AsRequest => {}
+                check::Step::Goes(next) => {
+                    at = next;
+                    continue;
+                }
+                check::Step::Answered(answer) => return holds.around(answer),
+            }
+        }
         let went = match graph.node(at) {
             Node::Pass(next) => Ok(*next),
             Node::Nowhere => Err(Failure::new(Kind::NoTarget)),

@@ -42,6 +42,11 @@ impl Pool {
         self.idle.retain_mut(|idle| idle.is_good(now_ns, idle_timeout_ns));
     }
 
+    /// Closes those that do not lead where they should.
+    pub fn keep_only(&mut self, mut leads: impl FnMut(&OriginConn) -> bool) {
+        self.idle.retain(|idle| leads(&idle.conn));
+    }
+
     /// Closes all.
     pub fn clear(&mut self) {
         self.idle.clear();

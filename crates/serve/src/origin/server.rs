@@ -16,7 +16,7 @@ use crate::nodes::way::Sending;
 use crate::nodes::{Answer, From, Holds, Reply, Way};
 use crate::timers::{Sleep, has_ended};
 use crate::wire::Wire;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -45,6 +45,8 @@ pub(crate) struct Server {
     pub limits: weir_http1::Limits,
     /// Idle connections.
     pub pool: RefCell<Pool>,
+    /// Whether no target leads here any more: no connection is kept.
+    pub retired: Cell<bool>,
 }
 
 /// Why an attempt on a connection has no head.
@@ -138,10 +140,25 @@ impl Server {
         Ok(OriginConn { wire: Wire::new(socket, lp.buffers.clone()), old_ns, requests: 0, bound: false, deadline: lp.deadlines.add() })
     }
 
+    /// No target leads here any more.
+    pub fn retire(&self) {
+        self.retired.set(true);
+        self.pool.borrow_mut().clear();
+    }
+
+    /// Its name has these addresses now: idle connections to others close, busy ones after their exchange.
+    pub fn moved(&self, now_ns: u64, addresses: &[std::net::SocketAddr]) {
+        if let Target::Tcp(own) = &self.target {
+            own.set(now_ns, addresses);
+            self.pool.borrow_mut().keep_only(|conn| own.lead(&conn.wire.socket, conn.opened_ns));
+        }
+    }
+
     /// Keeps a connection for the next request.
     pub fn put(&self, lp: &Loop, conn: OriginConn) {
         let used_up = self.origin.max_requests.is_some_and(|most| conn.requests >= most);
-        if !used_up && !lp.is_draining() {
+        let leads = self.target.leads(&conn.wire.socket, conn.opened_ns);
+        if !used_up && leads && !self.retired.get() && !lp.is_draining() {
             self.pool.borrow_mut().put(conn, lp.lately());
         }
     }
