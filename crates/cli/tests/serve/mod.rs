@@ -7,7 +7,7 @@ pub(crate) mod origin;
 pub(crate) mod running;
 pub(crate) mod stream;
 
-pub(crate) use message::Message;
+pub(crate) use message::{Framing, Message};
 pub(crate) use origin::{Origin, Peer, closed_port, reply};
 pub(crate) use running::{Weir, serve_fails};
 pub(crate) use stream::{Fault, Stream};
