@@ -50,6 +50,7 @@ pub(crate) fn graph(state: &mut State) {
         failing::untried,
         failing::late,
         statuses::unanswered,
+        unmodelled,
     ] {
         let mut found = Found::default();
         look(state, &mut found);
@@ -62,6 +63,27 @@ pub(crate) fn graph(state: &mut State) {
                 state.findings.add(placed(finding, at.as_ref()));
                 places.push(at);
             }
+        }
+    }
+}
+
+/// Servers that a simulation reaches and nothing is known of: they answer at once. A file that is only served needs no model.
+fn unmodelled(state: &State, found: &mut Found) {
+    let mut reached = vec![false; state.graph.nodes().len()];
+    for root in state.scenarios.iter().filter_map(|s| usize::try_from(s.root).ok()) {
+        if let Some(r) = reached.get_mut(root) {
+            *r = true;
+        }
+    }
+    let reached = ways::down(&state.graph, reached, |_, _, reached| reached, |a, b| a || b);
+    for (id, node) in state.graph.nodes().iter().enumerate().filter(|(id, _)| reached[*id]) {
+        if let Some(Spec::Server { addr: Some(_), model: None, .. }) = state.graph.spec(index(id)) {
+            let name = node.name.as_deref().unwrap_or("server");
+            found.warn(
+                node.site,
+                format!("the server \"{name}\" has an address and no model: in simulation it answers at once"),
+                "say how long it works, as in `model=dist.exponential(20*ms)`",
+            );
         }
     }
 }

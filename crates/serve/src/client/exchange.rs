@@ -88,6 +88,7 @@ async fn find(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Answer {
 async fn read_all(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Result<(), Failure> {
     while !ex.is_complete() {
         poll_fn(|cx| {
+            ex.say_continue(cx);
             let mut body = ex.body.borrow_mut();
             match ex.poll_more(cx, lp, &mut body) {
                 Poll::Ready(Ok(crate::exchange::More::Data(_, to))) => {
@@ -204,8 +205,8 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
         } else if waits > 0 && conn.deadline.ended(cx) {
             return Poll::Ready(Err(BrokenBody::Client));
         }
-        if let Some(kind) = holds.poll_broken(cx, lp, ex) {
-            return Poll::Ready(Err(BrokenBody::Origin(kind)));
+        if let Some((at, kind)) = holds.poll_broken(cx, lp, Some(ex)) {
+            return Poll::Ready(Err(BrokenBody::Held(at, kind)));
         }
         if has_gone(cx, ex) { Poll::Ready(Err(BrokenBody::Client)) } else { Poll::Pending }
     })
@@ -231,6 +232,11 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
             line.failure = Some(kind);
             holds.finish(Some(kind), None);
             // The client must see that the body was cut short.
+            if body == Framing::Close { After::Reset } else { After::Abort }
+        }
+        Err(BrokenBody::Held(at, kind)) => {
+            line.failure = Some(kind);
+            holds.broken(at, kind, lp, ex, reply);
             if body == Framing::Close { After::Reset } else { After::Abort }
         }
         Err(BrokenBody::Client) => {

@@ -112,7 +112,11 @@ pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, 
     match after {
         After::Linger => Box::pin(linger::linger(&lp, &conn)).await,
         // Nothing is unread, so that closing ends the stream in order.
-        After::Close | After::Next | After::Abort => {}
+        After::Close | After::Next => {}
+        After::Abort => {
+            // What goes on without the client may still know the connection.
+            let _ = socket2::SockRef::from(&conn.wire.borrow().socket).shutdown(std::net::Shutdown::Both);
+        }
         After::Reset => {
             // Dropped so, a TCP connection ends in a reset: the only end that cannot be taken for that of the body.
             let _ = socket2::SockRef::from(&conn.wire.borrow().socket).set_linger(Some(std::time::Duration::ZERO));

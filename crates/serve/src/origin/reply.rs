@@ -39,6 +39,8 @@ pub(crate) struct OriginReply {
 pub(crate) enum BrokenBody {
     /// The origin is to blame.
     Origin(Kind),
+    /// Something that is held says so: a limit of time, or a crash; the number of the hold.
+    Held(usize, Kind),
     /// The client is, or has gone.
     Client,
 }
@@ -136,9 +138,8 @@ impl OriginReply {
         }
     }
 
-    /// A built-in server has failed, and says how. What is left of its answer is read if it is there.
-    pub fn failed_inside(mut self: Box<Self>, lp: &Loop, ex: &Exchange) -> Failure {
-        let failure = crate::built_in::failure(&self.response);
+    /// Nobody wants it. Its connection is kept for others if the rest of it is here already.
+    pub fn discard(mut self: Box<Self>, lp: &Loop, ex: &Exchange) {
         loop {
             let mut at = 0;
             match self.decoder.next(self.conn.wire.input(), &mut at) {
@@ -146,10 +147,9 @@ impl OriginReply {
                 Ok(Piece::End) => {
                     self.conn.wire.consume(at);
                     self.ended = true;
-                    self.give_back(lp, ex);
-                    return failure;
+                    return self.give_back(lp, ex);
                 }
-                Ok(Piece::More) | Err(_) => return failure,
+                Ok(Piece::More) | Err(_) => return,
             }
         }
     }
@@ -159,16 +159,8 @@ impl OriginReply {
     /// The condition stands on every path to a pool (`serving.md` §3): the request was sent whole, the response read whole,
     /// no byte is left over, nobody said close, nothing was upgraded or aborted.
     pub fn give_back(self: Box<Self>, lp: &Loop, ex: &Exchange) {
-        let OriginReply { server, conn, response, upload, ended, .. } = *self;
-        let clean = ended
-            && ex.is_complete()
-            && upload.finished
-            && !upload.broken
-            && conn.wire.unsent() == 0
-            && conn.wire.input().is_empty()
-            && !conn.wire.has_ended()
-            && response.keep_alive()
-            && response.status() != 101;
+        let clean = ex.is_complete() && self.is_clean();
+        let OriginReply { server, conn, response, .. } = *self;
         match (clean, response.binds_connection()) {
             (true, true) => ex.conn.bind(server, OriginConn { bound: true, ..conn }),
             (true, false) if conn.bound => ex.conn.bind(server, conn),
@@ -176,6 +168,28 @@ impl OriginReply {
             (false, _) => {}
         }
         lp.buffers.keep_response(response);
+    }
+
+    /// The same after a drain: the request was complete, and its client is not there any more.
+    pub fn give_back_drained(self: Box<Self>, lp: &Loop) {
+        let clean = self.is_clean() && !self.response.binds_connection();
+        let OriginReply { server, conn, response, .. } = *self;
+        if clean && !conn.bound {
+            server.put(lp, conn);
+        }
+        lp.buffers.keep_response(response);
+    }
+
+    fn is_clean(&self) -> bool {
+        let OriginReply { conn, response, upload, ended, .. } = self;
+        *ended
+            && upload.finished
+            && !upload.broken
+            && conn.wire.unsent() == 0
+            && conn.wire.input().is_empty()
+            && !conn.wire.has_ended()
+            && response.keep_alive()
+            && response.status() != 101
     }
 }
 

@@ -64,19 +64,28 @@ impl Server {
         *ex.origin.borrow_mut() = Some(self.name.clone());
         let mut fresh = false;
         loop {
+            way.sending(Sending::Begun);
             let pooled = if fresh { None } else { self.take(lp, ex) };
             let reused = pooled.is_some();
             ex.reused.set(reused);
             let conn = match pooled {
                 Some(conn) => conn,
-                None => self.connect(lp).await?,
+                None => match self.connect(lp).await {
+                    Ok(conn) => conn,
+                    Err(failure) => {
+                        way.sending(Sending::Nowhere);
+                        return Err(failure);
+                    }
+                },
             };
-            way.sending(Sending::Begun);
             let mut attempt = Attempt::new(self, lp, ex, way, conn);
             match poll_fn(|cx| attempt.poll_head(cx, lp, ex, way)).await {
                 Ok(()) if self.is_built_in() && attempt.reply.response.field(built_in::KIND).is_some() => {
                     way.sending(Sending::Nowhere);
-                    return Err(attempt.into_reply().failed_inside(lp, ex));
+                    let reply = attempt.into_reply();
+                    let failure = built_in::failure(&reply.response);
+                    reply.discard(lp, ex);
+                    return Err(failure);
                 }
                 Ok(()) => return Ok(Reply { from: From::Origin(attempt.into_reply()), holds: Holds::default() }),
                 Err(Failed::Silent) => {

@@ -37,12 +37,6 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let addr = call.word("addr", address::server);
     let origin = origin(call, addr.as_deref());
     let model = model(call)?;
-    if addr.is_some() && model.is_none() && !call.failed() {
-        call.warn(
-            format!("the server \"{name}\" has an address and no model: in simulation it answers at once"),
-            "say how long it works, as in `model=dist.exponential(20*ms)`",
-        );
-    }
     call.named_node(Spec::Server { addr, model, origin }, To::None, Some(name))
 }
 
