@@ -9,6 +9,7 @@ use crate::log::Line;
 use crate::nodes::{Answer, From, Holds, Own, Reply, Way, start};
 use crate::origin::OriginReply;
 use crate::origin::reply::BrokenBody;
+use crate::wire::Wire;
 use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -109,10 +110,10 @@ async fn read_all(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Result<(), Failure> {
 fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
     let conn = &ex.conn;
     if ex.body.try_borrow().is_ok_and(|body| body.complete) && conn.wire.borrow().input().len() < AHEAD {
+        let mut wire = conn.wire.borrow_mut();
         loop {
-            let mut wire = conn.wire.borrow_mut();
             match wire.poll_fill(cx) {
-                Poll::Ready(Ok(0)) => return ends_at_half_close(conn),
+                Poll::Ready(Ok(0)) => return ends_at_half_close(conn, &wire),
                 Poll::Ready(Ok(_)) if wire.input().len() < AHEAD => {}
                 Poll::Ready(Ok(_)) => break,
                 Poll::Ready(Err(_)) => return true,
@@ -124,12 +125,13 @@ fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
     conn.glance.ended(cx) && {
         conn.glance.set(Some(crate::deadlines::TICK_NS));
         let _ = conn.glance.ended(cx);
-        conn.wire.borrow().socket.is_hung_up() && ends_at_half_close(conn)
+        let wire = conn.wire.borrow();
+        wire.socket.is_hung_up() && ends_at_half_close(conn, &wire)
     }
 }
 
-fn ends_at_half_close(conn: &Conn) -> bool {
-    conn.listener.http.half_close == HalfClose::Cancel || conn.wire.borrow().socket.is_broken()
+fn ends_at_half_close(conn: &Conn, wire: &Wire) -> bool {
+    conn.listener.http.half_close == HalfClose::Cancel || wire.socket.is_broken()
 }
 
 /// Sends the answer, whatever it is.
