@@ -190,7 +190,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
     }
     let conn = ex.conn.clone();
     conn.deadline.set(conn.listener.http.write_timeout_ns);
-    let mut unsent = usize::MAX;
+    let mut progress = (0, usize::MAX);
     let relayed = poll_fn(|cx| {
         if reply.poll_upload(cx, lp, ex).is_err() {
             return Poll::Ready(Err(BrokenBody::Client));
@@ -201,10 +201,11 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
         }
         let waits = conn.wire.borrow().unsent();
         ex.waits_for_client(lp, waits > 0);
-        if waits != unsent {
-            unsent = waits;
+        if progress != (reply.passed, waits) {
+            progress = (reply.passed, waits);
             conn.deadline.set(if waits > 0 { conn.listener.http.write_timeout_ns } else { None });
-        } else if waits > 0 && conn.deadline.ended(cx) {
+        }
+        if waits > 0 && conn.deadline.ended(cx) {
             return Poll::Ready(Err(BrokenBody::Client));
         }
         if let Some((at, kind)) = holds.poll_broken(cx, lp, Some(ex)) {
@@ -262,7 +263,8 @@ async fn flush(lp: &Rc<Loop>, ex: &Exchange) -> bool {
         if waits != unsent {
             unsent = waits;
             conn.deadline.set(conn.listener.http.write_timeout_ns);
-        } else if conn.deadline.ended(cx) {
+        }
+        if conn.deadline.ended(cx) {
             return Poll::Ready(false);
         }
         if has_gone(cx, ex) { Poll::Ready(false) } else { Poll::Pending }
