@@ -199,8 +199,11 @@ impl Drop for Weir {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let err = self.err();
         if std::thread::panicking() {
-            eprintln!("weir said: {}", self.err());
+            eprintln!("weir said: {err}");
+        } else {
+            assert!(!err.contains("panicked"), "weir panicked: {err}");
         }
     }
 }
