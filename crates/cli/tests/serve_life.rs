@@ -2,7 +2,7 @@
 
 mod common;
 mod serve;
-use common::{Scratch, run, run_with_input, weir};
+use common::{Scratch, run, run_with_input};
 use rustix::process::Signal;
 use serve::{Fault, Origin, Stream, Weir, closed_port, pause, reply, serve_fails, until};
 use std::net::TcpListener;
@@ -284,7 +284,7 @@ fn drain_timeout_cuts_and_drain_delay_waits() {
     weir.signal(Signal::TERM);
     pause(300);
     // It still accepts, as long as others may not have noticed that it goes.
-    let late = weir.ask("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n").expect("an answer");
+    let late = weir.ask("OPTIONS * HTTP/1.1\r\nHost: h\r\nMax-Forwards: 0\r\n\r\n").expect("an answer");
     assert_eq!(late.status(), 200);
     assert_eq!(weir.ends(5.0), Some(0));
     let took = begun.elapsed().as_secs_f64();
@@ -295,7 +295,9 @@ fn drain_timeout_cuts_and_drain_delay_waits() {
 #[test]
 fn a_second_signal_ends_at_once() {
     let origin = slow(60_000);
-    let mut weir = Weir::before(&server(&origin));
+    let scratch = Scratch::new("serve-second");
+    let path = scratch.path("web.sock");
+    let mut weir = Weir::new(&format!("listen(\"unix:{path}\", {})\n", server(&origin)));
     let mut busy = weir.client();
     busy.send(GET).expect("it is sent");
     assert!(until(3.0, || origin.arrivals().len() == 1));
@@ -304,6 +306,7 @@ fn a_second_signal_ends_at_once() {
     assert_eq!(weir.ends(0.1), None);
     weir.signal(Signal::INT);
     assert_eq!(weir.ends(2.0), Some(130));
+    assert!(!std::fs::exists(&path).expect("readable"), "the next start would fail");
 }
 
 /// Origins are killed and come back while clients ask: with retries, nobody sees an error.
@@ -351,13 +354,8 @@ fn origins_that_come_and_go_are_not_noticed() {
 /// The same without origins of the test: those that weir is itself.
 #[test]
 fn a_file_without_addresses_is_served_by_weir_itself() {
-    let mut command = weir();
-    command.args(["serve", concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/quickstart.star")]);
-    command.stdin(std::process::Stdio::null());
-    let scratch = Scratch::new("serve-quickstart");
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/quickstart.star"));
-    let file = scratch.file("q.star", text.expect("it is there").replace(":8080", ":0"));
-    let weir = Weir::new(&std::fs::read_to_string(file).expect("it was written"));
+    let weir = Weir::listening(&text.expect("it is there").replace(":8080", ":0"), 1);
     let mut client = weir.client();
     for _ in 0..10 {
         let answer = client.get("/").expect("an answer");
