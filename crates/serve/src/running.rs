@@ -365,6 +365,7 @@ impl Running {
             result = result.and(ended);
         }
         self.remote.files.remove();
+        self.remote.logs.iter().for_each(Log::finish);
         result
     }
 }
