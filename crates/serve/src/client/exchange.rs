@@ -41,7 +41,10 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
     let ex = Rc::new(Exchange::new(lp, conn.clone(), request, checked));
     let mut line = Line::new();
     let after = match here {
-        Some(here) => answer_here(lp, &ex, here, close).await,
+        Some(here) => {
+            line.status = status_here(here);
+            answer_here(lp, &ex, here, close).await
+        }
         None => {
             let answered = find(lp, &ex).await;
             pass_on(lp, &ex, answered, close, &mut line).await
@@ -54,14 +57,23 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
     after
 }
 
+/// The status of what weir answers itself.
+fn status_here(here: Here) -> u16 {
+    match here {
+        Here::Options => 200,
+        Here::Trace => 405,
+    }
+}
+
 /// What weir answers itself without asking any node.
 async fn answer_here(lp: &Rc<Loop>, ex: &Exchange, here: Here, close: bool) -> After {
+    let status = status_here(here);
     match here {
         Here::Options => {
             let headers = vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
-            answer::own(lp, ex, &Own { status: 200, headers, body: Rc::from(&b""[..]), by_server: false }, close).await
+            answer::own(lp, ex, &Own { status, headers, body: Rc::from(&b""[..]), by_server: false }, close).await
         }
-        Here::Trace => answer::fail(lp, ex, Failure::client(405), close).await,
+        Here::Trace => answer::fail(lp, ex, Failure::client(status), close).await,
     }
 }
 
