@@ -11,13 +11,19 @@ use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use weir_http1::Version;
 use weir_policy::Kind;
 use weir_topology::plan::LogFormat;
 
 /// Lines that wait for the writer at most.
 const QUEUE: usize = 8192;
+
+/// Entries that are written before it is looked whether the file is to be opened anew.
+const AT_ONCE: usize = 1024;
+
+/// How long the end of the process waits for the last lines.
+const FINISH: Duration = Duration::from_secs(1);
 
 /// What an exchange notes for its line.
 pub(crate) struct Line {
@@ -36,10 +42,17 @@ impl Line {
     }
 }
 
+/// What waits for the writer.
+enum Entry {
+    Line(String),
+    /// All that came before is to be written, and this told.
+    Written(SyncSender<()>),
+}
+
 /// A log that loops write to.
 #[derive(Clone)]
 pub(crate) struct Log {
-    lines: SyncSender<String>,
+    lines: SyncSender<Entry>,
     dropped: Arc<AtomicU64>,
     reopen: Arc<AtomicBool>,
     format: LogFormat,
@@ -74,9 +87,22 @@ impl Log {
             LogFormat::Json => json(lp, ex, line),
             LogFormat::Combined => combined(ex, line),
         };
-        if let Err(TrySendError::Full(_)) = self.lines.try_send(text) {
+        if let Err(TrySendError::Full(_)) = self.lines.try_send(Entry::Line(text)) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Waits until all lines are written, for as long as a process that ends may be kept by a pipe that nobody reads.
+    pub fn finish(&self) {
+        let (tell, told) = sync_channel(1);
+        let end = Instant::now() + FINISH;
+        while let Err(TrySendError::Full(_)) = self.lines.try_send(Entry::Written(tell.clone())) {
+            if Instant::now() >= end {
+                return;
+            }
+            let _ = told.recv_timeout(FINISH / 100);
+        }
+        let _ = told.recv_timeout(end.saturating_duration_since(Instant::now()));
     }
 }
 
@@ -115,26 +141,30 @@ impl Out {
 }
 
 /// Writes until no loop is left.
-fn write(mut out: Out, to: &str, queue: &Receiver<String>, dropped: &AtomicU64, reopen: &AtomicBool) {
-    let mut lost = 0;
-    loop {
-        let Ok(line) = queue.recv() else { break };
+fn write(mut out: Out, to: &str, queue: &Receiver<Entry>, dropped: &AtomicU64, reopen: &AtomicBool) {
+    while let Ok(first) = queue.recv() {
         if reopen.swap(false, Ordering::Relaxed) {
             let _ = out.flush();
             if let Ok(anew) = Out::open(to) {
                 out = anew;
             }
         }
-        lost += u64::from(out.put(&line).is_err());
+        let (mut lost, mut told) = (0, Vec::new());
         // All that waits goes in one piece.
-        while let Ok(line) = queue.try_recv() {
-            lost += u64::from(out.put(&line).is_err());
+        for entry in std::iter::once(first).chain(queue.try_iter().take(AT_ONCE)) {
+            match entry {
+                Entry::Line(line) => lost += u64::from(out.put(&line).is_err()),
+                Entry::Written(tell) => told.push(tell),
+            }
         }
         lost += u64::from(out.flush().is_err());
-        let unwritten = dropped.swap(0, Ordering::Relaxed) + std::mem::take(&mut lost);
-        if unwritten > 0 {
+        for tell in told {
+            let _ = tell.send(());
+        }
+        lost += dropped.swap(0, Ordering::Relaxed);
+        if lost > 0 {
             // Not more than one such line a second, whatever happens.
-            let _ = writeln!(io::stderr(), "weir: the access log {to} lost {unwritten} lines");
+            let _ = writeln!(io::stderr(), "weir: the access log {to} lost {lost} lines");
             std::thread::sleep(Duration::from_secs(1));
         }
     }

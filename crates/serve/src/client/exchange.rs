@@ -9,6 +9,7 @@ use crate::log::Line;
 use crate::nodes::{Answer, From, Holds, Own, Reply, Way, start};
 use crate::origin::OriginReply;
 use crate::origin::reply::BrokenBody;
+use crate::wire::Wire;
 use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -40,7 +41,10 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
     let ex = Rc::new(Exchange::new(lp, conn.clone(), request, checked));
     let mut line = Line::new();
     let after = match here {
-        Some(here) => answer_here(lp, &ex, here, close).await,
+        Some(here) => {
+            line.status = status_here(here);
+            answer_here(lp, &ex, here, close).await
+        }
         None => {
             let answered = find(lp, &ex).await;
             pass_on(lp, &ex, answered, close, &mut line).await
@@ -53,14 +57,23 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
     after
 }
 
+/// The status of what weir answers itself.
+fn status_here(here: Here) -> u16 {
+    match here {
+        Here::Options => 200,
+        Here::Trace => 405,
+    }
+}
+
 /// What weir answers itself without asking any node.
 async fn answer_here(lp: &Rc<Loop>, ex: &Exchange, here: Here, close: bool) -> After {
+    let status = status_here(here);
     match here {
         Here::Options => {
             let headers = vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
-            answer::own(lp, ex, &Own { status: 200, headers, body: Rc::from(&b""[..]), by_server: false }, close).await
+            answer::own(lp, ex, &Own { status, headers, body: Rc::from(&b""[..]), by_server: false }, close).await
         }
-        Here::Trace => answer::fail(lp, ex, Failure::client(405), close).await,
+        Here::Trace => answer::fail(lp, ex, Failure::client(status), close).await,
     }
 }
 
@@ -110,10 +123,10 @@ async fn read_all(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Result<(), Failure> {
 fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
     let conn = &ex.conn;
     if ex.body.try_borrow().is_ok_and(|body| body.complete) && conn.wire.borrow().input().len() < AHEAD {
+        let mut wire = conn.wire.borrow_mut();
         loop {
-            let mut wire = conn.wire.borrow_mut();
             match wire.poll_fill(cx) {
-                Poll::Ready(Ok(0)) => return ends_at_half_close(conn),
+                Poll::Ready(Ok(0)) => return ends_at_half_close(conn, &wire),
                 Poll::Ready(Ok(_)) if wire.input().len() < AHEAD => {}
                 Poll::Ready(Ok(_)) => break,
                 Poll::Ready(Err(_)) => return true,
@@ -125,12 +138,13 @@ fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
     conn.glance.ended(cx) && {
         conn.glance.set(Some(crate::deadlines::TICK_NS));
         let _ = conn.glance.ended(cx);
-        conn.wire.borrow().socket.is_hung_up() && ends_at_half_close(conn)
+        let wire = conn.wire.borrow();
+        wire.socket.is_hung_up() && ends_at_half_close(conn, &wire)
     }
 }
 
-fn ends_at_half_close(conn: &Conn) -> bool {
-    conn.listener.http.half_close == HalfClose::Cancel || conn.wire.borrow().socket.is_broken()
+fn ends_at_half_close(conn: &Conn, wire: &Wire) -> bool {
+    conn.listener.http.half_close == HalfClose::Cancel || wire.socket.is_broken()
 }
 
 /// Sends the answer, whatever it is.
@@ -189,7 +203,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
     }
     let conn = ex.conn.clone();
     conn.deadline.set(conn.listener.http.write_timeout_ns);
-    let mut unsent = usize::MAX;
+    let mut progress = (0, usize::MAX);
     let relayed = poll_fn(|cx| {
         if reply.poll_upload(cx, lp, ex).is_err() {
             return Poll::Ready(Err(BrokenBody::Client));
@@ -200,10 +214,11 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
         }
         let waits = conn.wire.borrow().unsent();
         ex.waits_for_client(lp, waits > 0);
-        if waits != unsent {
-            unsent = waits;
+        if progress != (reply.passed, waits) {
+            progress = (reply.passed, waits);
             conn.deadline.set(if waits > 0 { conn.listener.http.write_timeout_ns } else { None });
-        } else if waits > 0 && conn.deadline.ended(cx) {
+        }
+        if waits > 0 && conn.deadline.ended(cx) {
             return Poll::Ready(Err(BrokenBody::Client));
         }
         if let Some((at, kind)) = holds.poll_broken(cx, lp, Some(ex)) {
@@ -261,7 +276,8 @@ async fn flush(lp: &Rc<Loop>, ex: &Exchange) -> bool {
         if waits != unsent {
             unsent = waits;
             conn.deadline.set(conn.listener.http.write_timeout_ns);
-        } else if conn.deadline.ended(cx) {
+        }
+        if conn.deadline.ended(cx) {
             return Poll::Ready(false);
         }
         if has_gone(cx, ex) { Poll::Ready(false) } else { Poll::Pending }

@@ -106,6 +106,8 @@ pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, 
         bound: RefCell::default(),
         ending: Cell::new(false),
     });
+    // Due at the first look, which sets the next.
+    conn.glance.set(Some(0));
     let _known = lp.know(&conn);
     let _counted = counted;
     let after = Box::pin(requests(&lp, &conn)).await;
