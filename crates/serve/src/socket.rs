@@ -2,6 +2,7 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -64,6 +65,14 @@ impl Socket {
     /// Whether the connection is broken in both directions.
     pub fn is_broken(&self) -> bool {
         self.events(PollFlags::HUP | PollFlags::ERR)
+    }
+
+    /// The other side's address; `None` for Unix sockets.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Socket::Tcp(s) => s.peer_addr().ok(),
+            Socket::Unix(_) => None,
+        }
     }
 
     fn events(&self, any: PollFlags) -> bool {

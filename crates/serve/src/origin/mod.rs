@@ -14,6 +14,8 @@ use crate::wire::Wire;
 /// A connection to an origin.
 pub(crate) struct OriginConn {
     pub wire: Wire,
+    /// When it was made.
+    pub opened_ns: u64,
     /// When it closes at the latest, by its age.
     pub old_ns: u64,
     /// Requests that were begun on it.

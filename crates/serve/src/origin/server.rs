@@ -137,7 +137,7 @@ impl Server {
             Some(age) => now.saturating_add(age - (age / 10).min(lp.draw().below((age / 10).max(1)))),
             None => u64::MAX,
         };
-        Ok(OriginConn { wire: Wire::new(socket, lp.buffers.clone()), old_ns, requests: 0, bound: false, deadline: lp.deadlines.add() })
+        Ok(OriginConn { wire: Wire::new(socket, lp.buffers.clone()), opened_ns: now, old_ns, requests: 0, bound: false, deadline: lp.deadlines.add() })
     }
 
     /// No target leads here any more.
