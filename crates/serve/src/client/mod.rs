@@ -32,7 +32,7 @@ pub(crate) struct Conn {
     pub listener: Rc<Listener>,
     pub peer: Option<SocketAddr>,
     /// The origin connection that belongs to this client alone (NTLM, Negotiate), and whose it is.
-    bound: RefCell<Option<(Rc<Server>, OriginConn)>>,
+    bound: RefCell<Option<(Rc<Server>, Box<OriginConn>)>>,
     /// Told to end: an idle one closes, a busy one after its answer.
     pub ending: Cell<bool>,
 }
@@ -73,14 +73,14 @@ impl Conn {
     }
 
     /// The connection to this origin that only this client may use.
-    pub fn take_bound(&self, server: &Server) -> Option<OriginConn> {
+    pub fn take_bound(&self, server: &Server) -> Option<Box<OriginConn>> {
         let mut bound = self.bound.borrow_mut();
         let ours = bound.as_ref().is_some_and(|(s, _)| std::ptr::eq(s.as_ref(), server));
         bound.take_if(|_| ours).map(|(_, conn)| conn)
     }
 
     /// From now on only this client may use it.
-    pub fn bind(&self, server: Rc<Server>, conn: OriginConn) {
+    pub fn bind(&self, server: Rc<Server>, conn: Box<OriginConn>) {
         *self.bound.borrow_mut() = Some((server, conn));
     }
 }

@@ -15,7 +15,7 @@ use weir_policy::Kind;
 /// A response that comes from an origin.
 pub(crate) struct OriginReply {
     pub server: Rc<Server>,
-    pub conn: OriginConn,
+    pub conn: Box<OriginConn>,
     pub response: Response,
     pub decoder: Decoder,
     pub upload: Upload,
@@ -157,9 +157,12 @@ impl OriginReply {
     /// no byte is left over, nobody said close, nothing was upgraded or aborted.
     pub fn give_back(self: Box<Self>, lp: &Loop, ex: &Exchange) {
         let clean = ex.is_complete() && self.is_clean();
-        let OriginReply { server, conn, response, .. } = *self;
+        let OriginReply { server, mut conn, response, .. } = *self;
         match (clean, response.binds_connection()) {
-            (true, true) => ex.conn.bind(server, OriginConn { bound: true, ..conn }),
+            (true, true) => {
+                conn.bound = true;
+                ex.conn.bind(server, conn);
+            }
             (true, false) if conn.bound => ex.conn.bind(server, conn),
             (true, false) => server.put(lp, conn),
             (false, _) => {}

@@ -71,7 +71,8 @@ impl Server {
             ex.reused.set(reused);
             let conn = match pooled {
                 Some(conn) => conn,
-                None => match self.connect(lp).await {
+                // Boxed, as it is rare and large: what waits for a pooled connection need not carry it.
+                None => match Box::pin(self.connect(lp)).await {
                     Ok(conn) => conn,
                     Err(failure) => {
                         way.sending(Sending::Nowhere);
@@ -112,14 +113,14 @@ impl Server {
         matches!(self.target, Target::BuiltIn(_))
     }
 
-    fn take(&self, lp: &Loop, ex: &Exchange) -> Option<OriginConn> {
+    fn take(&self, lp: &Loop, ex: &Exchange) -> Option<Box<OriginConn>> {
         if let Some(conn) = ex.conn.take_bound(self) {
             return Some(conn);
         }
         self.pool.borrow_mut().take(lp.lately(), self.origin.idle_timeout_ns)
     }
 
-    async fn connect(self: &Rc<Self>, lp: &Rc<Loop>) -> Result<OriginConn, Failure> {
+    async fn connect(self: &Rc<Self>, lp: &Rc<Loop>) -> Result<Box<OriginConn>, Failure> {
         let mut limit = self.origin.connect_timeout_ns.map(|ns| lp.timers.after(ns));
         let mut connecting = std::pin::pin!(self.target.connect(lp));
         let socket = poll_fn(|cx| {
@@ -137,7 +138,14 @@ impl Server {
             Some(age) => now.saturating_add(age - (age / 10).min(lp.draw().below((age / 10).max(1)))),
             None => u64::MAX,
         };
-        Ok(OriginConn { wire: Wire::new(socket, lp.buffers.clone()), opened_ns: now, old_ns, requests: 0, bound: false, deadline: lp.deadlines.add() })
+        Ok(Box::new(OriginConn {
+            wire: Wire::new(socket, lp.buffers.clone()),
+            opened_ns: now,
+            old_ns,
+            requests: 0,
+            bound: false,
+            deadline: lp.deadlines.add(),
+        }))
     }
 
     /// No target leads here any more.
@@ -155,7 +163,7 @@ impl Server {
     }
 
     /// Keeps a connection for the next request.
-    pub fn put(&self, lp: &Loop, conn: OriginConn) {
+    pub fn put(&self, lp: &Loop, conn: Box<OriginConn>) {
         let used_up = self.origin.max_requests.is_some_and(|most| conn.requests >= most);
         let leads = self.target.leads(&conn.wire.socket, conn.opened_ns);
         if !used_up && leads && !self.retired.get() && !lp.is_draining() {
@@ -179,7 +187,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn new(server: &Rc<Server>, lp: &Loop, ex: &Exchange, way: &Way, mut conn: OriginConn) -> Attempt {
+    fn new(server: &Rc<Server>, lp: &Loop, ex: &Exchange, way: &Way, mut conn: Box<OriginConn>) -> Attempt {
         let body = body_out(ex.request.framing());
         let none = Edits::default();
         let edits = way.edits.as_deref().unwrap_or(&none);
