@@ -3,11 +3,13 @@
 //! Loops hand lines over through a bounded queue; what does not fit is dropped and counted, and the count is written as soon
 //! as there is room. `SIGUSR1` reopens files, so that they can be rotated.
 
+use crate::client::Conn;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -18,6 +20,9 @@ use weir_topology::plan::LogFormat;
 
 /// Lines that wait for the writer at most.
 const QUEUE: usize = 8192;
+
+/// Bytes of a refused head's first line that are told at most.
+const FIRST_LINE: usize = 1024;
 
 /// Entries that are written before it is looked whether the file is to be opened anew.
 const AT_ONCE: usize = 1024;
@@ -87,6 +92,22 @@ impl Log {
             LogFormat::Json => json(lp, ex, line),
             LogFormat::Combined => combined(ex, line),
         };
+        self.hand_over(text);
+    }
+
+    /// Hands over the line of a request that was refused for its head, of which only the first line is told.
+    pub fn refused(&self, conn: &Conn, status: u16) {
+        let wire = conn.wire.borrow();
+        let input = &wire.input()[..wire.input().len().min(FIRST_LINE)];
+        let first = input.split(|b| matches!(b, b'\r' | b'\n')).next().unwrap_or_default();
+        let client = conn.peer.map(|p| p.ip().to_canonical());
+        self.hand_over(match self.format {
+            LogFormat::Json => refused_json(&conn.listener.name, client, first, status),
+            LogFormat::Combined => refused_combined(client, first, status),
+        });
+    }
+
+    fn hand_over(&self, text: String) {
         if let Err(TrySendError::Full(_)) = self.lines.try_send(Entry::Line(text)) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -208,6 +229,35 @@ fn json(lp: &Loop, ex: &Exchange, line: &Line) -> String {
         line.sent,
         took_ns as f64 / 1e6
     );
+    text
+}
+
+/// The same fields, as far as they are known, and what came in their place.
+fn refused_json(listener: &str, client: Option<IpAddr>, first: &[u8], status: u16) -> String {
+    let mut text = String::with_capacity(320);
+    let _ = write!(text, "{{\"time\":\"{}\",\"listener\":", rfc3339());
+    quote(&mut text, listener.as_bytes());
+    text.push_str(",\"client\":");
+    match client {
+        Some(client) => quote(&mut text, client.to_string().as_bytes()),
+        None => text.push_str("null"),
+    }
+    text.push_str(",\"method\":null,\"host\":null,\"path\":null,\"version\":null,\"line\":");
+    quote(&mut text, first);
+    let _ = writeln!(
+        text,
+        ",\"status\":{status},\"error\":\"{}\",\"target\":null,\"attempts\":0,\"reused\":false,\"received\":0,\"sent\":0,\"duration_ms\":0}}",
+        Kind::BadRequest.name()
+    );
+    text
+}
+
+/// As nginx has it: what came stands where the request would.
+fn refused_combined(client: Option<IpAddr>, first: &[u8], status: u16) -> String {
+    let mut text = client.map_or_else(|| "-".to_owned(), |c| c.to_string());
+    let _ = write!(text, " - - [{}] \"", clf());
+    escape(&mut text, first);
+    let _ = writeln!(text, "\" {status} 0 \"-\" \"-\"");
     text
 }
 

@@ -30,11 +30,11 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
             .parse(&wire.input()[..length], &conn.listener.limits)
             .and_then(|()| weir_http1::check_request(&request, &conn.hop()))
     };
-    conn.wire.borrow_mut().consume(length);
     let checked = match checked {
         Ok(checked) => checked,
         Err(refusal) => return Box::pin(answer::refuse(lp, conn, refusal.status())).await,
     };
+    conn.wire.borrow_mut().consume(length);
     let close = last || checked.close || !request.keep_alive();
     let here = checked.here;
     conn.deadline.set(None);
