@@ -190,3 +190,19 @@ async fn read_head(conn: &Rc<Conn>, patience_ns: Option<u64>) -> Head {
     })
     .await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size<'a, F: 'a>(_: impl FnOnce(&'a Rc<Loop>, &'a Rc<Conn>, usize, bool) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// It is made for each request: as small as the allocator's fast path wants it.
+    #[test]
+    fn an_exchange_is_a_small_future() {
+        let bytes = size(exchange::exchange);
+        assert!(bytes <= 1024, "{bytes}");
+    }
+}

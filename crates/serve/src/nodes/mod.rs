@@ -189,6 +189,6 @@ mod tests {
     #[test]
     fn a_request_is_a_small_future() {
         let bytes = size(super::run);
-        assert!(bytes <= 896, "{bytes}");
+        assert!(bytes <= 768, "{bytes}");
     }
 }
