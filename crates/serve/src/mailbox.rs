@@ -1,6 +1,7 @@
 //! What loops tell each other. Each has a mailbox; sending takes no lock that waits and never blocks the sender.
 
 use crate::event_loop::Loop;
+use crate::handover::Guest;
 use crate::nodes::{Node, NodeId, lb};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -31,6 +32,8 @@ pub(crate) enum ToLoop {
     Back { lb: NodeId, ticket: Ticket, came: lb::owner::Came },
     /// A name has these addresses now.
     Addresses { name: u32, addresses: Arc<[SocketAddr]> },
+    /// A connection that another loop has accepted.
+    Client(Box<Guest>),
     /// A balancer's target is gone.
     Remove { lb: NodeId, target: u32 },
 }
@@ -53,6 +56,7 @@ fn read(lp: &Rc<Loop>, message: ToLoop) {
         ToLoop::Pick(wanted) => with(lp, wanted.lb, |lb| wanted.answer(lp, lb)),
         ToLoop::Back { lb, ticket, came } => with(lp, lb, |lb| lb.back(lp, ticket, came)),
         ToLoop::Addresses { name, addresses } => lp.name_has(name, &addresses),
+        ToLoop::Client(guest) => guest.welcome(lp),
         ToLoop::Remove { lb, target } => with(lp, lb, |lb| lb.remove(lp, target)),
     }
 }

@@ -192,7 +192,7 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
             listen: (*listen).clone(),
             node: *inside,
             port,
-            clients: Clients::new(most, listen.http.max_clients_per_address),
+            clients: Clients::new(most, listen.http.max_clients_per_address, count(listen)),
             log: logs.of(&listen.http)?,
         });
         for (at, share) in bound.shares().into_iter().enumerate() {
@@ -299,7 +299,8 @@ impl Shared {
             lp.keep(Keeper::new(kept));
         }
         tokio::task::spawn_local(mailbox::run(lp.clone(), doors.mailbox));
-        let listeners: Vec<Rc<Listener>> = self.confs.iter().map(|c| Rc::new(c.listener())).collect();
+        let listeners: Vec<Rc<Listener>> = (0..).zip(self.confs.iter()).map(|(n, c)| Rc::new(c.listener(n))).collect();
+        lp.has_listeners(listeners.clone());
         let mut accepting = Vec::new();
         for (at, share) in doors.shares {
             let task = accept::run(lp.clone(), listeners[at].clone(), share.open()?);
@@ -333,9 +334,10 @@ impl Shared {
 const LOOK_NS: u64 = 5_000_000;
 
 impl Conf {
-    fn listener(&self) -> Listener {
+    fn listener(&self, number: usize) -> Listener {
         let http = self.listen.http.clone();
         Listener {
+            number,
             name: self.name.clone(),
             node: self.node,
             limits: Limits {
