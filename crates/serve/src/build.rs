@@ -15,7 +15,6 @@ use crate::origin::server::Server;
 use crate::process::Process;
 use crate::shared::OnLoop;
 use std::cell::{Cell, RefCell};
-use std::net::ToSocketAddrs;
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_http1::Limits;
@@ -27,6 +26,7 @@ use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
 use weir_policy::upstream::Around;
 use weir_stats::Key;
+use weir_topology::address::Address;
 use weir_topology::plan::{Lb, Origin, Point, Spec, To};
 use weir_topology::serving::{Role, Serving};
 
@@ -76,7 +76,7 @@ impl Builder<'_> {
         let budget = || self.process.shared.budget(id);
         let made = match &self.point.specs[node.spec as usize] {
             Spec::Server { addr: Some(addr), origin, .. } if !self.built_in => {
-                self.server(target(addr), name, origin, servers)
+                self.server(self.target(addr), name, origin, servers)
             }
             Spec::Server { model, .. } => {
                 let answer = Rc::new(Own::server(name.unwrap_or("server")));
@@ -256,6 +256,21 @@ impl Builder<'_> {
         }
     }
 
+    /// Where a server with this address is.
+    fn target(&self, addr: &str) -> Target {
+        let (name, list): (_, &[_]) = match Address::parse(addr) {
+            Some(Address::Unix(path)) => return Target::Unix(path.into()),
+            Some(Address::Ip(address)) => (None, &[address]),
+            Some(Address::Name(host, port)) => match self.process.names.of(&host, port) {
+                Some((name, list)) => (Some(name), list),
+                None => (None, &[]),
+            },
+            // The plan was checked: there is no such server.
+            Some(Address::Port(_)) | None => (None, &[]),
+        };
+        Target::Tcp(Rc::new(Addresses::new(name, list)))
+    }
+
     /// What a check asks of each target.
     fn questions(&self, lb: &Lb, ends: &[Ends]) -> Vec<Rc<Question>> {
         let Some(check) = &lb.health else { return Vec::new() };
@@ -295,12 +310,3 @@ fn whole(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-fn target(addr: &str) -> Target {
-    match addr.strip_prefix("unix:") {
-        Some(path) => Target::Unix(path.into()),
-        None => {
-            let found: Vec<_> = addr.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-            Target::Tcp(Rc::new(Addresses::new(None, &found)))
-        }
-    }
-}

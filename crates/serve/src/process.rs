@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::mailbox::ToLoop;
 use crate::nodes::NodeId;
 use crate::nodes::lb::common::Common;
+use crate::resolve::Names;
 use crate::shared::Shared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub(crate) struct Process {
     /// What nobody outside can guess: the secret of cookies, the proof of health checks.
     pub secret: [u64; 2],
     pub built_in: BuiltIn,
+    /// Names of origins.
+    pub names: Names,
     /// Queues, limits, budgets, faults.
     pub shared: Shared,
     /// What all loops know of balancers, by their nodes.

@@ -1,5 +1,9 @@
 //! Health, limits, stickiness and names on real sockets: what `serving.md` says is the process's, with two loops.
 
+mod dns;
+mod limits;
+mod models;
+mod names;
 mod support;
 
 use std::time::{Duration, Instant};
