@@ -8,6 +8,7 @@ use crate::socket::Socket;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -63,8 +64,11 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
     let mut closing = lp.closing.subscribe();
     let mut closes = std::pin::pin!(closing.wait_for(|closing| *closing));
     loop {
-        while listener.clients.is_full() {
-            lp.timers.after(PAUSE_NS).await;
+        if listener.clients.is_full() {
+            if pauses(&lp, closes.as_mut()).await {
+                continue;
+            }
+            return;
         }
         let mut accepting = std::pin::pin!(door.accept());
         let accepted = poll_fn(|cx| match accepting.as_mut().poll(cx) {
@@ -81,7 +85,18 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
             }
             // One connection that broke before it was accepted is no reason to wait.
             Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(_) => lp.timers.after(PAUSE_NS).await,
+            Err(_) if pauses(&lp, closes.as_mut()).await => {}
+            Err(_) => return,
         }
     }
+}
+
+/// Lets a moment pass; `false` if the doors close meanwhile.
+async fn pauses(lp: &Loop, mut closes: Pin<&mut impl Future>) -> bool {
+    let mut sleep = lp.timers.after(PAUSE_NS);
+    poll_fn(|cx| match closes.as_mut().poll(cx) {
+        Poll::Ready(_) => Poll::Ready(false),
+        Poll::Pending => sleep.poll_ended(cx).map(|()| true),
+    })
+    .await
 }

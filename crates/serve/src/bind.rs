@@ -39,7 +39,11 @@ impl std::error::Error for CannotListen {}
 pub(crate) fn bind(addr: &str, loops: usize) -> Result<Bound, CannotListen> {
     let explain = |e: io::Error| CannotListen { addr: addr.to_owned(), why: why(&e) };
     if let Some(path) = addr.strip_prefix("unix:") {
-        return unix(Path::new(path), loops).map_err(explain);
+        let path = Path::new(path);
+        return unix(path, loops).map_err(|e| match e.kind() {
+            io::ErrorKind::AddrInUse => CannotListen { addr: addr.to_owned(), why: in_the_way(path).to_owned() },
+            _ => explain(e),
+        });
     }
     let address = resolve(addr).map_err(explain)?;
     // Without SO_REUSEPORT first: with it, another weir of this user would not be noticed.
@@ -94,6 +98,14 @@ fn unix(path: &Path, loops: usize) -> io::Result<Bound> {
     }
     sockets.push(first);
     Ok(Bound::Unix(sockets, path.to_owned()))
+}
+
+/// Why a file that exists cannot be a listener's. It is not removed unasked: it may be anything.
+fn in_the_way(path: &Path) -> &'static str {
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => "something listens there already; stop it, or choose another path",
+        Err(_) => "the file exists and nothing listens there; remove it, or choose another path",
+    }
 }
 
 /// An error of the system as a sentence with the remedy.

@@ -7,7 +7,9 @@ use crate::health::keeper::{Kept, Known};
 use crate::nodes::lb::common::Common;
 use crate::nodes::sticky::Sticky;
 use crate::nodes::{Node, NodeId, Own};
-use crate::nodes::{buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, lb, model, queue, rate, redirect};
+use crate::nodes::{
+    buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, lb, model, queue, rate, redirect,
+};
 use crate::nodes::{retry, rewrite, route, sequence, split, timeout, warmup};
 use crate::origin::connect::{Addresses, Target};
 use crate::origin::pool::Pool;
@@ -86,16 +88,22 @@ impl Builder<'_> {
                 }
             }
             Spec::Listen(_) | Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Node::Pass(next),
-            Spec::Timeout { time_ns: Some(time_ns) } => Node::Timeout(timeout::Timeout { time_ns: *time_ns, node: next }),
+            Spec::Timeout { time_ns: Some(time_ns) } => {
+                Node::Timeout(timeout::Timeout { time_ns: *time_ns, node: next })
+            }
             Spec::Respond { status, body, headers } => Node::Answer(Rc::new(Own {
                 status: *status,
                 headers: headers.clone(),
                 body: body.as_bytes().into(),
                 by_server: false,
             })),
-            Spec::Redirect { to, status } => Node::Redirect(redirect::Redirect { to: to.clone(), status: *status }),
+            Spec::Redirect { to, status } => {
+                Node::Redirect(redirect::Redirect { to: to.clone(), status: *status })
+            }
             Spec::Rewrite(config) => Node::Rewrite(rewrite::Rewrite { config: config.clone(), node: next }),
-            Spec::Buffered { bytes } => Node::Buffered(buffered::Buffered { bytes: whole(*bytes), node: next }),
+            Spec::Buffered { bytes } => {
+                Node::Buffered(buffered::Buffered { bytes: whole(*bytes), node: next })
+            }
             Spec::Delay { time } => Node::Delay(delay::Delay { time: Sampler::new(time), place, node: next }),
             Spec::Cable { time, loss, resend_ns } => Node::Cable(cable::Cable {
                 time: Sampler::new(time),
@@ -189,7 +197,13 @@ impl Builder<'_> {
         }
     }
 
-    fn server(&self, target: Target, name: Option<&str>, origin: &Origin, servers: &mut Vec<Rc<Server>>) -> Node {
+    fn server(
+        &self,
+        target: Target,
+        name: Option<&str>,
+        origin: &Origin,
+        servers: &mut Vec<Rc<Server>>,
+    ) -> Node {
         let server = Rc::new(Server {
             name: Rc::from(name.unwrap_or("server")),
             target,

@@ -5,9 +5,9 @@
 
 use crate::client;
 use crate::event_loop::Loop;
+use crate::failure::Failure;
 use crate::limits::Clients;
 use crate::listener::Listener;
-use crate::failure::Failure;
 use crate::nodes::{NodeId, Way};
 use crate::socket::Socket;
 use std::io;
@@ -94,7 +94,13 @@ pub(crate) async fn run(lp: Rc<Loop>, mut arrivals: UnboundedReceiver<(NodeId, U
         let Ok(stream) = tokio::net::UnixStream::from_std(stream) else { continue };
         let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root))).clone();
         if let Some(counted) = listener.clients.count(None) {
-            tokio::task::spawn_local(client::serve(lp.clone(), listener, Socket::Unix(stream), None, counted));
+            tokio::task::spawn_local(client::serve(
+                lp.clone(),
+                listener,
+                Socket::Unix(stream),
+                None,
+                counted,
+            ));
         }
     }
 }

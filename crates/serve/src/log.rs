@@ -3,21 +3,32 @@
 //! Loops hand lines over through a bounded queue; what does not fit is dropped and counted, and the count is written as soon
 //! as there is room. `SIGUSR1` reopens files, so that they can be rotated.
 
+use crate::client::Conn;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use weir_http1::Version;
 use weir_policy::Kind;
 use weir_topology::plan::LogFormat;
 
 /// Lines that wait for the writer at most.
 const QUEUE: usize = 8192;
+
+/// Bytes of a refused head's first line that are told at most.
+const FIRST_LINE: usize = 1024;
+
+/// Entries that are written before it is looked whether the file is to be opened anew.
+const AT_ONCE: usize = 1024;
+
+/// How long the end of the process waits for the last lines.
+const FINISH: Duration = Duration::from_secs(1);
 
 /// What an exchange notes for its line.
 pub(crate) struct Line {
@@ -36,10 +47,17 @@ impl Line {
     }
 }
 
+/// What waits for the writer.
+enum Entry {
+    Line(String),
+    /// All that came before is to be written, and this told.
+    Written(SyncSender<()>),
+}
+
 /// A log that loops write to.
 #[derive(Clone)]
 pub(crate) struct Log {
-    lines: SyncSender<String>,
+    lines: SyncSender<Entry>,
     dropped: Arc<AtomicU64>,
     reopen: Arc<AtomicBool>,
     format: LogFormat,
@@ -74,9 +92,38 @@ impl Log {
             LogFormat::Json => json(lp, ex, line),
             LogFormat::Combined => combined(ex, line),
         };
-        if let Err(TrySendError::Full(_)) = self.lines.try_send(text) {
+        self.hand_over(text);
+    }
+
+    /// Hands over the line of a request that was refused for its head, of which only the first line is told.
+    pub fn refused(&self, conn: &Conn, status: u16) {
+        let wire = conn.wire.borrow();
+        let input = &wire.input()[..wire.input().len().min(FIRST_LINE)];
+        let first = input.split(|b| matches!(b, b'\r' | b'\n')).next().unwrap_or_default();
+        let client = conn.peer.map(|p| p.ip().to_canonical());
+        self.hand_over(match self.format {
+            LogFormat::Json => refused_json(&conn.listener.name, client, first, status),
+            LogFormat::Combined => refused_combined(client, first, status),
+        });
+    }
+
+    fn hand_over(&self, text: String) {
+        if let Err(TrySendError::Full(_)) = self.lines.try_send(Entry::Line(text)) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Waits until all lines are written, for as long as a process that ends may be kept by a pipe that nobody reads.
+    pub fn finish(&self) {
+        let (tell, told) = sync_channel(1);
+        let end = Instant::now() + FINISH;
+        while let Err(TrySendError::Full(_)) = self.lines.try_send(Entry::Written(tell.clone())) {
+            if Instant::now() >= end {
+                return;
+            }
+            let _ = told.recv_timeout(FINISH / 100);
+        }
+        let _ = told.recv_timeout(end.saturating_duration_since(Instant::now()));
     }
 }
 
@@ -115,26 +162,30 @@ impl Out {
 }
 
 /// Writes until no loop is left.
-fn write(mut out: Out, to: &str, queue: &Receiver<String>, dropped: &AtomicU64, reopen: &AtomicBool) {
-    let mut lost = 0;
-    loop {
-        let Ok(line) = queue.recv() else { break };
+fn write(mut out: Out, to: &str, queue: &Receiver<Entry>, dropped: &AtomicU64, reopen: &AtomicBool) {
+    while let Ok(first) = queue.recv() {
         if reopen.swap(false, Ordering::Relaxed) {
             let _ = out.flush();
             if let Ok(anew) = Out::open(to) {
                 out = anew;
             }
         }
-        lost += u64::from(out.put(&line).is_err());
+        let (mut lost, mut told) = (0, Vec::new());
         // All that waits goes in one piece.
-        while let Ok(line) = queue.try_recv() {
-            lost += u64::from(out.put(&line).is_err());
+        for entry in std::iter::once(first).chain(queue.try_iter().take(AT_ONCE)) {
+            match entry {
+                Entry::Line(line) => lost += u64::from(out.put(&line).is_err()),
+                Entry::Written(tell) => told.push(tell),
+            }
         }
         lost += u64::from(out.flush().is_err());
-        let unwritten = dropped.swap(0, Ordering::Relaxed) + std::mem::take(&mut lost);
-        if unwritten > 0 {
+        for tell in told {
+            let _ = tell.send(());
+        }
+        lost += dropped.swap(0, Ordering::Relaxed);
+        if lost > 0 {
             // Not more than one such line a second, whatever happens.
-            let _ = writeln!(io::stderr(), "weir: the access log {to} lost {unwritten} lines");
+            let _ = writeln!(io::stderr(), "weir: the access log {to} lost {lost} lines");
             std::thread::sleep(Duration::from_secs(1));
         }
     }
@@ -178,6 +229,35 @@ fn json(lp: &Loop, ex: &Exchange, line: &Line) -> String {
         line.sent,
         took_ns as f64 / 1e6
     );
+    text
+}
+
+/// The same fields, as far as they are known, and what came in their place.
+fn refused_json(listener: &str, client: Option<IpAddr>, first: &[u8], status: u16) -> String {
+    let mut text = String::with_capacity(320);
+    let _ = write!(text, "{{\"time\":\"{}\",\"listener\":", rfc3339());
+    quote(&mut text, listener.as_bytes());
+    text.push_str(",\"client\":");
+    match client {
+        Some(client) => quote(&mut text, client.to_string().as_bytes()),
+        None => text.push_str("null"),
+    }
+    text.push_str(",\"method\":null,\"host\":null,\"path\":null,\"version\":null,\"line\":");
+    quote(&mut text, first);
+    let _ = writeln!(
+        text,
+        ",\"status\":{status},\"error\":\"{}\",\"target\":null,\"attempts\":0,\"reused\":false,\"received\":0,\"sent\":0,\"duration_ms\":0}}",
+        Kind::BadRequest.name()
+    );
+    text
+}
+
+/// As nginx has it: what came stands where the request would.
+fn refused_combined(client: Option<IpAddr>, first: &[u8], status: u16) -> String {
+    let mut text = client.map_or_else(|| "-".to_owned(), |c| c.to_string());
+    let _ = write!(text, " - - [{}] \"", clf());
+    escape(&mut text, first);
+    let _ = writeln!(text, "\" {status} 0 \"-\" \"-\"");
     text
 }
 

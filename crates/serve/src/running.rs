@@ -84,7 +84,6 @@ pub struct Running {
     threads: Vec<JoinHandle<io::Result<()>>>,
     /// Told by each loop as it ends.
     ended: Receiver<()>,
-    sockets: Vec<PathBuf>,
 }
 
 /// What can be said to a served topology, from any thread.
@@ -94,6 +93,26 @@ pub struct Remote {
     logs: Vec<Log>,
     draining: Arc<AtomicBool>,
     process: Arc<Process>,
+    files: Arc<SocketFiles>,
+}
+
+/// The files of Unix sockets that listen: they would be in the way of the next start.
+#[derive(Default)]
+struct SocketFiles(Vec<PathBuf>);
+
+impl SocketFiles {
+    fn remove(&self) {
+        for path in &self.0 {
+            // Whoever removed it before has done what was to be done.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Drop for SocketFiles {
+    fn drop(&mut self) {
+        self.remove();
+    }
 }
 
 impl Remote {
@@ -112,6 +131,11 @@ impl Remote {
         for number in 0..self.process.loops() {
             self.process.tell(number, ToLoop::Remove { lb, target });
         }
+    }
+
+    /// What must not be left behind is removed, since the process is to end at once.
+    pub fn abandon(&self) {
+        self.files.remove();
     }
 
     /// Log files are opened anew.
@@ -160,7 +184,8 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
     let most = crate::limits::most_clients();
     let mut logs = Logs::default();
     let mut listening = Vec::new();
-    let mut sockets = Vec::new();
+    // Removed again, should anything fail from here on.
+    let mut files = SocketFiles::default();
     let mut confs = Vec::new();
     let mut shares: Vec<Vec<(usize, Share)>> = (0..loops).map(|_| Vec::new()).collect();
     for (number, (name, listen, inside)) in listens.iter().enumerate() {
@@ -168,7 +193,7 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
         let (addr, port) = match &bound {
             Bound::Tcp(_, address) => (address.to_string(), Some(address.port())),
             Bound::Unix(_, path) => {
-                sockets.push(path.clone());
+                files.0.push(path.clone());
                 (listen.addr.clone(), None)
             }
         };
@@ -221,8 +246,9 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
         threads.push(thread);
     }
     let logs = logs.0.into_iter().map(|(_, log)| log).collect();
-    let remote = Remote { loops: Arc::new(tells), logs, draining: Arc::default(), process };
-    Ok(Running { listening, remote, threads, ended, sockets })
+    let files = Arc::new(files);
+    let remote = Remote { loops: Arc::new(tells), logs, draining: Arc::default(), process, files };
+    Ok(Running { listening, remote, threads, ended })
 }
 
 /// What the process's state draws by, beside the seed.
@@ -368,9 +394,8 @@ impl Running {
             let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("an event loop has panicked")));
             result = result.and(ended);
         }
-        for path in self.sockets {
-            let _ = std::fs::remove_file(path);
-        }
+        self.remote.files.remove();
+        self.remote.logs.iter().for_each(Log::finish);
         result
     }
 }

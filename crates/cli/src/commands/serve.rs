@@ -46,7 +46,10 @@ fn obey_signals(remote: Remote) -> Result<(), Failure> {
                 match signal {
                     SIGUSR1 => remote.reopen_logs(),
                     SIGHUP => eprintln!("weir: reloading is not built yet; SIGHUP is ignored"),
-                    _ if draining => std::process::exit(130),
+                    _ if draining => {
+                        remote.abandon();
+                        std::process::exit(130)
+                    }
                     _ => {
                         draining = true;
                         remote.drain();

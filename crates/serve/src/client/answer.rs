@@ -13,6 +13,9 @@ use weir_policy::Kind;
 
 /// Refuses a request whose head is not worth reading on.
 pub(super) async fn refuse(lp: &Rc<Loop>, conn: &Rc<Conn>, status: u16) -> After {
+    if let Some(log) = &conn.listener.log {
+        log.refused(conn, status);
+    }
     let to = Client { version: Version::H11, head: false, te_trailers: false, close: true, keep_alive_10: false };
     let text = page(status);
     weir_http1::render_answer(status, &[], text.as_bytes(), to, Some(&lp.date()), conn.wire.borrow_mut().queue_to());

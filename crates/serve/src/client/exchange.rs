@@ -9,6 +9,7 @@ use crate::log::Line;
 use crate::nodes::{Answer, From, Holds, Own, Reply, Way, start};
 use crate::origin::OriginReply;
 use crate::origin::reply::BrokenBody;
+use crate::wire::Wire;
 use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -29,18 +30,21 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
             .parse(&wire.input()[..length], &conn.listener.limits)
             .and_then(|()| weir_http1::check_request(&request, &conn.hop()))
     };
-    conn.wire.borrow_mut().consume(length);
     let checked = match checked {
         Ok(checked) => checked,
-        Err(refusal) => return answer::refuse(lp, conn, refusal.status()).await,
+        Err(refusal) => return Box::pin(answer::refuse(lp, conn, refusal.status())).await,
     };
+    conn.wire.borrow_mut().consume(length);
     let close = last || checked.close || !request.keep_alive();
     let here = checked.here;
     conn.deadline.set(None);
     let ex = Rc::new(Exchange::new(lp, conn.clone(), request, checked));
     let mut line = Line::new();
     let after = match here {
-        Some(here) => answer_here(lp, &ex, here, close).await,
+        Some(here) => {
+            line.status = status_here(here);
+            Box::pin(answer_here(lp, &ex, here, close)).await
+        }
         None => {
             let answered = find(lp, &ex).await;
             pass_on(lp, &ex, answered, close, &mut line).await
@@ -53,14 +57,23 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
     after
 }
 
+/// The status of what weir answers itself.
+fn status_here(here: Here) -> u16 {
+    match here {
+        Here::Options => 200,
+        Here::Trace => 405,
+    }
+}
+
 /// What weir answers itself without asking any node.
 async fn answer_here(lp: &Rc<Loop>, ex: &Exchange, here: Here, close: bool) -> After {
+    let status = status_here(here);
     match here {
         Here::Options => {
             let headers = vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
-            answer::own(lp, ex, &Own { status: 200, headers, body: Rc::from(&b""[..]), by_server: false }, close).await
+            answer::own(lp, ex, &Own { status, headers, body: Rc::from(&b""[..]), by_server: false }, close).await
         }
-        Here::Trace => answer::fail(lp, ex, Failure::client(405), close).await,
+        Here::Trace => answer::fail(lp, ex, Failure::client(status), close).await,
     }
 }
 
@@ -68,7 +81,7 @@ async fn answer_here(lp: &Rc<Loop>, ex: &Exchange, here: Here, close: bool) -> A
 async fn find(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Answer {
     let conn = &ex.conn;
     if conn.listener.is_built_in() {
-        read_all(lp, ex).await?;
+        Box::pin(read_all(lp, ex)).await?;
     }
     let mut way = Way::new(ex.draw);
     if conn.listener.is_built_in() {
@@ -89,6 +102,7 @@ async fn find(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Answer {
 async fn read_all(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Result<(), Failure> {
     while !ex.is_complete() {
         poll_fn(|cx| {
+            ex.say_continue(cx);
             let mut body = ex.body.borrow_mut();
             match ex.poll_more(cx, lp, &mut body) {
                 Poll::Ready(Ok(crate::exchange::More::Data(_, to))) => {
@@ -109,10 +123,10 @@ async fn read_all(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Result<(), Failure> {
 fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
     let conn = &ex.conn;
     if ex.body.try_borrow().is_ok_and(|body| body.complete) && conn.wire.borrow().input().len() < AHEAD {
+        let mut wire = conn.wire.borrow_mut();
         loop {
-            let mut wire = conn.wire.borrow_mut();
             match wire.poll_fill(cx) {
-                Poll::Ready(Ok(0)) => return ends_at_half_close(conn),
+                Poll::Ready(Ok(0)) => return ends_at_half_close(conn, &wire),
                 Poll::Ready(Ok(_)) if wire.input().len() < AHEAD => {}
                 Poll::Ready(Ok(_)) => break,
                 Poll::Ready(Err(_)) => return true,
@@ -124,12 +138,13 @@ fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
     conn.glance.ended(cx) && {
         conn.glance.set(Some(crate::deadlines::TICK_NS));
         let _ = conn.glance.ended(cx);
-        conn.wire.borrow().socket.is_hung_up() && ends_at_half_close(conn)
+        let wire = conn.wire.borrow();
+        wire.socket.is_hung_up() && ends_at_half_close(conn, &wire)
     }
 }
 
-fn ends_at_half_close(conn: &Conn) -> bool {
-    conn.listener.http.half_close == HalfClose::Cancel || conn.wire.borrow().socket.is_broken()
+fn ends_at_half_close(conn: &Conn, wire: &Wire) -> bool {
+    conn.listener.http.half_close == HalfClose::Cancel || wire.socket.is_broken()
 }
 
 /// Sends the answer, whatever it is.
@@ -145,7 +160,7 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
             if ex.conn.listener.is_built_in() && failure.kind == Kind::Reset {
                 return After::Abort;
             }
-            answer::fail(lp, ex, failure, close || failure.is_clients() || lp.is_draining()).await
+            Box::pin(answer::fail(lp, ex, failure, close || failure.is_clients() || lp.is_draining())).await
         }
         Ok(Reply { from: From::Own(own), holds }) => {
             line.status = own.status;
@@ -157,8 +172,8 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
         Ok(Reply { from: From::Origin(reply), holds }) => {
             line.status = reply.response.status();
             match reply.response.status() {
-                101 => upgrade(lp, ex, reply, holds, line).await,
-                200..300 if ex.request.is_connect() => upgrade(lp, ex, reply, holds, line).await,
+                101 => Box::pin(upgrade(lp, ex, reply, holds, line)).await,
+                200..300 if ex.request.is_connect() => Box::pin(upgrade(lp, ex, reply, holds, line)).await,
                 _ => relay(lp, ex, reply, holds, close, line).await,
             }
         }
@@ -188,7 +203,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
     }
     let conn = ex.conn.clone();
     conn.deadline.set(conn.listener.http.write_timeout_ns);
-    let mut unsent = usize::MAX;
+    let mut progress = (0, usize::MAX);
     let relayed = poll_fn(|cx| {
         if reply.poll_upload(cx, lp, ex).is_err() {
             return Poll::Ready(Err(BrokenBody::Client));
@@ -199,14 +214,15 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
         }
         let waits = conn.wire.borrow().unsent();
         ex.waits_for_client(lp, waits > 0);
-        if waits != unsent {
-            unsent = waits;
+        if progress != (reply.passed, waits) {
+            progress = (reply.passed, waits);
             conn.deadline.set(if waits > 0 { conn.listener.http.write_timeout_ns } else { None });
-        } else if waits > 0 && conn.deadline.ended(cx) {
+        }
+        if waits > 0 && conn.deadline.ended(cx) {
             return Poll::Ready(Err(BrokenBody::Client));
         }
-        if let Some(kind) = holds.poll_broken(cx, lp, ex) {
-            return Poll::Ready(Err(BrokenBody::Origin(kind)));
+        if let Some((at, kind)) = holds.poll_broken(cx, lp, Some(ex)) {
+            return Poll::Ready(Err(BrokenBody::Held(at, kind)));
         }
         if has_gone(cx, ex) { Poll::Ready(Err(BrokenBody::Client)) } else { Poll::Pending }
     })
@@ -219,7 +235,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
             let complete = ex.is_complete();
             // The origin and what is held for it are free, however slowly the client takes the rest.
             reply.give_back(lp, ex);
-            match (flush(lp, ex).await, to.close, complete) {
+            match (ex.conn.wire.borrow().unsent() == 0 || Box::pin(flush(lp, ex)).await, to.close, complete) {
                 (false, _, _) => {
                     line.status = 499;
                     After::Abort
@@ -232,6 +248,11 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
             line.failure = Some(kind);
             holds.finish(Some(kind), None);
             // The client must see that the body was cut short.
+            if body == Framing::Close { After::Reset } else { After::Abort }
+        }
+        Err(BrokenBody::Held(at, kind)) => {
+            line.failure = Some(kind);
+            holds.broken(at, kind, lp, ex, reply);
             if body == Framing::Close { After::Reset } else { After::Abort }
         }
         Err(BrokenBody::Client) => {
@@ -255,7 +276,8 @@ async fn flush(lp: &Rc<Loop>, ex: &Exchange) -> bool {
         if waits != unsent {
             unsent = waits;
             conn.deadline.set(conn.listener.http.write_timeout_ns);
-        } else if conn.deadline.ended(cx) {
+        }
+        if conn.deadline.ended(cx) {
             return Poll::Ready(false);
         }
         if has_gone(cx, ex) { Poll::Ready(false) } else { Poll::Pending }
@@ -275,7 +297,7 @@ async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, 
         weir_http1::render_response(&reply.response, to, &Edits::default(), &[], Framing::None, None, out);
     }
     let idle_ns = ex.conn.listener.http.tunnel_idle_ns;
-    let ended = tunnel::tunnel(&ex.conn, &mut reply.conn.wire, &reply.deadline, idle_ns).await;
+    let ended = tunnel::tunnel(&ex.conn, &mut reply.conn, idle_ns).await;
     if ended.is_err() {
         line.failure = Some(Kind::Reset);
     }

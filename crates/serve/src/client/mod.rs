@@ -32,7 +32,7 @@ pub(crate) struct Conn {
     pub listener: Rc<Listener>,
     pub peer: Option<SocketAddr>,
     /// The origin connection that belongs to this client alone (NTLM, Negotiate), and whose it is.
-    bound: RefCell<Option<(Rc<Server>, OriginConn)>>,
+    bound: RefCell<Option<(Rc<Server>, Box<OriginConn>)>>,
     /// Told to end: an idle one closes, a busy one after its answer.
     pub ending: Cell<bool>,
 }
@@ -73,14 +73,14 @@ impl Conn {
     }
 
     /// The connection to this origin that only this client may use.
-    pub fn take_bound(&self, server: &Server) -> Option<OriginConn> {
+    pub fn take_bound(&self, server: &Server) -> Option<Box<OriginConn>> {
         let mut bound = self.bound.borrow_mut();
         let ours = bound.as_ref().is_some_and(|(s, _)| std::ptr::eq(s.as_ref(), server));
         bound.take_if(|_| ours).map(|(_, conn)| conn)
     }
 
     /// From now on only this client may use it.
-    pub fn bind(&self, server: Rc<Server>, conn: OriginConn) {
+    pub fn bind(&self, server: Rc<Server>, conn: Box<OriginConn>) {
         *self.bound.borrow_mut() = Some((server, conn));
     }
 }
@@ -106,13 +106,19 @@ pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, 
         bound: RefCell::default(),
         ending: Cell::new(false),
     });
+    // Due at the first look, which sets the next.
+    conn.glance.set(Some(0));
     let _known = lp.know(&conn);
     let _counted = counted;
     let after = Box::pin(requests(&lp, &conn)).await;
     match after {
         After::Linger => Box::pin(linger::linger(&lp, &conn)).await,
         // Nothing is unread, so that closing ends the stream in order.
-        After::Close | After::Next | After::Abort => {}
+        After::Close | After::Next => {}
+        After::Abort => {
+            // What goes on without the client may still know the connection.
+            let _ = socket2::SockRef::from(&conn.wire.borrow().socket).shutdown(std::net::Shutdown::Both);
+        }
         After::Reset => {
             // Dropped so, a TCP connection ends in a reset: the only end that cannot be taken for that of the body.
             let _ = socket2::SockRef::from(&conn.wire.borrow().socket).set_linger(Some(std::time::Duration::ZERO));
@@ -183,4 +189,20 @@ async fn read_head(conn: &Rc<Conn>, patience_ns: Option<u64>) -> Head {
         Poll::Pending
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size<'a, F: 'a>(_: impl FnOnce(&'a Rc<Loop>, &'a Rc<Conn>, usize, bool) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// It is made for each request: as small as the allocator's fast path wants it.
+    #[test]
+    fn an_exchange_is_a_small_future() {
+        let bytes = size(exchange::exchange);
+        assert!(bytes <= 1024, "{bytes}");
+    }
 }

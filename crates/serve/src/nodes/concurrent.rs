@@ -4,9 +4,9 @@
 //! `on_cancel` "skip" or "finish" a request stays inside, wanted by nobody, unless the process around it crashes.
 //! Draws: the work.
 
+use super::faulty;
 use super::reply::{Answer, Own, Reply};
 use super::way::{Purpose, Way};
-use super::faulty;
 use crate::event_loop::Loop;
 use crate::timers::Sleep;
 use slab::Slab;
@@ -42,6 +42,8 @@ pub(crate) struct State {
     model: Model,
     jobs: Jobs,
     tickets: Slab<Ticket>,
+    /// How many have come.
+    came: u64,
     scratch: Vec<u32>,
     /// The task that looks after it.
     task: Option<Waker>,
@@ -49,6 +51,8 @@ pub(crate) struct State {
 
 #[derive(Default)]
 struct Ticket {
+    /// Which of all that came; places are used again.
+    number: u64,
     waits: bool,
     done: bool,
     /// Nobody wants it any more.
@@ -72,8 +76,9 @@ impl Concurrent {
 
     fn enter<'a>(self: &'a Rc<Self>, lp: &'a Rc<Loop>, way: &'a Way, work_ns: u64) -> Job<'a> {
         let mut state = self.state.borrow_mut();
-        let State { model, jobs, tickets, task, .. } = &mut *state;
-        let ticket = tickets.insert(Ticket::default());
+        let State { model, jobs, tickets, came, task, .. } = &mut *state;
+        *came += 1;
+        let ticket = tickets.insert(Ticket { number: *came, ..Ticket::default() });
         let entry = model.enter(&self.law, jobs, lp.now(), ticket as u32, work_ns);
         tickets[ticket].waits = entry == Entry::Waits;
         if let Some(task) = task.take() {
@@ -153,25 +158,37 @@ impl Drop for Job<'_> {
             return;
         }
         let process = self.way.process.as_ref();
-        let goes_on = self.node.on_cancel.goes_on(!entry.waits) && process.is_none_or(|p| !p.has_crashed(now));
+        let goes_on =
+            self.node.on_cancel.goes_on(!entry.waits) && process.is_none_or(|p| !p.has_crashed(now));
         entry.orphan = goes_on;
         entry.waker = None;
+        let number = entry.number;
         drop(state);
         if !goes_on {
             self.node.cut_off(now, self.ticket);
         } else if let Some(process) = process {
             let watch = faulty::Watch::all(process, self.lp);
-            tokio::task::spawn_local(die_with(self.node.clone(), self.lp.clone(), self.ticket, watch));
+            tokio::task::spawn_local(die_with(
+                self.node.clone(),
+                self.lp.clone(),
+                (self.ticket, number),
+                watch,
+            ));
         }
     }
 }
 
 /// One that nobody wants still dies with the process around it.
-async fn die_with(node: Rc<Concurrent>, lp: Rc<Loop>, ticket: usize, mut watch: faulty::Watch) {
+async fn die_with(
+    node: Rc<Concurrent>,
+    lp: Rc<Loop>,
+    (ticket, number): (usize, u64),
+    mut watch: faulty::Watch,
+) {
     let crashed = poll_fn(|cx| {
         let mut state = node.state.borrow_mut();
         match state.tickets.get_mut(ticket) {
-            Some(entry) if entry.orphan && !entry.done => entry.waker = Some(cx.waker().clone()),
+            Some(entry) if entry.number == number && !entry.done => entry.waker = Some(cx.waker().clone()),
             _ => return Poll::Ready(false),
         }
         if watch.has_crashed(cx) { Poll::Ready(true) } else { Poll::Pending }

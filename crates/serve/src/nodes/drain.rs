@@ -5,7 +5,6 @@
 
 use super::hold::Holds;
 use crate::event_loop::Loop;
-use crate::exchange::Exchange;
 use crate::origin::OriginReply;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -19,21 +18,15 @@ const SILENCE_NS: u64 = 30_000_000_000;
 /// Its length in all, ns.
 const IN_ALL_NS: u64 = 300_000_000_000;
 
-/// Drains in a task of its own.
-pub(crate) fn in_background(lp: &Rc<Loop>, ex: &Rc<Exchange>, reply: Box<OriginReply>, holds: Holds) {
-    let (lp, ex) = (lp.clone(), ex.clone());
-    tokio::task::spawn_local(async move { drain(&lp, &ex, reply, holds).await });
-}
-
-/// Drains.
-pub(super) async fn drain(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Holds) {
-    reply.deadline.set(Some(SILENCE_NS));
+/// Drains. Nothing here keeps the client's connection.
+pub(super) async fn drain(lp: Rc<Loop>, mut reply: Box<OriginReply>, mut holds: Holds) {
+    reply.conn.deadline.set(Some(SILENCE_NS));
     let mut in_all = lp.timers.after(IN_ALL_NS);
     let ended = poll_fn(|cx| {
         if let Poll::Ready(ended) = poll(cx, &mut reply) {
             return Poll::Ready(Some(ended));
         }
-        if let Some(kind) = holds.poll_broken(cx, lp, ex) {
+        if let Some((_, kind)) = holds.poll_broken(cx, &lp, None) {
             return Poll::Ready(Some(Some(kind)));
         }
         if in_all.poll_ended(cx).is_ready() { Poll::Ready(None) } else { Poll::Pending }
@@ -44,9 +37,7 @@ pub(super) async fn drain(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<Origi
     match outcome {
         None => {
             holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));
-            if !reply.response.binds_connection() {
-                reply.give_back(lp, ex);
-            }
+            reply.give_back_drained(&lp);
         }
         failed => holds.finish(failed, None),
     }
@@ -60,7 +51,7 @@ fn poll(cx: &mut Context<'_>, reply: &mut OriginReply) -> Poll<Outcome> {
             Err(_) => return Poll::Ready(Some(Kind::BadResponse)),
             Ok(Piece::Data(_, to)) => {
                 reply.conn.wire.consume(to);
-                reply.deadline.set(Some(SILENCE_NS));
+                reply.conn.deadline.set(Some(SILENCE_NS));
                 continue;
             }
             Ok(Piece::End) => {
@@ -74,7 +65,7 @@ fn poll(cx: &mut Context<'_>, reply: &mut OriginReply) -> Poll<Outcome> {
             Poll::Ready(Ok(n)) if n > 0 => {}
             Poll::Ready(end) if end.is_ok() && reply.decoder.eof().is_ok() => reply.ended = true,
             Poll::Ready(_) => return Poll::Ready(Some(Kind::Reset)),
-            Poll::Pending if reply.deadline.ended(cx) => return Poll::Ready(Some(Kind::Timeout)),
+            Poll::Pending if reply.conn.deadline.ended(cx) => return Poll::Ready(Some(Kind::Timeout)),
             Poll::Pending => return Poll::Pending,
         }
     }

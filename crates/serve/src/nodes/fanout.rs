@@ -43,7 +43,7 @@ impl Fanout {
                     return Poll::Ready(answer);
                 }
                 if let Ok(reply) = answer {
-                    reply.discard();
+                    reply.discard(&lp, &ex);
                 }
             }
             Poll::Pending

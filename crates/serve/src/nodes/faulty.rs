@@ -49,7 +49,8 @@ impl Faulty {
         match (self.mode, seen.up) {
             (Mode::Crash, true) => {
                 let (line, around) = (self.line.clone(), way.process.take());
-                way.process = Some(Rc::new(Process { line, flips: seen.flips, until_ns: seen.next_ns, around }));
+                way.process =
+                    Some(Rc::new(Process { line, flips: seen.flips, until_ns: seen.next_ns, around }));
                 Ok(true)
             }
             (Mode::Slow, false) => {

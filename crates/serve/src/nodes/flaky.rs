@@ -26,12 +26,12 @@ impl Flaky {
     /// Runs what is behind, perhaps in vain.
     pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way) -> Answer {
         let fails = flaky::fails(self.p, way.draw_at(self.place, Purpose::Failure));
-        let reply = start(lp, ex, way, self.node).await?;
+        let reply = start(lp.clone(), ex.clone(), way, self.node).await?;
         if reply.outcome().is_some() || !fails {
             return Ok(reply);
         }
         // Those behind have done their work well.
-        reply.discard();
+        reply.discard(&lp, &ex);
         Err(Failure::new(self.kind))
     }
 }

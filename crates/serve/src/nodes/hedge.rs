@@ -158,7 +158,7 @@ impl Attempts<'_> {
                 Step::Wait => {}
             }
             if let Some(Ok(reply)) = self.last.replace(answer) {
-                reply.discard();
+                reply.discard(&self.lp, &self.ex);
             }
         }
         Poll::Pending

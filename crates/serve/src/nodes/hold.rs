@@ -27,7 +27,7 @@ pub(crate) enum Hold {
 
 /// What is held, the innermost first.
 #[derive(Default)]
-pub(crate) struct Holds(SmallVec<[Hold; 2]>);
+pub(crate) struct Holds(SmallVec<[Hold; 1]>);
 
 impl Holds {
     /// One more, around all that are there.
@@ -71,13 +71,30 @@ impl Holds {
         }
     }
 
-    /// Whether something among them ends the response before its time: a limit, or a crash; and as what.
-    pub fn poll_broken(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange) -> Option<Kind> {
-        self.0.iter_mut().find_map(|hold| match hold {
-            Hold::Timeout(limit) => limit.has_ended(cx, lp, ex).then_some(Kind::Timeout),
-            Hold::Process(watch) => watch.has_crashed(cx).then_some(Kind::Reset),
+    /// Whether something among them ends the response before its time: a limit, or a crash. Which, and as what. Without an
+    /// exchange nobody waits for a client.
+    pub fn poll_broken(
+        &mut self,
+        cx: &mut Context<'_>,
+        lp: &Loop,
+        ex: Option<&Exchange>,
+    ) -> Option<(usize, Kind)> {
+        (0..).zip(&mut self.0).find_map(|(at, hold)| match hold {
+            Hold::Timeout(limit) => limit.has_ended(cx, lp, ex).then_some((at, Kind::Timeout)),
+            Hold::Process(watch) => watch.has_crashed(cx).then_some((at, Kind::Reset)),
             Hold::Target(_) | Hold::Slot(_) => None,
         })
+    }
+
+    /// One of them has ended the response so: those around it learn that, and what is inside is cancelled. A crash takes
+    /// along what would go on.
+    pub fn broken(mut self, at: usize, kind: Kind, lp: &Rc<Loop>, ex: &Exchange, reply: Box<OriginReply>) {
+        let around: SmallVec<[Hold; 1]> = self.0.drain((at + 1).min(self.0.len())..).collect();
+        let crashed = matches!(self.0.pop(), Some(Hold::Process(_)));
+        Holds(around).finish(Some(kind), None);
+        if !crashed {
+            self.cancel(lp, ex, reply);
+        }
     }
 
     /// From now on no limit of time holds: the connection is a tunnel.
@@ -94,9 +111,9 @@ impl Holds {
     }
 
     /// The client has gone: what goes on regardless does so in the background, the rest is cancelled.
-    pub fn cancel(mut self, lp: &Rc<Loop>, ex: &Rc<Exchange>, reply: Box<OriginReply>) {
-        if reply.is_sent_whole() && self.keep_what_goes_on() {
-            drain::in_background(lp, ex, reply, self);
+    pub fn cancel(mut self, lp: &Rc<Loop>, ex: &Exchange, reply: Box<OriginReply>) {
+        if reply.is_sent_whole() && ex.is_complete() && self.keep_what_goes_on() {
+            tokio::task::spawn_local(drain::drain(lp.clone(), reply, self));
         }
     }
 

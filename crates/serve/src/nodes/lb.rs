@@ -89,7 +89,7 @@ impl Lb {
                 (choice, slot) => return self.go(lp, way, choice, slot),
             }
         }
-        self.wait(gate, lp, ex, way).await
+        Box::pin(self.wait(gate, lp, ex, way)).await
     }
 
     /// All targets are full: in order of arrival.

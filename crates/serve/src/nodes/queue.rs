@@ -107,7 +107,8 @@ impl Drop for Leaving<'_> {
             task.wake();
         }
         // It may have come just now.
-        if let Some(Ok(Reply { from: From::Origin(origin), holds })) = self.meeting.answer.borrow_mut().take() {
+        if let Some(Ok(Reply { from: From::Origin(origin), holds })) = self.meeting.answer.borrow_mut().take()
+        {
             holds.cancel(self.lp, self.ex, origin);
         }
     }
@@ -165,7 +166,10 @@ async fn task(queue: Rc<Queue>, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way, meetin
     // Nobody gets the result.
     if let Ok(reply) = answer {
         match reply.from {
-            From::Origin(origin) if origin.is_sent_whole() => drain::drain(&lp, &ex, origin, reply.holds).await,
+            From::Origin(origin) if origin.is_sent_whole() => {
+                drop(ex);
+                drain::drain(lp, origin, reply.holds).await;
+            }
             From::Origin(_) => drop(reply.holds),
             From::Own(_) => reply.holds.finish(None, None),
         }

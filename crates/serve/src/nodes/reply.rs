@@ -1,6 +1,8 @@
 //! The head of a response on its way back, and what is held until its end.
 
 use super::hold::Holds;
+use crate::event_loop::Loop;
+use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::origin::OriginReply;
 use std::rc::Rc;
@@ -60,9 +62,12 @@ impl Reply {
     }
 
     /// Nobody wants it: another attempt follows. What is held learns how it ended.
-    pub fn discard(self) {
+    pub fn discard(self, lp: &Loop, ex: &Exchange) {
         let (outcome, status) = (self.outcome(), self.status());
         self.holds.finish(outcome, Some(status));
+        if let From::Origin(origin) = self.from {
+            origin.discard(lp, ex);
+        }
     }
 
     /// How policies see it.

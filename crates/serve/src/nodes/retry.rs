@@ -28,7 +28,8 @@ impl Retry {
     /// Runs what is behind, as often as it takes.
     pub async fn run(self: Rc<Self>, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way) -> Answer {
         let idempotent = ex.request.is_idempotent();
-        let tried = (self.config.exclude != config::Exclude::None).then(|| Rc::new(RefCell::new(Tried::default())));
+        let tried =
+            (self.config.exclude != config::Exclude::None).then(|| Rc::new(RefCell::new(Tried::default())));
         if let (true, Some(budget)) = (way.first, &self.budget) {
             budget.with(|b| b.earn(lp.now())).await;
         }
@@ -52,7 +53,7 @@ impl Retry {
                 return answer;
             }
             if let Ok(reply) = answer {
-                reply.discard();
+                reply.discard(&lp, &ex);
             }
             ex.count_attempt();
             let wait_ns = self.config.backoff_ns(next, way.draw.with(u64::from(next.0)));

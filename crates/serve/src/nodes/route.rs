@@ -3,8 +3,8 @@
 //! A request whose path means one thing as it stands and another normalised (dot segments, `//`, `\`, %2f, %5c, %00) is 400
 //! where the two would take different ways, unless the listener says `paths="raw"`. Draws: nothing.
 
-use super::{NodeId, Way};
 use super::view::View;
+use super::{NodeId, Way};
 use crate::exchange::Exchange;
 use crate::failure::Failure;
 use weir_policy::Kind;

@@ -19,7 +19,7 @@ impl Sequence {
     pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way) -> Answer {
         let mut last = Reply::own(self.empty.clone());
         for (number, node) in (0..).zip(&self.nodes) {
-            last.discard();
+            last.discard(&lp, &ex);
             // Each stands elsewhere on the way, so that what is drawn twice at one place differs.
             let inner = if number == 0 { way.clone() } else { way.branch(number) };
             last = start(lp.clone(), ex.clone(), inner, *node).await?;

@@ -26,6 +26,7 @@ impl Split {
     pub fn choose(&self, ex: &Exchange, way: &Way) -> NodeId {
         let key = self.key.as_ref().and_then(|source| View::new(ex, way.edits.as_deref()).key(source));
         let bits = key.map_or_else(|| way.draw.with(u64::from(self.id)).bits(), key::spread);
-        self.nodes[self.shares.pick(bits) as usize]
+        let at = self.shares.pick(bits) as usize;
+        self.nodes[at.min(self.nodes.len().saturating_sub(1))]
     }
 }

@@ -31,7 +31,7 @@ impl Timeout {
         let mut behind = start(lp.clone(), ex.clone(), way, self.node);
         let answer = poll_fn(|cx| match behind.as_mut().poll(cx) {
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
-            Poll::Pending if limit.has_ended(cx, &lp, &ex) => Poll::Ready(None),
+            Poll::Pending if limit.has_ended(cx, &lp, Some(&ex)) => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         })
         .await;
@@ -61,9 +61,9 @@ impl Limit {
     }
 
     /// Whether it has ended; else the task is woken when it does.
-    pub fn has_ended(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange) -> bool {
+    pub fn has_ended(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: Option<&Exchange>) -> bool {
         while self.sleep.poll_ended(cx).is_ready() {
-            let waited_ns = ex.waited_for_client_ns(lp);
+            let waited_ns = ex.map_or(self.waited_ns, |ex| ex.waited_for_client_ns(lp));
             if waited_ns == self.waited_ns {
                 return true;
             }

@@ -57,7 +57,8 @@ impl<'a> View<'a> {
             KeySource::Header(name) => self.field(name).map(key::hash),
             KeySource::Cookie(name) if drops(edits, b"cookie") => {
                 let cookies = value(edits, b"cookie")?.split(|b| *b == b';');
-                let named = |pair: &'a [u8]| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"=");
+                let named =
+                    |pair: &'a [u8]| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"=");
                 cookies.filter_map(named).next().map(key::hash)
             }
             KeySource::Path => Some(key::hash(self.path())),
@@ -140,7 +141,9 @@ fn drops(edits: &Edits, name: &[u8]) -> bool {
 
 fn without_port(host: &[u8]) -> &[u8] {
     match host.iter().rposition(|b| *b == b':') {
-        Some(at) if host[at..].iter().skip(1).all(u8::is_ascii_digit) && host.first() != Some(&b'[') => &host[..at],
+        Some(at) if host[at..].iter().skip(1).all(u8::is_ascii_digit) && host.first() != Some(&b'[') => {
+            &host[..at]
+        }
         Some(at) if at > 0 && host[at - 1] == b']' => &host[..at],
         _ => host,
     }
@@ -180,7 +183,8 @@ fn decode(path: &[u8], also: impl Fn(u8) -> bool) -> Vec<u8> {
 
 /// Dot segments, `//`, `\`, `%2f`, `%5c` and `%00` resolved, as what is behind might do; `None` where nothing changes.
 fn normalised(path: &[u8]) -> Option<Vec<u8>> {
-    let suspicious = path.windows(2).any(|w| matches!(w, b"//" | b"/." | b"/\\")) || path.iter().any(|b| b"%\\".contains(b));
+    let suspicious = path.windows(2).any(|w| matches!(w, b"//" | b"/." | b"/\\"))
+        || path.iter().any(|b| b"%\\".contains(b));
     if !suspicious {
         return None;
     }
@@ -240,7 +244,9 @@ mod tests {
 
     #[test]
     fn hosts_lose_their_port() {
-        for (host, want) in [("a:80", "a"), ("a", "a"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]"), ("a:", "a")] {
+        for (host, want) in
+            [("a:80", "a"), ("a", "a"), ("[::1]:80", "[::1]"), ("[::1]", "[::1]"), ("a:", "a")]
+        {
             assert_eq!(without_port(host.as_bytes()), want.as_bytes(), "{host}");
         }
     }

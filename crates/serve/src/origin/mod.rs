@@ -8,6 +8,7 @@ pub(crate) mod upload;
 
 pub(crate) use reply::OriginReply;
 
+use crate::deadlines::Deadline;
 use crate::wire::Wire;
 
 /// A connection to an origin.
@@ -19,6 +20,8 @@ pub(crate) struct OriginConn {
     pub old_ns: u64,
     /// Requests that were begun on it.
     pub requests: u64,
+    /// Silence of the origin.
+    pub deadline: Deadline,
     /// Whether it belongs to one client's connection (NTLM, Negotiate).
     pub bound: bool,
 }

@@ -3,7 +3,6 @@
 use super::OriginConn;
 use super::server::Server;
 use super::upload::{Broken, Upload};
-use crate::deadlines::Deadline;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -16,12 +15,10 @@ use weir_policy::Kind;
 /// A response that comes from an origin.
 pub(crate) struct OriginReply {
     pub server: Rc<Server>,
-    pub conn: OriginConn,
+    pub conn: Box<OriginConn>,
     pub response: Response,
     pub decoder: Decoder,
     pub upload: Upload,
-    /// Silence of the origin.
-    pub deadline: Deadline,
     /// Whether the response's last byte was read.
     pub ended: bool,
     /// Bytes of the body that were passed on.
@@ -39,6 +36,8 @@ pub(crate) struct OriginReply {
 pub(crate) enum BrokenBody {
     /// The origin is to blame.
     Origin(Kind),
+    /// Something that is held says so: a limit of time, or a crash; the number of the hold.
+    Held(usize, Kind),
     /// The client is, or has gone.
     Client,
 }
@@ -102,7 +101,7 @@ impl OriginReply {
                     if sent.is_err() {
                         return Poll::Ready(Err(BrokenBody::Client));
                     }
-                    self.deadline.set(self.server.origin.body_timeout_ns);
+                    self.conn.deadline.set(self.server.origin.body_timeout_ns);
                     continue;
                 }
                 Ok(Piece::End) => {
@@ -127,7 +126,7 @@ impl OriginReply {
                     if client.unsent() > 0 && matches!(client.poll_flush(cx), Poll::Ready(Err(_))) {
                         return Poll::Ready(Err(BrokenBody::Client));
                     }
-                    if self.deadline.ended(cx) {
+                    if self.conn.deadline.ended(cx) {
                         return Poll::Ready(Err(BrokenBody::Origin(Kind::Timeout)));
                     }
                     return Poll::Pending;
@@ -136,9 +135,8 @@ impl OriginReply {
         }
     }
 
-    /// A built-in server has failed, and says how. What is left of its answer is read if it is there.
-    pub fn failed_inside(mut self: Box<Self>, lp: &Loop, ex: &Exchange) -> Failure {
-        let failure = crate::built_in::failure(&self.response);
+    /// Nobody wants it. Its connection is kept for others if the rest of it is here already.
+    pub fn discard(mut self: Box<Self>, lp: &Loop, ex: &Exchange) {
         loop {
             let mut at = 0;
             match self.decoder.next(self.conn.wire.input(), &mut at) {
@@ -146,10 +144,9 @@ impl OriginReply {
                 Ok(Piece::End) => {
                     self.conn.wire.consume(at);
                     self.ended = true;
-                    self.give_back(lp, ex);
-                    return failure;
+                    return self.give_back(lp, ex);
                 }
-                Ok(Piece::More) | Err(_) => return failure,
+                Ok(Piece::More) | Err(_) => return,
             }
         }
     }
@@ -159,23 +156,40 @@ impl OriginReply {
     /// The condition stands on every path to a pool (`serving.md` §3): the request was sent whole, the response read whole,
     /// no byte is left over, nobody said close, nothing was upgraded or aborted.
     pub fn give_back(self: Box<Self>, lp: &Loop, ex: &Exchange) {
-        let OriginReply { server, conn, response, upload, ended, .. } = *self;
-        let clean = ended
-            && ex.is_complete()
+        let clean = ex.is_complete() && self.is_clean();
+        let OriginReply { server, mut conn, response, .. } = *self;
+        match (clean, response.binds_connection()) {
+            (true, true) => {
+                conn.bound = true;
+                ex.conn.bind(server, conn);
+            }
+            (true, false) if conn.bound => ex.conn.bind(server, conn),
+            (true, false) => server.put(lp, conn),
+            (false, _) => {}
+        }
+        lp.buffers.keep_response(response);
+    }
+
+    /// The same after a drain: the request was complete, and its client is not there any more.
+    pub fn give_back_drained(self: Box<Self>, lp: &Loop) {
+        let clean = self.is_clean() && !self.response.binds_connection();
+        let OriginReply { server, conn, response, .. } = *self;
+        if clean && !conn.bound {
+            server.put(lp, conn);
+        }
+        lp.buffers.keep_response(response);
+    }
+
+    fn is_clean(&self) -> bool {
+        let OriginReply { conn, response, upload, ended, .. } = self;
+        *ended
             && upload.finished
             && !upload.broken
             && conn.wire.unsent() == 0
             && conn.wire.input().is_empty()
             && !conn.wire.has_ended()
             && response.keep_alive()
-            && response.status() != 101;
-        match (clean, response.binds_connection()) {
-            (true, true) => ex.conn.bind(server, OriginConn { bound: true, ..conn }),
-            (true, false) if conn.bound => ex.conn.bind(server, conn),
-            (true, false) => server.put(lp, conn),
-            (false, _) => {}
-        }
-        lp.buffers.keep_response(response);
+            && response.status() != 101
     }
 }
 

@@ -8,7 +8,6 @@ use super::pool::Pool;
 use super::reply::OriginReply;
 use super::upload::{Broken, Upload};
 use super::OriginConn;
-use crate::deadlines::Deadline;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -21,7 +20,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Asked, BodyOut, Client, Decoder, Edits, Framing, Response, Seek, Version};
+use weir_http1::{Asked, BodyOut, Client, Decoder, Edits, Framing, Seek, Version};
 use weir_policy::Kind;
 use weir_topology::plan::Origin;
 
@@ -66,19 +65,29 @@ impl Server {
         *ex.origin.borrow_mut() = Some(self.name.clone());
         let mut fresh = false;
         loop {
+            way.sending(Sending::Begun);
             let pooled = if fresh { None } else { self.take(lp, ex) };
             let reused = pooled.is_some();
             ex.reused.set(reused);
             let conn = match pooled {
                 Some(conn) => conn,
-                None => self.connect(lp).await?,
+                // Boxed, as it is rare and large: what waits for a pooled connection need not carry it.
+                None => match Box::pin(self.connect(lp)).await {
+                    Ok(conn) => conn,
+                    Err(failure) => {
+                        way.sending(Sending::Nowhere);
+                        return Err(failure);
+                    }
+                },
             };
-            way.sending(Sending::Begun);
             let mut attempt = Attempt::new(self, lp, ex, way, conn);
             match poll_fn(|cx| attempt.poll_head(cx, lp, ex, way)).await {
                 Ok(()) if self.is_built_in() && attempt.reply.response.field(built_in::KIND).is_some() => {
                     way.sending(Sending::Nowhere);
-                    return Err(attempt.into_reply().failed_inside(lp, ex));
+                    let reply = attempt.into_reply();
+                    let failure = built_in::failure(&reply.response);
+                    reply.discard(lp, ex);
+                    return Err(failure);
                 }
                 Ok(()) => return Ok(Reply { from: From::Origin(attempt.into_reply()), holds: Holds::default() }),
                 Err(Failed::Silent) => {
@@ -104,14 +113,14 @@ impl Server {
         matches!(self.target, Target::BuiltIn(_))
     }
 
-    fn take(&self, lp: &Loop, ex: &Exchange) -> Option<OriginConn> {
+    fn take(&self, lp: &Loop, ex: &Exchange) -> Option<Box<OriginConn>> {
         if let Some(conn) = ex.conn.take_bound(self) {
             return Some(conn);
         }
         self.pool.borrow_mut().take(lp.lately(), self.origin.idle_timeout_ns)
     }
 
-    async fn connect(self: &Rc<Self>, lp: &Rc<Loop>) -> Result<OriginConn, Failure> {
+    async fn connect(self: &Rc<Self>, lp: &Rc<Loop>) -> Result<Box<OriginConn>, Failure> {
         let mut limit = self.origin.connect_timeout_ns.map(|ns| lp.timers.after(ns));
         let mut connecting = std::pin::pin!(self.target.connect(lp));
         let socket = poll_fn(|cx| {
@@ -129,7 +138,14 @@ impl Server {
             Some(age) => now.saturating_add(age - (age / 10).min(lp.draw().below((age / 10).max(1)))),
             None => u64::MAX,
         };
-        Ok(OriginConn { wire: Wire::new(socket, lp.buffers.clone()), opened_ns: now, old_ns, requests: 0, bound: false })
+        Ok(Box::new(OriginConn {
+            wire: Wire::new(socket, lp.buffers.clone()),
+            opened_ns: now,
+            old_ns,
+            requests: 0,
+            bound: false,
+            deadline: lp.deadlines.add(),
+        }))
     }
 
     /// No target leads here any more.
@@ -147,7 +163,7 @@ impl Server {
     }
 
     /// Keeps a connection for the next request.
-    pub fn put(&self, lp: &Loop, conn: OriginConn) {
+    pub fn put(&self, lp: &Loop, conn: Box<OriginConn>) {
         let used_up = self.origin.max_requests.is_some_and(|most| conn.requests >= most);
         let leads = self.target.leads(&conn.wire.socket, conn.opened_ns);
         if !used_up && leads && !self.retired.get() && !lp.is_draining() {
@@ -171,7 +187,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn new(server: &Rc<Server>, lp: &Loop, ex: &Exchange, way: &Way, mut conn: OriginConn) -> Attempt {
+    fn new(server: &Rc<Server>, lp: &Loop, ex: &Exchange, way: &Way, mut conn: Box<OriginConn>) -> Attempt {
         let body = body_out(ex.request.framing());
         let none = Edits::default();
         let edits = way.edits.as_deref().unwrap_or(&none);
@@ -185,8 +201,7 @@ impl Attempt {
         conn.requests += 1;
         let keep = way.keep.max(if ex.request.is_idempotent() { RESEND } else { 0 });
         let asked = Asked { head: ex.request.is_head(), connect: ex.request.is_connect(), upgrade: ex.checked.upgrade };
-        let deadline = lp.deadlines.add();
-        deadline.set(server.origin.body_timeout_ns);
+        conn.deadline.set(server.origin.body_timeout_ns);
         if !ex.is_complete() {
             ex.conn.deadline.set(ex.conn.listener.http.body_timeout_ns);
         }
@@ -196,7 +211,6 @@ impl Attempt {
             response: lp.buffers.response(),
             decoder: Decoder::new(Framing::None, &server.limits),
             upload: Upload::new(body_out(ex.request.framing()), keep),
-            deadline,
             ended: false,
             passed: 0,
             edits: Edits::default(),
@@ -214,7 +228,7 @@ impl Attempt {
             match reply.upload.poll(cx, lp, ex, &mut reply.conn.wire) {
                 Poll::Ready(Ok(())) => {
                     way.sending(Sending::Whole);
-                    reply.deadline.set(reply.server.origin.response_timeout_ns);
+                    reply.conn.deadline.set(reply.server.origin.response_timeout_ns);
                 }
                 Poll::Ready(Err(Broken::Client(failure))) => return Poll::Ready(Err(Failed::With(failure))),
                 Poll::Ready(Err(Broken::Origin)) => self.reply.upload.broken = true,
@@ -267,7 +281,7 @@ impl Attempt {
                 ex.say_continue(cx);
             }
         }
-        if self.reply.deadline.ended(cx) {
+        if self.reply.conn.deadline.ended(cx) {
             return Poll::Ready(Err(Failed::With(Failure::new(Kind::Timeout))));
         }
         Poll::Pending
@@ -279,7 +293,7 @@ impl Attempt {
         let progress = (ex.body.try_borrow().map_or(0, |b| b.received), unsent);
         if progress != self.progress {
             self.progress = progress;
-            self.reply.deadline.set(if unsent > 0 { self.reply.server.origin.body_timeout_ns } else { None });
+            self.reply.conn.deadline.set(if unsent > 0 { self.reply.server.origin.body_timeout_ns } else { None });
         }
     }
 
@@ -300,7 +314,7 @@ impl Attempt {
         let reply = &mut self.reply;
         reply.decoder = Decoder::new(reply.response.framing(), &reply.server.limits);
         reply.ended = reply.decoder.ended();
-        reply.deadline.set(reply.server.origin.body_timeout_ns);
+        reply.conn.deadline.set(reply.server.origin.body_timeout_ns);
         self.reply
     }
 }

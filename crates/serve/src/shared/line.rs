@@ -54,6 +54,12 @@ impl Public {
         }
     }
 
+    /// Whether nobody waits, and nobody is said to.
+    #[cfg(test)]
+    pub fn is_at_rest(&self) -> bool {
+        self.waiting.load(SeqCst) == 0 && self.first().0 == NOBODY
+    }
+
     fn first(&self) -> (u64, usize) {
         let tickets = self.lowest.iter().map(|t| t.load(SeqCst)).zip(0..);
         tickets.min().unwrap_or((NOBODY, 0))

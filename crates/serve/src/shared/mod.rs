@@ -108,10 +108,12 @@ impl Shared {
             });
             nodes.push(id);
             if faulty.mode == Mode::Crash {
-                line.warmups.extend(behind(point, id).into_iter().filter_map(|n| match self.states.get(&n) {
-                    Some(State::Warmup(warmup)) => Some(warmup.clone()),
-                    _ => None,
-                }));
+                line.warmups.extend(behind(point, id).into_iter().filter_map(
+                    |n| match self.states.get(&n) {
+                        Some(State::Warmup(warmup)) => Some(warmup.clone()),
+                        _ => None,
+                    },
+                ));
             }
         }
         for (line, nodes) in made.into_values() {
@@ -191,7 +193,8 @@ impl OnLoop<'_> {
     pub fn time_line(&self, id: NodeId) -> Option<Rc<fault::Local>> {
         let Some(State::Fault(public)) = self.shared.states.get(&id) else { return None };
         let mut addressees = self.addressees.borrow_mut();
-        let local = addressees.faults.entry(public.number()).or_insert_with(|| fault::Local::new(public.clone()));
+        let local =
+            addressees.faults.entry(public.number()).or_insert_with(|| fault::Local::new(public.clone()));
         Some(local.clone())
     }
 

@@ -1,0 +1,366 @@
+//! The life of `weir serve`: addresses that cannot be had, limits, draining, signals; and what it says of each.
+
+mod common;
+mod serve;
+use common::{Scratch, run, run_with_input};
+use rustix::process::Signal;
+use serve::{Fault, Origin, Stream, Weir, closed_port, pause, reply, serve_fails, until};
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+
+fn server(origin: &Origin) -> String {
+    format!("server(addr = \"{}\")", origin.addr())
+}
+
+/// An origin that answers after this time.
+fn slow(ms: u64) -> Origin {
+    Origin::answering(move |_| {
+        pause(ms);
+        reply("slow")
+    })
+}
+
+#[test]
+fn a_port_in_use_is_said_with_the_remedy() {
+    let held = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let addr = held.local_addr().expect("bound");
+    let file = |loops: u32| format!("listen(\"{addr}\", respond(200), loops = {loops})\n");
+    for loops in [1, 2] {
+        serve_fails(&file(loops), 3, &[&addr.to_string(), "listens there already", "choose another"]);
+    }
+    // A check binds nothing.
+    assert_eq!(run_with_input(&["check", "--serve", "-"], &file(2)).code, Some(0));
+    drop(held);
+    // Nor is a port shared with another weir, though both would share it among their own loops.
+    for loops in [1, 2] {
+        let first = Weir::new(&file(loops));
+        serve_fails(&file(2), 3, &["listens there already"]);
+        serve_fails(&file(1), 3, &["listens there already"]);
+        assert_eq!(first.get("/").status(), 200);
+    }
+}
+
+#[test]
+fn a_socket_file_that_exists_is_said_with_the_remedy() {
+    let scratch = Scratch::new("serve-exists");
+    let path = scratch.path("web.sock");
+    let file = format!("listen(\"unix:{path}\", respond(200, \"unix\"))\n");
+    let weir = Weir::new(&file);
+    assert_eq!(weir.listening[0].1, format!("unix:{path}"));
+    assert_eq!(weir.get("/").body_text(), "unix");
+    serve_fails(&file, 3, &[&path, "listens there already"]);
+    assert_eq!(weir.get("/").body_text(), "unix", "the other one's socket is not touched");
+    // What a killed process leaves behind.
+    drop(weir);
+    assert!(std::fs::exists(&path).expect("readable"));
+    serve_fails(&file, 3, &[&path, "remove"]);
+    std::fs::remove_file(&path).expect("it is there");
+    // One that ends well, or cannot start for another reason, leaves nothing.
+    let mut weir = Weir::new(&file);
+    weir.signal(Signal::TERM);
+    assert_eq!(weir.ends(5.0), Some(0));
+    assert!(!std::fs::exists(&path).expect("readable"));
+    let held = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let other = held.local_addr().expect("bound");
+    serve_fails(&format!("{file}listen(\"{other}\", respond(200), name = \"other\")\n"), 3, &["listens there already"]);
+    assert!(!std::fs::exists(&path).expect("readable"), "a start that failed leaves a socket file behind");
+    serve_fails(&format!("listen(\"unix:{}/no/such.sock\", respond(200))\n", scratch.path("x")), 3, &["folder"]);
+}
+
+#[test]
+fn a_name_without_address_is_a_target_that_is_down() {
+    let mut weir = Weir::before("server(\"app\", addr = \"no-such-name.invalid:80\")");
+    assert_eq!(weir.get("/").status(), 503);
+    assert!(weir.err().contains("no-such-name.invalid"), "no warning: {:?}", weir.err());
+    weir.is_well();
+}
+
+#[test]
+fn listeners_are_told_in_the_order_of_the_file() {
+    let file = "listen(\"127.0.0.1:0\", respond(200, \"1\"), name = \"one\")\n\
+                listen(\"[::1]:0\", respond(200, \"2\"), name = \"two\")\n\
+                listen(\"localhost:0\", respond(200, \"3\"))\n";
+    let weir = Weir::new(file);
+    let names: Vec<&str> = weir.listening.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["one", "two", "listen"]);
+    assert!(weir.addr("two").starts_with("[::1]:"), "{:?}", weir.listening);
+    for (name, body) in [("one", "1"), ("two", "2"), ("listen", "3")] {
+        assert_eq!(weir.connect(name).get("/").expect("an answer").body_text(), body);
+    }
+    assert_eq!(weir.err(), "", "nothing is to be warned of");
+    let weir = Weir::with(file, &["two"], 1);
+    assert_eq!(weir.listening[0].0, "two");
+    assert_eq!(weir.line(Duration::from_millis(100)), None);
+    let scratch = Scratch::new("serve-names");
+    let path = scratch.file("t.star", file);
+    run(&["serve", &path, "three"]).fails(2, "no listener is called `three`; the file has one, two, listen");
+}
+
+#[test]
+fn unix_sockets_and_ipv6_lead_to_origins() {
+    let scratch = Scratch::new("serve-unix");
+    let unix = Origin::unix(scratch.path("app.sock").into(), |peer| {
+        loop {
+            let request = peer.request()?;
+            peer.send(reply(&format!("unix {}", request.field("host").unwrap_or_default())))?;
+        }
+    });
+    let six = Origin::at("[::1]:0".parse().expect("an address"), |peer| {
+        loop {
+            peer.request()?;
+            peer.send(reply("six"))?;
+        }
+    });
+    let weir = Weir::new(&format!(
+        "listen(\"unix:{}\", {}, name = \"unix\")\nlisten(\"[::1]:0\", {}, name = \"six\")\n\
+         listen(\"127.0.0.1:0\", server(addr = \"unix:/no/such\"), name = \"none\")\n",
+        scratch.path("web.sock"),
+        server(&unix),
+        server(&six)
+    ));
+    for _ in 0..3 {
+        assert_eq!(weir.connect("unix").get("/").expect("an answer").body_text(), "unix h");
+        assert_eq!(weir.connect("six").get("/").expect("an answer").body_text(), "six");
+    }
+    assert_eq!(weir.connect("none").get("/").expect("an answer").status(), 503);
+}
+
+#[test]
+fn every_loop_has_a_door_of_its_own() {
+    let weir = Weir::new("listen(\"127.0.0.1:0\", respond(200), loops = 2)\n");
+    let port: u16 = weir.listening[0].1.rsplit(':').next().and_then(|p| p.parse().ok()).expect("a port");
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux");
+    let local = format!("0100007F:{port:04X}");
+    // 0A is LISTEN.
+    let doors = table.lines().map(str::split_whitespace).filter(|l| {
+        let words: Vec<&str> = l.clone().collect();
+        words.get(1) == Some(&local.as_str()) && words.get(3) == Some(&"0A")
+    });
+    assert_eq!(doors.count(), 2);
+    let mut clients: Vec<Stream> = (0..50).map(|_| weir.client()).collect();
+    for client in clients.iter_mut().rev() {
+        assert_eq!(client.get("/").expect("an answer").status(), 200);
+    }
+}
+
+#[test]
+fn too_many_clients_wait_or_are_turned_away() {
+    let weir = Weir::new(
+        "listen(\"127.0.0.1:0\", respond(200), name = \"all\", loops = 1, http = http(max_clients = 3))\n\
+         listen(\"127.0.0.1:0\", respond(200), name = \"each\", loops = 1, http = http(max_clients_per_address = 3))\n",
+    );
+    let mut three: Vec<Stream> = (0..3).map(|_| weir.connect("all")).collect();
+    for client in &mut three {
+        assert_eq!(client.get("/").expect("an answer").status(), 200);
+    }
+    // The fourth waits at the door until one leaves.
+    let mut fourth = weir.connect("all");
+    fourth.send(GET).expect("it is sent");
+    fourth.patience(Duration::from_millis(300));
+    assert_eq!(fourth.ending(), Fault::Silence);
+    three.pop();
+    fourth.patience(Duration::from_secs(3));
+    assert_eq!(fourth.response("GET").expect("an answer").status(), 200);
+
+    let mut three: Vec<Stream> = (0..3).map(|_| weir.connect("each")).collect();
+    for client in &mut three {
+        assert_eq!(client.get("/").expect("an answer").status(), 200);
+    }
+    let mut fourth = weir.connect("each");
+    let _ = fourth.send(GET);
+    assert!(matches!(fourth.response("GET"), Err(Fault::End | Fault::Reset)));
+    drop(three);
+    assert!(until(3.0, || weir.connect("each").get("/").is_ok_and(|a| a.status() == 200)));
+}
+
+/// Out of descriptors, accepting pauses without spinning, and goes on as soon as some are free.
+#[test]
+fn without_descriptors_accepting_pauses() {
+    let origin = Origin::named("origin");
+    let file = format!(
+        "listen(\"127.0.0.1:0\", {}, loops = 1, http = http(max_clients = 1000, idle_timeout = 60*s, head_timeout = 60*s))\n",
+        server(&origin)
+    );
+    let mut weir = Weir::with_descriptors(&file, 40);
+    assert_eq!(weir.get("/").status(), 200);
+    let clients: Vec<Stream> = (0..80).map(|_| weir.client()).collect();
+    assert!(until(5.0, || weir.descriptors() >= 40), "{} descriptors", weir.descriptors());
+    let before = weir.cpu_ms();
+    pause(1000);
+    let spent = weir.cpu_ms() - before;
+    assert!(spent < 200, "{spent} ms of processor time in a second of waiting");
+    weir.is_well();
+    drop(clients);
+    assert!(until(5.0, || weir.ask(GET).is_ok_and(|a| a.status() == 200)), "it does not recover");
+    weir.is_well();
+    // It can be ended while it is full.
+    let clients: Vec<Stream> = (0..80).map(|_| weir.client()).collect();
+    assert!(until(5.0, || weir.descriptors() >= 40));
+    weir.signal(Signal::TERM);
+    assert_eq!(weir.ends(5.0), Some(0), "full of clients it does not drain");
+    drop(clients);
+}
+
+#[test]
+fn a_full_house_drains() {
+    let mut weir = Weir::new(
+        "listen(\"127.0.0.1:0\", respond(200), loops = 1, http = http(max_clients = 2, drain_timeout = 2*s))\n",
+    );
+    let mut clients: Vec<Stream> = (0..4).map(|_| weir.client()).collect();
+    assert_eq!(clients[0].get("/").expect("an answer").status(), 200);
+    weir.signal(Signal::TERM);
+    assert_eq!(weir.ends(6.0), Some(0), "max_clients are connected, and it does not drain");
+}
+
+#[test]
+fn sigterm_drains() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let origin = slow(700);
+        let mut weir = Weir::before(&server(&origin));
+        let (mut busy, mut idle, mut fresh) = (weir.client(), weir.client(), weir.client());
+        assert_eq!(idle.get("/").expect("an answer").status(), 200);
+        busy.send(GET).expect("it is sent");
+        assert!(until(3.0, || origin.arrivals().len() == 2));
+        let begun = Instant::now();
+        weir.signal(signal);
+        // Who is idle is let go, in order, at once; who has asked gets the answer, and is told that it is the last.
+        assert_eq!(idle.ending(), Fault::End);
+        assert_eq!(fresh.ending(), Fault::End);
+        assert!(begun.elapsed() < Duration::from_millis(600), "{:?}", begun.elapsed());
+        assert!(Stream::connect(&weir.listening[0].1).is_err(), "it still accepts");
+        let answer = busy.response("GET").expect("an answer");
+        assert_eq!((answer.status(), answer.closes()), (200, true));
+        assert_eq!(busy.ending(), Fault::End);
+        drop((busy, idle, fresh));
+        assert_eq!(weir.ends(3.0), Some(0));
+        assert_eq!(weir.err(), "");
+    }
+}
+
+/// Requests that race the signal are answered or were never taken: under load a drain loses none.
+#[test]
+fn a_drain_loses_no_request() {
+    let origin = slow(3);
+    let mut weir = Weir::before(&server(&origin));
+    let addr = weir.listening[0].1.clone();
+    let clients: Vec<_> = (0..8)
+        .map(|_| {
+            let addr = addr.clone();
+            std::thread::spawn(move || {
+                let mut served = 0;
+                // Each on a connection of its own: one that is accepted is served.
+                while let Ok(mut client) = Stream::connect(&addr) {
+                    match client.get("/") {
+                        Ok(answer) => assert_eq!(answer.status(), 200),
+                        // Refused by the system: the door was closed with this one outside.
+                        Err(Fault::Reset) => return (served, 1),
+                        Err(fault) => panic!("{fault:?} instead of an answer"),
+                    }
+                    served += 1;
+                }
+                (served, 0)
+            })
+        })
+        .collect();
+    pause(500);
+    weir.signal(Signal::TERM);
+    let ended: Vec<(u32, u32)> = clients.into_iter().map(|c| c.join().expect("no panic")).collect();
+    assert_eq!(weir.ends(5.0), Some(0));
+    let served: u32 = ended.iter().map(|(served, _)| served).sum();
+    assert!(served > 100, "{ended:?}");
+    assert!(ended.iter().map(|(_, lost)| lost).sum::<u32>() <= 2, "{ended:?}");
+}
+
+#[test]
+fn drain_timeout_cuts_and_drain_delay_waits() {
+    let origin = slow(60_000);
+    let mut weir = Weir::set("drain_timeout = 1*s, drain_delay = 1*s", &server(&origin));
+    let mut busy = weir.client();
+    busy.send(GET).expect("it is sent");
+    assert!(until(3.0, || origin.arrivals().len() == 1));
+    let begun = Instant::now();
+    weir.signal(Signal::TERM);
+    pause(300);
+    // It still accepts, as long as others may not have noticed that it goes.
+    let late = weir.ask("OPTIONS * HTTP/1.1\r\nHost: h\r\nMax-Forwards: 0\r\n\r\n").expect("an answer");
+    assert_eq!(late.status(), 200);
+    assert_eq!(weir.ends(5.0), Some(0));
+    let took = begun.elapsed().as_secs_f64();
+    assert!((1.8..3.5).contains(&took), "took {took}");
+    assert!(busy.response("GET").is_err());
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let origin = slow(60_000);
+    let scratch = Scratch::new("serve-second");
+    let path = scratch.path("web.sock");
+    let mut weir = Weir::new(&format!("listen(\"unix:{path}\", {})\n", server(&origin)));
+    let mut busy = weir.client();
+    busy.send(GET).expect("it is sent");
+    assert!(until(3.0, || origin.arrivals().len() == 1));
+    weir.signal(Signal::INT);
+    pause(200);
+    assert_eq!(weir.ends(0.1), None);
+    weir.signal(Signal::INT);
+    assert_eq!(weir.ends(2.0), Some(130));
+    assert!(!std::fs::exists(&path).expect("readable"), "the next start would fail");
+}
+
+/// Origins are killed and come back while clients ask: with retries, nobody sees an error.
+#[test]
+fn origins_that_come_and_go_are_not_noticed() {
+    let (one, two) = (closed_port(), closed_port());
+    let fine = |peer: &mut serve::Peer| {
+        loop {
+            peer.request()?;
+            peer.send(reply("fine"))?;
+        }
+    };
+    let mut origins = [Some(Origin::at(one, fine)), Some(Origin::at(two, fine))];
+    let mut weir = Weir::before(&format!(
+        "retry(3, lb.round_robin([server(\"one\", addr = \"{one}\"), server(\"two\", addr = \"{two}\")]))"
+    ));
+    let end = Instant::now() + Duration::from_secs(4);
+    std::thread::scope(|scope| {
+        let weir = &weir;
+        for worker in 0..4 {
+            scope.spawn(move || {
+                let mut client = weir.client();
+                let mut asked = 0;
+                while Instant::now() < end {
+                    let answer = client.get("/").expect("an answer");
+                    assert_eq!(answer.status(), 200, "worker {worker}, request {asked}");
+                    asked += 1;
+                }
+                assert!(asked > 100, "{asked}");
+            });
+        }
+        let mut turn = 0;
+        while Instant::now() + Duration::from_millis(500) < end {
+            let (at, addr) = [(0, one), (1, two)][turn % 2];
+            drop(origins[at].take());
+            pause(150);
+            origins[at] = Some(Origin::at(addr, fine));
+            pause(150);
+            turn += 1;
+        }
+    });
+    weir.is_well();
+}
+
+/// The same without origins of the test: those that weir is itself.
+#[test]
+fn a_file_without_addresses_is_served_by_weir_itself() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/quickstart.star"));
+    let weir = Weir::listening(&text.expect("it is there").replace(":8080", ":0"), 1);
+    let mut client = weir.client();
+    for _ in 0..10 {
+        let answer = client.get("/").expect("an answer");
+        assert_eq!(answer.status(), 200);
+        let name = answer.field("x-weir-server").expect("its name").to_owned();
+        assert_eq!(answer.body_text(), format!("{name}\n"));
+    }
+}

@@ -1,0 +1,235 @@
+//! The access log: a line for each exchange that any reader of its format takes, and never in the way of a request.
+
+mod common;
+mod serve;
+use common::Scratch;
+use rustix::process::Signal;
+use serde_json::Value;
+use serve::{Origin, Weir, pause, reply, until};
+use std::io::Read;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+fn set(log: &str, format: &str, node: &str) -> Weir {
+    Weir::set(&format!("access_log = \"{log}\", log_format = \"{format}\""), node)
+}
+
+fn lines(path: &str) -> Vec<String> {
+    std::fs::read_to_string(path).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+fn end(weir: &mut Weir) {
+    weir.signal(Signal::TERM);
+    assert_eq!(weir.ends(5.0), Some(0));
+}
+
+const HOSTILE: &[&str] = &[
+    "GET /%22%0a%5C HTTP/1.1\r\nHost: h\r\nReferer: \"\\ \u{e4}\t x\r\nUser-Agent: \\\"quote\r\n\r\n",
+    "GET /\"quote\\back'<>`^{|} HTTP/1.1\r\nHost: h\r\n\r\n",
+    "GET /a?b=\"\\\"&c=\\n\\u0000 HTTP/1.1\r\nHost: h\r\n\r\n",
+    "G\"E\\T\u{1}\u{e4} / HTTP/1.1\r\nHost: h\r\n\r\n",
+    "PUT /put HTTP/1.1\r\nHost: [::1]:80\r\nContent-Length: 4\r\n\r\nbody",
+    "GET /old HTTP/1.0\r\n\r\n",
+];
+
+#[test]
+fn every_line_is_json() {
+    let scratch = Scratch::new("log-json");
+    let origin = Origin::named("some");
+    let path = scratch.path("access.log");
+    let mut weir = set(&path, "json", &format!("server(\"app\", addr = \"{}\")", origin.addr()));
+    let mut want = Vec::new();
+    for request in HOSTILE {
+        let status = weir.ask(request).expect("an answer").status();
+        want.push((request.split(' ').nth(1).expect("a target"), status));
+    }
+    end(&mut weir);
+    let got: Vec<Value> =
+        lines(&path).iter().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{e}: {l}"))).collect();
+    for (target, status) in want {
+        // What is refused for its bytes alone has no path, but its first line.
+        let of = |l: &&Value| l["path"] == target || l["line"].as_str().is_some_and(|l| l.contains(target));
+        assert!(got.iter().find(of).is_some_and(|l| l["status"] == status), "{target} {status}: {got:?}");
+    }
+    let put = got.iter().find(|l| l["path"] == "/put").expect("its line");
+    assert_eq!((&put["method"], &put["host"], &put["version"]), (&"PUT".into(), &"[::1]:80".into(), &"1.1".into()));
+    assert_eq!((&put["target"], &put["received"], &put["sent"]), (&"app".into(), &4.into(), &4.into()));
+    assert_eq!((&put["client"], &put["listener"], &put["attempts"]), (&"127.0.0.1".into(), &"web".into(), &1.into()));
+    assert!(put["error"].is_null() && put["duration_ms"].as_f64().is_some_and(|ms| ms > 0.0 && ms < 5000.0));
+}
+
+#[test]
+fn every_line_is_combined() {
+    let scratch = Scratch::new("log-combined");
+    let path = scratch.path("access.log");
+    let mut weir = set(&path, "combined", "respond(200, \"some\")");
+    for request in HOSTILE {
+        weir.ask(request).expect("an answer");
+    }
+    end(&mut weir);
+    let lines = lines(&path);
+    assert_eq!(lines.len(), HOSTILE.len(), "{lines:?}");
+    for line in &lines {
+        let quotes: Vec<&str> = line.split('"').collect();
+        // 127.0.0.1 - - [date] "METHOD target HTTP/1.1" 200 4 "referer" "agent": six quotes, however many were sent.
+        assert_eq!(quotes.len(), 7, "{line}");
+        assert!(quotes[0].starts_with("127.0.0.1 - - [") && quotes[0].ends_with(" +0000] "), "{line}");
+        assert_eq!(quotes[1].rsplit(' ').next().map(|v| &v[..5]), Some("HTTP/"), "{line}");
+        let [status, sent] = quotes[2].trim().split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        assert!(status.parse::<u16>().is_ok() && sent.parse::<u64>().is_ok(), "{line}");
+    }
+}
+
+/// What went wrong is in the line: an operator reads it there first.
+#[test]
+fn failures_have_lines() {
+    let scratch = Scratch::new("log-failures");
+    let path = scratch.path("access.log");
+    let bad = Origin::new(|peer| {
+        let request = peer.request()?;
+        match request.target() {
+            "/cut" => peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome"),
+            "/wait" => peer.wait_for_end(),
+            _ => peer.breaks(),
+        }
+    });
+    let mut weir = set(&path, "json", &format!("retry(2, server(\"bad\", addr = \"{}\"))", bad.addr()));
+    assert_eq!(weir.get("/reset").status(), 502);
+    assert!(weir.get("/cut").cut.is_some());
+    let mut client = weir.client();
+    client.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n").expect("it is sent");
+    assert!(until(3.0, || bad.arrivals().iter().any(|a| a == "GET /wait")));
+    drop(client);
+    assert!(until(3.0, || bad.open() == 0));
+    assert_eq!(weir.ask("TRACE /trace HTTP/1.1\r\nHost: h\r\n\r\n").expect("an answer").status(), 405);
+    let answer = weir.ask("OPTIONS * HTTP/1.1\r\nHost: h\r\nMax-Forwards: 0\r\n\r\n").expect("an answer");
+    assert_eq!(answer.status(), 200);
+    let answer = weir.ask("POST /bad HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+    assert_eq!(answer.expect("an answer").status(), 400);
+    end(&mut weir);
+    let got: Vec<Value> = lines(&path).iter().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    let of = |path: &str| got.iter().find(|l| l["path"] == path).unwrap_or_else(|| panic!("{path} in {got:?}"));
+    for (path, status, error, attempts) in [
+        ("/reset", 502, Some("reset"), 2),
+        ("/cut", 200, Some("reset"), 1),
+        ("/wait", 499, None, 1),
+        ("/trace", 405, None, 1),
+        ("*", 200, None, 1),
+        ("/bad", 400, Some("bad_request"), 1),
+    ] {
+        let line = of(path);
+        assert_eq!(line["status"], status, "{line}");
+        assert!(error.is_none_or(|e| line["error"] == e), "{line}");
+        assert_eq!(line["attempts"], attempts, "{line}");
+    }
+}
+
+/// Nothing that was answered before the end is missing from the log.
+#[test]
+fn the_last_lines_are_written() {
+    let scratch = Scratch::new("log-last");
+    for (run, log) in ["file", "stdout"].iter().enumerate() {
+        let path = scratch.path(&format!("{run}.log"));
+        let to = if *log == "file" { path.as_str() } else { log };
+        let mut weir = set(to, "json", "respond(200)");
+        let mut client = weir.client();
+        for i in 0..500 {
+            assert_eq!(client.get(&format!("/{i}")).expect("an answer").status(), 200);
+        }
+        drop(client);
+        end(&mut weir);
+        let written = match *log {
+            "file" => lines(&path).len(),
+            _ => std::iter::from_fn(|| weir.line(Duration::from_secs(1))).count(),
+        };
+        assert_eq!(written, 500, "{log}");
+    }
+}
+
+#[test]
+fn sigusr1_opens_the_file_anew() {
+    let scratch = Scratch::new("log-reopen");
+    let (path, old) = (scratch.path("access.log"), scratch.path("access.log.1"));
+    let weir = set(&path, "json", "respond(200)");
+    weir.get("/1");
+    assert!(until(3.0, || lines(&path).len() == 1));
+    std::fs::rename(&path, &old).expect("it is there");
+    weir.get("/2");
+    assert!(until(3.0, || lines(&old).len() == 2), "until it is told, it writes to where it wrote");
+    weir.signal(Signal::USR1);
+    pause(100);
+    weir.get("/3");
+    assert!(until(3.0, || lines(&path).len() == 1));
+    assert_eq!(lines(&old).len(), 2);
+    assert!(lines(&path)[0].contains("\"/3\""));
+    // A place that cannot be opened: it keeps the one it has.
+    std::fs::rename(&path, &old).expect("it is there");
+    std::fs::create_dir(&path).expect("a folder can be made");
+    weir.signal(Signal::USR1);
+    pause(100);
+    assert_eq!(weir.get("/4").status(), 200);
+    assert!(until(3.0, || lines(&old).len() == 2));
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_said_at_start() {
+    let file = "listen(\"127.0.0.1:0\", respond(200), http = http(access_log = \"/no/such/folder/x.log\"))\n";
+    serve::serve_fails(file, 3, &["/no/such/folder/x.log", "check its folder"]);
+}
+
+/// Nobody reads the pipe: requests are answered as before, and the process ends when it is told to.
+#[test]
+fn a_full_pipe_is_in_nobodys_way() {
+    let scratch = Scratch::new("log-pipe");
+    let file = scratch.file(
+        "t.star",
+        "listen(\"127.0.0.1:0\", respond(200, \"some\"), http = http(access_log = \"stderr\"))\n",
+    );
+    let mut child = common::weir()
+        .args(["serve", &file])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut out = child.stdout.take().expect("piped");
+    let mut line = String::new();
+    while !line.ends_with('\n') {
+        let mut byte = [0];
+        out.read_exact(&mut byte).expect("its listener");
+        line.push(char::from(byte[0]));
+    }
+    let addr = line.trim().rsplit(' ').next().expect("an address").to_owned();
+    let mut client = serve::Stream::connect(&addr).expect("weir accepts");
+    let request = format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "x".repeat(2000));
+    let begun = Instant::now();
+    // 20 MB of lines: a pipe takes 64 KiB, the queue 8192 lines.
+    for _ in 0..10_000 {
+        client.send(&request).expect("it is sent");
+        assert_eq!(client.response("GET").expect("an answer").status(), 200);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    drop(client);
+    let pid = rustix::process::Pid::from_raw(child.id() as i32).expect("a process");
+    rustix::process::kill_process(pid, Signal::TERM).expect("it is there");
+    let ended = until(5.0, || child.try_wait().expect("it can be waited for").is_some());
+    let _ = child.kill();
+    let status = child.wait().expect("it has ended");
+    assert!(ended && status.code() == Some(0), "{status:?}");
+}
+
+/// The same line from each request of a slow origin: the time is that of the whole exchange.
+#[test]
+fn durations_are_those_of_the_exchange() {
+    let scratch = Scratch::new("log-durations");
+    let path = scratch.path("access.log");
+    let origin = Origin::answering(|_| {
+        pause(200);
+        reply("late")
+    });
+    let weir = set(&path, "json", &format!("server(addr = \"{}\")", origin.addr()));
+    weir.get("/");
+    assert!(until(3.0, || lines(&path).len() == 1));
+    let line: Value = serde_json::from_str(&lines(&path)[0]).expect("JSON");
+    let ms = line["duration_ms"].as_f64().expect("a number");
+    assert!((200.0..1500.0).contains(&ms), "{line}");
+}

@@ -1,0 +1,89 @@
+//! A served topology from a text, a tiny blocking client, and origins that do as they are told. Loopback and free ports only;
+//! every wait is bounded.
+#![allow(dead_code)]
+
+mod client;
+mod origin;
+
+pub use client::{Conn, Response, get, get_with, send};
+pub use origin::{Origin, Then};
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use weir_serve::{Options, Running, start};
+use weir_topology::plan::{Point, listeners};
+use weir_topology::serving::serving;
+use weir_topology::{Request, evaluate};
+
+/// What runs; dropped, it drains.
+pub struct Served {
+    /// Of the first listener.
+    pub addr: String,
+    /// Of each listener.
+    pub addrs: Vec<String>,
+    running: Option<Running>,
+}
+
+/// What a text evaluates to.
+pub fn point(text: &str) -> Point {
+    let request =
+        Request { name: "test.star".to_owned(), source: text.as_bytes().to_vec(), ..Request::default() };
+    let evaluated = evaluate(&request).unwrap_or_else(|errors| panic!("{errors:#?}\n{text}"));
+    evaluated.plan.points.into_iter().next().expect("a point")
+}
+
+/// Serves a text with one loop.
+pub fn serve(text: &str) -> Served {
+    serve_with(text, 1, false)
+}
+
+/// Serves a text with so many loops, and with models before real servers or without.
+pub fn serve_with(text: &str, loops: usize, inject: bool) -> Served {
+    let point = point(text);
+    let serving = serving(&point, inject).unwrap_or_else(|errors| panic!("{errors:#?}\n{text}"));
+    let nodes = listeners(&point);
+    let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &Options { loops: Some(loops) });
+    let running = running.unwrap_or_else(|e| panic!("{e}"));
+    let addrs: Vec<String> = running.listening.iter().map(|l| l.addr.clone()).collect();
+    Served { addr: addrs[0].clone(), addrs, running: Some(running) }
+}
+
+/// Serves one node behind a listener.
+pub fn serve_node(node: &str) -> Served {
+    serve(&format!("listen(\"127.0.0.1:0\", {node})"))
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.remote().drain();
+        }
+    }
+}
+
+/// Milliseconds that something takes, and what it gives.
+pub fn timed<T>(what: impl FnOnce() -> T) -> (f64, T) {
+    let begun = Instant::now();
+    let result = what();
+    (begun.elapsed().as_secs_f64() * 1e3, result)
+}
+
+/// Waits until it holds, 5 s at most.
+pub fn until(mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(5), "it did not come to that in 5 s");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Sleeps so many milliseconds.
+pub fn pause(ms: u64) {
+    std::thread::sleep(Duration::from_millis(ms));
+}
+
+/// Whether a time in ms is what was asked for, given a machine that others use as well: never too early, seldom late.
+#[track_caller]
+pub fn near(ms: f64, want: f64) {
+    assert!(ms >= want - 0.2 && ms < want + 60.0, "{ms} ms, want {want}");
+}

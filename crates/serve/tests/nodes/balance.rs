@@ -1,0 +1,228 @@
+//! Every policy of balancers, and what stands around them.
+
+use crate::common::{Conn, Origin, Response, Then, get, get_with, pause, serve_node, until};
+use std::collections::BTreeMap;
+
+fn ask(addr: &str, n: usize) -> Vec<String> {
+    let mut conn = Conn::new(addr);
+    (0..n).map(|_| conn.get("/", "").server().to_owned()).collect()
+}
+
+fn shares(addr: &str, n: usize) -> BTreeMap<String, f64> {
+    let mut shares = BTreeMap::new();
+    ask(addr, n).into_iter().for_each(|name| *shares.entry(name).or_insert(0.0) += 1.0 / n as f64);
+    shares
+}
+
+const THREE: &str = "[server(\"a\"), server(\"b\"), server(\"c\")]";
+
+fn even(lb: &str) {
+    let served = serve_node(lb);
+    let shares = shares(&served.addr, 1500);
+    assert_eq!(shares.len(), 3, "{lb}");
+    let slack = 5.0 * (2.0f64 / 9.0 / 1500.0).sqrt();
+    assert!(shares.values().all(|s| (s - 1.0 / 3.0).abs() < slack), "{lb}: {shares:?}");
+}
+
+#[test]
+pub fn round_robin_goes_round() {
+    let served = serve_node(&format!("lb.round_robin({THREE}, start=\"first\")"));
+    assert_eq!(ask(&served.addr, 7), ["a", "b", "c", "a", "b", "c", "a"]);
+    let weighted = "[weight(5, server(\"a\")), weight(1, server(\"b\")), weight(1, server(\"c\"))]";
+    let served = serve_node(&format!("lb.round_robin({weighted}, start=\"first\")"));
+    assert_eq!(ask(&served.addr, 7), ["a", "a", "b", "a", "c", "a", "a"], "nginx's smooth one");
+    let served = serve_node(&format!("lb.round_robin({THREE})"));
+    let seen = ask(&served.addr, 6);
+    assert!(
+        seen[..3] == seen[3..] && seen.iter().take(3).collect::<std::collections::BTreeSet<_>>().len() == 3
+    );
+}
+
+#[test]
+pub fn random_is_even_and_by_weight() {
+    even(&format!("lb.random({THREE})"));
+    let served = serve_node(
+        "lb.random([weight(3, server(\"a\")), weight(1, server(\"b\")), weight(0, server(\"c\"))])",
+    );
+    let shares = shares(&served.addr, 1500);
+    assert!((shares["a"] - 0.75).abs() < 0.06 && !shares.contains_key("c"), "{shares:?}");
+}
+
+#[test]
+pub fn p2c_is_even_when_idle() {
+    even(&format!("lb.p2c({THREE})"));
+    let served = serve_node(&format!("lb.p2c({THREE}, choices=3, ties=\"first\")"));
+    assert!(ask(&served.addr, 5).iter().all(|name| name == "a"));
+}
+
+fn busy(n: usize) -> (Vec<Origin>, String) {
+    let origins: Vec<Origin> = (0..n)
+        .map(|i| {
+            Origin::new(move |_, head| match head.contains("/slow") {
+                true => Then::After(300, Box::new(Then::Ok(i.to_string()))),
+                false => Then::Ok(i.to_string()),
+            })
+        })
+        .collect();
+    let list: Vec<String> = origins.iter().map(|o| format!("server(\"s\", addr=\"{}\")", o.addr)).collect();
+    (origins, format!("[{}]", list.join(", ")))
+}
+
+fn slow(addr: &str) -> Conn {
+    let mut conn = Conn::new(addr);
+    conn.send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\n");
+    conn
+}
+
+#[test]
+pub fn least_conn_takes_the_least_busy() {
+    let (origins, list) = busy(3);
+    let served = serve_node(&format!("lb.least_conn({list}, ties=\"first\")"));
+    assert_eq!(get(&served.addr, "/").body, "0");
+    let first = slow(&served.addr);
+    until(|| origins[0].busy() == 1);
+    let second = slow(&served.addr);
+    until(|| origins[1].busy() == 1);
+    assert_eq!((get(&served.addr, "/").body, get(&served.addr, "/").body), ("2".into(), "2".into()));
+    drop((first, second));
+    until(|| get(&served.addr, "/").body == "0");
+    even(&format!("lb.least_conn({THREE})"));
+    let served = serve_node(&format!("lb.least_conn({THREE}, ties=\"rotate\")"));
+    let seen = ask(&served.addr, 6);
+    assert!(seen[..3] == seen[3..] && seen[0] != seen[1] && seen[1] != seen[2]);
+}
+
+#[test]
+pub fn an_error_is_held_against_a_target() {
+    let (bad, good) = (Origin::new(|_, _| Then::Status(500)), Origin::named("good"));
+    let list = format!("[server(\"bad\", addr=\"{}\"), server(\"good\", addr=\"{}\")]", bad.addr, good.addr);
+    for lb in ["least_conn", "p2c"] {
+        let served = serve_node(&format!("lb.{lb}({list}, ties=\"first\", error_hold=150*ms)"));
+        assert_eq!(get(&served.addr, "/").status, 500, "{lb}: the first of equals");
+        assert_eq!(
+            (get(&served.addr, "/").body.as_str(), get(&served.addr, "/").body.as_str()),
+            ("good", "good")
+        );
+        pause(250);
+        assert_eq!(get(&served.addr, "/").status, 500, "{lb}: it is forgiven");
+    }
+}
+
+#[test]
+pub fn peak_ewma_and_prequal_avoid_who_is_slow() {
+    let list = "[server(\"slow\", model=25*ms), server(\"fast\", model=0.2*ms)]";
+    let served = serve_node(&format!("lb.peak_ewma({list})"));
+    let shares = shares(&served.addr, 60);
+    assert!(shares["fast"] > 0.8, "peak_ewma: {shares:?}");
+    let served = serve_node(&format!("lb.prequal({list})"));
+    let answers = ask(&served.addr, 20);
+    assert!(answers.iter().all(|name| name == "slow" || name == "fast"));
+}
+
+#[test]
+pub fn hashes_stick_to_their_keys() {
+    for lb in ["ring_hash", "maglev"] {
+        let served = serve_node(&format!("lb.{lb}({THREE}, key=key.header(\"x-user\"))"));
+        let mut conn = Conn::new(&served.addr);
+        let mut seen = BTreeMap::new();
+        for user in 0..60 {
+            let field = format!("x-user: {user}\r\n");
+            let first = conn.get("/", &field).server().to_owned();
+            assert!((0..3).all(|_| conn.get("/", &field).server() == first), "{lb}");
+            *seen.entry(first).or_insert(0) += 1;
+        }
+        assert_eq!(seen.len(), 3, "{lb}: {seen:?}");
+        let without: Vec<String> = ask(&served.addr, 60);
+        assert!(
+            without.iter().collect::<std::collections::BTreeSet<_>>().len() > 1,
+            "{lb}: at random without a key"
+        );
+        let path = serve_node(&format!("lb.{lb}({THREE}, key=key.path())"));
+        let first = get(&path.addr, "/x?y").server().to_owned();
+        assert!((0..5).all(|i| get(&path.addr, &format!("/x?{i}")).server() == first), "{lb}");
+        let client = serve_node(&format!("lb.{lb}({THREE}, key=key.client())"));
+        let all = ask(&client.addr, 10);
+        assert!(all.iter().all(|name| *name == all[0]));
+    }
+}
+
+#[test]
+pub fn a_bound_moves_the_surplus() {
+    for lb in ["ring_hash", "maglev"] {
+        let (origins, list) = busy(3);
+        let served = serve_node(&format!("lb.{lb}({list}, key=key.header(\"x\"), bound=1.0)"));
+        let first = slow(&served.addr);
+        until(|| origins.iter().any(|o| o.busy() == 1));
+        let own = get_with(&served.addr, "/", "x: 1\r\n").body;
+        let mut conn = Conn::new(&served.addr);
+        conn.send("GET /slow HTTP/1.1\r\nHost: a\r\nx: 1\r\n\r\n");
+        until(|| origins.iter().map(Origin::busy).sum::<usize>() == 2);
+        let moved = get_with(&served.addr, "/", "x: 1\r\n").body;
+        assert_ne!(own, moved, "{lb}");
+        drop((first, conn));
+    }
+}
+
+#[test]
+pub fn first_is_a_hot_spare() {
+    let spare = Origin::named("spare");
+    let dead = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        listener.local_addr().expect("an address").to_string()
+    };
+    let list = format!("[server(\"dead\", addr=\"{dead}\"), server(\"spare\", addr=\"{}\")]", spare.addr);
+    let served = serve_node(&format!("lb.first({list}, pass_over=200*ms)"));
+    assert_eq!(get(&served.addr, "/").status, 503);
+    assert!((0..5).all(|_| get(&served.addr, "/").body == "spare"), "passed over");
+    pause(300);
+    assert_eq!(get(&served.addr, "/").status, 503, "asked again");
+    let served = serve_node(&format!("lb.first({THREE})"));
+    assert!(ask(&served.addr, 5).iter().all(|name| name == "a"));
+}
+
+#[test]
+pub fn without_a_target_there_is_the_spare_or_503() {
+    let lb = "lb.random([flaky(1.0, server(\"a\"))], eject=eject(consecutive=1, max_percent=100)";
+    let served = serve_node(&format!("{lb}, panic=0.0)"));
+    assert_eq!((get(&served.addr, "/").status, get(&served.addr, "/").status), (500, 503));
+    let served = serve_node(&format!("{lb}, on_empty=respond(200, body=\"sorry\"))"));
+    assert_eq!((get(&served.addr, "/").status, get(&served.addr, "/").body.as_str()), (500, "sorry"));
+}
+
+#[test]
+pub fn eject_takes_a_failing_target_out() {
+    let list = "[flaky(1.0, server(\"bad\")), server(\"good\")]";
+    let served = serve_node(&format!(
+        "lb.round_robin({list}, start=\"first\", eject=eject(consecutive=3, base=10*s))"
+    ));
+    let mut conn = Conn::new(&served.addr);
+    let failed = (0..40).filter(|_| conn.get("/", "").status == 500).count();
+    assert_eq!(failed, 3);
+}
+
+#[test]
+pub fn sticky_clients_return() {
+    let served = serve_node(&format!("lb.random({THREE}, sticky=\"srv\")"));
+    let cookie = |r: &Response| r.header("set-cookie").map(|c| c.split(';').next().unwrap_or("").to_owned());
+    for _ in 0..10 {
+        let first = get(&served.addr, "/");
+        let full = first.header("set-cookie").expect("a cookie");
+        assert!(
+            full.contains("HttpOnly") && full.contains("SameSite=Lax") && !full.contains("Secure"),
+            "{full}"
+        );
+        let field = format!("Cookie: {}\r\n", cookie(&first).expect("a cookie"));
+        for _ in 0..5 {
+            let again = get_with(&served.addr, "/", &field);
+            assert_eq!((again.server(), again.header("set-cookie")), (first.server(), None));
+        }
+    }
+    assert!(cookie(&get_with(&served.addr, "/", "Cookie: srv=0123456789abcdef\r\n")).is_some());
+}
+
+/// Clairvoyant: in models only.
+#[test]
+pub fn least_work_answers_in_a_model() {
+    let served = serve_node(&format!("server(\"m\", model=lb.least_work({THREE}))"));
+    assert!(ask(&served.addr, 5).iter().all(|name| name == "m"));
+}

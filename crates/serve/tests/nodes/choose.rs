@@ -1,0 +1,85 @@
+//! `route` and `split`.
+
+use crate::common::{Conn, get, get_with, send, serve_node};
+
+fn to(name: &str) -> String {
+    format!("respond(200, body=\"{name}\")")
+}
+
+fn raw(addr: &str, request: &str) -> (u16, String) {
+    let response = send(addr, request);
+    (response.status, response.body)
+}
+
+#[test]
+pub fn the_first_rule_that_matches_decides() {
+    let served = serve_node(&format!(
+        "route([(when(path=\"/v1/*\", method=[\"GET\", \"PUT\"]), {}), (when(host=\"*.example.com\"), {}), \
+         (when(header=(\"x-tier\", \"gold*\")), {}), (when(client=\"127.0.0.0/8\", path=\"/me\"), {}), \
+         (when(client=\"10.0.0.0/8\"), {})], otherwise={})",
+        to("path"),
+        to("host"),
+        to("header"),
+        to("client"),
+        to("ten"),
+        to("rest")
+    ));
+    let a = &served.addr;
+    assert_eq!(get(a, "/v1/x?y=z").body, "path");
+    assert_eq!(get(a, "/%761/x").body, "path", "unreserved characters are decoded");
+    assert_eq!(raw(a, "POST /v1/x HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").1, "rest");
+    assert_eq!(raw(a, "GET / HTTP/1.1\r\nHost: A.Example.COM.:8080\r\n\r\n").1, "host");
+    assert_eq!(raw(a, "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n").1, "rest");
+    assert_eq!(get_with(a, "/", "X-Tier: silver\r\nX-TIER: golden\r\n").body, "header");
+    assert_eq!(get(a, "/me").body, "client");
+    assert_eq!(get(a, "/me?x").body, "client");
+    assert_eq!(raw(a, "GET / HTTP/1.0\r\n\r\n").1, "rest");
+}
+
+#[test]
+pub fn no_rule_is_404_and_two_meanings_are_400() {
+    let served = serve_node(&format!(
+        "route([(when(path=\"/admin/*\"), {}), (when(path=\"/a*\"), {})])",
+        to("x"),
+        to("y")
+    ));
+    let a = &served.addr;
+    assert_eq!(get(a, "/b").status, 404);
+    for path in ["/a/../admin/x", "/abc/..%2fadmin/x", "//admin/x", "/a\\..\\admin/x", "/a/%2e%2e/b"] {
+        assert_eq!(get(a, path).status, 400, "{path}");
+    }
+    assert_eq!(get(a, "/a/./b").body, "y", "both mean the same way");
+    let served = serve_node(&format!(
+        "route([(when(path=\"/admin/*\"), {}), (when(path=\"/a*\"), {})]), http=http(paths=\"raw\")",
+        to("x"),
+        to("y")
+    ));
+    assert_eq!(get(&served.addr, "/a/../admin/x").body, "y");
+}
+
+#[test]
+pub fn split_has_shares() {
+    let served = serve_node(&format!("split([(1, {}), (3, {})])", to("a"), to("b")));
+    let mut conn = Conn::new(&served.addr);
+    let n = 2000;
+    let a = (0..n).filter(|_| conn.get("/", "").body == "a").count() as f64 / f64::from(n);
+    assert!((a - 0.25).abs() < 5.0 * (0.1875f64 / f64::from(n)).sqrt(), "{a}");
+}
+
+#[test]
+pub fn split_by_key_keeps_its_clients() {
+    let served =
+        serve_node(&format!("split([(1, {}), (1, {})], key=key.header(\"x-user\"))", to("a"), to("b")));
+    let mut conn = Conn::new(&served.addr);
+    let mut seen = std::collections::BTreeSet::new();
+    for user in 0..50 {
+        let field = format!("x-user: {user}\r\n");
+        let first = conn.get("/", &field).body;
+        assert!((0..3).all(|_| conn.get("/", &field).body == first));
+        seen.insert(first);
+    }
+    assert_eq!(seen.len(), 2);
+    let cookie = serve_node(&format!("split([(1, {}), (1, {})], key=key.cookie(\"u\"))", to("a"), to("b")));
+    let first = get_with(&cookie.addr, "/", "Cookie: a=b; u=77\r\n").body;
+    assert!((0..20).all(|_| get_with(&cookie.addr, "/", "Cookie: u=77\r\n").body == first));
+}

@@ -1,0 +1,61 @@
+//! `respond`, `redirect`, `listen`, built-in servers.
+
+use crate::common::{Conn, get, send, serve, serve_node, timed};
+
+#[test]
+pub fn respond_answers_as_it_is_told() {
+    let served = serve_node("respond(201, body=\"hi\", headers={\"x-a\": \"b\"})");
+    let mut conn = Conn::new(&served.addr);
+    let response = conn.get("/", "");
+    assert_eq!((response.status, response.body.as_str(), response.header("x-a")), (201, "hi", Some("b")));
+    let last = conn.get("/", "Connection: close\r\n");
+    assert_eq!(last.header("connection"), Some("close"));
+    assert!(conn.try_response().is_none());
+}
+
+#[test]
+pub fn redirect_fills_its_template() {
+    let served = serve_node("redirect(\"https://{host}{uri}\", status=308)");
+    let response = send(&served.addr, "GET /a?b=c HTTP/1.1\r\nHost: x.example:80\r\n\r\n");
+    assert_eq!((response.status, response.header("location")), (308, Some("https://x.example:80/a?b=c")));
+}
+
+#[test]
+pub fn built_in_servers_say_their_name() {
+    let served = serve_node("server(\"app\")");
+    let mut conn = Conn::new(&served.addr);
+    for _ in 0..3 {
+        let response = conn.get("/", "");
+        assert_eq!((response.status, response.body.as_str(), response.server()), (200, "app\n", "app"));
+        assert_eq!(response.header("content-type"), Some("text/plain"));
+    }
+    conn.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+    assert_eq!(conn.response().status, 200);
+    conn.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+    let (ms, told) = timed(|| conn.response());
+    assert!(told.status == 100 && ms < 500.0, "{ms}");
+    conn.send("abc");
+    assert_eq!(conn.response().status, 200);
+    conn.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut head = [0; 4];
+    std::io::Read::read_exact(&mut conn.stream, &mut head).expect("a head");
+    assert_eq!(&head, b"HTTP");
+}
+
+#[test]
+pub fn a_model_without_an_end_of_its_own_answers_for_its_server() {
+    let served = serve_node("server(\"app\", model=respond(418, body=\"tea\"))");
+    let response = get(&served.addr, "/");
+    assert_eq!((response.status, response.body.as_str()), (418, "tea"), "a fixed answer stays what it is");
+    let served = serve_node("server(\"app\", model=0.1*ms)");
+    assert_eq!(get(&served.addr, "/").server(), "app");
+}
+
+#[test]
+pub fn several_listeners_share_nodes() {
+    let served = serve(
+        "a = respond(200, body=\"a\")\nlisten(\"127.0.0.1:0\", a, name=\"one\")\nlisten(\"127.0.0.1:0\", a, name=\"two\")",
+    );
+    assert_eq!(served.addrs.len(), 2);
+    served.addrs.iter().for_each(|addr| assert_eq!(get(addr, "/").body, "a"));
+}

@@ -1,0 +1,17 @@
+//! Every kind of node and every policy of balancers, with real traffic over sockets.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attempts;
+mod balance;
+mod buffered;
+mod cancel;
+mod choose;
+mod faults;
+mod fixed;
+mod gates;
+mod limits;
+mod models;
+mod registry;
+mod rewrite;

@@ -1,0 +1,119 @@
+//! `delay`, `cable`, `concurrent`, `sequence`, `fanout`: models in built-in servers, on real timers.
+
+use crate::common::{Conn, get, near, pause, serve_node, timed};
+use std::thread;
+
+fn at_once(addr: &str, n: usize) -> Vec<(f64, u16)> {
+    let ask = |_| {
+        let addr = addr.to_owned();
+        thread::spawn(move || timed(|| get(&addr, "/").status))
+    };
+    let all: Vec<_> = (0..n).map(ask).collect();
+    all.into_iter().map(|t| t.join().expect("an answer")).collect()
+}
+
+/// Half of many waits are within 0.1 ms of what was asked for, beyond what a request takes anyway.
+#[test]
+pub fn delays_are_true() {
+    let (fast, slow) = (serve_node("server(\"a\")"), serve_node("delay(3*ms, server(\"a\"))"));
+    let median = |addr: &str| {
+        let mut conn = Conn::new(addr);
+        let mut times: Vec<f64> = (0..100).map(|_| timed(|| conn.get("/", "")).0).collect();
+        times.sort_by(f64::total_cmp);
+        (times[0], times[50])
+    };
+    let (base, _) = median(&fast.addr);
+    let (least, middle) = median(&slow.addr);
+    assert!(least >= 3.0, "{least}");
+    // Others use this machine as well.
+    assert!(middle - base - 3.0 < 2.0, "{middle} - {base}");
+}
+
+#[test]
+pub fn a_cable_is_crossed_twice() {
+    let served = serve_node("cable(15*ms, server(\"a\"))");
+    near(timed(|| get(&served.addr, "/")).0, 30.0);
+    let lossy = serve_node("cable(1*ms, server(\"a\"), loss=0.5, resend=20*ms)");
+    let mut conn = Conn::new(&lossy.addr);
+    let times: Vec<f64> = (0..30).map(|_| timed(|| conn.get("/", "")).0).collect();
+    assert!(times.iter().any(|ms| *ms < 15.0) && times.iter().any(|ms| *ms > 21.0), "{times:?}");
+    let gone = serve_node("timeout(40*ms, lb.first([cable(1*ms, server(\"a\"), loss=1.0)]))");
+    assert_eq!(get(&gone.addr, "/").status, 504);
+}
+
+/// A slot is free when the response has left the queue, not when it has crossed the cable back.
+#[test]
+pub fn what_is_whole_is_held_no_longer() {
+    let served = serve_node("cable(20*ms, queue(server(\"a\", model=5*ms)))");
+    let mut times: Vec<f64> = at_once(&served.addr, 4).into_iter().map(|t| t.0).collect();
+    times.sort_by(f64::total_cmp);
+    near(times[0], 45.0);
+    near(times[3], 60.0);
+}
+
+#[test]
+pub fn concurrent_shares_its_cores() {
+    let served = serve_node("server(\"a\", model=concurrent(40*ms, cores=2))");
+    near(timed(|| get(&served.addr, "/")).0, 40.0);
+    at_once(&served.addr, 2).into_iter().for_each(|(ms, _)| near(ms, 40.0));
+    at_once(&served.addr, 4).into_iter().for_each(|(ms, _)| near(ms, 76.0));
+    let line = serve_node("server(\"a\", model=concurrent(20*ms, cores=1, threads=1))");
+    let mut times: Vec<f64> = at_once(&line.addr, 3).into_iter().map(|t| t.0).collect();
+    times.sort_by(f64::total_cmp);
+    near(times[0], 19.0);
+    near(times[2], 57.0);
+}
+
+/// A client that leaves frees its share, or goes on and keeps it.
+#[test]
+pub fn concurrent_is_cancelled() {
+    for (on_cancel, least) in [("stop", 39.0), ("skip", 60.0)] {
+        let served =
+            serve_node(&format!("server(\"a\", model=concurrent(40*ms, on_cancel=\"{on_cancel}\"))"));
+        let mut gone = Conn::new(&served.addr);
+        gone.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        pause(5);
+        drop(gone);
+        pause(5);
+        let (ms, status) = timed(|| get(&served.addr, "/").status);
+        assert_eq!(status, 200);
+        assert!(ms > least && (on_cancel != "stop" || ms < 60.0), "{on_cancel}: {ms}");
+    }
+}
+
+#[test]
+pub fn sequence_is_one_after_another() {
+    let served =
+        serve_node("server(\"a\", model=sequence([server(\"x\", model=10*ms), server(\"y\", model=20*ms)]))");
+    let (ms, response) = timed(|| get(&served.addr, "/"));
+    assert_eq!(response.server(), "a");
+    near(ms, 30.0);
+    let bad = serve_node("sequence([flaky(1.0, server(\"x\"), kind=\"refused\"), server(\"y\", model=1*s)])");
+    let (ms, response) = timed(|| get(&bad.addr, "/"));
+    assert!(response.status == 503 && ms < 500.0);
+}
+
+#[test]
+pub fn fanout_waits_for_as_many_as_it_needs() {
+    let nodes = "[server(\"x\", model=10*ms), server(\"y\", model=30*ms), server(\"z\", model=500*ms)]";
+    for (need, want) in [(1, 10.0), (2, 30.0)] {
+        let served = serve_node(&format!("fanout({nodes}, need={need})"));
+        near(timed(|| get(&served.addr, "/")).0, want);
+    }
+    let bad = serve_node(
+        "fanout([server(\"x\", model=500*ms), flaky(1.0, server(\"y\", model=10*ms), kind=\"reset\")])",
+    );
+    let (ms, response) = timed(|| get(&bad.addr, "/"));
+    assert_eq!(response.status, 502);
+    near(ms, 10.0);
+}
+
+/// Two delays at one place, passed one after the other, are independent; the same work goes to whichever server.
+#[test]
+pub fn draws_belong_to_places_and_requests() {
+    let served = serve_node("delay(dist.exponential(3*ms), delay(dist.exponential(3*ms), server(\"a\")))");
+    let mut conn = Conn::new(&served.addr);
+    let times: Vec<f64> = (0..200).map(|_| timed(|| conn.get("/", "")).0).collect();
+    let mean = times.iter().sum::<f64>() / 200.0;
+    assert!(mean > 4.8 && mean < 12.0, "{mean}");
+}

@@ -1,0 +1,60 @@
+//! `rewrite`.
+
+use crate::common::{Origin, Then, get, get_with, serve_node};
+
+#[test]
+pub fn requests_change_on_their_way() {
+    let origin = Origin::named("x");
+    let served = serve_node(&format!(
+        "rewrite(rewrite(server(\"a\", addr=\"{}\"), set={{\"x-b\": \"{{uri}}\"}}, remove=[\"x-c\"]), path=(\"/api/\", \"/\"), \
+         set={{\"x-a\": \"{{host}} {{client}}\", \"x-c\": \"1\"}}, remove=[\"x-gone\"])",
+        origin.addr
+    ));
+    assert_eq!(get_with(&served.addr, "/api/v1?q=/api/", "X-Gone: 1\r\nX-B: 2\r\nX-Stays: 3\r\n").body, "x");
+    let head = origin.seen()[0].0.to_ascii_lowercase();
+    assert!(head.starts_with("get /v1?q=/api/ http/1.1\r\n"), "{head}");
+    assert!(head.contains("x-a: test 127.0.0.1\r\n"), "{head}");
+    assert!(head.contains("x-b: /v1?q=/api/\r\n") && !head.contains("x-b: 2"), "{head}");
+    assert!(!head.contains("x-gone") && !head.contains("x-c:") && head.contains("x-stays: 3"), "{head}");
+    get(&served.addr, "/apis");
+    assert!(origin.seen()[1].0.starts_with("GET /apis "));
+}
+
+#[test]
+pub fn responses_change_on_their_way() {
+    let raw = b"HTTP/1.1 200 OK\r\nServer: secret\r\nX-A: 1\r\nX-B: 2\r\nContent-Length: 1\r\n\r\nx".to_vec();
+    let origin = Origin::new(move |_, _| Then::Raw(raw.clone()));
+    let inner = format!(
+        "rewrite(server(\"a\", addr=\"{}\"), response_set={{\"x-c\": \"inner\", \"x-b\": \"3\"}})",
+        origin.addr
+    );
+    let served = serve_node(&format!(
+        "rewrite({inner}, response_remove=[\"server\", \"x-c\"], response_set={{\"x-a\": \"{{uri}}\"}})"
+    ));
+    let response = get(&served.addr, "/p?q");
+    assert_eq!(response.header("server"), None);
+    assert_eq!(
+        (response.header("x-a"), response.header("x-b"), response.header("x-c")),
+        (Some("/p?q"), Some("3"), None)
+    );
+    let served = serve_node("rewrite(respond(200, headers={\"x-a\": \"1\"}), response_set={\"x-a\": \"2\"})");
+    assert_eq!(get(&served.addr, "/").header("x-a"), Some("2"));
+}
+
+/// Routes and keys behind see the new request.
+#[test]
+pub fn what_is_behind_sees_it() {
+    let served = serve_node(
+        "rewrite(route([(when(path=\"/v1\", header=(\"x-tier\", \"gold\")), respond(200, body=\"new\"))], \
+         otherwise=respond(200, body=\"old\")), path=(\"/api/\", \"/\"), set={\"x-tier\": \"gold\"})",
+    );
+    assert_eq!(
+        (get(&served.addr, "/api/v1").body, get(&served.addr, "/api/v2").body),
+        ("new".into(), "old".into())
+    );
+    let served = serve_node(
+        "rewrite(limit.rate(respond(200), 0.001, burst=1, key=key.header(\"x-user\")), set={\"x-user\": \"all\"})",
+    );
+    assert_eq!(get_with(&served.addr, "/", "x-user: a\r\n").status, 200);
+    assert_eq!(get_with(&served.addr, "/", "x-user: b\r\n").status, 429);
+}
