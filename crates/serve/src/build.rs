@@ -61,7 +61,7 @@ impl Builder<'_> {
         let role = self.serving.roles.get(id as usize).copied().unwrap_or_default();
         match (self.built_in, role) {
             (false, Role::BuiltIn) => {
-                self.server(Target::BuiltIn(id), Some(&self.hash_name(id)), &Origin::of(false), servers)
+                self.server(id, Target::BuiltIn(id), Some(&self.hash_name(id)), &Origin::of(false), servers)
             }
             (false, Role::Inside) | (true, Role::Proxy | Role::Model | Role::LeftOut) => Node::Nowhere,
             (false, Role::LeftOut) => Node::Pass(self.next(id)),
@@ -78,7 +78,7 @@ impl Builder<'_> {
         let budget = || self.process.shared.budget(id);
         let made = match &self.point.specs[node.spec as usize] {
             Spec::Server { addr: Some(addr), origin, .. } if !self.built_in => {
-                self.server(self.target(addr), name, origin, servers)
+                self.server(id, self.target(addr), name, origin, servers)
             }
             Spec::Server { model, .. } => {
                 let answer = Rc::new(Own::server(name.unwrap_or("server")));
@@ -197,9 +197,7 @@ impl Builder<'_> {
         }
     }
 
-    fn server(
-        &self,
-        target: Target,
+    fn server(&self, id: NodeId, target: Target,
         name: Option<&str>,
         origin: &Origin,
         servers: &mut Vec<Rc<Server>>,
@@ -211,6 +209,7 @@ impl Builder<'_> {
             limits: Limits::default(),
             pool: RefCell::new(Pool::default()),
             retired: Cell::new(false),
+            most: self.process.connections.get(&id).cloned(),
         });
         servers.push(server.clone());
         Node::Server(server)

@@ -31,6 +31,8 @@ pub(crate) enum ToLoop {
     Back { lb: NodeId, ticket: Ticket, came: lb::owner::Came },
     /// A name has these addresses now.
     Addresses { name: u32, addresses: Arc<[SocketAddr]> },
+    /// Another loop wants to connect to this server, and there may be no more connections.
+    CloseIdle { server: NodeId },
     /// A balancer's target is gone.
     Remove { lb: NodeId, target: u32 },
 }
@@ -53,6 +55,7 @@ fn read(lp: &Rc<Loop>, message: ToLoop) {
         ToLoop::Pick(wanted) => with(lp, wanted.lb, |lb| wanted.answer(lp, lb)),
         ToLoop::Back { lb, ticket, came } => with(lp, lb, |lb| lb.back(lp, ticket, came)),
         ToLoop::Addresses { name, addresses } => lp.name_has(name, &addresses),
+        ToLoop::CloseIdle { server } => lp.close_idle(server),
         ToLoop::Remove { lb, target } => with(lp, lb, |lb| lb.remove(lp, target)),
     }
 }

@@ -6,6 +6,7 @@ use crate::clock::Clock;
 use crate::mailbox::ToLoop;
 use crate::nodes::NodeId;
 use crate::nodes::lb::common::Common;
+use crate::origin::limit::Limit;
 use crate::resolve::Names;
 use crate::shared::Shared;
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ pub(crate) struct Process {
     pub built_in: BuiltIn,
     /// Names of origins.
     pub names: Names,
+    /// Servers that may have so many connections only.
+    pub connections: BTreeMap<NodeId, Arc<Limit>>,
     /// Queues, limits, budgets, faults.
     pub shared: Shared,
     /// What all loops know of balancers, by their nodes.

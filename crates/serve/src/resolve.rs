@@ -60,7 +60,8 @@ impl Names {
             return Ok(names);
         }
         let (first, answers) = channel();
-        let hosts: Vec<(String, u16)> = names.names.iter().map(|(host, port, _)| (host.clone(), *port)).collect();
+        let hosts: Vec<(String, u16)> =
+            names.names.iter().map(|(host, port, _)| (host.clone(), *port)).collect();
         let count = hosts.len();
         std::thread::Builder::new().name("weir-names".to_owned()).spawn(move || {
             // Without a runtime nothing is resolved; that there are no descriptors left shows elsewhere first.
@@ -75,7 +76,9 @@ impl Names {
         let end = Instant::now() + START;
         let mut heard = vec![false; count];
         while heard.contains(&false) {
-            let Ok((name, list)) = answers.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };
+            let Ok((name, list)) = answers.recv_timeout(end.saturating_duration_since(Instant::now())) else {
+                break;
+            };
             heard[name as usize] = true;
             self.names[name as usize].2 = list;
         }
@@ -110,7 +113,14 @@ fn run(
     let tasks: Vec<_> = (0u32..)
         .zip(hosts)
         .map(|(name, (host, port))| {
-            let one = One { name, host: host.clone(), port: *port, clock, mail: mail.clone(), first: first.clone() };
+            let one = One {
+                name,
+                host: host.clone(),
+                port: *port,
+                clock,
+                mail: mail.clone(),
+                first: first.clone(),
+            };
             local.spawn_local(one.follow(system.clone(), draw.with(u64::from(name))))
         })
         .collect();

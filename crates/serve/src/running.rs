@@ -12,6 +12,7 @@ use crate::listener::Listener;
 use crate::log::Log;
 use crate::mailbox::{self, OWNER, ToLoop};
 use crate::nodes::NodeId;
+use crate::origin::limit::Limit;
 use crate::process::Process;
 use crate::resolve::Names;
 use std::fmt;
@@ -218,8 +219,9 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
     let secret = [self::seed()?, self::seed()?];
     let lbs = Process::lbs(point);
     let draw = Key::new(seed).with(NAMES);
+    let connections = Limit::of(point, serving);
     let names = Names::start(point, serving, options.nameserver, clock, draw, mail.clone())?;
-    let process = Arc::new(Process { clock, seed, secret, built_in, names, shared: state, lbs, mail });
+    let process = Arc::new(Process { clock, seed, secret, built_in, names, connections, shared: state, lbs, mail });
     let confs = Arc::new(confs);
     let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
     let inside = shared.clone();
@@ -255,7 +257,7 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
 const STATE: u64 = 0x5354_4154_45;
 
 /// What is drawn by for names.
-const NAMES: u64 = 0x4e41_4d45_53;
+const NAMES: u64 = 0x4e_414d_4553;
 
 /// Tells that a thread has ended, however.
 struct Ends(Sender<()>);

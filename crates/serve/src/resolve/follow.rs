@@ -64,7 +64,9 @@ impl Follow {
     /// Something was heard.
     pub fn heard(&mut self, now_ns: u64, heard: Heard) -> Step {
         let why = match heard {
-            Heard::Addresses(list, ttl_ns) if !list.is_empty() => return self.resolved(now_ns, &list, ttl_ns),
+            Heard::Addresses(list, ttl_ns) if !list.is_empty() => {
+                return self.resolved(now_ns, &list, ttl_ns);
+            }
             Heard::Addresses(..) | Heard::Denied => {
                 self.denials += 1;
                 "there is no such name, or it has no address".to_owned()
@@ -132,7 +134,10 @@ mod tests {
 
     #[test]
     fn families_by_turns_ipv6_first() {
-        assert_eq!(by_turns(&ips("10.0.0.1 10.0.0.2 10.0.0.3 ::1 ::2 10.0.0.1")), ips("::1 10.0.0.1 ::2 10.0.0.2 10.0.0.3"));
+        assert_eq!(
+            by_turns(&ips("10.0.0.1 10.0.0.2 10.0.0.3 ::1 ::2 10.0.0.1")),
+            ips("::1 10.0.0.1 ::2 10.0.0.2 10.0.0.3")
+        );
     }
 
     #[test]

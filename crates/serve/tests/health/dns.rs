@@ -58,7 +58,9 @@ fn answer(query: &[u8], says: &Says) -> Option<Vec<u8>> {
     let question = query.get(12..12 + name + 4)?;
     let kind = u16::from_be_bytes([question[name], question[name + 1]]);
     let (code, list): (u8, Vec<&IpAddr>) = match says {
-        Says::Addresses(list) => (0, list.iter().filter(|ip| kind == if ip.is_ipv4() { 1 } else { 28 }).collect()),
+        Says::Addresses(list) => {
+            (0, list.iter().filter(|ip| kind == if ip.is_ipv4() { 1 } else { 28 }).collect())
+        }
         Says::NoSuchName => (3, vec![]),
         Says::Failure => (2, vec![]),
         Says::Nothing => return None,

@@ -28,6 +28,24 @@ fn max_in_flight_is_the_processs() {
 }
 
 #[test]
+fn connections_that_are_idle_on_another_loop_make_room() {
+    let a = Origin::new("a");
+    let x = serve(
+        &format!(r#"x = lb.random([server("a", addr="{}", idle_timeout="60s")], max_connections=1)"#, a.addr),
+        2,
+    );
+    for _ in 0..40 {
+        assert_eq!(x.get().status, 200);
+        // The origin notices an end a little later than weir.
+        until("one is left", || a.connections() <= 1);
+    }
+    assert!(a.accepted() > 1, "both loops had one");
+    let open: Vec<_> = (0..20).map(|_| x.send("")).collect();
+    assert!(open.into_iter().all(|p| p.wait().status == 200));
+    assert_eq!(a.inside().1, 1);
+}
+
+#[test]
 fn one_state_for_all_loops() {
     let (a, b) = (Origin::new("a"), Origin::new("b"));
     let x = serve(
@@ -97,7 +115,10 @@ fn a_cookie_means_the_same_target_on_all_loops() {
     own.answer_checks(Mode::Status(500));
     until("another takes over", || x.get_with(&field).body != first.body);
     let other = x.get_with(&field);
-    assert!(set_cookie(&other.head).is_some_and(|c| !c.starts_with(&pair)), "the client is given the new one");
+    assert!(
+        set_cookie(&other.head).is_some_and(|c| !c.starts_with(&pair)),
+        "the client is given the new one"
+    );
 }
 
 fn set_cookie(head: &str) -> Option<String> {

@@ -37,6 +37,7 @@ struct State {
     inside: AtomicU32,
     most: AtomicU32,
     connections: AtomicU32,
+    accepted: AtomicU32,
     ended: AtomicBool,
     seen: Mutex<Vec<String>>,
 }
@@ -59,6 +60,7 @@ impl Origin {
             inside: AtomicU32::new(0),
             most: AtomicU32::new(0),
             connections: AtomicU32::new(0),
+            accepted: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             seen: Mutex::default(),
         });
@@ -71,6 +73,7 @@ impl Origin {
                 let state = shared.clone();
                 std::thread::spawn(move || {
                     state.connections.fetch_add(1, SeqCst);
+                    state.accepted.fetch_add(1, SeqCst);
                     let _ = state.serve(stream);
                     state.connections.fetch_sub(1, SeqCst);
                 });
@@ -106,6 +109,11 @@ impl Origin {
 
     pub fn connections(&self) -> u32 {
         self.state.connections.load(SeqCst)
+    }
+
+    /// Connections ever.
+    pub fn accepted(&self) -> u32 {
+        self.state.accepted.load(SeqCst)
     }
 
     /// The heads of all checks.
@@ -189,7 +197,8 @@ pub fn serve_with(file: &str, options: Options) -> Served {
     let point = Arc::new(plan.points[0].clone());
     let serving = weir_topology::serving::serving(&point, false).unwrap_or_else(|e| panic!("{e:?}"));
     let nodes = weir_topology::plan::listeners(&point);
-    let running = weir_serve::start(&point, &Arc::new(serving), &nodes, &options).unwrap_or_else(|e| panic!("{e}"));
+    let running =
+        weir_serve::start(&point, &Arc::new(serving), &nodes, &options).unwrap_or_else(|e| panic!("{e}"));
     let addr = running.listening[0].addr.parse().expect("an address");
     let is_lb = |n: &weir_topology::plan::Node| matches!(point.specs[n.spec as usize], Spec::Lb(_));
     let lb = point.nodes.iter().rposition(is_lb).map(|id| id as u32);
