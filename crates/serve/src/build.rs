@@ -17,7 +17,6 @@ use crate::origin::server::Server;
 use crate::process::Process;
 use crate::shared::OnLoop;
 use std::cell::{Cell, RefCell};
-use std::net::ToSocketAddrs;
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_http1::Limits;
@@ -29,6 +28,7 @@ use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
 use weir_policy::upstream::Around;
 use weir_stats::Key;
+use weir_topology::address::Address;
 use weir_topology::plan::{Lb, Origin, Point, Spec, To};
 use weir_topology::serving::{Role, Serving};
 
@@ -61,7 +61,7 @@ impl Builder<'_> {
         let role = self.serving.roles.get(id as usize).copied().unwrap_or_default();
         match (self.built_in, role) {
             (false, Role::BuiltIn) => {
-                self.server(Target::BuiltIn(id), Some(&self.hash_name(id)), &Origin::of(false), servers)
+                self.server(id, Target::BuiltIn(id), Some(&self.hash_name(id)), &Origin::of(false), servers)
             }
             (false, Role::Inside) | (true, Role::Proxy | Role::Model | Role::LeftOut) => Node::Nowhere,
             (false, Role::LeftOut) => Node::Pass(self.next(id)),
@@ -78,7 +78,7 @@ impl Builder<'_> {
         let budget = || self.process.shared.budget(id);
         let made = match &self.point.specs[node.spec as usize] {
             Spec::Server { addr: Some(addr), origin, .. } if !self.built_in => {
-                self.server(target(addr), name, origin, servers)
+                self.server(id, self.target(addr), name, origin, servers)
             }
             Spec::Server { model, .. } => {
                 let answer = Rc::new(Own::server(name.unwrap_or("server")));
@@ -197,9 +197,7 @@ impl Builder<'_> {
         }
     }
 
-    fn server(
-        &self,
-        target: Target,
+    fn server(&self, id: NodeId, target: Target,
         name: Option<&str>,
         origin: &Origin,
         servers: &mut Vec<Rc<Server>>,
@@ -211,6 +209,7 @@ impl Builder<'_> {
             limits: Limits::default(),
             pool: RefCell::new(Pool::default()),
             retired: Cell::new(false),
+            most: self.process.connections.get(&id).cloned(),
         });
         servers.push(server.clone());
         Node::Server(server)
@@ -270,6 +269,21 @@ impl Builder<'_> {
         }
     }
 
+    /// Where a server with this address is.
+    fn target(&self, addr: &str) -> Target {
+        let (name, list): (_, &[_]) = match Address::parse(addr) {
+            Some(Address::Unix(path)) => return Target::Unix(path.into()),
+            Some(Address::Ip(address)) => (None, &[address]),
+            Some(Address::Name(host, port)) => match self.process.names.of(&host, port) {
+                Some((name, list)) => (Some(name), list),
+                None => (None, &[]),
+            },
+            // The plan was checked: there is no such server.
+            Some(Address::Port(_)) | None => (None, &[]),
+        };
+        Target::Tcp(Rc::new(Addresses::new(name, list)))
+    }
+
     /// What a check asks of each target.
     fn questions(&self, lb: &Lb, ends: &[Ends]) -> Vec<Rc<Question>> {
         let Some(check) = &lb.health else { return Vec::new() };
@@ -309,12 +323,3 @@ fn whole(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-fn target(addr: &str) -> Target {
-    match addr.strip_prefix("unix:") {
-        Some(path) => Target::Unix(path.into()),
-        None => {
-            let found: Vec<_> = addr.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-            Target::Tcp(Rc::new(Addresses::new(None, &found)))
-        }
-    }
-}

@@ -10,6 +10,7 @@ use crate::health::keeper::Keeper;
 use crate::listener::Listener;
 use crate::log::Line;
 use crate::mailbox::ToLoop;
+use crate::nodes::{Node, NodeId};
 use crate::process::Process;
 use crate::timers::Timers;
 use slab::Slab;
@@ -122,6 +123,13 @@ impl Loop {
     pub fn tell_others(&self, message: impl Fn() -> ToLoop) {
         for other in (0..self.process.loops()).filter(|n| *n != self.number && self.number != u32::MAX) {
             self.process.tell(other, message());
+        }
+    }
+
+    /// Closes one idle connection to a server.
+    pub fn close_idle(&self, server: NodeId) {
+        if let Some(Node::Server(server)) = self.graph().nodes.get(server as usize) {
+            server.pool.borrow_mut().close_one();
         }
     }
 

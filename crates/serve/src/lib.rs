@@ -27,6 +27,7 @@ mod mailbox;
 mod nodes;
 mod origin;
 mod process;
+mod resolve;
 mod running;
 mod shared;
 mod socket;

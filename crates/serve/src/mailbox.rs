@@ -34,6 +34,8 @@ pub(crate) enum ToLoop {
     Addresses { name: u32, addresses: Arc<[SocketAddr]> },
     /// A connection that another loop has accepted.
     Client(Box<Guest>),
+    /// Another loop wants to connect to this server, and there may be no more connections.
+    CloseIdle { server: NodeId },
     /// A balancer's target is gone.
     Remove { lb: NodeId, target: u32 },
 }
@@ -57,6 +59,7 @@ fn read(lp: &Rc<Loop>, message: ToLoop) {
         ToLoop::Back { lb, ticket, came } => with(lp, lb, |lb| lb.back(lp, ticket, came)),
         ToLoop::Addresses { name, addresses } => lp.name_has(name, &addresses),
         ToLoop::Client(guest) => guest.welcome(lp),
+        ToLoop::CloseIdle { server } => lp.close_idle(server),
         ToLoop::Remove { lb, target } => with(lp, lb, |lb| lb.remove(lp, target)),
     }
 }

@@ -6,6 +6,8 @@ use crate::clock::Clock;
 use crate::mailbox::ToLoop;
 use crate::nodes::NodeId;
 use crate::nodes::lb::common::Common;
+use crate::origin::limit::Limit;
+use crate::resolve::Names;
 use crate::shared::Shared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +22,10 @@ pub(crate) struct Process {
     /// What nobody outside can guess: the secret of cookies, the proof of health checks.
     pub secret: [u64; 2],
     pub built_in: BuiltIn,
+    /// Names of origins.
+    pub names: Names,
+    /// Servers that may have so many connections only.
+    pub connections: BTreeMap<NodeId, Arc<Limit>>,
     /// Queues, limits, budgets, faults.
     pub shared: Shared,
     /// What all loops know of balancers, by their nodes.

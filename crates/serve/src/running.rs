@@ -12,9 +12,12 @@ use crate::listener::Listener;
 use crate::log::Log;
 use crate::mailbox::{self, OWNER, ToLoop};
 use crate::nodes::NodeId;
+use crate::origin::limit::Limit;
 use crate::process::Process;
+use crate::resolve::Names;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,6 +35,8 @@ use weir_topology::serving::Serving;
 pub struct Options {
     /// Event loops where the file does not say; `None`: one per core.
     pub loops: Option<usize>,
+    /// The name server that is asked in place of the system's.
+    pub nameserver: Option<SocketAddr>,
 }
 
 /// A listener that accepts.
@@ -88,6 +93,7 @@ pub struct Remote {
     loops: Arc<Vec<UnboundedSender<Message>>>,
     logs: Vec<Log>,
     draining: Arc<AtomicBool>,
+    process: Arc<Process>,
     files: Arc<SocketFiles>,
 }
 
@@ -118,6 +124,13 @@ impl Remote {
                 // A loop that has ended needs no telling.
                 let _ = tell.send(Message::Drain);
             }
+        }
+    }
+
+    /// Takes a balancer's target away: no new picks, what is in flight there goes on to its end (`serving.md` §2).
+    pub fn remove_target(&self, lb: NodeId, target: u32) {
+        for number in 0..self.process.loops() {
+            self.process.tell(number, ToLoop::Remove { lb, target });
         }
     }
 
@@ -205,7 +218,10 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
     let (mail, mailboxes): (Vec<_>, Vec<_>) = (0..loops).map(|_| unbounded_channel()).unzip();
     let secret = [self::seed()?, self::seed()?];
     let lbs = Process::lbs(point);
-    let process = Arc::new(Process { clock, seed, secret, built_in, shared: state, lbs, mail });
+    let draw = Key::new(seed).with(NAMES);
+    let connections = Limit::of(point, serving);
+    let names = Names::start(point, serving, options.nameserver, clock, draw, mail.clone())?;
+    let process = Arc::new(Process { clock, seed, secret, built_in, names, connections, shared: state, lbs, mail });
     let confs = Arc::new(confs);
     let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
     let inside = shared.clone();
@@ -232,12 +248,16 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
         threads.push(thread);
     }
     let logs = logs.0.into_iter().map(|(_, log)| log).collect();
-    let remote = Remote { loops: Arc::new(tells), logs, draining: Arc::default(), files: Arc::new(files) };
+    let files = Arc::new(files);
+    let remote = Remote { loops: Arc::new(tells), logs, draining: Arc::default(), process, files };
     Ok(Running { listening, remote, threads, ended })
 }
 
 /// What the process's state draws by, beside the seed.
 const STATE: u64 = 0x5354_4154_45;
+
+/// What is drawn by for names.
+const NAMES: u64 = 0x4e_414d_4553;
 
 /// Tells that a thread has ended, however.
 struct Ends(Sender<()>);

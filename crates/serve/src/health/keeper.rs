@@ -94,13 +94,16 @@ impl Keeper {
             self.check(lp, lb, target);
         }
         let mut lbs = self.lbs.borrow_mut();
-        lbs.iter_mut().filter_map(|k| k.health.next_deadline().into_iter().chain(k.health.next_check()).min()).min()
+        lbs.iter_mut()
+            .filter_map(|k| k.health.next_deadline().into_iter().chain(k.health.next_check()).min())
+            .min()
     }
 
     /// Checks a target, in a task of its own.
     fn check(self: &Rc<Self>, lp: &Rc<Loop>, lb: NodeId, target: u32) {
         let (keeper, lp) = (self.clone(), lp.clone());
-        let asked = self.with(lb, |kept| Some((kept.questions.get(target as usize)?.clone(), kept.ends.clone())));
+        let asked =
+            self.with(lb, |kept| Some((kept.questions.get(target as usize)?.clone(), kept.ends.clone())));
         let Some((question, ends)) = asked.flatten() else { return };
         tokio::task::spawn_local(async move {
             let Some(ends) = ends.get(target as usize) else { return };
@@ -113,7 +116,15 @@ impl Keeper {
     }
 
     /// A request came back from a target, of whichever loop.
-    pub fn outcome(&self, lp: &Rc<Loop>, lb: NodeId, target: u32, probe: bool, outcome: Outcome, status: Option<u16>) {
+    pub fn outcome(
+        &self,
+        lp: &Rc<Loop>,
+        lb: NodeId,
+        target: u32,
+        probe: bool,
+        outcome: Outcome,
+        status: Option<u16>,
+    ) {
         let changed = self.with(lb, |kept| {
             if target >= kept.health.len() {
                 return false;

@@ -6,29 +6,27 @@
 //! loop's own state picks must then be had: where another loop was faster, the policy picks again. Draws: the way's, with the
 //! balancer's number.
 
+mod back;
 pub(crate) mod common;
 pub(crate) mod owner;
 
 use super::sticky::Sticky;
 use super::view::View;
-use super::{Node, NodeId, Way};
+use super::{NodeId, Way};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::health::ends::Ends;
-use crate::mailbox::{OWNER, ToLoop};
 use crate::shared::{Gate, Slot};
 use crate::timers::has_ended;
+pub(crate) use back::Picked;
 use common::{Claim, Common};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use weir_policy::config::Exclude;
-use weir_policy::retry::Tried;
-use weir_policy::snapshot::Snapshot;
-use weir_policy::{Ask, Kind, Outcome, Picked as Choice, Release, Ticket, Upstream};
+use weir_policy::{Ask, Kind, Picked as Choice, Ticket, Upstream};
 use weir_topology::plan::{KeySource, Scope};
 
 /// The node.
@@ -93,8 +91,16 @@ impl Lb {
     }
 
     /// All targets are full: in order of arrival.
-    async fn wait(self: &Rc<Self>, gate: &Rc<Gate>, lp: &Rc<Loop>, ex: &Exchange, way: &mut Way) -> Result<Went, Failure> {
-        let Some(place) = gate.line.join(self.max_waiting) else { return Err(Failure::new(Kind::Overloaded)) };
+    async fn wait(
+        self: &Rc<Self>,
+        gate: &Rc<Gate>,
+        lp: &Rc<Loop>,
+        ex: &Exchange,
+        way: &mut Way,
+    ) -> Result<Went, Failure> {
+        let Some(place) = gate.line.join(self.max_waiting) else {
+            return Err(Failure::new(Kind::Overloaded));
+        };
         let mut limit = self.wait_timeout_ns.map(|ns| lp.timers.after(ns));
         // A target may come back by itself as well.
         let mut due = None;
@@ -115,53 +121,6 @@ impl Lb {
         drop(place);
         match choice {
             Some((choice, slot)) => self.go(lp, way, choice, slot),
-            None => Err(Failure::new(Kind::Timeout)),
-        }
-    }
-
-    /// Whether another loop owns its state.
-    fn is_elsewhere(&self, lp: &Loop) -> bool {
-        self.scope == Scope::Process && lp.keeper().is_none()
-    }
-
-    /// The same, with each question put to the owner.
-    async fn pick_elsewhere(self: &Rc<Self>, lp: &Rc<Loop>, ex: &Exchange, way: &mut Way) -> Result<Went, Failure> {
-        let exclude = self.excluded(way);
-        let nobody_waits = self.gate.as_ref().is_none_or(|gate| gate.line.is_empty());
-        if nobody_waits {
-            let choice = owner::ask(lp, self.id, self.asked(lp, ex, way, &exclude)).await;
-            if choice != Choice::Full {
-                return self.go(lp, way, choice, None);
-            }
-        }
-        let Some(gate) = &self.gate else { return Err(Failure::new(Kind::NoTarget)) };
-        let Some(place) = gate.line.join(self.max_waiting) else { return Err(Failure::new(Kind::Overloaded)) };
-        let mut limit = self.wait_timeout_ns.map(|ns| lp.timers.after(ns));
-        // The question under way, and how often this loop's first had been told of room before it.
-        let (mut asking, mut asked) = (None, None);
-        let choice = poll_fn(|cx| {
-            loop {
-                // Before the question, so that a slot that is freed meanwhile is heard of.
-                let is_first = place.is_first(cx);
-                if asking.is_none() && is_first && asked != Some(gate.line.told_so_often()) {
-                    asked = Some(gate.line.told_so_often());
-                    asking = Some(Box::pin(owner::ask(lp, self.id, self.asked(lp, ex, way, &exclude))));
-                }
-                match asking.as_mut().map(|a| a.as_mut().poll(cx)) {
-                    Some(Poll::Ready(Choice::Full)) => {
-                        asking = None;
-                        continue;
-                    }
-                    Some(Poll::Ready(choice)) => return Poll::Ready(Some(choice)),
-                    Some(Poll::Pending) | None => {}
-                }
-                return if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending };
-            }
-        })
-        .await;
-        drop((place, asking));
-        match choice {
-            Some(choice) => self.go(lp, way, choice, None),
             None => Err(Failure::new(Kind::Timeout)),
         }
     }
@@ -228,7 +187,13 @@ impl Lb {
         }
     }
 
-    fn go(self: &Rc<Self>, lp: &Rc<Loop>, way: &mut Way, choice: Choice, slot: Taken) -> Result<Went, Failure> {
+    fn go(
+        self: &Rc<Self>,
+        lp: &Rc<Loop>,
+        way: &mut Way,
+        choice: Choice,
+        slot: Taken,
+    ) -> Result<Went, Failure> {
         match choice {
             Choice::Target(ticket) => {
                 if let Some((rule, tried)) = &way.tried {
@@ -237,140 +202,13 @@ impl Lb {
                 if let Some((open, me)) = &way.open {
                     open.borrow_mut().push((*me, self.id, ticket.target));
                 }
-                let tried = way.tried.clone();
-                let hold = Picked { lb: self.clone(), lp: lp.clone(), ticket, tried, finished: false, _slot: slot };
+                let hold = Picked::new(self, lp, ticket, way.tried.clone(), slot);
                 Ok((self.targets[ticket.target as usize], Some(hold)))
             }
             Choice::Full | Choice::Empty => match self.spare {
                 Some(spare) => Ok((spare, None)),
                 None => Err(Failure::new(Kind::NoTarget)),
             },
-        }
-    }
-}
-
-/// What comes back, and what other loops say.
-impl Lb {
-    /// A request that this loop's state picked for has come back.
-    fn came_back(self: &Rc<Self>, lp: &Rc<Loop>, ticket: Ticket, outcome: Outcome, status: Option<u16>) {
-        let target = ticket.target;
-        let release = {
-            let mut upstream = self.upstream.borrow_mut();
-            let release = upstream.done(lp.lately(), ticket, outcome, status);
-            if outcome == Some(Kind::ConnectFailed) {
-                self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
-            }
-            release
-        };
-        if let Release::After(ns) = release {
-            let (lb, timers) = (self.clone(), lp.timers.clone());
-            tokio::task::spawn_local(async move {
-                timers.after(ns).await;
-                lb.upstream.borrow_mut().release(target);
-            });
-        }
-        if self.listens && (outcome.is_some() || ticket.probe || self.common.heeds(target)) {
-            match lp.keeper() {
-                Some(keeper) => keeper.outcome(lp, self.id, target, ticket.probe, outcome, status),
-                None => {
-                    let (lb, probe) = (self.id, ticket.probe);
-                    lp.process.tell(OWNER, ToLoop::Outcome { lb, target, probe, outcome, status });
-                }
-            }
-        }
-    }
-
-    /// A request that this loop's state picked for was cancelled.
-    fn was_cancelled(&self, lp: &Loop, ticket: Ticket) {
-        self.upstream.borrow_mut().cancelled(lp.now(), ticket);
-        if ticket.probe {
-            self.common.free_probe(ticket.target);
-        }
-    }
-
-    /// The health of the targets is another: who waits may find someone.
-    pub fn follow(&self, lp: &Loop, seen: &Snapshot) {
-        self.upstream.borrow_mut().follow(lp.now(), seen);
-        if let Some(gate) = &self.gate {
-            gate.line.tell_first();
-        }
-    }
-
-    /// Takes a target away: no new picks; what is in flight there goes on to its end, idle connections close, clients that
-    /// stuck to it are free, who waits asks again.
-    pub fn remove(&self, lp: &Rc<Loop>, target: u32) {
-        self.upstream.borrow_mut().remove(lp.now(), target);
-        if let Some(sticky) = &self.sticky {
-            sticky.forget(target);
-        }
-        if let Some(keeper) = lp.keeper() {
-            keeper.remove(lp, self.id, target);
-        }
-        self.retire(lp, target);
-        if let Some(gate) = &self.gate {
-            gate.line.tell_first();
-        }
-    }
-
-    /// Closes the idle connections of servers to which no target leads any more.
-    fn retire(&self, lp: &Loop, target: u32) {
-        let graph = lp.graph();
-        let lbs = || graph.nodes.iter().filter_map(|n| if let Node::Lb(lb) = n { Some(lb) } else { None });
-        for server in self.ends.get(target as usize).into_iter().flat_map(Ends::servers) {
-            let is_led_to = lbs().any(|lb| lb.leads_to(server));
-            if let (Node::Server(server), false) = (graph.node(server), is_led_to) {
-                server.retire();
-            }
-        }
-    }
-
-    fn leads_to(&self, server: NodeId) -> bool {
-        let upstream = self.upstream.borrow();
-        let exists = |target: u32| upstream.roster().exists(target);
-        (0u32..).zip(self.ends.iter()).any(|(t, ends)| exists(t) && ends.servers().any(|s| s == server))
-    }
-}
-
-/// A request counted at a target.
-pub(crate) struct Picked {
-    lb: Rc<Lb>,
-    lp: Rc<Loop>,
-    ticket: Ticket,
-    tried: Option<(Exclude, Rc<RefCell<Tried>>)>,
-    finished: bool,
-    /// Freed last: who waits for it finds the rest done.
-    _slot: Taken,
-}
-
-impl Picked {
-    /// Which one.
-    pub fn target(&self) -> u32 {
-        self.ticket.target
-    }
-
-    /// It came back so.
-    pub fn finish(mut self, outcome: Outcome, status: Option<u16>) {
-        self.finished = true;
-        if let Some((rule, tried)) = &self.tried {
-            tried.borrow_mut().came_back(*rule, self.lb.id, self.ticket.target, outcome);
-        }
-        if self.lb.is_elsewhere(&self.lp) {
-            owner::back(&self.lp.process, self.lb.id, self.ticket, Some((outcome, status)));
-        } else {
-            self.lb.came_back(&self.lp, self.ticket, outcome, status);
-        }
-    }
-}
-
-impl Drop for Picked {
-    fn drop(&mut self) {
-        if self.finished {
-            return;
-        }
-        if self.lb.is_elsewhere(&self.lp) {
-            owner::back(&self.lp.process, self.lb.id, self.ticket, None);
-        } else {
-            self.lb.was_cancelled(&self.lp, self.ticket);
         }
     }
 }

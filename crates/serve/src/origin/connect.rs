@@ -58,7 +58,8 @@ impl Addresses {
 
     /// Whether a connection that was made then still leads to one of them.
     pub fn lead(&self, socket: &Socket, opened_ns: u64) -> bool {
-        opened_ns > self.changed_ns.get() || socket.peer().is_some_and(|peer| self.list.borrow().contains(&peer))
+        opened_ns > self.changed_ns.get()
+            || socket.peer().is_some_and(|peer| self.list.borrow().contains(&peer))
     }
 }
 

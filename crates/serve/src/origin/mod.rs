@@ -1,6 +1,7 @@
 //! The way to origins: connections, their pools, and one exchange on one of them.
 
 pub(crate) mod connect;
+pub(crate) mod limit;
 pub(crate) mod pool;
 pub(crate) mod reply;
 pub(crate) mod server;
@@ -24,4 +25,6 @@ pub(crate) struct OriginConn {
     pub deadline: Deadline,
     /// Whether it belongs to one client's connection (NTLM, Negotiate).
     pub bound: bool,
+    /// Its place among those that the server may have.
+    pub _counted: Option<limit::Counted>,
 }

@@ -47,14 +47,16 @@ impl Pool {
         self.idle.retain(|idle| leads(&idle.conn));
     }
 
+    /// Closes the one that has been idle for longest.
+    pub fn close_one(&mut self) {
+        if !self.idle.is_empty() {
+            self.idle.remove(0);
+        }
+    }
+
     /// Closes all.
     pub fn clear(&mut self) {
         self.idle.clear();
-    }
-
-    /// How many are idle.
-    pub fn len(&self) -> usize {
-        self.idle.len()
     }
 }
 

@@ -8,6 +8,7 @@ use super::pool::Pool;
 use super::reply::OriginReply;
 use super::upload::{Broken, Upload};
 use super::OriginConn;
+use super::limit::Limit;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -19,6 +20,7 @@ use crate::wire::Wire;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use weir_http1::{Asked, BodyOut, Client, Decoder, Edits, Framing, Seek, Version};
 use weir_policy::Kind;
@@ -47,6 +49,8 @@ pub(crate) struct Server {
     pub pool: RefCell<Pool>,
     /// Whether no target leads here any more: no connection is kept.
     pub retired: Cell<bool>,
+    /// How many connections there may be, over all loops.
+    pub most: Option<Arc<Limit>>,
 }
 
 /// Why an attempt on a connection has no head.
@@ -122,6 +126,10 @@ impl Server {
 
     async fn connect(self: &Rc<Self>, lp: &Rc<Loop>) -> Result<Box<OriginConn>, Failure> {
         let mut limit = self.origin.connect_timeout_ns.map(|ns| lp.timers.after(ns));
+        let counted = match &self.most {
+            Some(most) => Some(most.room(lp, &mut limit).await.ok_or(Failure::new(Kind::Overloaded))?),
+            None => None,
+        };
         let mut connecting = std::pin::pin!(self.target.connect(lp));
         let socket = poll_fn(|cx| {
             if let Poll::Ready(made) = connecting.as_mut().poll(cx) {
@@ -144,6 +152,7 @@ impl Server {
             old_ns,
             requests: 0,
             bound: false,
+            _counted: counted,
             deadline: lp.deadlines.add(),
         }))
     }

@@ -1,5 +1,9 @@
 //! Health, limits, stickiness and names on real sockets: what `serving.md` says is the process's, with two loops.
 
+mod dns;
+mod limits;
+mod models;
+mod names;
 mod support;
 
 use std::time::{Duration, Instant};
@@ -25,10 +29,18 @@ fn checks_take_a_dead_target_out_after_fall_and_back_after_rise() {
     let (before, begun) = (a.checks(), Instant::now());
     a.answer_checks(Mode::Status(404));
     until("a is out on all loops", || x.share("a", MANY) == 0);
-    assert!(a.checks() >= before + 3 && begun.elapsed() >= Duration::from_millis(90), "not before three have failed");
+    assert!(
+        a.checks() >= before + 3 && begun.elapsed() >= Duration::from_millis(90),
+        "not before three have failed"
+    );
     assert_eq!(x.share("b", MANY), MANY);
     let head = a.heads_of_checks().pop().expect("a check");
-    for part in ["GET /well HTTP/1.1\r\n", "Host: check.test\r\n", "User-Agent: weir-health\r\n", "Connection: close\r\n"] {
+    for part in [
+        "GET /well HTTP/1.1\r\n",
+        "Host: check.test\r\n",
+        "User-Agent: weir-health\r\n",
+        "Connection: close\r\n",
+    ] {
         assert!(head.contains(part), "{head}");
     }
     let before = a.checks();
@@ -44,7 +56,9 @@ fn checks_take_a_dead_target_out_after_fall_and_back_after_rise() {
 fn checks_of_tcp_want_a_connection_and_no_target_is_503() {
     let dead = nobody();
     let x = serve(
-        &format!(r#"x = lb.random([server("a", addr="{dead}")], health=health.tcp(interval="30ms", fall=1, rise=1), panic=0.0)"#),
+        &format!(
+            r#"x = lb.random([server("a", addr="{dead}")], health=health.tcp(interval="30ms", fall=1, rise=1), panic=0.0)"#
+        ),
         2,
     );
     until("down", || x.get().status == 503);
@@ -225,7 +239,10 @@ fn a_target_that_refuses_connections_is_passed_over() {
     let b = Origin::new("b");
     let dead = nobody();
     let x = serve(
-        &format!(r#"x = retry(2, lb.round_robin([server("a", addr="{dead}"), server("b", addr="{}")], pass_over="300ms"))"#, b.addr),
+        &format!(
+            r#"x = retry(2, lb.round_robin([server("a", addr="{dead}"), server("b", addr="{}")], pass_over="300ms"))"#,
+            b.addr
+        ),
         2,
     );
     assert!((0..MANY).all(|_| x.get().status == 200));

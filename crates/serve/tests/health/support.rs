@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use weir_serve::{Options, Running};
+use weir_topology::plan::Spec;
 
 /// Nothing here takes longer.
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -36,6 +37,7 @@ struct State {
     inside: AtomicU32,
     most: AtomicU32,
     connections: AtomicU32,
+    accepted: AtomicU32,
     ended: AtomicBool,
     seen: Mutex<Vec<String>>,
 }
@@ -58,6 +60,7 @@ impl Origin {
             inside: AtomicU32::new(0),
             most: AtomicU32::new(0),
             connections: AtomicU32::new(0),
+            accepted: AtomicU32::new(0),
             ended: AtomicBool::new(false),
             seen: Mutex::default(),
         });
@@ -70,6 +73,7 @@ impl Origin {
                 let state = shared.clone();
                 std::thread::spawn(move || {
                     state.connections.fetch_add(1, SeqCst);
+                    state.accepted.fetch_add(1, SeqCst);
                     let _ = state.serve(stream);
                     state.connections.fetch_sub(1, SeqCst);
                 });
@@ -105,6 +109,11 @@ impl Origin {
 
     pub fn connections(&self) -> u32 {
         self.state.connections.load(SeqCst)
+    }
+
+    /// Connections ever.
+    pub fn accepted(&self) -> u32 {
+        self.state.accepted.load(SeqCst)
     }
 
     /// The heads of all checks.
@@ -170,8 +179,10 @@ impl State {
 
 /// A served file.
 pub struct Served {
-    pub addr: SocketAddr,
-    pub running: Option<Running>,
+    addr: SocketAddr,
+    running: Option<Running>,
+    /// The first balancer that a request meets.
+    lb: Option<u32>,
 }
 
 /// Serves the node that the file calls `x`.
@@ -186,9 +197,12 @@ pub fn serve_with(file: &str, options: Options) -> Served {
     let point = Arc::new(plan.points[0].clone());
     let serving = weir_topology::serving::serving(&point, false).unwrap_or_else(|e| panic!("{e:?}"));
     let nodes = weir_topology::plan::listeners(&point);
-    let running = weir_serve::start(&point, &Arc::new(serving), &nodes, &options).unwrap_or_else(|e| panic!("{e}"));
+    let running =
+        weir_serve::start(&point, &Arc::new(serving), &nodes, &options).unwrap_or_else(|e| panic!("{e}"));
     let addr = running.listening[0].addr.parse().expect("an address");
-    Served { addr, running: Some(running) }
+    let is_lb = |n: &weir_topology::plan::Node| matches!(point.specs[n.spec as usize], Spec::Lb(_));
+    let lb = point.nodes.iter().rposition(is_lb).map(|id| id as u32);
+    Served { addr, running: Some(running), lb }
 }
 
 /// What a client got; status 0: no answer.
@@ -217,6 +231,12 @@ impl Served {
         let head = format!("GET / HTTP/1.1\r\nHost: x\r\n{fields}Connection: close\r\n\r\n");
         stream.write_all(head.as_bytes()).expect("it reads");
         Pending { stream }
+    }
+
+    /// Takes a target of the balancer away.
+    pub fn remove_target(&self, target: u32) {
+        let remote = self.running.as_ref().expect("it runs").remote();
+        remote.remove_target(self.lb.expect("a balancer"), target);
     }
 
     /// Which origins answered so many requests.

@@ -4,16 +4,22 @@
 //! simulator's objects, whose state is more than counts (cursors, estimates, probes), and one state seen by one request at a
 //! time is exactly what `scope="process"` promises. The price is a message each way, some ten microseconds per request.
 
-use super::{Lb, Taken};
+use super::{Lb, Taken, Went};
 use crate::event_loop::Loop;
+use crate::exchange::Exchange;
+use crate::failure::Failure;
 use crate::mailbox::{OWNER, ToLoop};
-use crate::nodes::NodeId;
+use crate::nodes::{NodeId, Way};
 use crate::process::Process;
+use crate::timers::has_ended;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::sync::oneshot;
-use weir_policy::{Ask, Outcome, Picked as Choice, Ticket};
+use weir_policy::{Ask, Kind, Outcome, Picked as Choice, Ticket};
 use weir_stats::Key;
+use weir_topology::plan::Scope;
 
 /// How a request came back, with the status of its answer; `None`: it was cancelled.
 pub(crate) type Came = Option<(Outcome, Option<u16>)>;
@@ -96,5 +102,61 @@ impl Lb {
             None => self.was_cancelled(lp, ticket),
         }
         drop(slot);
+    }
+}
+
+impl Lb {
+    /// Whether another loop owns its state.
+    pub(super) fn is_elsewhere(&self, lp: &Loop) -> bool {
+        self.scope == Scope::Process && lp.keeper().is_none()
+    }
+
+    /// As [`Lb::pick`], with each question put to the owner.
+    pub(super) async fn pick_elsewhere(
+        self: &Rc<Self>,
+        lp: &Rc<Loop>,
+        ex: &Exchange,
+        way: &mut Way,
+    ) -> Result<Went, Failure> {
+        let exclude = self.excluded(way);
+        let nobody_waits = self.gate.as_ref().is_none_or(|gate| gate.line.is_empty());
+        if nobody_waits {
+            let choice = ask(lp, self.id, self.asked(lp, ex, way, &exclude)).await;
+            if choice != Choice::Full {
+                return self.go(lp, way, choice, None);
+            }
+        }
+        let Some(gate) = &self.gate else { return Err(Failure::new(Kind::NoTarget)) };
+        let Some(place) = gate.line.join(self.max_waiting) else {
+            return Err(Failure::new(Kind::Overloaded));
+        };
+        let mut limit = self.wait_timeout_ns.map(|ns| lp.timers.after(ns));
+        // The question under way, and how often this loop's first had been told of room before it.
+        let (mut asking, mut asked) = (None, None);
+        let choice = poll_fn(|cx| {
+            loop {
+                // Before the question, so that a slot that is freed meanwhile is heard of.
+                let is_first = place.is_first(cx);
+                if asking.is_none() && is_first && asked != Some(gate.line.told_so_often()) {
+                    asked = Some(gate.line.told_so_often());
+                    asking = Some(Box::pin(ask(lp, self.id, self.asked(lp, ex, way, &exclude))));
+                }
+                match asking.as_mut().map(|a| a.as_mut().poll(cx)) {
+                    Some(Poll::Ready(Choice::Full)) => {
+                        asking = None;
+                        continue;
+                    }
+                    Some(Poll::Ready(choice)) => return Poll::Ready(Some(choice)),
+                    Some(Poll::Pending) | None => {}
+                }
+                return if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending };
+            }
+        })
+        .await;
+        drop((place, asking));
+        match choice {
+            Some(choice) => self.go(lp, way, choice, None),
+            None => Err(Failure::new(Kind::Timeout)),
+        }
     }
 }
