@@ -7,7 +7,7 @@
 mod common;
 mod serve;
 use common::Scratch;
-use serve::{Dice, Fault, Framing, Message, Origin, Peer, Weir, pause, until};
+use serve::{Dice, Fault, Framing, Message, Origin, Peer, Weir, pause, tell, until};
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -271,12 +271,12 @@ fn every_parser_finds_exactly_what_was_sent() {
     let mut wrong = book.wrong;
     wrong.extend(missing_or_more(&book.sent, &recorded));
     let said = parsers_agree("parsers", &recorded, &mut wrong);
-    println!(
-        "{} requests sent, {} answered, {} connections to the origin; parsers: {said}",
+    tell(&format!(
+        "parsers: {} requests sent, {} answered, {} connections to the origin: {said}",
         book.sent.len(),
         book.answered,
         recorded.len(),
-    );
+    ));
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong[..wrong.len().min(20)].join("\n"));
     assert!(book.answered > CONNECTIONS, "{} answers are too few to say something", book.answered);
 }
@@ -321,7 +321,7 @@ fn what_is_made_of_broken_requests_has_one_meaning() {
     let mut wrong = Vec::new();
     let said = parsers_agree("broken", &recorded, &mut wrong);
     let found: usize = recorded.iter().map(|r| r.lines.len() - 1).sum();
-    println!("{found} requests reached the origin; parsers: {said}");
+    tell(&format!("parsers: {found} requests from broken ones: {said}"));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(found > CONNECTIONS / 4, "{found}");
 }
