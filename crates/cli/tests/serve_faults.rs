@@ -4,7 +4,7 @@
 
 mod common;
 mod serve;
-use serve::{Fault, Origin, Peer, Weir, closed_port, origin, pause, reply, until};
+use serve::{Fault, Origin, Peer, Weir, closed_port, origin, pause, reply, tell, until};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
@@ -422,7 +422,7 @@ fn without_a_connection_every_method_is_tried_again() {
 #[test]
 fn a_black_hole_is_given_up_when_the_connect_timeout_ends() {
     let Some((addr, _door, _waiting)) = origin::black_hole() else {
-        println!("ran 0, skipped 1: this system answers a SYN whatever the backlog");
+        tell("black hole: ran 0, skipped 1: this system answers a SYN whatever the backlog");
         return;
     };
     let weir = Weir::before(&format!("server(\"hole\", addr = \"{addr}\", connect_timeout = 1*s)"));
@@ -431,7 +431,6 @@ fn a_black_hole_is_given_up_when_the_connect_timeout_ends() {
     let took = begun.elapsed();
     assert_eq!(answer.status(), 503);
     assert!((Duration::from_millis(900)..Duration::from_secs(3)).contains(&took), "{took:?}");
-    println!("ran 1, skipped 0");
 }
 
 /// An idle connection that ends exactly when it is used again: a GET is sent once more, a POST is not.

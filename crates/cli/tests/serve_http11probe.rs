@@ -3,7 +3,7 @@
 mod common;
 mod serve;
 use serde_json::Value;
-use serve::{Fault, Origin, Weir, reply};
+use serve::{Fault, Origin, Weir, reply, tell};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -134,7 +134,7 @@ fn the_cases_of_http11probe() {
             Verdict::Fail => failed.push(format!("{id}: {seen:?}, expected {expected}")),
         }
     }
-    println!("{passed} pass, {warned} warn, {} fail of {}", failed.len(), passed + warned + failed.len());
+    tell(&format!("http11probe: {passed} pass, {warned} warn, {} fail", failed.len()));
     weir.is_well();
     // What reached the origin is HTTP/1.1 without a doubt, whatever was sent.
     origin.read_only_http();
