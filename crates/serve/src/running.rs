@@ -254,7 +254,7 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
 }
 
 /// What the process's state draws by, beside the seed.
-const STATE: u64 = 0x5354_4154_45;
+const STATE: u64 = 0x53_5441_5445;
 
 /// What is drawn by for names.
 const NAMES: u64 = 0x4e_414d_4553;
