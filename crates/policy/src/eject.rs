@@ -96,7 +96,12 @@ impl Ejections {
         self.records.get(target as usize).is_some_and(|r| r.state == State::HalfOpen)
     }
 
-    /// Targets of which that is true.
+    /// Whether a good answer of it could change anything.
+    pub fn heeds_success(&self, target: u32) -> bool {
+        self.records.get(target as usize).is_some_and(|r| r.state != State::In || r.failures > 0)
+    }
+
+    /// Targets that a request may try.
     pub fn half_open(&self) -> u32 {
         if self.out == 0 {
             0

@@ -68,6 +68,10 @@ pub enum Reason {
     BehindUp,
     /// What stands behind it has none.
     BehindDown,
+    /// Its name has an address again.
+    Resolved,
+    /// Its name has no address.
+    Unresolved,
 }
 
 impl Reason {
@@ -92,6 +96,8 @@ impl Reason {
             Reason::Readmitted => "readmitted",
             Reason::BehindUp => "behind_up",
             Reason::BehindDown => "behind_down",
+            Reason::Resolved => "resolved",
+            Reason::Unresolved => "unresolved",
         }
     }
 }

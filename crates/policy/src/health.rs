@@ -199,6 +199,12 @@ impl Health {
         self.set(now, target, Input::Admin(admin), reason)
     }
 
+    /// Whether the name of what stands behind a target has an address.
+    pub fn set_resolved(&mut self, now: u64, target: u32, resolved: bool) -> bool {
+        let reason = if resolved { Reason::Resolved } else { Reason::Unresolved };
+        self.set(now, target, Input::Behind(resolved), reason)
+    }
+
     /// Whether what stands behind a target (balancers) has anyone left.
     pub fn set_behind(&mut self, now: u64, target: u32, up: bool) -> bool {
         let reason = if up { Reason::BehindUp } else { Reason::BehindDown };
@@ -280,6 +286,22 @@ impl Health {
     /// Whether a request to some target would be the one that tries it.
     pub fn anyone_half_open(&self) -> bool {
         self.ejections.as_ref().is_some_and(|e| e.half_open() > 0)
+    }
+
+    /// Whether the next request to a target is the one that tries it.
+    pub fn is_half_open(&self, target: u32) -> bool {
+        self.ejections.as_ref().is_some_and(|e| e.is_half_open(target))
+    }
+
+    /// Whether a good answer of a target could change anything.
+    pub fn heeds_success(&self, target: u32) -> bool {
+        self.outliers.is_some() || self.ejections.as_ref().is_some_and(|e| e.heeds_success(target))
+    }
+
+    /// Whether a request would find anyone here, so that a balancer outside may send one. On probation a target is not
+    /// eligible, but only a request that comes can tell whether it is well again.
+    pub fn has_anyone(&self) -> bool {
+        self.eligible > 0 || !self.ignored && (0..self.len()).any(|t| self.view(t).may_be_picked)
     }
 
     /// The request that tried a target ended without saying anything of it.

@@ -36,6 +36,7 @@ pub mod ring_hash;
 pub mod roster;
 pub mod round_robin;
 pub mod slow_start;
+pub mod snapshot;
 pub mod split;
 pub mod sticky;
 pub mod upstream;

@@ -14,6 +14,8 @@ use crate::config::Balance;
 use crate::eligibility::{Admin, Transition};
 use crate::health::{Health, HealthConfig};
 use crate::passed_over::PassedOver;
+use crate::roster::Roster;
+use crate::snapshot::Snapshot;
 use crate::{Kind, Outcome, Release};
 use weir_stats::Key;
 
@@ -73,8 +75,10 @@ pub struct Upstream {
     probing: Bits,
     passed_over: PassedOver,
     health: Box<Health>,
-    /// The version of the health that the balancer has seen.
+    /// The version of its own health that the balancer has seen.
     seen: u64,
+    /// The version of the process's health that it has seen since.
+    followed: Option<u64>,
 }
 
 impl Upstream {
@@ -109,6 +113,7 @@ impl Upstream {
             passed_over: PassedOver::new(if ejects { 0 } else { around.pass_over_ns }),
             health: Box::new(Health::new(around.health, weights, start, draw.with(3))),
             seen: u64::MAX,
+            followed: None,
         };
         upstream.look(start);
         upstream
@@ -117,6 +122,11 @@ impl Upstream {
     /// The balancer itself.
     pub fn balancer(&mut self) -> &mut Balancer {
         &mut self.balancer
+    }
+
+    /// Who the targets are.
+    pub fn roster(&self) -> &Roster {
+        self.balancer.roster()
     }
 
     /// Who is healthy.
@@ -321,17 +331,36 @@ impl Upstream {
     fn look(&mut self, now: u64) {
         if self.seen != self.health.version() {
             self.seen = self.health.version();
-            show(&mut self.balancer, &self.health, now, self.ramps);
+            self.followed = None;
+            show(&mut self.balancer, &Snapshot::of(&self.health), now, self.ramps);
         }
         self.simplify();
     }
 
-    /// Makes the balancer see what the process's health says: for a loop that does not own it.
-    pub fn follow(&mut self, now: u64, health: &Health) {
-        if self.seen != health.version() {
-            self.seen = health.version();
+    /// Makes the balancer see what the process's health says: for a loop that does not own it. Its own health then has
+    /// nothing that changes by itself.
+    pub fn follow(&mut self, now: u64, health: &Snapshot) {
+        if self.followed != Some(health.version()) {
+            self.followed = Some(health.version());
             show(&mut self.balancer, health, now, self.ramps);
         }
+    }
+
+    /// Targets at their limit.
+    pub fn full(&self) -> &Bits {
+        &self.full
+    }
+
+    /// Somebody else owns the health: the one request that tries this target is under way elsewhere, or is not any more.
+    pub fn set_probing(&mut self, target: u32, probing: bool) {
+        self.probing.set(target, probing);
+        self.simplify();
+    }
+
+    /// A pick that could not be had: somebody else took the last place there. It never was.
+    pub fn give_up(&mut self, ticket: Ticket) {
+        self.balancer.release(ticket.target);
+        self.came_back(ticket.target);
     }
 
     fn simplify(&mut self) {
@@ -342,20 +371,20 @@ impl Upstream {
 }
 
 /// The balancer's roster is as the health has it.
-fn show(balancer: &mut Balancer, health: &Health, now: u64, ramps: bool) {
-    let same = (0..health.len()).all(|t| {
-        let (view, roster) = (health.view(t), balancer.roster());
-        let weight = if ramps { view.weight } else { health.whole_weight(t) };
+fn show(balancer: &mut Balancer, health: &Snapshot, now: u64, ramps: bool) {
+    let n = health.len().min(balancer.roster().len());
+    let same = (0..n).all(|t| {
+        let (view, roster) = (health.view(t, ramps), balancer.roster());
         !roster.exists(t)
-            || roster.is_eligible(t) == view.may_be_picked && roster.weights()[t as usize] == weight
+            || roster.is_eligible(t) == view.may_be_picked && roster.weights()[t as usize] == view.weight
     });
     if same {
         return;
     }
     balancer.change(now, |roster| {
-        for t in 0..health.len() {
-            let view = health.view(t);
-            roster.set_weight(t, if ramps { view.weight } else { health.whole_weight(t) });
+        for t in 0..n {
+            let view = health.view(t, ramps);
+            roster.set_weight(t, view.weight);
             roster.set_eligible(t, view.may_be_picked);
         }
     });

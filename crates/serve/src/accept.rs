@@ -3,6 +3,7 @@
 use crate::bind::Bound;
 use crate::client;
 use crate::event_loop::Loop;
+use crate::handover;
 use crate::listener::Listener;
 use crate::socket::Socket;
 use std::future::poll_fn;
@@ -121,9 +122,17 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
 }
 
 fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Socket, peer: Option<SocketAddr>) {
+    let me = lp.number as usize;
+    // A loop that drains may have ended when what is handed to it arrives.
+    let on = Some(listener.clients.place(me)).filter(|on| *on != me && !*lp.closing.borrow()).unwrap_or(me);
     // One too many from an address is closed at once.
-    if let Some(counted) = listener.clients.count(peer.map(|p| p.ip())) {
-        tokio::task::spawn_local(client::serve(lp.clone(), listener.clone(), socket, peer, counted));
+    match listener.clients.count(peer.map(|p| p.ip()), on) {
+        Some(counted) if on == me => {
+            tokio::task::spawn_local(client::serve(lp.clone(), listener.clone(), socket, peer, counted));
+        }
+        // What cannot be handed over is closed, as what cannot be accepted is.
+        Some(counted) => drop(handover::send(lp, on, listener.number, socket, peer, counted)),
+        None => {}
     }
 }
 

@@ -1,28 +1,34 @@
 //! From the plan to the nodes that a loop, or the thread of the built-in servers, runs.
 
 use crate::graph::Graph;
+use crate::health::check::Question;
+use crate::health::ends::Ends;
+use crate::health::keeper::{Kept, Known};
+use crate::nodes::lb::common::Common;
 use crate::nodes::sticky::Sticky;
 use crate::nodes::{Node, NodeId, Own};
 use crate::nodes::{
     buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, lb, model, queue, rate, redirect,
 };
 use crate::nodes::{retry, rewrite, route, sequence, split, timeout, warmup};
-use crate::origin::connect::Target;
+use crate::origin::connect::{Addresses, Target};
 use crate::origin::pool::Pool;
 use crate::origin::server::Server;
 use crate::process::Process;
 use crate::shared::OnLoop;
 use std::cell::{Cell, RefCell};
-use std::net::ToSocketAddrs;
 use std::rc::Rc;
+use std::sync::Arc;
 use weir_http1::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent as sharing, warmup as warming};
 use weir_policy::Upstream;
-use weir_policy::health::HealthConfig;
+use weir_policy::health::{Health, HealthConfig};
+use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
 use weir_policy::upstream::Around;
 use weir_stats::Key;
+use weir_topology::address::Address;
 use weir_topology::plan::{Lb, Origin, Point, Spec, To};
 use weir_topology::serving::{Role, Serving};
 
@@ -40,31 +46,31 @@ pub(crate) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// All nodes. The runtime is entered: what others tell this loop is read from now on.
-    pub fn graph(&self) -> Graph {
+    /// All nodes, and what the keeper of health begins with. The runtime is entered: what others tell this loop is read from now on.
+    pub fn graph(&self) -> (Graph, Vec<Kept>) {
         let me = if self.built_in { self.process.shared.built_in() } else { self.number as usize };
         let shared = self.process.shared.on(me);
-        let mut servers = Vec::new();
-        let nodes =
-            (0..self.point.nodes.len() as NodeId).map(|id| self.node(id, &shared, &mut servers)).collect();
+        let (mut servers, mut kept) = (Vec::new(), Vec::new());
+        let mut node = |id| self.node(id, &shared, &mut servers, &mut kept);
+        let nodes = (0..self.point.nodes.len() as NodeId).map(&mut node).collect();
         shared.read();
-        Graph { nodes, servers }
+        (Graph { nodes, servers }, kept)
     }
 
-    fn node(&self, id: NodeId, shared: &OnLoop<'_>, servers: &mut Vec<Rc<Server>>) -> Node {
+    fn node(&self, id: NodeId, shared: &OnLoop<'_>, servers: &mut Vec<Rc<Server>>, kept: &mut Vec<Kept>) -> Node {
         let role = self.serving.roles.get(id as usize).copied().unwrap_or_default();
         match (self.built_in, role) {
             (false, Role::BuiltIn) => {
-                self.server(Target::BuiltIn(id), Some(&self.hash_name(id)), &Origin::of(false), servers)
+                self.server(id, Target::BuiltIn(id), Some(&self.hash_name(id)), &Origin::of(false), servers)
             }
             (false, Role::Inside) | (true, Role::Proxy | Role::Model | Role::LeftOut) => Node::Nowhere,
             (false, Role::LeftOut) => Node::Pass(self.next(id)),
-            _ => self.make(id, shared, servers),
+            _ => self.make(id, shared, servers, kept),
         }
     }
 
     /// A node that acts on this thread.
-    fn make(&self, id: NodeId, shared: &OnLoop<'_>, servers: &mut Vec<Rc<Server>>) -> Node {
+    fn make(&self, id: NodeId, shared: &OnLoop<'_>, servers: &mut Vec<Rc<Server>>, kept: &mut Vec<Kept>) -> Node {
         let node = &self.point.nodes[id as usize];
         let next = self.next(id);
         let place = self.point.sites.get(node.site as usize).map_or(id, |site| site.place);
@@ -72,7 +78,7 @@ impl Builder<'_> {
         let budget = || self.process.shared.budget(id);
         let made = match &self.point.specs[node.spec as usize] {
             Spec::Server { addr: Some(addr), origin, .. } if !self.built_in => {
-                self.server(target(addr), name, origin, servers)
+                self.server(id, self.target(addr), name, origin, servers)
             }
             Spec::Server { model, .. } => {
                 let answer = Rc::new(Own::server(name.unwrap_or("server")));
@@ -135,7 +141,7 @@ impl Builder<'_> {
             Spec::Flaky { p, kind } => Node::Flaky(flaky::Flaky { p: *p, kind: *kind, place, node: next }),
             Spec::Faulty(config) => {
                 let Some(line) = shared.time_line(id) else { return Node::Pass(next) };
-                Node::Faulty(faulty::Faulty { line, mode: config.mode, slow: config.slow, node: next })
+                Node::Faulty(faulty::Faulty { line, mode: config.mode, slow: config.slow, checks_pass: config.checks_pass, node: next })
             }
             Spec::Sequence => {
                 let empty = Rc::new(Own::server(name.unwrap_or("sequence")));
@@ -171,7 +177,7 @@ impl Builder<'_> {
             Spec::Retry(config) => {
                 Node::Retry(Rc::new(retry::Retry { config: config.clone(), node: next, budget: budget() }))
             }
-            Spec::Lb(lb) => Node::Lb(Rc::new(self.balancer(id, lb, shared))),
+            Spec::Lb(lb) => Node::Lb(Rc::new(self.balancer(id, lb, shared, kept))),
         };
         made
     }
@@ -191,9 +197,7 @@ impl Builder<'_> {
         }
     }
 
-    fn server(
-        &self,
-        target: Target,
+    fn server(&self, id: NodeId, target: Target,
         name: Option<&str>,
         origin: &Origin,
         servers: &mut Vec<Rc<Server>>,
@@ -204,12 +208,14 @@ impl Builder<'_> {
             origin: origin.clone(),
             limits: Limits::default(),
             pool: RefCell::new(Pool::default()),
+            retired: Cell::new(false),
+            most: self.process.connections.get(&id).cloned(),
         });
         servers.push(server.clone());
         Node::Server(server)
     }
 
-    fn balancer(&self, id: NodeId, lb: &Lb, shared: &OnLoop<'_>) -> lb::Lb {
+    fn balancer(&self, id: NodeId, lb: &Lb, shared: &OnLoop<'_>, kept: &mut Vec<Kept>) -> lb::Lb {
         let targets = self.list(id).to_vec();
         let weights: Vec<f64> = targets.iter().map(|t| self.weight(*t)).collect();
         let names: Vec<String> = targets.iter().map(|t| self.hash_name(*t)).collect();
@@ -221,23 +227,68 @@ impl Builder<'_> {
             panic: lb.panic,
             on_empty: lb.on_empty,
         };
-        // What is in flight is limited by the process's slots.
-        let around = Around { health, max_in_flight: None, pass_over_ns: lb.pass_over_ns, counts: false };
+        // Health is the process's, and what is in flight is limited by its slots.
+        let listens = lb.eject.is_some() || lb.outlier.is_some();
+        let pass_over_ns = if listens { 0 } else { lb.pass_over_ns };
+        let around = Around { health: HealthConfig::default(), max_in_flight: None, pass_over_ns, counts: false };
         let now = self.process.clock.now();
         let draw = self.seed.with(u64::from(id));
-        let secret = Key::new(self.process.seed).with(SECRET).with(u64::from(id));
+        let health = Health::new(health, &weights, now, Key::new(self.process.seed).with(HEALTH).with(u64::from(id)));
+        let mut upstream = Upstream::new(&lb.balance, around, &weights, &names, now, draw);
+        upstream.follow(now, &Snapshot::of(&health));
+        let behind = |t: &NodeId| Ends::behind(self.point, self.serving, self.built_in, *t);
+        let ends: Rc<[Ends]> = targets.iter().map(behind).collect();
+        let new = || Arc::new(Common::new(targets.len(), lb.outlier.is_some()));
+        let common = self.process.lbs.get(&id).cloned().unwrap_or_else(new);
+        kept.push(Kept {
+            id,
+            health,
+            ends: ends.clone(),
+            common: common.clone(),
+            questions: self.questions(lb, &ends),
+            has_spare: lb.spare.is_some(),
+            known: Known::default(),
+        });
         lb::Lb {
             id,
-            upstream: RefCell::new(Upstream::new(&lb.balance, around, &weights, &names, now, draw)),
+            upstream: RefCell::new(upstream),
             targets,
+            ends,
+            lent: RefCell::default(),
+            scope: lb.scope,
+            common,
+            listens,
+            shown: Cell::new(false),
             key: lb.key.clone(),
             spare: lb.spare,
-            sticky: lb.sticky.as_ref().map(|name| Sticky::new(name, &names, secret)),
+            sticky: lb.sticky.as_ref().map(|name| Sticky::new(name, &names, self.process.secret)),
             gate: shared.gate(id),
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,
             due_ns: Cell::new(0),
         }
+    }
+
+    /// Where a server with this address is.
+    fn target(&self, addr: &str) -> Target {
+        let (name, list): (_, &[_]) = match Address::parse(addr) {
+            Some(Address::Unix(path)) => return Target::Unix(path.into()),
+            Some(Address::Ip(address)) => (None, &[address]),
+            Some(Address::Name(host, port)) => match self.process.names.of(&host, port) {
+                Some((name, list)) => (Some(name), list),
+                None => (None, &[]),
+            },
+            // The plan was checked: there is no such server.
+            Some(Address::Port(_)) | None => (None, &[]),
+        };
+        Target::Tcp(Rc::new(Addresses::new(name, list)))
+    }
+
+    /// What a check asks of each target.
+    fn questions(&self, lb: &Lb, ends: &[Ends]) -> Vec<Rc<Question>> {
+        let Some(check) = &lb.health else { return Vec::new() };
+        let question = |ends: &Ends| Rc::new(Question::new(check, ends.addr(self.point), self.process.secret[0]));
+        ends.iter().map(question).collect()
     }
 
     fn weight(&self, id: NodeId) -> f64 {
@@ -265,19 +316,10 @@ impl Builder<'_> {
     }
 }
 
-/// What cookies' secrets are drawn by, beside the seed.
-const SECRET: u64 = 0x5354_4943_4b59;
+/// What health draws by, beside the seed.
+const HEALTH: u64 = 0x4845_414c_5448;
 
 fn whole(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-fn target(addr: &str) -> Target {
-    match addr.strip_prefix("unix:") {
-        Some(path) => Target::Unix(path.into()),
-        None => {
-            let found = addr.to_socket_addrs().map(Iterator::collect).unwrap_or_default();
-            Target::Tcp(Rc::new(RefCell::new(found)))
-        }
-    }
-}

@@ -53,6 +53,22 @@ pub(crate) fn failure(response: &Response) -> Failure {
     Failure { status: response.status(), retry_after_s, ..Failure::new(kind) }
 }
 
+/// The field by which a built-in server knows a health check: what it costs, ns, and the process's token, so that no client
+/// can make one up.
+pub(crate) const CHECK: &str = "x-weir-check";
+
+/// The value of [`CHECK`].
+pub(crate) fn check_value(cost_ns: u64, token: u64) -> String {
+    format!("{cost_ns} {token:016x}")
+}
+
+/// What a request costs a server's model in place of its work, ns, if it is a health check of this process.
+pub(crate) fn check_cost(request: &Request, token: u64) -> Option<u64> {
+    let value = std::str::from_utf8(request.field(CHECK)?).ok()?;
+    let (cost, proof) = value.split_once(' ')?;
+    if proof == format!("{token:016x}") { cost.parse().ok() } else { None }
+}
+
 /// The way to the built-in servers.
 pub(crate) struct BuiltIn {
     connections: UnboundedSender<(NodeId, UnixStream)>,
@@ -77,7 +93,7 @@ pub(crate) async fn run(lp: Rc<Loop>, mut arrivals: UnboundedReceiver<(NodeId, U
     while let Some((root, stream)) = arrivals.recv().await {
         let Ok(stream) = tokio::net::UnixStream::from_std(stream) else { continue };
         let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root))).clone();
-        if let Some(counted) = listener.clients.count(None) {
+        if let Some(counted) = listener.clients.count(None, 0) {
             tokio::task::spawn_local(client::serve(
                 lp.clone(),
                 listener,
@@ -101,6 +117,7 @@ fn inside(root: NodeId) -> Listener {
         ..Http::default()
     };
     Listener {
+        number: 0,
         name: String::new(),
         node: root,
         http,
@@ -109,7 +126,7 @@ fn inside(root: NodeId) -> Listener {
         trusted: Networks::default(),
         raw_paths: true,
         port: None,
-        clients: Clients::new(usize::MAX, None),
+        clients: Clients::new(usize::MAX, None, 1),
         log: None,
         built_in: true,
     }

@@ -6,18 +6,25 @@ use crate::clock::Clock;
 use crate::deadlines::{Deadlines, TICK_NS};
 use crate::exchange::Exchange;
 use crate::graph::Graph;
+use crate::health::keeper::Keeper;
+use crate::listener::Listener;
 use crate::log::Line;
+use crate::mailbox::ToLoop;
+use crate::nodes::{Node, NodeId};
 use crate::process::Process;
 use crate::timers::Timers;
 use slab::Slab;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io;
+use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use weir_stats::Key;
 
 /// A loop.
 pub(crate) struct Loop {
+    /// Which one; the thread of the built-in servers is `u32::MAX`.
+    pub number: u32,
     pub process: Arc<Process>,
     pub clock: Clock,
     pub timers: Rc<Timers>,
@@ -27,12 +34,14 @@ pub(crate) struct Loop {
     /// Connections that are being closed with care.
     pub lingering: Cell<u32>,
     graph: RefCell<Rc<Graph>>,
+    keeper: OnceCell<Rc<Keeper>>,
     seed: Key,
     drawn: Cell<u64>,
     draining: Cell<bool>,
     /// Told once, when accepting ends.
     pub closing: tokio::sync::watch::Sender<bool>,
     clients: RefCell<Slab<Weak<Conn>>>,
+    listeners: RefCell<Vec<Rc<Listener>>>,
     date: Cell<[u8; 29]>,
     lately: Cell<u64>,
 }
@@ -51,6 +60,8 @@ impl Loop {
     pub fn new(process: Arc<Process>, graph: Graph, number: u32) -> io::Result<Rc<Loop>> {
         let clock = process.clock;
         let lp = Rc::new(Loop {
+            number,
+            keeper: OnceCell::new(),
             timers: Timers::new(clock)?,
             deadlines: Deadlines::new(clock),
             buffers: Rc::default(),
@@ -62,6 +73,7 @@ impl Loop {
             draining: Cell::new(false),
             closing: tokio::sync::watch::Sender::new(false),
             clients: RefCell::default(),
+            listeners: RefCell::default(),
             date: Cell::new(crate::date::now()),
             lately: Cell::new(clock.now()),
             process,
@@ -96,6 +108,43 @@ impl Loop {
         self.graph.borrow().clone()
     }
 
+    /// From now on this loop keeps the health of all targets.
+    pub fn keep(self: &Rc<Self>, keeper: Keeper) {
+        let keeper = self.keeper.get_or_init(|| Rc::new(keeper));
+        tokio::task::spawn_local(keeper.clone().run(self.clone()));
+    }
+
+    /// The keeper of health, if this loop has it.
+    pub fn keeper(&self) -> Option<&Rc<Keeper>> {
+        self.keeper.get()
+    }
+
+    /// Tells all other loops that serve.
+    pub fn tell_others(&self, message: impl Fn() -> ToLoop) {
+        for other in (0..self.process.loops()).filter(|n| *n != self.number && self.number != u32::MAX) {
+            self.process.tell(other, message());
+        }
+    }
+
+    /// Closes one idle connection to a server.
+    pub fn close_idle(&self, server: NodeId) {
+        if let Some(Node::Server(server)) = self.graph().nodes.get(server as usize) {
+            server.pool.borrow_mut().close_one();
+        }
+    }
+
+    /// A name has these addresses now.
+    pub fn name_has(self: &Rc<Self>, name: u32, addresses: &[SocketAddr]) {
+        for server in &self.graph().servers {
+            if server.target.is_named(name) {
+                server.moved(self.now(), addresses);
+            }
+        }
+        if let Some(keeper) = self.keeper() {
+            keeper.look_at_names(self);
+        }
+    }
+
     /// Whether nothing new is begun.
     pub fn is_draining(&self) -> bool {
         self.draining.get()
@@ -111,6 +160,16 @@ impl Loop {
         if let Some(log) = &ex.conn.listener.log {
             log.write(self, ex, line);
         }
+    }
+
+    /// The listeners of the process, by their numbers; said once, before anything is accepted.
+    pub fn has_listeners(&self, listeners: Vec<Rc<Listener>>) {
+        *self.listeners.borrow_mut() = listeners;
+    }
+
+    /// A listener.
+    pub fn listener(&self, number: usize) -> Option<Rc<Listener>> {
+        self.listeners.borrow().get(number).cloned()
     }
 
     /// Keeps a connection in mind, to be told to end.

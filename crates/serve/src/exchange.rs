@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Checked, Decoder, Framing, Piece, Request, Version};
+use weir_http1::{Checked, Decoder, Piece, Request, Version};
 use weir_policy::key;
 use weir_stats::Key;
 use weir_topology::plan::KeySource;
@@ -202,10 +202,5 @@ impl Exchange {
     /// The version that the client speaks.
     pub fn version(&self) -> Version {
         self.request.version()
-    }
-
-    /// Whether the request has a body at all.
-    pub fn has_body(&self) -> bool {
-        self.request.framing() != Framing::None
     }
 }

@@ -6,13 +6,18 @@ use crate::build::Builder;
 use crate::built_in::{self, BuiltIn};
 use crate::clock::Clock;
 use crate::event_loop::Loop;
+use crate::health::keeper::{Keeper, Kept};
 use crate::limits::Clients;
 use crate::listener::Listener;
 use crate::log::Log;
+use crate::mailbox::{self, OWNER, ToLoop};
 use crate::nodes::NodeId;
+use crate::origin::limit::Limit;
 use crate::process::Process;
+use crate::resolve::Names;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,6 +35,8 @@ use weir_topology::serving::Serving;
 pub struct Options {
     /// Event loops where the file does not say; `None`: one per core.
     pub loops: Option<usize>,
+    /// The name server that is asked in place of the system's.
+    pub nameserver: Option<SocketAddr>,
 }
 
 /// A listener that accepts.
@@ -86,6 +93,7 @@ pub struct Remote {
     loops: Arc<Vec<UnboundedSender<Message>>>,
     logs: Vec<Log>,
     draining: Arc<AtomicBool>,
+    process: Arc<Process>,
     files: Arc<SocketFiles>,
 }
 
@@ -116,6 +124,13 @@ impl Remote {
                 // A loop that has ended needs no telling.
                 let _ = tell.send(Message::Drain);
             }
+        }
+    }
+
+    /// Takes a balancer's target away: no new picks, what is in flight there goes on to its end (`serving.md` §2).
+    pub fn remove_target(&self, lb: NodeId, target: u32) {
+        for number in 0..self.process.loops() {
+            self.process.tell(number, ToLoop::Remove { lb, target });
         }
     }
 
@@ -157,6 +172,7 @@ enum Message {
 struct Doors {
     shares: Vec<(usize, Share)>,
     messages: UnboundedReceiver<Message>,
+    mailbox: UnboundedReceiver<ToLoop>,
 }
 
 /// Binds everything, then starts the threads.
@@ -189,7 +205,7 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
             listen: (*listen).clone(),
             node: *inside,
             port,
-            clients: Clients::new(most, listen.http.max_clients_per_address),
+            clients: Clients::new(most, listen.http.max_clients_per_address, count(listen)),
             log: logs.of(&listen.http)?,
         });
         for (at, share) in bound.shares().into_iter().enumerate() {
@@ -199,23 +215,30 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
     let (built_in, arrivals) = BuiltIn::new();
     let (clock, seed) = (Clock::new(), seed()?);
     let state = crate::shared::Shared::new(point, loops, clock.now(), Key::new(seed).with(STATE));
-    let process = Arc::new(Process { clock, seed, built_in, shared: state });
+    let (mail, mailboxes): (Vec<_>, Vec<_>) = (0..loops).map(|_| unbounded_channel()).unzip();
+    let secret = [self::seed()?, self::seed()?];
+    let lbs = Process::lbs(point);
+    let draw = Key::new(seed).with(NAMES);
+    let connections = Limit::of(point, serving);
+    let names = Names::start(point, serving, options.nameserver, clock, draw, mail.clone())?;
+    let process = Arc::new(Process { clock, seed, secret, built_in, names, connections, shared: state, lbs, mail });
     let confs = Arc::new(confs);
     let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
     let inside = shared.clone();
     std::thread::Builder::new().name("weir-servers".to_owned()).spawn(move || {
         let _ = on_runtime(|| async move {
-            let lp = inside.event_loop(u32::MAX, true)?;
+            let (lp, kept) = inside.event_loop(u32::MAX, true)?;
+            lp.keep(Keeper::new(kept));
             built_in::run(lp, arrivals).await;
             Ok(())
         });
     })?;
     let (end, ended) = channel();
     let (mut threads, mut tells) = (Vec::new(), Vec::new());
-    for (number, shares) in shares.into_iter().enumerate() {
+    for ((number, shares), mailbox) in shares.into_iter().enumerate().zip(mailboxes) {
         let (tell, messages) = unbounded_channel();
         let shared = shared.clone();
-        let doors = Doors { shares, messages };
+        let doors = Doors { shares, messages, mailbox };
         let end = Ends(end.clone());
         let thread = std::thread::Builder::new().name(format!("weir-loop-{number}")).spawn(move || {
             let _end = end;
@@ -225,12 +248,16 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
         threads.push(thread);
     }
     let logs = logs.0.into_iter().map(|(_, log)| log).collect();
-    let remote = Remote { loops: Arc::new(tells), logs, draining: Arc::default(), files: Arc::new(files) };
+    let files = Arc::new(files);
+    let remote = Remote { loops: Arc::new(tells), logs, draining: Arc::default(), process, files };
     Ok(Running { listening, remote, threads, ended })
 }
 
 /// What the process's state draws by, beside the seed.
 const STATE: u64 = 0x5354_4154_45;
+
+/// What is drawn by for names.
+const NAMES: u64 = 0x4e_414d_4553;
 
 /// Tells that a thread has ended, however.
 struct Ends(Sender<()>);
@@ -273,7 +300,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn event_loop(&self, number: u32, built_in: bool) -> io::Result<Rc<Loop>> {
+    fn event_loop(&self, number: u32, built_in: bool) -> io::Result<(Rc<Loop>, Vec<Kept>)> {
         let builder = Builder {
             point: &self.point,
             serving: &self.serving,
@@ -282,12 +309,18 @@ impl Shared {
             number,
             seed: Key::new(self.process.seed).with(u64::from(number)).with(1),
         };
-        Loop::new(self.process.clone(), builder.graph(), number)
+        let (graph, kept) = builder.graph();
+        Ok((Loop::new(self.process.clone(), graph, number)?, kept))
     }
 
     async fn serve(self, number: u32, mut doors: Doors) -> io::Result<()> {
-        let lp = self.event_loop(number, false)?;
-        let listeners: Vec<Rc<Listener>> = self.confs.iter().map(|c| Rc::new(c.listener())).collect();
+        let (lp, kept) = self.event_loop(number, false)?;
+        if number == OWNER {
+            lp.keep(Keeper::new(kept));
+        }
+        tokio::task::spawn_local(mailbox::run(lp.clone(), doors.mailbox));
+        let listeners: Vec<Rc<Listener>> = (0..).zip(self.confs.iter()).map(|(n, c)| Rc::new(c.listener(n))).collect();
+        lp.has_listeners(listeners.clone());
         let mut accepting = Vec::new();
         for (at, share) in doors.shares {
             let task = accept::run(lp.clone(), listeners[at].clone(), share.open()?);
@@ -323,9 +356,10 @@ impl Shared {
 const LOOK_NS: u64 = 5_000_000;
 
 impl Conf {
-    fn listener(&self) -> Listener {
+    fn listener(&self, number: usize) -> Listener {
         let http = self.listen.http.clone();
         Listener {
+            number,
             name: self.name.clone(),
             node: self.node,
             limits: Limits {

@@ -67,18 +67,18 @@ impl Socket {
         self.events(PollFlags::HUP | PollFlags::ERR)
     }
 
-    fn events(&self, any: PollFlags) -> bool {
-        let mut fds = [PollFd::from_borrowed_fd(self.as_fd(), any)];
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut fds, Some(&at_once)).is_ok() && fds[0].revents().intersects(any)
-    }
-
     /// The other side's address; `None` for Unix sockets.
     pub fn peer(&self) -> Option<SocketAddr> {
         match self {
             Socket::Tcp(s) => s.peer_addr().ok(),
             Socket::Unix(_) => None,
         }
+    }
+
+    fn events(&self, any: PollFlags) -> bool {
+        let mut fds = [PollFd::from_borrowed_fd(self.as_fd(), any)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&at_once)).is_ok() && fds[0].revents().intersects(any)
     }
 }
 

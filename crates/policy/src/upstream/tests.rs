@@ -459,9 +459,38 @@ fn loops_follow_the_process() {
     let process = Health::new(ejecting(S, S, 50.0, 0.0).health, &[1.0; 3], 0, Key::new(1));
     let mut process = process;
     let mut lp = upstream(Balance::Random, Around::default(), 3);
-    lp.follow(0, &process);
+    lp.follow(0, &Snapshot::of(&process));
     process.set_admin(0, 1, Admin::Drain);
     process.set_weight(2, 0.0);
-    lp.follow(0, &process);
+    lp.follow(0, &Snapshot::of(&process));
     assert!((0..50).all(|i| target(lp.pick(&ask(i, 0))).target == 0));
+}
+
+/// What somebody else counts is left out, a pick that was lost leaves no count, and a target that went away meanwhile stays
+/// away whatever an older state says.
+#[test]
+fn loops_share_limits_and_probation() {
+    let least = || Balance::LeastConn { ties: Ties::First, error_hold_ns: 0 };
+    let mut process = Health::new(ejecting(S, S, 50.0, 0.0).health, &[1.0; 3], 0, Key::new(1));
+    let mut lp = upstream(least(), Around::default(), 3);
+    let lost = target(lp.pick(&ask(0, 0)));
+    lp.give_up(lost);
+    lp.set_full(lost.target, true);
+    assert_eq!((lp.total_in_flight(), lp.full().iter().collect::<Vec<_>>()), (0, vec![0]));
+    (0..5).for_each(|_| _ = process.outcome(0, 1, false, Some(Kind::Reset), None));
+    lp.follow(0, &Snapshot::of(&process));
+    assert_eq!(target(lp.pick(&ask(1, 0))).target, 2);
+    process.tick(S);
+    lp.follow(S, &Snapshot::of(&process));
+    assert!(process.is_half_open(1) && process.has_anyone());
+    lp.set_probing(1, true);
+    assert_eq!(target(lp.pick(&ask(2, S))).target, 2, "the probe is somebody else's");
+    lp.set_probing(1, false);
+    assert_eq!(target(lp.pick(&ask(3, S))).target, 1);
+    process.remove(1);
+    lp.remove(S, 1);
+    lp.follow(S, &Snapshot::of(&process));
+    lp.set_full(0, false);
+    assert_eq!(target(lp.pick(&ask(4, S))).target, 0);
+    assert!((5..9).all(|i| target(lp.pick(&ask(i, S))).target != 1));
 }

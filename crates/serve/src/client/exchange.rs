@@ -32,7 +32,7 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
     };
     let checked = match checked {
         Ok(checked) => checked,
-        Err(refusal) => return answer::refuse(lp, conn, refusal.status()).await,
+        Err(refusal) => return Box::pin(answer::refuse(lp, conn, refusal.status())).await,
     };
     conn.wire.borrow_mut().consume(length);
     let close = last || checked.close || !request.keep_alive();
@@ -43,7 +43,7 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
     let after = match here {
         Some(here) => {
             line.status = status_here(here);
-            answer_here(lp, &ex, here, close).await
+            Box::pin(answer_here(lp, &ex, here, close)).await
         }
         None => {
             let answered = find(lp, &ex).await;
@@ -81,11 +81,12 @@ async fn answer_here(lp: &Rc<Loop>, ex: &Exchange, here: Here, close: bool) -> A
 async fn find(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Answer {
     let conn = &ex.conn;
     if conn.listener.is_built_in() {
-        read_all(lp, ex).await?;
+        Box::pin(read_all(lp, ex)).await?;
     }
     let mut way = Way::new(ex.draw);
     if conn.listener.is_built_in() {
         built_in::read_draw(&ex.request, &mut way);
+        way.check = built_in::check_cost(&ex.request, lp.process.secret[0]);
     }
     let mut run = start(lp.clone(), ex.clone(), way, conn.listener.node);
     poll_fn(|cx| {
@@ -159,7 +160,7 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
             if ex.conn.listener.is_built_in() && failure.kind == Kind::Reset {
                 return After::Abort;
             }
-            answer::fail(lp, ex, failure, close || failure.is_clients() || lp.is_draining()).await
+            Box::pin(answer::fail(lp, ex, failure, close || failure.is_clients() || lp.is_draining())).await
         }
         Ok(Reply { from: From::Own(own), holds }) => {
             line.status = own.status;
@@ -171,8 +172,8 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
         Ok(Reply { from: From::Origin(reply), holds }) => {
             line.status = reply.response.status();
             match reply.response.status() {
-                101 => upgrade(lp, ex, reply, holds, line).await,
-                200..300 if ex.request.is_connect() => upgrade(lp, ex, reply, holds, line).await,
+                101 => Box::pin(upgrade(lp, ex, reply, holds, line)).await,
+                200..300 if ex.request.is_connect() => Box::pin(upgrade(lp, ex, reply, holds, line)).await,
                 _ => relay(lp, ex, reply, holds, close, line).await,
             }
         }
@@ -234,7 +235,7 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
             let complete = ex.is_complete();
             // The origin and what is held for it are free, however slowly the client takes the rest.
             reply.give_back(lp, ex);
-            match (flush(lp, ex).await, to.close, complete) {
+            match (ex.conn.wire.borrow().unsent() == 0 || Box::pin(flush(lp, ex)).await, to.close, complete) {
                 (false, _, _) => {
                     line.status = 499;
                     After::Abort
@@ -296,7 +297,7 @@ async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, 
         weir_http1::render_response(&reply.response, to, &Edits::default(), &[], Framing::None, None, out);
     }
     let idle_ns = ex.conn.listener.http.tunnel_idle_ns;
-    let ended = tunnel::tunnel(&ex.conn, &mut reply.conn.wire, &reply.deadline, idle_ns).await;
+    let ended = tunnel::tunnel(&ex.conn, &mut reply.conn, idle_ns).await;
     if ended.is_err() {
         line.failure = Some(Kind::Reset);
     }

@@ -32,7 +32,7 @@ pub(crate) struct Conn {
     pub listener: Rc<Listener>,
     pub peer: Option<SocketAddr>,
     /// The origin connection that belongs to this client alone (NTLM, Negotiate), and whose it is.
-    bound: RefCell<Option<(Rc<Server>, OriginConn)>>,
+    bound: RefCell<Option<(Rc<Server>, Box<OriginConn>)>>,
     /// Told to end: an idle one closes, a busy one after its answer.
     pub ending: Cell<bool>,
 }
@@ -76,14 +76,14 @@ impl Conn {
     }
 
     /// The connection to this origin that only this client may use.
-    pub fn take_bound(&self, server: &Server) -> Option<OriginConn> {
+    pub fn take_bound(&self, server: &Server) -> Option<Box<OriginConn>> {
         let mut bound = self.bound.borrow_mut();
         let ours = bound.as_ref().is_some_and(|(s, _)| std::ptr::eq(s.as_ref(), server));
         bound.take_if(|_| ours).map(|(_, conn)| conn)
     }
 
     /// From now on only this client may use it.
-    pub fn bind(&self, server: Rc<Server>, conn: OriginConn) {
+    pub fn bind(&self, server: Rc<Server>, conn: Box<OriginConn>) {
         *self.bound.borrow_mut() = Some((server, conn));
     }
 }
@@ -197,4 +197,20 @@ async fn read_head(lp: &Rc<Loop>, conn: &Rc<Conn>, patience_ns: Option<u64>, new
         Poll::Pending
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size<'a, F: 'a>(_: impl FnOnce(&'a Rc<Loop>, &'a Rc<Conn>, usize, bool) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// It is made for each request: as small as the allocator's fast path wants it.
+    #[test]
+    fn an_exchange_is_a_small_future() {
+        let bytes = size(exchange::exchange);
+        assert!(bytes <= 1024, "{bytes}");
+    }
 }

@@ -1,7 +1,7 @@
 //! A tunnel after 101 or an accepted CONNECT: bytes both ways, each half closed by itself.
 
 use super::Conn;
-use crate::deadlines::Deadline;
+use crate::origin::OriginConn;
 use crate::wire::Wire;
 use std::future::poll_fn;
 use std::io;
@@ -49,7 +49,8 @@ impl Half {
 }
 
 /// Runs until both halves have ended, one side broke, or nothing moved for so long.
-pub(super) async fn tunnel(conn: &Conn, origin: &mut Wire, idle: &Deadline, idle_ns: Option<u64>) -> io::Result<()> {
+pub(super) async fn tunnel(conn: &Conn, origin: &mut OriginConn, idle_ns: Option<u64>) -> io::Result<()> {
+    let OriginConn { wire: origin, deadline: idle, .. } = origin;
     let (mut up, mut down) = (Half::default(), Half::default());
     conn.deadline.set(None);
     idle.set(idle_ns);

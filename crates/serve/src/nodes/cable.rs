@@ -30,12 +30,17 @@ pub(crate) struct Cable {
 impl Cable {
     /// There and back.
     pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way) -> Answer {
-        let out = self.crossing(&mut way, Purpose::Out, Purpose::LossOut);
-        let back = self.crossing(&mut way, Purpose::Back, Purpose::LossBack);
+        let (out, back) = self.crossings(&mut way);
         cross(&lp, out).await;
         let answer = start(lp.clone(), ex, way, self.node).await;
         cross(&lp, back).await;
         answer
+    }
+
+    /// How long it takes there, and back.
+    pub fn crossings(&self, way: &mut Way) -> (Option<u64>, Option<u64>) {
+        let out = self.crossing(way, Purpose::Out, Purpose::LossOut);
+        (out, self.crossing(way, Purpose::Back, Purpose::LossBack))
     }
 
     /// How long a crossing takes; `None`: for ever.
@@ -49,7 +54,8 @@ impl Cable {
     }
 }
 
-async fn cross(lp: &Rc<Loop>, ns: Option<u64>) {
+/// Takes so long.
+pub(crate) async fn cross(lp: &Rc<Loop>, ns: Option<u64>) {
     match ns {
         Some(0) => {}
         Some(ns) => lp.timers.after(ns).await,

@@ -63,7 +63,10 @@ struct Ticket {
 impl Concurrent {
     /// Works on a request.
     pub async fn run(self: &Rc<Self>, lp: &Rc<Loop>, mut way: Way) -> Answer {
-        let work_ns = self.work.draw(way.draw_at(self.place, Purpose::Work));
+        let work_ns = match way.check {
+            Some(cost_ns) => cost_ns,
+            None => self.work.draw(way.draw_at(self.place, Purpose::Work)),
+        };
         let work_ns = way.scaled(work_ns);
         let job = self.enter(lp, &way, work_ns);
         poll_fn(|cx| job.poll_done(cx)).await;

@@ -20,7 +20,7 @@ const IN_ALL_NS: u64 = 300_000_000_000;
 
 /// Drains. Nothing here keeps the client's connection.
 pub(super) async fn drain(lp: Rc<Loop>, mut reply: Box<OriginReply>, mut holds: Holds) {
-    reply.deadline.set(Some(SILENCE_NS));
+    reply.conn.deadline.set(Some(SILENCE_NS));
     let mut in_all = lp.timers.after(IN_ALL_NS);
     let ended = poll_fn(|cx| {
         if let Poll::Ready(ended) = poll(cx, &mut reply) {
@@ -51,7 +51,7 @@ fn poll(cx: &mut Context<'_>, reply: &mut OriginReply) -> Poll<Outcome> {
             Err(_) => return Poll::Ready(Some(Kind::BadResponse)),
             Ok(Piece::Data(_, to)) => {
                 reply.conn.wire.consume(to);
-                reply.deadline.set(Some(SILENCE_NS));
+                reply.conn.deadline.set(Some(SILENCE_NS));
                 continue;
             }
             Ok(Piece::End) => {
@@ -65,7 +65,7 @@ fn poll(cx: &mut Context<'_>, reply: &mut OriginReply) -> Poll<Outcome> {
             Poll::Ready(Ok(n)) if n > 0 => {}
             Poll::Ready(end) if end.is_ok() && reply.decoder.eof().is_ok() => reply.ended = true,
             Poll::Ready(_) => return Poll::Ready(Some(Kind::Reset)),
-            Poll::Pending if reply.deadline.ended(cx) => return Poll::Ready(Some(Kind::Timeout)),
+            Poll::Pending if reply.conn.deadline.ended(cx) => return Poll::Ready(Some(Kind::Timeout)),
             Poll::Pending => return Poll::Pending,
         }
     }

@@ -26,6 +26,8 @@ pub(crate) struct Faulty {
     pub mode: Mode,
     /// How many times longer work takes then.
     pub slow: f64,
+    /// Whether it lies to health checks.
+    pub checks_pass: bool,
     /// What is behind it.
     pub node: NodeId,
 }
@@ -60,6 +62,19 @@ impl Faulty {
             (Mode::Crash, false) => Err(Failure::new(Kind::ConnectFailed)),
             (Mode::Blackhole, false) => pending().await,
         }
+    }
+
+    /// A health check passes, fails, or waits for ever. `false`: it lies, and what is behind is not asked.
+    pub async fn check(&self, lp: &Rc<Loop>, way: &mut Way) -> Result<bool, Failure> {
+        if self.lies(lp).await {
+            return Ok(false);
+        }
+        self.enter(lp, way).await.map(|_| true)
+    }
+
+    /// Whether it is down, and tells checks that it is well.
+    pub async fn lies(&self, lp: &Loop) -> bool {
+        self.checks_pass && self.mode != Mode::Slow && !self.line.public.look(lp.clock).await.up
     }
 
     /// Runs what is behind until it crashes.

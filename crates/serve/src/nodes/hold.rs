@@ -27,7 +27,7 @@ pub(crate) enum Hold {
 
 /// What is held, the innermost first.
 #[derive(Default)]
-pub(crate) struct Holds(SmallVec<[Hold; 2]>);
+pub(crate) struct Holds(SmallVec<[Hold; 1]>);
 
 impl Holds {
     /// One more, around all that are there.
@@ -89,7 +89,7 @@ impl Holds {
     /// One of them has ended the response so: those around it learn that, and what is inside is cancelled. A crash takes
     /// along what would go on.
     pub fn broken(mut self, at: usize, kind: Kind, lp: &Rc<Loop>, ex: &Exchange, reply: Box<OriginReply>) {
-        let around: SmallVec<[Hold; 2]> = self.0.drain((at + 1).min(self.0.len())..).collect();
+        let around: SmallVec<[Hold; 1]> = self.0.drain((at + 1).min(self.0.len())..).collect();
         let crashed = matches!(self.0.pop(), Some(Hold::Process(_)));
         Holds(around).finish(Some(kind), None);
         if !crashed {

@@ -1,8 +1,14 @@
 //! `lb.*(targets, ...)`: picks a target by the policy that the simulator runs, and counts the request there to its end.
 //!
-//! Counts, cursors and estimates are the loop's. What `max_in_flight` allows is the process's: slots for each target, and a
-//! line of requests that find all of them full, in order of arrival over all loops; the first asks again whenever a slot is
-//! free. Draws: the way's, with the balancer's number.
+//! Counts, cursors and estimates are the loop's (unless `scope="process"`: [`owner`]). The process has health
+//! ([`crate::health`]), which a loop follows, and what `max_in_flight` allows: slots for each target, and a line of requests
+//! that find all of them full, in order of arrival over all loops; the first asks again whenever a slot is free. What the
+//! loop's own state picks must then be had: where another loop was faster, the policy picks again. Draws: the way's, with the
+//! balancer's number.
+
+mod back;
+pub(crate) mod common;
+pub(crate) mod owner;
 
 use super::sticky::Sticky;
 use super::view::View;
@@ -10,25 +16,29 @@ use super::{NodeId, Way};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
+use crate::health::ends::Ends;
 use crate::shared::{Gate, Slot};
 use crate::timers::has_ended;
+pub(crate) use back::Picked;
+use common::{Claim, Common};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
-use weir_policy::config::Exclude;
-use weir_policy::retry::Tried;
-use weir_policy::{Ask, Kind, Outcome, Picked as Choice, Release, Ticket, Upstream};
-use weir_topology::plan::KeySource;
+use weir_policy::{Ask, Kind, Picked as Choice, Ticket, Upstream};
+use weir_topology::plan::{KeySource, Scope};
 
 /// The node.
 pub(crate) struct Lb {
     /// Its number among the nodes.
     pub id: NodeId,
-    /// The policy and what stands around it.
+    /// The policy and what of its surroundings is the loop's.
     pub upstream: RefCell<Upstream>,
     /// What is behind it.
     pub targets: Vec<NodeId>,
+    /// Where their ways end.
+    pub ends: Rc<[Ends]>,
     /// What is hashed.
     pub key: Option<KeySource>,
     /// Who gets the request when no target is left.
@@ -37,42 +47,66 @@ pub(crate) struct Lb {
     pub sticky: Option<Sticky>,
     /// Slots of the targets, where they are limited.
     pub gate: Option<Rc<Gate>>,
+    /// Slots of requests of other loops.
+    pub lent: RefCell<Vec<(u32, Slot)>>,
     /// Requests that may wait while all targets are full.
     pub max_waiting: u64,
     /// For how long, ns.
     pub wait_timeout_ns: Option<u64>,
+    /// Whose the policy's state is.
+    pub scope: Scope,
+    /// What all loops know.
+    pub common: Arc<Common>,
+    /// Whether outcomes matter to health (ejection, outlier detection).
+    pub listens: bool,
     /// When the policy has something to do by itself.
     pub due_ns: Cell<u64>,
+    /// Whether the policy was told who is being tried.
+    pub shown: Cell<bool>,
 }
 
 /// Where a request goes on, and what is held until it is back.
 type Went = (NodeId, Option<Picked>);
 
+/// A slot, where targets are limited.
+type Taken = Option<Slot>;
+
 impl Lb {
     /// Where the request goes on, and what is to be held until it is back.
     pub async fn pick(self: &Rc<Self>, lp: &Rc<Loop>, ex: &Exchange, way: &mut Way) -> Result<Went, Failure> {
+        if self.is_elsewhere(lp) {
+            return Box::pin(self.pick_elsewhere(lp, ex, way)).await;
+        }
         let Some(gate) = &self.gate else {
-            let choice = self.ask(lp, ex, way);
+            let (choice, _) = self.ask(lp, ex, way);
             return self.go(lp, way, choice, None);
         };
         if gate.line.is_empty() {
-            match self.ask_gated(gate, lp, ex, way) {
+            match self.ask(lp, ex, way) {
                 (Choice::Full, _) => {}
                 (choice, slot) => return self.go(lp, way, choice, slot),
             }
         }
-        self.wait(gate, lp, ex, way).await
+        Box::pin(self.wait(gate, lp, ex, way)).await
     }
 
     /// All targets are full: in order of arrival.
-    async fn wait(self: &Rc<Self>, gate: &Rc<Gate>, lp: &Rc<Loop>, ex: &Exchange, way: &mut Way) -> Result<Went, Failure> {
-        let Some(place) = gate.line.join(self.max_waiting) else { return Err(Failure::new(Kind::Overloaded)) };
+    async fn wait(
+        self: &Rc<Self>,
+        gate: &Rc<Gate>,
+        lp: &Rc<Loop>,
+        ex: &Exchange,
+        way: &mut Way,
+    ) -> Result<Went, Failure> {
+        let Some(place) = gate.line.join(self.max_waiting) else {
+            return Err(Failure::new(Kind::Overloaded));
+        };
         let mut limit = self.wait_timeout_ns.map(|ns| lp.timers.after(ns));
         // A target may come back by itself as well.
         let mut due = None;
         let choice = poll_fn(|cx| {
             if place.is_first(cx) {
-                match self.ask_gated(gate, lp, ex, way) {
+                match self.ask(lp, ex, way) {
                     (Choice::Full, _) => {}
                     choice => return Poll::Ready(Some(choice)),
                 }
@@ -91,31 +125,19 @@ impl Lb {
         }
     }
 
-    /// Asks the policy, and takes a slot of the target that it names.
-    fn ask_gated(&self, gate: &Rc<Gate>, lp: &Loop, ex: &Exchange, way: &Way) -> (Choice, Option<Slot>) {
-        loop {
-            {
-                let mut upstream = self.upstream.borrow_mut();
-                (0..self.targets.len() as u32).for_each(|t| upstream.set_full(t, gate.slots.is_full(t)));
-            }
-            match self.ask(lp, ex, way) {
-                Choice::Target(ticket) if gate.slots.take(ticket.target) => {
-                    return (Choice::Target(ticket), Some(gate.slot(ticket.target)));
-                }
-                // Another loop was faster.
-                Choice::Target(ticket) => self.upstream.borrow_mut().cancelled(lp.now(), ticket),
-                choice => return (choice, None),
-            }
-        }
+    fn ask(&self, lp: &Loop, ex: &Exchange, way: &Way) -> (Choice, Taken) {
+        let exclude = self.excluded(way);
+        self.choose(&self.asked(lp, ex, way, &exclude))
     }
 
-    fn ask(&self, lp: &Loop, ex: &Exchange, way: &Way) -> Choice {
-        let now_ns = lp.lately();
-        let mut upstream = self.upstream.borrow_mut();
-        if self.due_ns.get() <= now_ns {
-            upstream.tick(now_ns);
-            self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
-        }
+    fn asked<'a>(&self, lp: &Loop, ex: &Exchange, way: &Way, exclude: &'a [u32]) -> Ask<'a> {
+        let key = self.key.as_ref().and_then(|source| View::new(ex, way.edits.as_deref()).key(source));
+        let sticky = self.sticky.as_ref().and_then(|s| s.target(ex));
+        Ask { draw: way.draw.with(u64::from(self.id)), key, now_ns: lp.lately(), exclude, sticky }
+    }
+
+    /// Targets that other attempts of this request have tried, or are at.
+    fn excluded(&self, way: &Way) -> Vec<u32> {
         let mut exclude = Vec::new();
         if let Some((_, tried)) = &way.tried {
             tried.borrow().at(self.id, &mut exclude);
@@ -124,13 +146,54 @@ impl Lb {
             let others = |(attempt, lb, _): &&(u32, NodeId, u32)| attempt != me && *lb == self.id;
             exclude.extend(open.borrow().iter().filter(others).map(|(_, _, target)| *target));
         }
-        let key = self.key.as_ref().and_then(|source| View::new(ex, way.edits.as_deref()).key(source));
-        let sticky = self.sticky.as_ref().and_then(|s| s.target(ex));
-        let draw = way.draw.with(u64::from(self.id));
-        upstream.pick(&Ask { draw, key, now_ns, exclude: &exclude, sticky })
+        exclude
     }
 
-    fn go(self: &Rc<Self>, lp: &Rc<Loop>, way: &mut Way, choice: Choice, slot: Option<Slot>) -> Result<Went, Failure> {
+    /// The policy picks, until what it picked could be had.
+    fn choose(&self, ask: &Ask) -> (Choice, Taken) {
+        let mut upstream = self.upstream.borrow_mut();
+        if self.due_ns.get() <= ask.now_ns {
+            upstream.tick(ask.now_ns);
+            self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
+        }
+        if self.shown.replace(self.common.has_probation()) || self.shown.get() {
+            self.common.show(&mut upstream);
+        }
+        if let Some(gate) = &self.gate {
+            (0..self.targets.len() as u32).for_each(|t| upstream.set_full(t, gate.slots.is_full(t)));
+        }
+        loop {
+            let choice = upstream.pick(ask);
+            let Choice::Target(ticket) = choice else { return (choice, None) };
+            let target = ticket.target;
+            // Others may have been faster.
+            let slot = match &self.gate {
+                Some(gate) if !gate.slots.take(target) => {
+                    upstream.give_up(ticket);
+                    upstream.set_full(target, true);
+                    continue;
+                }
+                gate => gate.as_ref().map(|gate| gate.slot(target)),
+            };
+            match self.common.claim(target) {
+                Claim::Open => return (Choice::Target(ticket), slot),
+                Claim::Probe => return (Choice::Target(Ticket { probe: true, ..ticket }), slot),
+                Claim::Tried => {
+                    upstream.give_up(ticket);
+                    upstream.set_probing(target, true);
+                    self.shown.set(true);
+                }
+            }
+        }
+    }
+
+    fn go(
+        self: &Rc<Self>,
+        lp: &Rc<Loop>,
+        way: &mut Way,
+        choice: Choice,
+        slot: Taken,
+    ) -> Result<Went, Failure> {
         match choice {
             Choice::Target(ticket) => {
                 if let Some((rule, tried)) = &way.tried {
@@ -139,65 +202,13 @@ impl Lb {
                 if let Some((open, me)) = &way.open {
                     open.borrow_mut().push((*me, self.id, ticket.target));
                 }
-                let tried = way.tried.clone();
-                let hold = Picked { lb: self.clone(), lp: lp.clone(), ticket, tried, finished: false, _slot: slot };
+                let hold = Picked::new(self, lp, ticket, way.tried.clone(), slot);
                 Ok((self.targets[ticket.target as usize], Some(hold)))
             }
             Choice::Full | Choice::Empty => match self.spare {
                 Some(spare) => Ok((spare, None)),
                 None => Err(Failure::new(Kind::NoTarget)),
             },
-        }
-    }
-
-    /// A request has come back, which may have changed what is due.
-    fn came_back(&self) {
-        let due = self.upstream.borrow_mut().next_deadline().unwrap_or(u64::MAX);
-        self.due_ns.set(due);
-    }
-}
-
-/// A request counted at a target.
-pub(crate) struct Picked {
-    lb: Rc<Lb>,
-    lp: Rc<Loop>,
-    ticket: Ticket,
-    tried: Option<(Exclude, Rc<RefCell<Tried>>)>,
-    finished: bool,
-    /// Freed last: who waits for it finds the rest done.
-    _slot: Option<Slot>,
-}
-
-impl Picked {
-    /// Which one.
-    pub fn target(&self) -> u32 {
-        self.ticket.target
-    }
-
-    /// It came back so.
-    pub fn finish(mut self, outcome: Outcome, status: Option<u16>) {
-        self.finished = true;
-        if let Some((rule, tried)) = &self.tried {
-            tried.borrow_mut().came_back(*rule, self.lb.id, self.ticket.target, outcome);
-        }
-        let release = self.lb.upstream.borrow_mut().done(self.lp.lately(), self.ticket, outcome, status);
-        if let Release::After(ns) = release {
-            let (lb, timers, target) = (self.lb.clone(), self.lp.timers.clone(), self.ticket.target);
-            tokio::task::spawn_local(async move {
-                timers.after(ns).await;
-                lb.upstream.borrow_mut().release(target);
-                lb.came_back();
-            });
-        }
-        self.lb.came_back();
-    }
-}
-
-impl Drop for Picked {
-    fn drop(&mut self) {
-        if !self.finished {
-            self.lb.upstream.borrow_mut().cancelled(self.lp.now(), self.ticket);
-            self.lb.came_back();
         }
     }
 }

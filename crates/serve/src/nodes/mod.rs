@@ -8,6 +8,7 @@
 
 pub(crate) mod buffered;
 pub(crate) mod cable;
+pub(crate) mod check;
 pub(crate) mod concurrent;
 pub(crate) mod delay;
 pub(crate) mod drain;
@@ -112,6 +113,16 @@ pub(crate) async fn run(lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way, node: Node
     let mut holds = Holds::default();
     let mut at = node;
     loop {
+        if let Some(cost_ns) = way.check {
+            match Box::pin(check::step(&lp, &mut way, cost_ns, graph.node(at))).await {
+                check::Step::AsRequest => {}
+                check::Step::Goes(next) => {
+                    at = next;
+                    continue;
+                }
+                check::Step::Answered(answer) => return holds.around(answer),
+            }
+        }
         let went = match graph.node(at) {
             Node::Pass(next) => Ok(*next),
             Node::Nowhere => Err(Failure::new(Kind::NoTarget)),
@@ -124,18 +135,18 @@ pub(crate) async fn run(lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way, node: Node
             }),
             Node::Route(route) => route.choose(&ex, &way),
             Node::Split(split) => Ok(split.choose(&ex, &way)),
-            Node::Rate(rate) => rate.take(&lp, &ex, &way).await,
+            Node::Rate(rate) => Box::pin(rate.take(&lp, &ex, &way)).await,
             Node::Rewrite(rewrite) if rewrite.leaves_responses() => {
                 rewrite.request(&ex, &mut way);
                 Ok(rewrite.node)
             }
-            Node::Queue(queue) if queue.on_cancel == OnCancel::Stop => queue.enter(&lp).await.map(|slot| {
+            Node::Queue(queue) if queue.on_cancel == OnCancel::Stop => Box::pin(queue.enter(&lp)).await.map(|slot| {
                 holds.push_inside(slot);
                 queue.node
             }),
-            Node::Delay(delay) => Ok(delay.pass(&lp, &mut way).await),
-            Node::Warmup(warmup) => Ok(warmup.enter(&lp, &mut way).await),
-            Node::Faulty(faulty) => match faulty.enter(&lp, &mut way).await {
+            Node::Delay(delay) => Ok(Box::pin(delay.pass(&lp, &mut way)).await),
+            Node::Warmup(warmup) => Ok(Box::pin(warmup.enter(&lp, &mut way)).await),
+            Node::Faulty(faulty) => match Box::pin(faulty.enter(&lp, &mut way)).await {
                 Ok(true) => return holds.around(Box::pin(faulty.run(lp, ex, way)).await),
                 Ok(false) => Ok(faulty.node),
                 Err(failure) => Err(failure),
@@ -166,4 +177,18 @@ pub(crate) async fn run(lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way, node: Node
 /// The same, boxed: for nodes that run what is behind them inside their own future.
 pub(crate) fn start(lp: Rc<Loop>, ex: Rc<Exchange>, way: Way, node: NodeId) -> Run {
     Box::pin(run(lp, ex, way, node))
+}
+
+#[cfg(test)]
+mod tests {
+    fn size<A, B, C, D, F>(_: fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// What is rare is boxed on its way, so that the future of a plain request stays small: it is made for each.
+    #[test]
+    fn a_request_is_a_small_future() {
+        let bytes = size(super::run);
+        assert!(bytes <= 768, "{bytes}");
+    }
 }

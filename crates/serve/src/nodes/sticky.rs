@@ -9,35 +9,41 @@ use super::reply::{Answer, From};
 use super::{Way, start};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
+use std::cell::RefCell;
 use std::rc::Rc;
 use weir_policy::key;
 use weir_policy::sticky::Cookies;
-use weir_stats::Key;
 
 /// The targets of a balancer by their cookies.
 pub(crate) struct Sticky {
     name: String,
-    cookies: Cookies,
+    cookies: RefCell<Cookies>,
 }
 
 impl Sticky {
-    /// A cookie of that name; `secret` is the process's and the balancer's.
-    pub fn new(name: &str, targets: &[String], secret: Key) -> Sticky {
-        let mut cookies = Cookies::new([secret.nth(0).bits(), secret.nth(1).bits()]);
+    /// A cookie of that name; `secret` is the process's.
+    pub fn new(name: &str, targets: &[String], secret: [u64; 2]) -> Sticky {
+        let mut cookies = Cookies::new(secret);
         for (target, name) in (0..).zip(key::distinct(targets)) {
             cookies.set(target, Some(&name));
         }
-        Sticky { name: name.to_owned(), cookies }
+        Sticky { name: name.to_owned(), cookies: RefCell::new(cookies) }
     }
 
     /// The target that the request names.
     pub fn target(&self, ex: &Exchange) -> Option<u32> {
-        self.cookies.target(ex.request.cookie(&self.name)?)
+        self.cookies.borrow().target(ex.request.cookie(&self.name)?)
+    }
+
+    /// A target is gone: its clients are free.
+    pub fn forget(&self, target: u32) {
+        self.cookies.borrow_mut().set(target, None);
     }
 
     /// What the client of a target is told.
     fn set_cookie(&self, target: u32) -> Option<String> {
-        let value = self.cookies.value(target)?;
+        let cookies = self.cookies.borrow();
+        let value = cookies.value(target)?;
         Some(format!("{}={value}; Path=/; HttpOnly; SameSite=Lax", self.name))
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Way {
     pub first: bool,
     /// Bytes of the request's body that are kept for further attempts.
     pub keep: usize,
+    /// A health check: what it costs a server in place of its work, ns.
+    pub check: Option<u64>,
     /// The process that dies in a crash, around here.
     pub process: Option<Rc<Process>>,
     /// What the `queue` around, whose request goes on when its client has gone, wants to know.
@@ -102,6 +104,7 @@ impl Way {
             factor: 1.0,
             first: true,
             keep: 0,
+            check: None,
             process: None,
             afar: None,
         }

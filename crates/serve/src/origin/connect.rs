@@ -3,6 +3,7 @@
 use crate::event_loop::Loop;
 use crate::socket::Socket;
 use socket2::{SockRef, TcpKeepalive};
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -19,21 +20,64 @@ const USER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Where an origin is.
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
-    /// The addresses of its name, families by turns.
-    Tcp(Rc<std::cell::RefCell<Vec<SocketAddr>>>),
+    /// The addresses of its name.
+    Tcp(Rc<Addresses>),
     /// A Unix socket.
     Unix(PathBuf),
     /// A built-in server of this process: the root of its nodes.
     BuiltIn(u32),
 }
 
+/// The addresses of an origin as one loop knows them.
+#[derive(Debug)]
+pub(crate) struct Addresses {
+    /// The number of its name in [`crate::resolve::Names`]; `None` for a literal address.
+    pub name: Option<u32>,
+    /// Families by turns, IPv6 first.
+    list: RefCell<Rc<[SocketAddr]>>,
+    /// When they changed last.
+    changed_ns: Cell<u64>,
+}
+
+impl Addresses {
+    /// These addresses, of a name that is resolved again and again, or for ever.
+    pub fn new(name: Option<u32>, list: &[SocketAddr]) -> Addresses {
+        Addresses { name, list: RefCell::new(list.into()), changed_ns: Cell::new(0) }
+    }
+
+    /// Others from now on.
+    pub fn set(&self, now_ns: u64, list: &[SocketAddr]) {
+        *self.list.borrow_mut() = list.into();
+        self.changed_ns.set(now_ns);
+    }
+
+    /// Those of the moment.
+    pub fn list(&self) -> Rc<[SocketAddr]> {
+        self.list.borrow().clone()
+    }
+
+    /// Whether a connection that was made then still leads to one of them.
+    pub fn lead(&self, socket: &Socket, opened_ns: u64) -> bool {
+        opened_ns > self.changed_ns.get()
+            || socket.peer().is_some_and(|peer| self.list.borrow().contains(&peer))
+    }
+}
+
 impl Target {
     /// A connection, or why there is none.
     pub async fn connect(&self, lp: &Loop) -> io::Result<Socket> {
+        self.connect_to(lp, None).await
+    }
+
+    /// The same, to another port.
+    pub async fn connect_to(&self, lp: &Loop, port: Option<u16>) -> io::Result<Socket> {
         match self {
             Target::Tcp(addresses) => {
-                let addresses = addresses.borrow().clone();
-                tcp(lp, &addresses).await.map(Socket::Tcp)
+                let mut list = addresses.list();
+                if let Some(port) = port {
+                    list = list.iter().map(|a| SocketAddr::new(a.ip(), port)).collect();
+                }
+                tcp(lp, &list).await.map(Socket::Tcp)
             }
             Target::Unix(path) => UnixStream::connect(path).await.map(Socket::Unix),
             Target::BuiltIn(root) => {
@@ -43,6 +87,27 @@ impl Target {
                 lp.process.built_in.hand_over(*root, theirs)?;
                 Ok(Socket::Unix(UnixStream::from_std(ours)?))
             }
+        }
+    }
+
+    /// Whether it has that name ([`crate::resolve`]).
+    pub fn is_named(&self, name: u32) -> bool {
+        matches!(self, Target::Tcp(addresses) if addresses.name == Some(name))
+    }
+
+    /// Whether there is anywhere to connect to.
+    pub fn has_address(&self) -> bool {
+        match self {
+            Target::Tcp(addresses) => !addresses.list.borrow().is_empty(),
+            Target::Unix(_) | Target::BuiltIn(_) => true,
+        }
+    }
+
+    /// Whether a connection that was made then leads there still.
+    pub fn leads(&self, socket: &Socket, opened_ns: u64) -> bool {
+        match self {
+            Target::Tcp(addresses) => addresses.lead(socket, opened_ns),
+            Target::Unix(_) | Target::BuiltIn(_) => true,
         }
     }
 }

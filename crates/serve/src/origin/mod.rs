@@ -1,6 +1,7 @@
 //! The way to origins: connections, their pools, and one exchange on one of them.
 
 pub(crate) mod connect;
+pub(crate) mod limit;
 pub(crate) mod pool;
 pub(crate) mod reply;
 pub(crate) mod server;
@@ -8,6 +9,7 @@ pub(crate) mod upload;
 
 pub(crate) use reply::OriginReply;
 
+use crate::deadlines::Deadline;
 use crate::wire::Wire;
 
 /// A connection to an origin.
@@ -19,6 +21,10 @@ pub(crate) struct OriginConn {
     pub old_ns: u64,
     /// Requests that were begun on it.
     pub requests: u64,
+    /// Silence of the origin.
+    pub deadline: Deadline,
     /// Whether it belongs to one client's connection (NTLM, Negotiate).
     pub bound: bool,
+    /// Its place among those that the server may have.
+    pub _counted: Option<limit::Counted>,
 }

@@ -13,13 +13,13 @@ pub(crate) struct Pool {
 }
 
 struct Idle {
-    conn: OriginConn,
+    conn: Box<OriginConn>,
     since_ns: u64,
 }
 
 impl Pool {
     /// A connection that is still open, has said nothing unasked, and is not too old.
-    pub fn take(&mut self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
+    pub fn take(&mut self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<Box<OriginConn>> {
         while let Some(mut idle) = self.idle.pop() {
             if idle.is_good(now_ns, idle_timeout_ns) {
                 return Some(idle.conn);
@@ -29,9 +29,10 @@ impl Pool {
     }
 
     /// Keeps a connection whose last exchange ended cleanly.
-    pub fn put(&mut self, mut conn: OriginConn, now_ns: u64) {
+    pub fn put(&mut self, mut conn: Box<OriginConn>, now_ns: u64) {
         if self.idle.len() < MOST {
             conn.wire.rest();
+            conn.deadline.set(None);
             self.idle.push(Idle { conn, since_ns: now_ns });
         }
     }
@@ -41,14 +42,21 @@ impl Pool {
         self.idle.retain_mut(|idle| idle.is_good(now_ns, idle_timeout_ns));
     }
 
+    /// Closes those that do not lead where they should.
+    pub fn keep_only(&mut self, mut leads: impl FnMut(&OriginConn) -> bool) {
+        self.idle.retain(|idle| leads(&idle.conn));
+    }
+
+    /// Closes the one that has been idle for longest.
+    pub fn close_one(&mut self) {
+        if !self.idle.is_empty() {
+            self.idle.remove(0);
+        }
+    }
+
     /// Closes all.
     pub fn clear(&mut self) {
         self.idle.clear();
-    }
-
-    /// How many are idle.
-    pub fn len(&self) -> usize {
-        self.idle.len()
     }
 }
 

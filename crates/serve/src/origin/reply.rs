@@ -3,7 +3,6 @@
 use super::OriginConn;
 use super::server::Server;
 use super::upload::{Broken, Upload};
-use crate::deadlines::Deadline;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -16,12 +15,10 @@ use weir_policy::Kind;
 /// A response that comes from an origin.
 pub(crate) struct OriginReply {
     pub server: Rc<Server>,
-    pub conn: OriginConn,
+    pub conn: Box<OriginConn>,
     pub response: Response,
     pub decoder: Decoder,
     pub upload: Upload,
-    /// Silence of the origin.
-    pub deadline: Deadline,
     /// Whether the response's last byte was read.
     pub ended: bool,
     /// Bytes of the body that were passed on.
@@ -104,7 +101,7 @@ impl OriginReply {
                     if sent.is_err() {
                         return Poll::Ready(Err(BrokenBody::Client));
                     }
-                    self.deadline.set(self.server.origin.body_timeout_ns);
+                    self.conn.deadline.set(self.server.origin.body_timeout_ns);
                     continue;
                 }
                 Ok(Piece::End) => {
@@ -129,7 +126,7 @@ impl OriginReply {
                     if client.unsent() > 0 && matches!(client.poll_flush(cx), Poll::Ready(Err(_))) {
                         return Poll::Ready(Err(BrokenBody::Client));
                     }
-                    if self.deadline.ended(cx) {
+                    if self.conn.deadline.ended(cx) {
                         return Poll::Ready(Err(BrokenBody::Origin(Kind::Timeout)));
                     }
                     return Poll::Pending;
@@ -160,9 +157,12 @@ impl OriginReply {
     /// no byte is left over, nobody said close, nothing was upgraded or aborted.
     pub fn give_back(self: Box<Self>, lp: &Loop, ex: &Exchange) {
         let clean = ex.is_complete() && self.is_clean();
-        let OriginReply { server, conn, response, .. } = *self;
+        let OriginReply { server, mut conn, response, .. } = *self;
         match (clean, response.binds_connection()) {
-            (true, true) => ex.conn.bind(server, OriginConn { bound: true, ..conn }),
+            (true, true) => {
+                conn.bound = true;
+                ex.conn.bind(server, conn);
+            }
             (true, false) if conn.bound => ex.conn.bind(server, conn),
             (true, false) => server.put(lp, conn),
             (false, _) => {}

@@ -8,7 +8,7 @@ use super::pool::Pool;
 use super::reply::OriginReply;
 use super::upload::{Broken, Upload};
 use super::OriginConn;
-use crate::deadlines::Deadline;
+use super::limit::Limit;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
@@ -17,11 +17,12 @@ use crate::nodes::way::Sending;
 use crate::nodes::{Answer, From, Holds, Reply, Way};
 use crate::timers::{Sleep, has_ended};
 use crate::wire::Wire;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use weir_http1::{Asked, BodyOut, Client, Decoder, Edits, Framing, Response, Seek, Version};
+use weir_http1::{Asked, BodyOut, Client, Decoder, Edits, Framing, Seek, Version};
 use weir_policy::Kind;
 use weir_topology::plan::Origin;
 
@@ -46,6 +47,10 @@ pub(crate) struct Server {
     pub limits: weir_http1::Limits,
     /// Idle connections.
     pub pool: RefCell<Pool>,
+    /// Whether no target leads here any more: no connection is kept.
+    pub retired: Cell<bool>,
+    /// How many connections there may be, over all loops.
+    pub most: Option<Arc<Limit>>,
 }
 
 /// Why an attempt on a connection has no head.
@@ -70,7 +75,8 @@ impl Server {
             ex.reused.set(reused);
             let conn = match pooled {
                 Some(conn) => conn,
-                None => match self.connect(lp).await {
+                // Boxed, as it is rare and large: what waits for a pooled connection need not carry it.
+                None => match Box::pin(self.connect(lp)).await {
                     Ok(conn) => conn,
                     Err(failure) => {
                         way.sending(Sending::Nowhere);
@@ -111,15 +117,19 @@ impl Server {
         matches!(self.target, Target::BuiltIn(_))
     }
 
-    fn take(&self, lp: &Loop, ex: &Exchange) -> Option<OriginConn> {
+    fn take(&self, lp: &Loop, ex: &Exchange) -> Option<Box<OriginConn>> {
         if let Some(conn) = ex.conn.take_bound(self) {
             return Some(conn);
         }
         self.pool.borrow_mut().take(lp.lately(), self.origin.idle_timeout_ns)
     }
 
-    async fn connect(self: &Rc<Self>, lp: &Rc<Loop>) -> Result<OriginConn, Failure> {
+    async fn connect(self: &Rc<Self>, lp: &Rc<Loop>) -> Result<Box<OriginConn>, Failure> {
         let mut limit = self.origin.connect_timeout_ns.map(|ns| lp.timers.after(ns));
+        let counted = match &self.most {
+            Some(most) => Some(most.room(lp, &mut limit).await.ok_or(Failure::new(Kind::Overloaded))?),
+            None => None,
+        };
         let mut connecting = std::pin::pin!(self.target.connect(lp));
         let socket = poll_fn(|cx| {
             if let Poll::Ready(made) = connecting.as_mut().poll(cx) {
@@ -136,13 +146,36 @@ impl Server {
             Some(age) => now.saturating_add(age - (age / 10).min(lp.draw().below((age / 10).max(1)))),
             None => u64::MAX,
         };
-        Ok(OriginConn { wire: Wire::new(socket, lp.buffers.clone()), opened_ns: now, old_ns, requests: 0, bound: false })
+        Ok(Box::new(OriginConn {
+            wire: Wire::new(socket, lp.buffers.clone()),
+            opened_ns: now,
+            old_ns,
+            requests: 0,
+            bound: false,
+            _counted: counted,
+            deadline: lp.deadlines.add(),
+        }))
+    }
+
+    /// No target leads here any more.
+    pub fn retire(&self) {
+        self.retired.set(true);
+        self.pool.borrow_mut().clear();
+    }
+
+    /// Its name has these addresses now: idle connections to others close, busy ones after their exchange.
+    pub fn moved(&self, now_ns: u64, addresses: &[std::net::SocketAddr]) {
+        if let Target::Tcp(own) = &self.target {
+            own.set(now_ns, addresses);
+            self.pool.borrow_mut().keep_only(|conn| own.lead(&conn.wire.socket, conn.opened_ns));
+        }
     }
 
     /// Keeps a connection for the next request.
-    pub fn put(&self, lp: &Loop, conn: OriginConn) {
+    pub fn put(&self, lp: &Loop, conn: Box<OriginConn>) {
         let used_up = self.origin.max_requests.is_some_and(|most| conn.requests >= most);
-        if !used_up && !lp.is_draining() {
+        let leads = self.target.leads(&conn.wire.socket, conn.opened_ns);
+        if !used_up && leads && !self.retired.get() && !lp.is_draining() {
             self.pool.borrow_mut().put(conn, lp.lately());
         }
     }
@@ -163,7 +196,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn new(server: &Rc<Server>, lp: &Loop, ex: &Exchange, way: &Way, mut conn: OriginConn) -> Attempt {
+    fn new(server: &Rc<Server>, lp: &Loop, ex: &Exchange, way: &Way, mut conn: Box<OriginConn>) -> Attempt {
         let body = body_out(ex.request.framing());
         let none = Edits::default();
         let edits = way.edits.as_deref().unwrap_or(&none);
@@ -177,8 +210,7 @@ impl Attempt {
         conn.requests += 1;
         let keep = way.keep.max(if ex.request.is_idempotent() { RESEND } else { 0 });
         let asked = Asked { head: ex.request.is_head(), connect: ex.request.is_connect(), upgrade: ex.checked.upgrade };
-        let deadline = lp.deadlines.add();
-        deadline.set(server.origin.body_timeout_ns);
+        conn.deadline.set(server.origin.body_timeout_ns);
         if !ex.is_complete() {
             ex.conn.deadline.set(ex.conn.listener.http.body_timeout_ns);
         }
@@ -188,7 +220,6 @@ impl Attempt {
             response: lp.buffers.response(),
             decoder: Decoder::new(Framing::None, &server.limits),
             upload: Upload::new(body_out(ex.request.framing()), keep),
-            deadline,
             ended: false,
             passed: 0,
             edits: Edits::default(),
@@ -206,7 +237,7 @@ impl Attempt {
             match reply.upload.poll(cx, lp, ex, &mut reply.conn.wire) {
                 Poll::Ready(Ok(())) => {
                     way.sending(Sending::Whole);
-                    reply.deadline.set(reply.server.origin.response_timeout_ns);
+                    reply.conn.deadline.set(reply.server.origin.response_timeout_ns);
                 }
                 Poll::Ready(Err(Broken::Client(failure))) => return Poll::Ready(Err(Failed::With(failure))),
                 Poll::Ready(Err(Broken::Origin)) => self.reply.upload.broken = true,
@@ -259,7 +290,7 @@ impl Attempt {
                 ex.say_continue(cx);
             }
         }
-        if self.reply.deadline.ended(cx) {
+        if self.reply.conn.deadline.ended(cx) {
             return Poll::Ready(Err(Failed::With(Failure::new(Kind::Timeout))));
         }
         Poll::Pending
@@ -271,7 +302,7 @@ impl Attempt {
         let progress = (ex.body.try_borrow().map_or(0, |b| b.received), unsent);
         if progress != self.progress {
             self.progress = progress;
-            self.reply.deadline.set(if unsent > 0 { self.reply.server.origin.body_timeout_ns } else { None });
+            self.reply.conn.deadline.set(if unsent > 0 { self.reply.server.origin.body_timeout_ns } else { None });
         }
     }
 
@@ -292,7 +323,7 @@ impl Attempt {
         let reply = &mut self.reply;
         reply.decoder = Decoder::new(reply.response.framing(), &reply.server.limits);
         reply.ended = reply.decoder.ended();
-        reply.deadline.set(reply.server.origin.body_timeout_ns);
+        reply.conn.deadline.set(reply.server.origin.body_timeout_ns);
         self.reply
     }
 }

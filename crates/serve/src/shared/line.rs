@@ -20,7 +20,7 @@
 //! What comes by while somebody waits joins the line, so nobody overtakes. A waiter who is cancelled leaves by dropping his
 //! [`Place`]; who was behind him is told if he is first now.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -72,12 +72,13 @@ pub(crate) struct Line {
     /// Which loop.
     me: usize,
     waiting: RefCell<VecDeque<(u64, Option<Waker>)>>,
+    told: Cell<u64>,
 }
 
 impl Line {
     /// The part of loop `me`.
     pub fn new(public: Arc<Public>, me: usize) -> Rc<Line> {
-        Rc::new(Line { public, me, waiting: RefCell::default() })
+        Rc::new(Line { public, me, waiting: RefCell::default(), told: Cell::new(0) })
     }
 
     /// Whether nobody waits, on any loop.
@@ -126,7 +127,13 @@ impl Line {
         self.look_again();
     }
 
+    /// How often the first of this loop was told to look: for whoever looks by asking somebody else.
+    pub fn told_so_often(&self) -> u64 {
+        self.told.get()
+    }
+
     fn look_again(&self) {
+        self.told.set(self.told.get() + 1);
         let waker = self.waiting.borrow_mut().front_mut().and_then(|(_, waker)| waker.take());
         if let Some(waker) = waker {
             waker.wake();

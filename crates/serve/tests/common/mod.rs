@@ -42,7 +42,8 @@ pub fn serve_with(text: &str, loops: usize, inject: bool) -> Served {
     let point = point(text);
     let serving = serving(&point, inject).unwrap_or_else(|errors| panic!("{errors:#?}\n{text}"));
     let nodes = listeners(&point);
-    let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &Options { loops: Some(loops) });
+    let options = Options { loops: Some(loops), ..Options::default() };
+    let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &options);
     let running = running.unwrap_or_else(|e| panic!("{e}"));
     let addrs: Vec<String> = running.listening.iter().map(|l| l.addr.clone()).collect();
     Served { addr: addrs[0].clone(), addrs, running: Some(running) }

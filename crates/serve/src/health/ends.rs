@@ -1,0 +1,110 @@
+//! Where the ways behind a balancer's targets end: what a check asks, and what must be there for a target to be of use.
+
+use crate::nodes::NodeId;
+use weir_topology::plan::{Point, Spec, To};
+use weir_topology::serving::{Role, Serving};
+
+/// The end of a way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// A server, real or built in.
+    Server(NodeId),
+    /// Another balancer.
+    Lb(NodeId),
+    /// weir itself: a fixed answer.
+    Own,
+}
+
+/// What a check finds behind a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checked {
+    /// A server that can be asked.
+    Server(NodeId),
+    /// A fixed answer.
+    Status(u16),
+    /// Something that decides for each request: who stands there is alive, what is behind has checks of its own.
+    Alive,
+}
+
+/// The ends behind one target.
+#[derive(Clone, Debug)]
+pub(crate) struct Ends {
+    pub all: Vec<End>,
+    /// Nodes that a check passes on its way.
+    pub way: Vec<NodeId>,
+    pub checked: Checked,
+}
+
+impl Ends {
+    /// The servers among them.
+    pub fn servers(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.all.iter().filter_map(|end| if let End::Server(id) = end { Some(*id) } else { None })
+    }
+
+    /// What is behind a node. `built_in`: for the thread of the built-in servers, whose servers are models.
+    pub fn behind(point: &Point, serving: &Serving, built_in: bool, node: NodeId) -> Ends {
+        let walk = Walk { point, serving, built_in };
+        let mut all = Vec::new();
+        let mut open = vec![node];
+        while let Some(id) = open.pop() {
+            match walk.step(id) {
+                Step::Ends(end, _) => all.push(end),
+                Step::Goes(next) => open.push(next),
+                Step::Parts(list) => open.extend(list),
+            }
+        }
+        let (mut at, mut way) = (node, Vec::new());
+        let checked = loop {
+            match walk.step(at) {
+                Step::Ends(_, checked) => break checked,
+                Step::Goes(next) => {
+                    way.push(at);
+                    at = next;
+                }
+                Step::Parts(_) => break Checked::Alive,
+            }
+        };
+        Ends { all, way, checked }
+    }
+
+    /// The address that a check connects to, as the file has it; `None`: a built-in server's socket, or no connection.
+    pub fn addr<'a>(&self, point: &'a Point) -> Option<&'a str> {
+        let Checked::Server(id) = self.checked else { return None };
+        match &point.specs[point.nodes[id as usize].spec as usize] {
+            Spec::Server { addr, .. } => addr.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+struct Walk<'a> {
+    point: &'a Point,
+    serving: &'a Serving,
+    built_in: bool,
+}
+
+enum Step<'a> {
+    Ends(End, Checked),
+    Goes(NodeId),
+    Parts(&'a [NodeId]),
+}
+
+impl<'a> Walk<'a> {
+    fn step(&self, id: NodeId) -> Step<'a> {
+        let node = &self.point.nodes[id as usize];
+        if !self.built_in && self.serving.roles.get(id as usize) == Some(&Role::BuiltIn) {
+            return Step::Ends(End::Server(id), Checked::Server(id));
+        }
+        match (&self.point.specs[node.spec as usize], node.to) {
+            (Spec::Lb(_), _) => Step::Ends(End::Lb(id), Checked::Alive),
+            (Spec::Server { addr: Some(_), .. }, _) if !self.built_in => {
+                Step::Ends(End::Server(id), Checked::Server(id))
+            }
+            (Spec::Respond { status, .. }, _) => Step::Ends(End::Own, Checked::Status(*status)),
+            (Spec::Redirect { status, .. }, _) => Step::Ends(End::Own, Checked::Status(*status)),
+            (_, To::Node(next)) => Step::Goes(next),
+            (_, To::List(list)) => Step::Parts(&self.point.lists[list as usize]),
+            (_, To::None) => Step::Ends(End::Own, Checked::Alive),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What a health check does in a built-in server, where that is not what a request does: it skips delays, warmup, failures
+//! at random, limits of time and further attempts, and costs a server what the file says. What decides for each request is
+//! alive: behind it are checks of their own. Draws: nothing.
+
+use super::reply::{Answer, Own, Reply};
+use super::{Node, NodeId, Way};
+use crate::event_loop::Loop;
+use std::rc::Rc;
+
+/// What a check does at a node.
+pub(crate) enum Step {
+    /// What a request does.
+    AsRequest,
+    /// It goes on there.
+    Goes(NodeId),
+    /// It has its answer.
+    Answered(Answer),
+}
+
+/// A check that costs so much, ns, comes to a node.
+pub(crate) async fn step(lp: &Rc<Loop>, way: &mut Way, cost_ns: u64, node: &Node) -> Step {
+    let alive = || Step::Answered(Ok(Reply::own(Rc::new(Own::server("weir")))));
+    match node {
+        Node::Delay(delay) => Step::Goes(delay.node),
+        Node::Warmup(warmup) => Step::Goes(warmup.node),
+        Node::Flaky(flaky) => Step::Goes(flaky.node),
+        Node::Timeout(timeout) => Step::Goes(timeout.node),
+        Node::Model(model) => Step::Goes(model.root),
+        Node::Answer(own) => {
+            let ns = way.scaled(cost_ns);
+            if ns > 0 {
+                lp.timers.after(ns).await;
+            }
+            Step::Answered(Ok(Reply::own(own.clone())))
+        }
+        Node::Faulty(faulty) if faulty.lies(lp).await => alive(),
+        Node::Lb(_) | Node::Route(_) | Node::Split(_) | Node::Sequence(_) | Node::Fanout(_) => alive(),
+        _ => Step::AsRequest,
+    }
+}

@@ -1,0 +1,152 @@
+//! What comes back to a balancer: requests, health, targets that go.
+
+use super::{Lb, Taken, owner};
+use crate::event_loop::Loop;
+use crate::health::ends::Ends;
+use crate::mailbox::{OWNER, ToLoop};
+use crate::nodes::{Node, NodeId};
+use std::cell::RefCell;
+use std::rc::Rc;
+use weir_policy::config::Exclude;
+use weir_policy::retry::Tried;
+use weir_policy::snapshot::Snapshot;
+use weir_policy::{Kind, Outcome, Release, Ticket};
+
+impl Lb {
+    /// A request that this loop's state picked for has come back.
+    pub(super) fn came_back(
+        self: &Rc<Self>,
+        lp: &Rc<Loop>,
+        ticket: Ticket,
+        outcome: Outcome,
+        status: Option<u16>,
+    ) {
+        let target = ticket.target;
+        let release = {
+            let mut upstream = self.upstream.borrow_mut();
+            let release = upstream.done(lp.lately(), ticket, outcome, status);
+            if outcome == Some(Kind::ConnectFailed) {
+                self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
+            }
+            release
+        };
+        if let Release::After(ns) = release {
+            let (lb, timers) = (self.clone(), lp.timers.clone());
+            tokio::task::spawn_local(async move {
+                timers.after(ns).await;
+                lb.upstream.borrow_mut().release(target);
+            });
+        }
+        if self.listens && (outcome.is_some() || ticket.probe || self.common.heeds(target)) {
+            match lp.keeper() {
+                Some(keeper) => keeper.outcome(lp, self.id, target, ticket.probe, outcome, status),
+                None => {
+                    let (lb, probe) = (self.id, ticket.probe);
+                    lp.process.tell(OWNER, ToLoop::Outcome { lb, target, probe, outcome, status });
+                }
+            }
+        }
+    }
+
+    /// A request that this loop's state picked for was cancelled.
+    pub(super) fn was_cancelled(&self, lp: &Loop, ticket: Ticket) {
+        self.upstream.borrow_mut().cancelled(lp.now(), ticket);
+        if ticket.probe {
+            self.common.free_probe(ticket.target);
+        }
+    }
+
+    /// The health of the targets is another: who waits may find someone.
+    pub fn follow(&self, lp: &Loop, seen: &Snapshot) {
+        self.upstream.borrow_mut().follow(lp.now(), seen);
+        if let Some(gate) = &self.gate {
+            gate.line.tell_first();
+        }
+    }
+
+    /// Takes a target away: no new picks; what is in flight there goes on to its end, idle connections close, clients that
+    /// stuck to it are free, who waits asks again.
+    pub fn remove(&self, lp: &Rc<Loop>, target: u32) {
+        self.upstream.borrow_mut().remove(lp.now(), target);
+        if let Some(sticky) = &self.sticky {
+            sticky.forget(target);
+        }
+        if let Some(keeper) = lp.keeper() {
+            keeper.remove(lp, self.id, target);
+        }
+        self.retire(lp, target);
+        if let Some(gate) = &self.gate {
+            gate.line.tell_first();
+        }
+    }
+
+    /// Closes the idle connections of servers to which no target leads any more.
+    fn retire(&self, lp: &Loop, target: u32) {
+        let graph = lp.graph();
+        let lbs = || graph.nodes.iter().filter_map(|n| if let Node::Lb(lb) = n { Some(lb) } else { None });
+        for server in self.ends.get(target as usize).into_iter().flat_map(Ends::servers) {
+            let is_led_to = lbs().any(|lb| lb.leads_to(server));
+            if let (Node::Server(server), false) = (graph.node(server), is_led_to) {
+                server.retire();
+            }
+        }
+    }
+
+    fn leads_to(&self, server: NodeId) -> bool {
+        let upstream = self.upstream.borrow();
+        let exists = |target: u32| upstream.roster().exists(target);
+        (0u32..).zip(self.ends.iter()).any(|(t, ends)| exists(t) && ends.servers().any(|s| s == server))
+    }
+}
+
+/// Which targets a request has tried, with the rule of the `retry` around.
+type Attempts = Option<(Exclude, Rc<RefCell<Tried>>)>;
+
+/// A request counted at a target.
+pub(crate) struct Picked {
+    lb: Rc<Lb>,
+    lp: Rc<Loop>,
+    ticket: Ticket,
+    tried: Attempts,
+    finished: bool,
+    /// Freed last: who waits for it finds the rest done.
+    _slot: Taken,
+}
+
+impl Picked {
+    /// One that begins.
+    pub(super) fn new(lb: &Rc<Lb>, lp: &Rc<Loop>, ticket: Ticket, tried: Attempts, slot: Taken) -> Picked {
+        Picked { lb: lb.clone(), lp: lp.clone(), ticket, tried, finished: false, _slot: slot }
+    }
+
+    /// Which one.
+    pub fn target(&self) -> u32 {
+        self.ticket.target
+    }
+
+    /// It came back so.
+    pub fn finish(mut self, outcome: Outcome, status: Option<u16>) {
+        self.finished = true;
+        if let Some((rule, tried)) = &self.tried {
+            tried.borrow_mut().came_back(*rule, self.lb.id, self.ticket.target, outcome);
+        }
+        if self.lb.is_elsewhere(&self.lp) {
+            owner::back(&self.lp.process, self.lb.id, self.ticket, Some((outcome, status)));
+        } else {
+            self.lb.came_back(&self.lp, self.ticket, outcome, status);
+        }
+    }
+}
+
+impl Drop for Picked {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        if self.lb.is_elsewhere(&self.lp) {
+            owner::back(&self.lp.process, self.lb.id, self.ticket, None);
+        } else {
+            self.lb.was_cancelled(&self.lp, self.ticket);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What all loops know of one balancer's targets: who may try a target on probation, and whose good answers matter.
+//!
+//! Atomics, set by the keeper of health ([`crate::health`]); nobody waits for anybody here. Slots and the line of those who
+//! wait for one are [`crate::shared::gate`].
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::SeqCst};
+use weir_policy::Upstream;
+
+/// No request may try it: it is well, or out.
+const CLOSED: u8 = 0;
+/// The next request tries it.
+const FREE: u8 = 1;
+/// One request does.
+const TAKEN: u8 = 2;
+
+/// The process's part of a balancer.
+pub(crate) struct Common {
+    probes: Box<[AtomicU8]>,
+    /// Targets on probation.
+    on_probation: AtomicU32,
+    /// Whether the keeper of health wants to hear of a target's good answers too.
+    heeds: Box<[AtomicBool]>,
+}
+
+/// Whether a target that was picked may be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// By anybody.
+    Open,
+    /// By this request, which tries it.
+    Probe,
+    /// Somebody else tries it.
+    Tried,
+}
+
+impl Common {
+    /// For so many targets; `heeds`: good answers matter from the start.
+    pub fn new(targets: usize, heeds: bool) -> Common {
+        Common {
+            probes: (0..targets).map(|_| AtomicU8::new(CLOSED)).collect(),
+            on_probation: AtomicU32::new(0),
+            heeds: (0..targets).map(|_| AtomicBool::new(heeds)).collect(),
+        }
+    }
+
+    /// Whether any target is on probation.
+    pub fn has_probation(&self) -> bool {
+        self.on_probation.load(SeqCst) > 0
+    }
+
+    /// Shows a loop's balancer who is being tried.
+    pub fn show(&self, upstream: &mut Upstream) {
+        for (target, probe) in (0u32..).zip(&self.probes) {
+            upstream.set_probing(target, probe.load(SeqCst) == TAKEN);
+        }
+    }
+
+    /// Claims a target that was picked.
+    pub fn claim(&self, target: u32) -> Claim {
+        if !self.has_probation() {
+            return Claim::Open;
+        }
+        let Some(probe) = self.probes.get(target as usize) else { return Claim::Open };
+        match probe.compare_exchange(FREE, TAKEN, SeqCst, SeqCst) {
+            Ok(_) => Claim::Probe,
+            Err(TAKEN) => Claim::Tried,
+            Err(_) => Claim::Open,
+        }
+    }
+
+    /// The request that tried a target said nothing of it: another may.
+    pub fn free_probe(&self, target: u32) {
+        if let Some(probe) = self.probes.get(target as usize) {
+            // Meanwhile the target may have been removed; then it stays closed.
+            let _ = probe.compare_exchange(TAKEN, FREE, SeqCst, SeqCst);
+        }
+    }
+
+    /// The keeper's word: whether one request may try the target.
+    pub fn set_half_open(&self, target: u32, half_open: bool) {
+        let Some(probe) = self.probes.get(target as usize) else { return };
+        let before = if half_open {
+            // Before the state, so that whoever sees it free looks at all.
+            self.on_probation.fetch_add(1, SeqCst);
+            probe.swap(FREE, SeqCst)
+        } else {
+            probe.swap(CLOSED, SeqCst)
+        };
+        if before != CLOSED {
+            self.on_probation.fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Whether the keeper wants to hear of a good answer.
+    pub fn heeds(&self, target: u32) -> bool {
+        self.heeds.get(target as usize).is_some_and(|h| h.load(SeqCst))
+    }
+
+    /// The keeper's word on that.
+    pub fn set_heeds(&self, target: u32, heeds: bool) {
+        if let Some(h) = self.heeds.get(target as usize) {
+            h.store(heeds, SeqCst);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_claims_a_target_on_probation() {
+        let common = Common::new(2, false);
+        assert_eq!((common.claim(0), common.claim(9)), (Claim::Open, Claim::Open));
+        common.set_half_open(0, true);
+        assert_eq!([0, 0, 1].map(|t| common.claim(t)), [Claim::Probe, Claim::Tried, Claim::Open]);
+        common.free_probe(0);
+        assert_eq!([0, 0].map(|t| common.claim(t)), [Claim::Probe, Claim::Tried]);
+        common.set_half_open(0, false);
+        common.free_probe(0);
+        assert!(common.claim(0) == Claim::Open && !common.has_probation());
+    }
+}

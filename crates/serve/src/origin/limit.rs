@@ -1,0 +1,84 @@
+//! `max_connections` of balancers: how many connections there may be to a server, over all loops, idle ones included.
+//!
+//! A request that was let through to the server has a connection at most, and no more are let through than there may be
+//! connections. So whoever finds no room for a new one finds idle ones on other loops: they are asked to close some, and in
+//! a moment there is room. Cost where there is a limit: two atomic operations per connection; else nothing.
+
+use crate::event_loop::Loop;
+use crate::health::ends::Ends;
+use crate::mailbox::ToLoop;
+use crate::nodes::NodeId;
+use crate::timers::{Sleep, has_ended};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::task::Poll;
+use weir_topology::plan::{Point, Spec, To};
+use weir_topology::serving::Serving;
+
+/// How often somebody who was promised room looks for it, ns.
+const LOOK_NS: u64 = 500_000;
+
+/// The limit of one server.
+pub(crate) struct Limit {
+    server: NodeId,
+    most: u32,
+    open: AtomicU32,
+}
+
+/// A connection that counts; dropped, it does not any more.
+pub(crate) struct Counted(Arc<Limit>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, SeqCst);
+    }
+}
+
+impl Limit {
+    /// The servers of a plan that have one: the lowest of the balancers that lead there.
+    pub fn of(point: &Point, serving: &Serving) -> BTreeMap<NodeId, Arc<Limit>> {
+        let mut limits = BTreeMap::new();
+        for node in &point.nodes {
+            let (Spec::Lb(lb), To::List(list)) = (&point.specs[node.spec as usize], node.to) else {
+                continue;
+            };
+            let Some(most) = lb.max_connections else { continue };
+            for target in &point.lists[list as usize] {
+                for server in Ends::behind(point, serving, false, *target).servers() {
+                    limits.entry(server).and_modify(|n: &mut u32| *n = most.min(*n)).or_insert(most);
+                }
+            }
+        }
+        let limit = |(server, most)| (server, Arc::new(Limit { server, most, open: AtomicU32::new(0) }));
+        limits.into_iter().map(limit).collect()
+    }
+
+    fn take(self: &Arc<Self>) -> Option<Counted> {
+        let more = |n: u32| (n < self.most).then_some(n + 1);
+        self.open.fetch_update(SeqCst, SeqCst, more).ok().map(|_| Counted(self.clone()))
+    }
+
+    /// Room for a connection; `None`: there was none before the end.
+    pub async fn room(self: &Arc<Self>, lp: &Rc<Loop>, end: &mut Option<Sleep>) -> Option<Counted> {
+        loop {
+            if let Some(counted) = self.take() {
+                return Some(counted);
+            }
+            // Of this loop's own there may be one as well, if it was not to be reused.
+            lp.close_idle(self.server);
+            lp.tell_others(|| ToLoop::CloseIdle { server: self.server });
+            let mut look = Some(lp.timers.after(LOOK_NS));
+            let ended = poll_fn(|cx| match (has_ended(end, cx), has_ended(&mut look, cx)) {
+                (true, _) => Poll::Ready(true),
+                (_, true) => Poll::Ready(false),
+                _ => Poll::Pending,
+            });
+            if ended.await {
+                return None;
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What answers for one name mean, as a state machine: time and draws are arguments.
+//!
+//! - An answer holds for its TTL, at least a second and at most a minute.
+//! - No answer (a server that fails, none that answers) keeps the last good one, for [`STALE_NS`] (RFC 8767 allows days; who
+//!   has moved shows in connections that fail). That there is no such name counts after [`DENIALS`] in a row.
+//! - After a failure it is asked again after 1, 2, 4, ... 30 s, less up to a half.
+
+use std::net::IpAddr;
+use weir_stats::Key;
+
+const S: u64 = 1_000_000_000;
+
+/// The bounds of a TTL, ns.
+const TTL_NS: std::ops::RangeInclusive<u64> = S..=60 * S;
+
+/// How long the last good answer is kept where there is none, ns.
+const STALE_NS: u64 = 3600 * S;
+
+/// So many denials in a row are believed.
+const DENIALS: u32 = 3;
+
+/// The longest pause after failures, ns.
+const MOST_BACKOFF_NS: u64 = 30 * S;
+
+/// What was heard of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// Addresses, for so long, ns.
+    Addresses(Vec<IpAddr>, u64),
+    /// There is no such name, or it has no address.
+    Denied,
+    /// Nobody knows.
+    Failed(String),
+}
+
+/// What follows from it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// The addresses from now on, families by turns, IPv6 first (RFC 8305, 4); `None`: as before.
+    pub addresses: Option<Vec<IpAddr>>,
+    /// When to ask again, ns from now.
+    pub wait_ns: u64,
+    /// What is to be said of the name.
+    pub word: Option<String>,
+}
+
+/// A name that is followed.
+pub(super) struct Follow {
+    draw: Key,
+    known: Vec<IpAddr>,
+    good_ns: u64,
+    failures: u32,
+    denials: u32,
+    /// Whether it was said that it is down.
+    is_said: bool,
+}
+
+impl Follow {
+    /// A name of which nothing is known.
+    pub fn new(draw: Key) -> Follow {
+        Follow { draw, known: Vec::new(), good_ns: 0, failures: 0, denials: 0, is_said: false }
+    }
+
+    /// Something was heard.
+    pub fn heard(&mut self, now_ns: u64, heard: Heard) -> Step {
+        let why = match heard {
+            Heard::Addresses(list, ttl_ns) if !list.is_empty() => {
+                return self.resolved(now_ns, &list, ttl_ns);
+            }
+            Heard::Addresses(..) | Heard::Denied => {
+                self.denials += 1;
+                "there is no such name, or it has no address".to_owned()
+            }
+            Heard::Failed(why) => {
+                self.denials = 0;
+                why
+            }
+        };
+        let stale = now_ns.saturating_sub(self.good_ns) >= STALE_NS || self.denials >= DENIALS;
+        let gone = stale && !self.known.is_empty();
+        if gone {
+            self.known.clear();
+        }
+        let word = (self.known.is_empty() && !self.is_said)
+            .then(|| format!("does not resolve ({why}): it is down until it does"));
+        self.is_said |= word.is_some();
+        Step { addresses: gone.then(Vec::new), wait_ns: self.backoff_ns(), word }
+    }
+
+    fn resolved(&mut self, now_ns: u64, list: &[IpAddr], ttl_ns: u64) -> Step {
+        (self.good_ns, self.failures, self.denials) = (now_ns, 0, 0);
+        let list = by_turns(list);
+        let word = std::mem::take(&mut self.is_said).then(|| "resolves now".to_owned());
+        let addresses = (list != self.known).then(|| list.clone());
+        self.known = list;
+        Step { addresses, wait_ns: ttl_ns.clamp(*TTL_NS.start(), *TTL_NS.end()), word }
+    }
+
+    fn backoff_ns(&mut self) -> u64 {
+        let longest = (S << self.failures.min(5)).min(MOST_BACKOFF_NS);
+        self.failures += 1;
+        longest - self.draw.with(u64::from(self.failures)).below(longest / 2)
+    }
+}
+
+/// Families by turns, IPv6 first, each in the order in which it came.
+fn by_turns(list: &[IpAddr]) -> Vec<IpAddr> {
+    let mut families: [Vec<IpAddr>; 2] = Default::default();
+    for ip in list {
+        let family = &mut families[usize::from(ip.is_ipv4())];
+        if !family.contains(ip) {
+            family.push(*ip);
+        }
+    }
+    let longest = families[0].len().max(families[1].len());
+    (0..longest).flat_map(|i| families.iter().filter_map(move |f| f.get(i).copied())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ips(text: &str) -> Vec<IpAddr> {
+        text.split_whitespace().map(|ip| ip.parse().unwrap()).collect()
+    }
+
+    fn good(text: &str, ttl_s: u64) -> Heard {
+        Heard::Addresses(ips(text), ttl_s * S)
+    }
+
+    fn failed() -> Heard {
+        Heard::Failed("nobody answers".to_owned())
+    }
+
+    #[test]
+    fn families_by_turns_ipv6_first() {
+        assert_eq!(
+            by_turns(&ips("10.0.0.1 10.0.0.2 10.0.0.3 ::1 ::2 10.0.0.1")),
+            ips("::1 10.0.0.1 ::2 10.0.0.2 10.0.0.3")
+        );
+    }
+
+    #[test]
+    fn answers_hold_for_their_ttl_within_bounds() {
+        let mut name = Follow::new(Key::new(1));
+        let step = name.heard(0, good("10.0.0.1", 5));
+        assert_eq!(step, Step { addresses: Some(ips("10.0.0.1")), wait_ns: 5 * S, word: None });
+        let step = name.heard(5 * S, good("10.0.0.1", 0));
+        assert_eq!(step, Step { addresses: None, wait_ns: S, word: None });
+        let step = name.heard(6 * S, good("10.0.0.2", 86_400));
+        assert_eq!((step.addresses, step.wait_ns), (Some(ips("10.0.0.2")), 60 * S));
+    }
+
+    #[test]
+    fn failures_keep_the_last_good_answer_with_a_bound() {
+        let mut name = Follow::new(Key::new(1));
+        name.heard(0, good("10.0.0.1", 5));
+        let (mut now, mut waits) = (5 * S, Vec::new());
+        while now < STALE_NS {
+            let step = name.heard(now, failed());
+            assert_eq!((step.addresses, step.word), (None, None));
+            waits.push(step.wait_ns);
+            now += step.wait_ns;
+        }
+        for (wait, longest) in waits.iter().zip([1, 2, 4, 8, 16, 30, 30]) {
+            assert!((longest * S / 2..=longest * S).contains(wait), "{wait}");
+        }
+        let step = name.heard(now, failed());
+        assert!(step.addresses == Some(vec![]) && step.word.is_some_and(|w| w.contains("nobody answers")));
+        assert_eq!(name.heard(now + S, failed()).word, None, "said once");
+        let step = name.heard(now + 2 * S, good("10.0.0.1", 5));
+        assert_eq!((step.addresses, step.word), (Some(ips("10.0.0.1")), Some("resolves now".to_owned())));
+    }
+
+    #[test]
+    fn a_denial_counts_after_three() {
+        let mut name = Follow::new(Key::new(1));
+        assert!(name.heard(0, Heard::Denied).word.is_some(), "one that never resolved is down at once");
+        name.heard(0, good("10.0.0.1", 5));
+        let news = |name: &mut Follow, heard| name.heard(S, heard).addresses;
+        assert_eq!(news(&mut name, Heard::Denied), None);
+        assert_eq!(news(&mut name, Heard::Denied), None);
+        assert_eq!(news(&mut name, failed()), None);
+        assert_eq!([0, 1, 2].map(|_| news(&mut name, Heard::Denied)), [None, None, Some(vec![])]);
+    }
+}

@@ -1,0 +1,150 @@
+//! What is one for all loops: requests in flight at a target, a balancer's state, cookies; and targets that go.
+
+use crate::support::{Mode, Origin, serve, until};
+
+#[test]
+fn max_in_flight_is_the_processs() {
+    let a = Origin::new("a");
+    let x = serve(
+        &format!(r#"x = lb.random([server("a", addr="{}")], max_in_flight=3, max_waiting=20)"#, a.addr),
+        2,
+    );
+    a.answer(Mode::Hold);
+    let open: Vec<_> = (0..23).map(|_| x.send("")).collect();
+    until("three are inside", || a.inside().0 == 3);
+    until("twenty wait, and one more is too many", || x.get().status == 503);
+    a.answer(Mode::Status(200));
+    for pending in open {
+        assert_eq!(pending.wait().status, 200);
+    }
+    assert_eq!((a.inside(), a.requests()), ((0, 3), 23));
+    // Who leaves while waiting or inside leaves no trace.
+    a.answer(Mode::Hold);
+    let open: Vec<_> = (0..8).map(|_| x.send("")).collect();
+    until("three are inside", || a.requests() == 26);
+    drop(open);
+    a.answer(Mode::Status(200));
+    assert!((0..10).all(|_| x.get().status == 200));
+}
+
+#[test]
+fn connections_that_are_idle_on_another_loop_make_room() {
+    let a = Origin::new("a");
+    let x = serve(
+        &format!(r#"x = lb.random([server("a", addr="{}", idle_timeout="60s")], max_connections=1)"#, a.addr),
+        2,
+    );
+    for _ in 0..40 {
+        assert_eq!(x.get().status, 200);
+        // The origin notices an end a little later than weir.
+        until("one is left", || a.connections() <= 1);
+    }
+    assert!(a.accepted() > 1, "both loops had one");
+    let open: Vec<_> = (0..20).map(|_| x.send("")).collect();
+    assert!(open.into_iter().all(|p| p.wait().status == 200));
+    assert_eq!(a.inside().1, 1);
+}
+
+#[test]
+fn one_state_for_all_loops() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let x = serve(
+        &format!(
+            r#"x = lb.round_robin([server("a", addr="{}"), server("b", addr="{}")], start="first", scope="process")"#,
+            a.addr, b.addr
+        ),
+        2,
+    );
+    let want: Vec<_> = ["a", "b"].into_iter().cycle().take(40).collect();
+    assert_eq!(x.bodies(40), want, "the cycle is one, whichever loop a request meets");
+}
+
+#[test]
+fn one_state_counts_what_all_loops_have_in_flight() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let x = serve(
+        &format!(
+            r#"x = lb.least_conn([server("a", addr="{}"), server("b", addr="{}")], ties="first", scope="process", max_in_flight=5)"#,
+            a.addr, b.addr
+        ),
+        2,
+    );
+    for round in 1..=3 {
+        a.answer(Mode::Hold);
+        b.answer(Mode::Hold);
+        let open: Vec<_> = (0..14).map(|_| x.send("")).collect();
+        until("both are full", || (a.inside().0, b.inside().0) == (5, 5));
+        if round == 2 {
+            // All leave: nothing stays counted, neither of those inside nor of those that wait.
+            drop(open);
+            a.answer(Mode::Close);
+            b.answer(Mode::Close);
+            until("empty", || (a.inside().0, b.inside().0) == (0, 0));
+            continue;
+        }
+        a.answer(Mode::Status(200));
+        b.answer(Mode::Status(200));
+        assert!(open.into_iter().all(|p| p.wait().status == 200), "round {round}");
+        assert_eq!((a.inside().1, b.inside().1), (5, 5));
+    }
+}
+
+#[test]
+fn a_cookie_means_the_same_target_on_all_loops() {
+    let all = ["a", "b", "c"].map(Origin::new);
+    let [a, b, c] = &all;
+    let x = serve(
+        &format!(
+            r#"x = lb.random([server("a", addr="{}"), server("b", addr="{}"), server("c", addr="{}")], sticky="srv", panic=0.0,
+                   health=health.http("/", interval="30ms", fall=1, rise=1))"#,
+            a.addr, b.addr, c.addr
+        ),
+        2,
+    );
+    let first = x.get();
+    let cookie = set_cookie(&first.head).expect("a new client gets a cookie");
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"), "{cookie}");
+    let pair = cookie.split(';').next().expect("a pair").to_owned();
+    let field = format!("Cookie: other=1; {pair}\r\n");
+    for _ in 0..40 {
+        let got = x.get_with(&field);
+        assert_eq!((got.body, set_cookie(&got.head)), (first.body.clone(), None));
+    }
+    assert!(set_cookie(&x.get_with("Cookie: srv=0123456789abcdef\r\n").head).is_some(), "made up");
+    let own = all.iter().zip(["a", "b", "c"]).find(|(_, name)| *name == first.body).expect("it answered").0;
+    own.answer_checks(Mode::Status(500));
+    until("another takes over", || x.get_with(&field).body != first.body);
+    let other = x.get_with(&field);
+    assert!(
+        set_cookie(&other.head).is_some_and(|c| !c.starts_with(&pair)),
+        "the client is given the new one"
+    );
+}
+
+fn set_cookie(head: &str) -> Option<String> {
+    head.lines().find_map(|l| l.strip_prefix("Set-Cookie: ")).map(str::to_owned)
+}
+
+#[test]
+fn a_target_that_is_removed_ends_what_it_has_and_gets_no_more() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let x = serve(
+        &format!(
+            r#"x = lb.round_robin([server("a", addr="{}", idle_timeout="60s"), server("b", addr="{}")], max_in_flight=50)"#,
+            a.addr, b.addr
+        ),
+        2,
+    );
+    assert!(x.share("a", 40) > 0 && a.connections() > 0);
+    a.answer(Mode::Hold);
+    let mut open = Vec::new();
+    until("one is inside", || {
+        open.push(x.send(""));
+        a.inside().0 > 0
+    });
+    x.remove_target(0);
+    until("no new picks", || x.bodies(40).iter().all(|body| body == "b"));
+    a.answer(Mode::Status(200));
+    assert!(open.into_iter().all(|p| p.wait().status == 200), "what is in flight ends");
+    until("no connection is kept", || a.connections() == 0);
+}

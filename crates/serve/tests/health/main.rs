@@ -1,0 +1,253 @@
+//! Health, limits, stickiness and names on real sockets: what `serving.md` says is the process's, with two loops.
+
+mod dns;
+mod limits;
+mod models;
+mod names;
+mod support;
+
+use std::time::{Duration, Instant};
+use support::{Mode, Origin, nobody, pause, serve, until};
+
+/// Requests on connections of their own until both loops have surely had some.
+const MANY: usize = 40;
+
+#[test]
+fn checks_take_a_dead_target_out_after_fall_and_back_after_rise() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let x = serve(
+        &format!(
+            r#"x = lb.random([server("a", addr="{}"), server("b", addr="{}")], health=health.http("/well", interval="50ms",
+                   timeout="1s", rise=2, fall=3, jitter=0.0, expect="200-299", host="check.test"), panic=0.0)"#,
+            a.addr, b.addr
+        ),
+        2,
+    );
+    let both = x.bodies(MANY);
+    assert!(both.contains(&"a".to_owned()) && both.contains(&"b".to_owned()));
+    // Its checks fail, though it answers requests.
+    let (before, begun) = (a.checks(), Instant::now());
+    a.answer_checks(Mode::Status(404));
+    until("a is out on all loops", || x.share("a", MANY) == 0);
+    assert!(
+        a.checks() >= before + 3 && begun.elapsed() >= Duration::from_millis(90),
+        "not before three have failed"
+    );
+    assert_eq!(x.share("b", MANY), MANY);
+    let head = a.heads_of_checks().pop().expect("a check");
+    for part in [
+        "GET /well HTTP/1.1\r\n",
+        "Host: check.test\r\n",
+        "User-Agent: weir-health\r\n",
+        "Connection: close\r\n",
+    ] {
+        assert!(head.contains(part), "{head}");
+    }
+    let before = a.checks();
+    a.answer_checks(Mode::Status(204));
+    until("a is back", || x.share("a", MANY) > 0);
+    assert!(a.checks() >= before + 2);
+    // A check that nobody answers has failed.
+    a.answer_checks(Mode::Close);
+    until("a is out again", || x.share("a", MANY) == 0);
+}
+
+#[test]
+fn checks_of_tcp_want_a_connection_and_no_target_is_503() {
+    let dead = nobody();
+    let x = serve(
+        &format!(
+            r#"x = lb.random([server("a", addr="{dead}")], health=health.tcp(interval="30ms", fall=1, rise=1), panic=0.0)"#
+        ),
+        2,
+    );
+    until("down", || x.get().status == 503);
+    let a = Origin::at("a", &dead.to_string());
+    until("up", || x.bodies(MANY).iter().all(|b| b == "a"));
+    drop(a);
+}
+
+#[test]
+fn a_target_that_must_be_checked_first_waits_for_its_check() {
+    let a = Origin::new("a");
+    a.answer_checks(Mode::Hold);
+    let x = serve(
+        &format!(
+            r#"x = lb.random([server("a", addr="{}")], panic=0.0,
+                   health=health.http("/", interval="30ms", timeout="10s", initial="checked"))"#,
+            a.addr
+        ),
+        2,
+    );
+    assert!((0..MANY).all(|_| x.get().status == 503));
+    a.answer_checks(Mode::Status(200));
+    until("up after one pass", || (0..MANY).all(|_| x.get().status == 200));
+}
+
+#[test]
+fn a_check_that_takes_too_long_has_failed() {
+    let a = Origin::new("a");
+    a.answer_checks(Mode::Hold);
+    let x = serve(
+        &format!(
+            r#"x = lb.random([server("a", addr="{}")], panic=0.0, health=health.http("/", interval="30ms", timeout="60ms", fall=2))"#,
+            a.addr
+        ),
+        1,
+    );
+    until("down", || x.get().status == 503);
+}
+
+#[test]
+fn panic_ignores_checks_where_too_few_are_left() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let x = serve(
+        &format!(
+            r#"x = lb.round_robin([server("a", addr="{}"), server("b", addr="{}")], panic=0.6, health=health.http("/", interval="30ms", fall=1, rise=1))"#,
+            a.addr, b.addr
+        ),
+        2,
+    );
+    a.answer_checks(Mode::Status(500));
+    let before = a.checks();
+    until("checks of a fail", || a.checks() > before + 3);
+    // One of two is less than 0.6, so both get requests.
+    assert!((1..MANY).contains(&x.share("a", MANY)));
+}
+
+#[test]
+fn a_balancer_behind_a_target_is_eligible_while_it_has_anyone() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let x = serve(
+        &format!(
+            r#"inner = lb.random([server("a", addr="{}")], panic=0.0, health=health.http("/", interval="30ms", fall=1, rise=1))
+x = lb.random([inner, server("b", addr="{}")], panic=0.0)"#,
+            a.addr, b.addr
+        ),
+        2,
+    );
+    until("a is picked", || x.share("a", MANY) > 0);
+    a.answer_checks(Mode::Status(503));
+    until("the inner balancer is out", || x.bodies(MANY).iter().all(|b| b == "b"));
+    a.answer_checks(Mode::Status(200));
+    until("it is back", || x.share("a", MANY) > 0);
+}
+
+#[test]
+fn failures_in_a_row_count_over_all_loops_and_one_request_probes() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let x = serve(
+        &format!(
+            r#"x = lb.round_robin([server("a", addr="{}"), server("b", addr="{}")], panic=0.0, eject=eject(consecutive=10, base="2s", max="2s", max_percent=50))"#,
+            a.addr, b.addr
+        ),
+        2,
+    );
+    a.answer(Mode::Status(500));
+    until("a is ejected", || x.share("a", MANY) == 0);
+    // Ten eject; what two loops had under way when it happened may come on top, but they count together.
+    assert!((10..=14).contains(&a.requests()), "{}", a.requests());
+    let (out, begun) = (a.requests(), Instant::now());
+    a.answer(Mode::Hold);
+    // Its ejection runs out, and one request tries it; that one hangs, and no other follows.
+    let mut open = Vec::new();
+    until("a probe", || {
+        open.push(x.send(""));
+        a.requests() > out
+    });
+    assert!(begun.elapsed() > Duration::from_millis(1000));
+    assert_eq!(x.share("b", MANY), MANY, "only one request tries it, of whichever loop");
+    assert_eq!(a.requests(), out + 1);
+    a.answer(Mode::Status(200));
+    until("a is back", || x.share("a", MANY) > 0);
+    open.into_iter().for_each(|p| assert_eq!(p.wait().status, 200));
+}
+
+#[test]
+fn a_probe_whose_client_leaves_frees_the_way_for_another() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let x = serve(
+        &format!(
+            r#"x = lb.round_robin([server("a", addr="{}"), server("b", addr="{}")], panic=0.0, eject=eject(consecutive=2, base="50ms", max="50ms", max_percent=50))"#,
+            a.addr, b.addr
+        ),
+        2,
+    );
+    a.answer(Mode::Close);
+    until("a is ejected", || x.share("a", MANY) == 0 && a.requests() >= 2);
+    a.answer(Mode::Hold);
+    let out = a.requests();
+    let mut open = Vec::new();
+    until("a probe", || {
+        open.push(x.send(""));
+        a.requests() > out
+    });
+    drop(open);
+    let mut open = Vec::new();
+    until("another probe", || {
+        open.push(x.send(""));
+        a.requests() > out + 1
+    });
+    a.answer(Mode::Status(200));
+    until("a is back", || x.share("a", MANY) > 0);
+}
+
+#[test]
+fn outliers_are_left_out_on_all_loops() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let x = serve(
+        &format!(
+            r#"x = lb.random([server("a", addr="{}"), server("b", addr="{}")], panic=0.0, eject=outlier(consecutive_5xx=3, interval="100ms", base_ejection_time="300ms", max_ejection_percent=50))"#,
+            a.addr, b.addr
+        ),
+        2,
+    );
+    a.answer(Mode::Status(502));
+    until("a is out", || x.share("a", MANY) == 0 && a.requests() >= 3);
+    a.answer(Mode::Status(200));
+    until("a is back", || x.share("a", MANY) > 0);
+}
+
+#[test]
+fn slow_start_gives_a_growing_share() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let x = serve(
+        &format!(
+            r#"x = lb.random([server("a", addr="{}"), server("b", addr="{}")], panic=0.0, slow_start=slow_start("2s", min_weight=0.1),
+                   health=health.http("/", interval="30ms", fall=1, rise=1))"#,
+            a.addr, b.addr
+        ),
+        2,
+    );
+    a.answer_checks(Mode::Status(500));
+    until("a is out", || x.share("a", MANY) == 0);
+    a.answer_checks(Mode::Status(200));
+    let mut begun = Instant::now();
+    until("a is back", || {
+        begun = Instant::now();
+        x.share("a", 10) > 0
+    });
+    let early = x.share("a", 100);
+    assert!(begun.elapsed() > Duration::from_millis(900) || early < 45, "{early} of 100 at once");
+    until("its whole share", || begun.elapsed() > Duration::from_millis(2100));
+    let late = x.share("a", 200);
+    assert!((60..140).contains(&late), "{late} of 200 at the end");
+}
+
+#[test]
+fn a_target_that_refuses_connections_is_passed_over() {
+    let b = Origin::new("b");
+    let dead = nobody();
+    let x = serve(
+        &format!(
+            r#"x = retry(2, lb.round_robin([server("a", addr="{dead}"), server("b", addr="{}")], pass_over="300ms"))"#,
+            b.addr
+        ),
+        2,
+    );
+    assert!((0..MANY).all(|_| x.get().status == 200));
+    let again = Origin::at("a", &dead.to_string());
+    pause(Duration::from_millis(350));
+    until("a is picked again", || x.share("a", MANY) > 0);
+    drop(again);
+}
