@@ -344,6 +344,8 @@ impl Shared {
             let _ = task.await;
         }
         lp.drain();
+        // Those who were let in last are not known yet.
+        lp.timers.after(LOOK_NS).await;
         while lp.clients() > 0 && lp.now() < end_ns {
             lp.timers.after(LOOK_NS).await;
         }

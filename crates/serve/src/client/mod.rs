@@ -37,6 +37,9 @@ pub(crate) struct Conn {
     pub ending: Cell<bool>,
 }
 
+/// For so long after it was accepted the first request of a connection is thought to be on its way, ns.
+const NEW_NS: u64 = 1_000_000_000;
+
 /// What becomes of a connection after an exchange.
 enum After {
     /// The next request.
@@ -104,7 +107,7 @@ pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, 
         listener,
         peer,
         bound: RefCell::default(),
-        ending: Cell::new(false),
+        ending: Cell::new(lp.is_draining()),
     });
     // Due at the first look, which sets the next.
     conn.glance.set(Some(0));
@@ -132,8 +135,9 @@ async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
     let mut served = 0u64;
     // The first request has the time of a head; later ones may be long in coming.
     let mut patience_ns = http.head_timeout_ns;
+    let mut new_until_ns = lp.now().saturating_add(NEW_NS);
     loop {
-        match read_head(conn, patience_ns).await {
+        match read_head(lp, conn, patience_ns, new_until_ns).await {
             Head::Nothing => return After::Close,
             Head::Refused(status) => return answer::refuse(lp, conn, status).await,
             Head::Whole(length) => {
@@ -147,11 +151,12 @@ async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
             }
         }
         patience_ns = http.idle_timeout_ns;
+        new_until_ns = 0;
     }
 }
 
-/// Reads until a head is there whole. `patience_ns`: until its first byte.
-async fn read_head(conn: &Rc<Conn>, patience_ns: Option<u64>) -> Head {
+/// Reads until a head is there whole. `patience_ns`: until its first byte. `new_until_ns`: until then a drain waits for it.
+async fn read_head(lp: &Rc<Loop>, conn: &Rc<Conn>, patience_ns: Option<u64>, new_until_ns: u64) -> Head {
     let mut seek = Seek::default();
     let http = &conn.listener.http;
     let mut begun = !conn.wire.borrow().input().is_empty();
@@ -181,7 +186,10 @@ async fn read_head(conn: &Rc<Conn>, patience_ns: Option<u64>) -> Head {
         wire.rest();
         // A request that has just arrived is still answered.
         if conn.ending.get() && !begun && !wire.socket.has_input() {
-            return Poll::Ready(Head::Nothing);
+            match new_until_ns.saturating_sub(lp.now()) {
+                0 => return Poll::Ready(Head::Nothing),
+                left_ns => conn.deadline.set(Some(left_ns)),
+            }
         }
         if conn.deadline.ended(cx) {
             return Poll::Ready(if begun { Head::Refused(408) } else { Head::Nothing });
