@@ -3,6 +3,7 @@
 use crate::bind::Bound;
 use crate::client;
 use crate::event_loop::Loop;
+use crate::handover;
 use crate::listener::Listener;
 use crate::socket::Socket;
 use std::future::poll_fn;
@@ -61,6 +62,7 @@ impl Door {
 
 /// Accepts until the loop closes its doors; those who wait then are still let in.
 pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
+    let me = lp.number as usize;
     let mut closing = lp.closing.subscribe();
     let mut closes = std::pin::pin!(closing.wait_for(|closing| *closing));
     loop {
@@ -79,8 +81,14 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
         match accepted {
             Ok((socket, peer)) => {
                 // One too many from an address is closed at once.
-                if let Some(counted) = listener.clients.count(peer.map(|p| p.ip())) {
-                    tokio::task::spawn_local(client::serve(lp.clone(), listener.clone(), socket, peer, counted));
+                let on = listener.clients.place(me);
+                match listener.clients.count(peer.map(|p| p.ip()), on) {
+                    Some(counted) if on == me => {
+                        tokio::task::spawn_local(client::serve(lp.clone(), listener.clone(), socket, peer, counted));
+                    }
+                    // What cannot be handed over is closed, as what cannot be accepted is.
+                    Some(counted) => drop(handover::send(&lp, on, listener.number, socket, peer, counted)),
+                    None => {}
                 }
             }
             // One connection that broke before it was accepted is no reason to wait.

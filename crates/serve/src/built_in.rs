@@ -93,7 +93,7 @@ pub(crate) async fn run(lp: Rc<Loop>, mut arrivals: UnboundedReceiver<(NodeId, U
     while let Some((root, stream)) = arrivals.recv().await {
         let Ok(stream) = tokio::net::UnixStream::from_std(stream) else { continue };
         let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root))).clone();
-        if let Some(counted) = listener.clients.count(None) {
+        if let Some(counted) = listener.clients.count(None, 0) {
             tokio::task::spawn_local(client::serve(
                 lp.clone(),
                 listener,
@@ -117,6 +117,7 @@ fn inside(root: NodeId) -> Listener {
         ..Http::default()
     };
     Listener {
+        number: 0,
         name: String::new(),
         node: root,
         http,
@@ -125,7 +126,7 @@ fn inside(root: NodeId) -> Listener {
         trusted: Networks::default(),
         raw_paths: true,
         port: None,
-        clients: Clients::new(usize::MAX, None),
+        clients: Clients::new(usize::MAX, None, 1),
         log: None,
         built_in: true,
     }

@@ -7,6 +7,7 @@ use crate::deadlines::{Deadlines, TICK_NS};
 use crate::exchange::Exchange;
 use crate::graph::Graph;
 use crate::health::keeper::Keeper;
+use crate::listener::Listener;
 use crate::log::Line;
 use crate::mailbox::ToLoop;
 use crate::nodes::{Node, NodeId};
@@ -40,6 +41,7 @@ pub(crate) struct Loop {
     /// Told once, when accepting ends.
     pub closing: tokio::sync::watch::Sender<bool>,
     clients: RefCell<Slab<Weak<Conn>>>,
+    listeners: RefCell<Vec<Rc<Listener>>>,
     date: Cell<[u8; 29]>,
     lately: Cell<u64>,
 }
@@ -71,6 +73,7 @@ impl Loop {
             draining: Cell::new(false),
             closing: tokio::sync::watch::Sender::new(false),
             clients: RefCell::default(),
+            listeners: RefCell::default(),
             date: Cell::new(crate::date::now()),
             lately: Cell::new(clock.now()),
             process,
@@ -157,6 +160,16 @@ impl Loop {
         if let Some(log) = &ex.conn.listener.log {
             log.write(self, ex, line);
         }
+    }
+
+    /// The listeners of the process, by their numbers; said once, before anything is accepted.
+    pub fn has_listeners(&self, listeners: Vec<Rc<Listener>>) {
+        *self.listeners.borrow_mut() = listeners;
+    }
+
+    /// A listener.
+    pub fn listener(&self, number: usize) -> Option<Rc<Listener>> {
+        self.listeners.borrow().get(number).cloned()
     }
 
     /// Keeps a connection in mind, to be told to end.

@@ -18,6 +18,7 @@ mod event_loop;
 mod exchange;
 mod failure;
 mod graph;
+mod handover;
 mod health;
 mod limits;
 mod listener;

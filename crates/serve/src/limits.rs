@@ -19,12 +19,17 @@ pub(crate) fn most_clients() -> usize {
     usize::try_from((now / 2).saturating_sub(RESERVE).max(16)).unwrap_or(usize::MAX)
 }
 
+/// Connections that a loop may have more than another, beside a quarter.
+const SLACK: usize = 2;
+
 /// The clients of one listener, over all loops.
 #[derive(Clone)]
 pub(crate) struct Clients(Arc<Inner>);
 
 struct Inner {
     connected: AtomicUsize,
+    /// The same for each loop of the listener.
+    on_loop: Vec<AtomicUsize>,
     most: usize,
     most_each: Option<usize>,
     /// By address, where that is limited. Locked once when a connection is accepted and once when it ends, never for a request.
@@ -34,14 +39,16 @@ struct Inner {
 /// A client that counts, until it is dropped.
 pub(crate) struct Counted {
     clients: Clients,
+    on: usize,
     address: Option<IpAddr>,
 }
 
 impl Clients {
-    /// So many at once at most, and so many from one address.
-    pub fn new(most: usize, most_each: Option<u64>) -> Clients {
+    /// So many at once at most, and so many from one address, on so many loops.
+    pub fn new(most: usize, most_each: Option<u64>, loops: usize) -> Clients {
         let most_each = most_each.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        Clients(Arc::new(Inner { connected: AtomicUsize::new(0), most, most_each, each: Mutex::default() }))
+        let on_loop = (0..loops).map(|_| AtomicUsize::new(0)).collect();
+        Clients(Arc::new(Inner { connected: AtomicUsize::new(0), on_loop, most, most_each, each: Mutex::default() }))
     }
 
     /// Whether no further one may be accepted.
@@ -49,8 +56,17 @@ impl Clients {
         self.0.connected.load(Ordering::Relaxed) >= self.0.most
     }
 
-    /// Counts a client; `None` if there are too many from its address.
-    pub fn count(&self, address: Option<IpAddr>) -> Option<Counted> {
+    /// The loop on which a client that loop `me` has accepted is to be served.
+    pub fn place(&self, me: usize) -> usize {
+        let load = |on: usize| self.0.on_loop.get(on).map_or(usize::MAX, |n| n.load(Ordering::Relaxed));
+        match (0..self.0.on_loop.len()).min_by_key(|on| load(*on)) {
+            Some(least) if load(me) >= load(least) + load(least) / 4 + SLACK => least,
+            _ => me,
+        }
+    }
+
+    /// Counts a client of that loop; `None` if there are too many from its address.
+    pub fn count(&self, address: Option<IpAddr>, on: usize) -> Option<Counted> {
         let address = address.filter(|_| self.0.most_each.is_some());
         if let (Some(ip), Some(most)) = (address, self.0.most_each) {
             let mut each = self.each();
@@ -61,7 +77,10 @@ impl Clients {
             *count += 1;
         }
         self.0.connected.fetch_add(1, Ordering::Relaxed);
-        Some(Counted { clients: self.clone(), address })
+        if let Some(n) = self.0.on_loop.get(on) {
+            n.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(Counted { clients: self.clone(), on, address })
     }
 
     fn each(&self) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -73,6 +92,9 @@ impl Clients {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.clients.0.connected.fetch_sub(1, Ordering::Relaxed);
+        if let Some(n) = self.clients.0.on_loop.get(self.on) {
+            n.fetch_sub(1, Ordering::Relaxed);
+        }
         if let Some(ip) = self.address {
             let mut each = self.clients.each();
             if let Some(count) = each.get_mut(&ip) {
@@ -82,5 +104,38 @@ impl Drop for Counted {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_that_accepts_everything_keeps_about_its_share() {
+        let clients = Clients::new(usize::MAX, None, 4);
+        let mut held = Vec::new();
+        for _ in 0..1000 {
+            held.push(clients.count(None, clients.place(0)).unwrap());
+        }
+        let loads: Vec<usize> = clients.0.on_loop.iter().map(|n| n.load(Ordering::Relaxed)).collect();
+        let least = *loads[1..].iter().min().unwrap();
+        assert!(loads[0] <= least + least / 4 + SLACK, "{loads:?}");
+        assert!(loads[1..].iter().all(|n| *n >= 200 && *n <= 260), "{loads:?}");
+        held.clear();
+        assert!(clients.0.on_loop.iter().all(|n| n.load(Ordering::Relaxed) == 0));
+    }
+
+    #[test]
+    fn one_address_has_its_own_limit() {
+        let clients = Clients::new(usize::MAX, Some(2), 1);
+        let (a, b) = ("10.0.0.1".parse().ok(), "10.0.0.2".parse().ok());
+        let one = clients.count(a, 0);
+        let two = clients.count(a, 0);
+        assert!(one.is_some() && two.is_some() && clients.count(a, 0).is_none());
+        let three = clients.count(b, 0);
+        assert!(three.is_some());
+        drop(one);
+        assert!(clients.count(a, 0).is_some());
     }
 }

@@ -9,6 +9,8 @@ use weir_topology::plan::Http;
 
 /// A listener as one loop sees it.
 pub(crate) struct Listener {
+    /// Its number among the listeners.
+    pub number: usize,
     /// Its name.
     pub name: String,
     /// Where requests enter.

@@ -1,6 +1,7 @@
 //! What loops tell each other. Each has a mailbox; sending takes no lock that waits and never blocks the sender.
 
 use crate::event_loop::Loop;
+use crate::handover::Guest;
 use crate::nodes::{Node, NodeId, lb};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -33,6 +34,8 @@ pub(crate) enum ToLoop {
     Addresses { name: u32, addresses: Arc<[SocketAddr]> },
     /// Another loop wants to connect to this server, and there may be no more connections.
     CloseIdle { server: NodeId },
+    /// A connection that another loop has accepted.
+    Client(Box<Guest>),
     /// A balancer's target is gone.
     Remove { lb: NodeId, target: u32 },
 }
@@ -56,6 +59,7 @@ fn read(lp: &Rc<Loop>, message: ToLoop) {
         ToLoop::Back { lb, ticket, came } => with(lp, lb, |lb| lb.back(lp, ticket, came)),
         ToLoop::Addresses { name, addresses } => lp.name_has(name, &addresses),
         ToLoop::CloseIdle { server } => lp.close_idle(server),
+        ToLoop::Client(guest) => guest.welcome(lp),
         ToLoop::Remove { lb, target } => with(lp, lb, |lb| lb.remove(lp, target)),
     }
 }

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -205,7 +205,7 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
             listen: (*listen).clone(),
             node: *inside,
             port,
-            clients: Clients::new(most, listen.http.max_clients_per_address),
+            clients: Clients::new(most, listen.http.max_clients_per_address, count(listen)),
             log: logs.of(&listen.http)?,
         });
         for (at, share) in bound.shares().into_iter().enumerate() {
@@ -219,9 +219,10 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
     let secret = [self::seed()?, self::seed()?];
     let lbs = Process::lbs(point);
     let draw = Key::new(seed).with(NAMES);
+    let serving_loops = AtomicU32::new(loops as u32);
     let connections = Limit::of(point, serving);
     let names = Names::start(point, serving, options.nameserver, clock, draw, mail.clone())?;
-    let process = Arc::new(Process { clock, seed, secret, built_in, names, connections, shared: state, lbs, mail });
+    let process = Arc::new(Process { clock, seed, secret, built_in, names, connections, shared: state, lbs, serving: serving_loops, mail });
     let confs = Arc::new(confs);
     let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
     let inside = shared.clone();
@@ -239,7 +240,7 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
         let (tell, messages) = unbounded_channel();
         let shared = shared.clone();
         let doors = Doors { shares, messages, mailbox };
-        let end = Ends(end.clone());
+        let end = Ends(end.clone(), process.clone());
         let thread = std::thread::Builder::new().name(format!("weir-loop-{number}")).spawn(move || {
             let _end = end;
             on_runtime(|| shared.serve(number as u32, doors))
@@ -257,13 +258,14 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
 const STATE: u64 = 0x5354_4154_45;
 
 /// What is drawn by for names.
-const NAMES: u64 = 0x4e_414d_4553;
+const NAMES: u64 = 0x4e41_4d45;
 
 /// Tells that a thread has ended, however.
-struct Ends(Sender<()>);
+struct Ends(Sender<()>, Arc<Process>);
 
 impl Drop for Ends {
     fn drop(&mut self) {
+        self.1.serving.fetch_sub(1, Ordering::Relaxed);
         let _ = self.0.send(());
     }
 }
@@ -319,7 +321,8 @@ impl Shared {
             lp.keep(Keeper::new(kept));
         }
         tokio::task::spawn_local(mailbox::run(lp.clone(), doors.mailbox));
-        let listeners: Vec<Rc<Listener>> = self.confs.iter().map(|c| Rc::new(c.listener())).collect();
+        let listeners: Vec<Rc<Listener>> = (0..).zip(self.confs.iter()).map(|(n, c)| Rc::new(c.listener(n))).collect();
+        lp.has_listeners(listeners.clone());
         let mut accepting = Vec::new();
         for (at, share) in doors.shares {
             let task = accept::run(lp.clone(), listeners[at].clone(), share.open()?);
@@ -343,7 +346,9 @@ impl Shared {
             let _ = task.await;
         }
         lp.drain();
-        while lp.clients() > 0 && lp.now() < end_ns {
+        // The keeper's loop ends last: others ask it, as long as they have requests.
+        let is_needed = || lp.number == OWNER && self.process.serving.load(Ordering::Relaxed) > 1;
+        while (lp.clients() > 0 || is_needed()) && lp.now() < end_ns {
             lp.timers.after(LOOK_NS).await;
         }
     }
@@ -353,9 +358,10 @@ impl Shared {
 const LOOK_NS: u64 = 5_000_000;
 
 impl Conf {
-    fn listener(&self) -> Listener {
+    fn listener(&self, number: usize) -> Listener {
         let http = self.listen.http.clone();
         Listener {
+            number,
             name: self.name.clone(),
             node: self.node,
             limits: Limits {
