@@ -26,6 +26,7 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     ("allocative", "weir-topology", "starlark's values need it, nothing else does"),
     ("httparse", "weir-http1", "what a message is, is said in one place"),
     ("clap", "weir", "arguments are the command line's"),
+    ("hickory", "weir-serve", "the simulator knows no names"),
     ("signal-hook", "weir", "signals belong to the process"),
 ];
 

@@ -11,6 +11,7 @@ use crate::resolve::Names;
 use crate::shared::Shared;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use tokio::sync::mpsc::UnboundedSender;
 use weir_topology::plan::{Node, Point, Spec, To};
 
@@ -30,6 +31,8 @@ pub(crate) struct Process {
     pub shared: Shared,
     /// What all loops know of balancers, by their nodes.
     pub lbs: BTreeMap<NodeId, Arc<Common>>,
+    /// Loops that have not ended.
+    pub serving: AtomicU32,
     /// The mailboxes of the loops that serve, by their numbers.
     pub mail: Vec<UnboundedSender<ToLoop>>,
 }

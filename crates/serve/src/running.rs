@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -219,9 +219,10 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
     let secret = [self::seed()?, self::seed()?];
     let lbs = Process::lbs(point);
     let draw = Key::new(seed).with(NAMES);
+    let serving_loops = AtomicU32::new(loops as u32);
     let connections = Limit::of(point, serving);
     let names = Names::start(point, serving, options.nameserver, clock, draw, mail.clone())?;
-    let process = Arc::new(Process { clock, seed, secret, built_in, names, connections, shared: state, lbs, mail });
+    let process = Arc::new(Process { clock, seed, secret, built_in, names, connections, shared: state, lbs, serving: serving_loops, mail });
     let confs = Arc::new(confs);
     let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
     let inside = shared.clone();
@@ -239,7 +240,7 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
         let (tell, messages) = unbounded_channel();
         let shared = shared.clone();
         let doors = Doors { shares, messages, mailbox };
-        let end = Ends(end.clone());
+        let end = Ends(end.clone(), process.clone());
         let thread = std::thread::Builder::new().name(format!("weir-loop-{number}")).spawn(move || {
             let _end = end;
             on_runtime(|| shared.serve(number as u32, doors))
@@ -257,13 +258,14 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
 const STATE: u64 = 0x53_5441_5445;
 
 /// What is drawn by for names.
-const NAMES: u64 = 0x4e_414d_4553;
+const NAMES: u64 = 0x4e41_4d45;
 
 /// Tells that a thread has ended, however.
-struct Ends(Sender<()>);
+struct Ends(Sender<()>, Arc<Process>);
 
 impl Drop for Ends {
     fn drop(&mut self) {
+        self.1.serving.fetch_sub(1, Ordering::Relaxed);
         let _ = self.0.send(());
     }
 }
@@ -346,7 +348,9 @@ impl Shared {
         lp.drain();
         // Those who were let in last are not known yet.
         lp.timers.after(LOOK_NS).await;
-        while lp.clients() > 0 && lp.now() < end_ns {
+        // The keeper's loop ends last: others ask it, as long as they have requests.
+        let is_needed = || lp.number == OWNER && self.process.serving.load(Ordering::Relaxed) > 1;
+        while (lp.clients() > 0 || is_needed()) && lp.now() < end_ns {
             lp.timers.after(LOOK_NS).await;
         }
     }

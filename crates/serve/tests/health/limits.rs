@@ -148,3 +148,27 @@ fn a_target_that_is_removed_ends_what_it_has_and_gets_no_more() {
     assert!(open.into_iter().all(|p| p.wait().status == 200), "what is in flight ends");
     until("no connection is kept", || a.connections() == 0);
 }
+
+#[test]
+fn a_shared_balancer_serves_until_the_last_loop_has_ended() {
+    let a = Origin::new("a");
+    let file = format!(
+        r#"x = retry(2, lb.random([server("a", addr="{}")], scope="process"), on=["status_5xx"], backoff="100ms")"#,
+        a.addr
+    );
+    let x = serve(&file, 2);
+    a.answer(Mode::Hold);
+    let open: Vec<_> = (0..12).map(|_| x.send("")).collect();
+    until("all are inside", || a.inside().0 == 12);
+    x.drain();
+    // First attempts fail, and the second ones ask the owner again while it drains.
+    a.answer(Mode::Status(503));
+    until("first attempts have failed", || a.inside().0 == 0);
+    a.answer(Mode::Status(200));
+    let answers: Vec<_> = open.into_iter().map(|p| p.wait().status).collect();
+    assert!(
+        answers.iter().all(|s| [200, 503].contains(s)) && a.requests() == 24,
+        "{answers:?}, {}",
+        a.requests()
+    );
+}

@@ -233,6 +233,11 @@ impl Served {
         Pending { stream }
     }
 
+    /// Begins to end it.
+    pub fn drain(&self) {
+        self.running.as_ref().expect("it runs").remote().drain();
+    }
+
     /// Takes a target of the balancer away.
     pub fn remove_target(&self, target: u32) {
         let remote = self.running.as_ref().expect("it runs").remote();

@@ -1,6 +1,7 @@
 //! What all loops know of one balancer's targets: who may try a target on probation, and whose good answers matter.
 //!
-//! Atomics, set by the keeper of health ([`crate::health`]); nobody waits for anybody here. Slots and the line of those who
+//! Between the keeper's word on a probe that failed and its coming to a loop, some microseconds, that loop may still send a
+//! request there. Atomics, set by the keeper of health ([`crate::health`]); nobody waits for anybody here. Slots and the line of those who
 //! wait for one are [`crate::shared::gate`].
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::SeqCst};
