@@ -15,7 +15,7 @@ use crate::origin::OriginConn;
 use crate::origin::server::Server;
 use crate::socket::Socket;
 use crate::wire::Wire;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ pub(crate) struct Conn {
     /// The limit that counts now: idle, head, body or write timeout.
     pub deadline: Deadline,
     /// When an end of stream behind unread bytes is looked for again.
-    pub glance: Deadline,
+    pub glance: OnceCell<Deadline>,
     pub listener: Rc<Listener>,
     pub peer: Option<SocketAddr>,
     /// The origin connection that belongs to this client alone (NTLM, Negotiate), and whose it is.
@@ -103,17 +103,16 @@ pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, 
     let conn = Rc::new(Conn {
         wire: RefCell::new(Wire::new(socket, lp.buffers.clone())),
         deadline: lp.deadlines.add(),
-        glance: lp.deadlines.add(),
+        glance: OnceCell::new(),
         listener,
         peer,
         bound: RefCell::default(),
         ending: Cell::new(lp.is_draining()),
     });
     // Due at the first look, which sets the next.
-    conn.glance.set(Some(0));
     let _known = lp.know(&conn);
     let _counted = counted;
-    let after = Box::pin(requests(&lp, &conn)).await;
+    let after = requests(&lp, &conn).await;
     match after {
         After::Linger => Box::pin(linger::linger(&lp, &conn)).await,
         // Nothing is unread, so that closing ends the stream in order.
