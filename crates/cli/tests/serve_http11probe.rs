@@ -21,16 +21,16 @@ enum Verdict {
     Fail,
 }
 
-/// What came: the first final status, whether the connection ended, and how many final answers there were.
+/// What came: the first final status, and whether the connection ended.
 #[derive(Debug)]
 struct Seen {
     status: Option<u16>,
     closed: bool,
-    answers: usize,
 }
 
 fn bytes(send: &Value) -> Vec<u8> {
-    let latin = |text: &str| text.chars().map(|c| u8::try_from(u32::from(c)).expect("latin-1")).collect::<Vec<u8>>();
+    let latin =
+        |text: &str| text.chars().map(|c| u8::try_from(u32::from(c)).expect("latin-1")).collect::<Vec<u8>>();
     let piece = |piece: &Value| match piece {
         Value::String(text) => latin(text),
         piece if piece["hex"].is_string() => {
@@ -72,8 +72,7 @@ fn ask(weir: &Weir, request: &[u8]) -> Seen {
             Err(fault) => break fault != Fault::Silence,
         }
     };
-    let statuses = statuses(&read);
-    Seen { status: statuses.first().copied(), closed, answers: statuses.len() }
+    Seen { status: statuses(&read).first().copied(), closed }
 }
 
 fn judge(expected: &str, seen: &Seen) -> Verdict {
