@@ -60,7 +60,9 @@ fn a_client_that_leaves_while_it_waits_is_not_worked_for() {
     let origin = silent();
     let weir = Weir::before(&server(&origin));
     // What lies unread behind the request, and how the client leaves.
-    for (unread, breaks) in [(0, false), (0, true), (10, false), (10, true), (200_000, false), (200_000, true)] {
+    for (unread, breaks) in
+        [(0, false), (0, true), (10, false), (10, true), (200_000, false), (200_000, true)]
+    {
         let mut client = weir.client();
         client.send(GET).expect("it is sent");
         assert!(until(3.0, || origin.open() == 1), "{unread}");
@@ -68,7 +70,11 @@ fn a_client_that_leaves_while_it_waits_is_not_worked_for() {
         let _ = client.send(&next[..unread]);
         pause(50);
         assert_eq!(origin.open(), 1, "{unread}");
-        if breaks { client.reset() } else { drop(client) }
+        if breaks {
+            client.reset()
+        } else {
+            drop(client)
+        }
         assert!(until(SOON, || origin.open() == 0), "with {unread} bytes unread, breaks: {breaks}");
     }
     assert_eq!(origin.arrivals().len(), 6, "{:?}", origin.arrivals());
@@ -92,13 +98,21 @@ fn a_client_that_leaves_amid_its_answer_or_its_body_is_not_worked_for() {
         client.send(GET).expect("it is sent");
         assert_eq!(client.skip(100_000), (100_000, None));
         assert_eq!(origin.open(), 1);
-        if breaks { client.reset() } else { drop(client) }
+        if breaks {
+            client.reset()
+        } else {
+            drop(client)
+        }
         assert!(until(SOON, || origin.open() == 0), "amid the answer, breaks: {breaks}");
         for framing in ["Content-Length: 1000000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n186a0\r\n"] {
             let mut client = weir.client();
             client.send(format!("POST / HTTP/1.1\r\nHost: h\r\n{framing}some")).expect("it is sent");
             assert!(until(3.0, || origin.open() == 1), "{framing}");
-            if breaks { client.reset() } else { drop(client) }
+            if breaks {
+                client.reset()
+            } else {
+                drop(client)
+            }
             assert!(until(SOON, || origin.open() == 0), "amid the body, {framing}, breaks: {breaks}");
         }
     }
@@ -228,7 +242,11 @@ fn answers_that_nobody_reads_hold_nothing() {
         .collect();
     assert!(until(3.0, || weir.descriptors() >= before + 59));
     // The write timeout, then at most two seconds of a lingering close; idle connections to the origin may be left.
-    assert!(until(8.0, || weir.descriptors() < before + 5 + origin.open()), "{} descriptors", weir.descriptors());
+    assert!(
+        until(8.0, || weir.descriptors() < before + 5 + origin.open()),
+        "{} descriptors",
+        weir.descriptors()
+    );
     drop(clients);
     weir.is_well();
 }
@@ -246,7 +264,9 @@ fn pipelined_requests_are_answered_in_order() {
         all += &match i % 3 {
             0 => format!("GET /{i} HTTP/1.1\r\nHost: h\r\n\r\n"),
             1 => format!("POST /{i} HTTP/1.1\r\nHost: h\r\nContent-Length: {}\r\n\r\n{}", i, "b".repeat(i)),
-            _ => format!("PUT /{i} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n"),
+            _ => format!(
+                "PUT /{i} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n"
+            ),
         };
     }
     all += "GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nGET /never HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -339,7 +359,9 @@ fn an_early_answer_to_a_large_upload_arrives() {
     for length in [Some(32 << 20), None] {
         let origin = Origin::new(|peer| {
             peer.head()?;
-            peer.send("HTTP/1.1 413 Content Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nlarge")?;
+            peer.send(
+                "HTTP/1.1 413 Content Too Large\r\nContent-Length: 5\r\nConnection: close\r\n\r\nlarge",
+            )?;
             pause(100);
             Ok(())
         });
@@ -347,7 +369,8 @@ fn an_early_answer_to_a_large_upload_arrives() {
         let mut client = weir.client();
         let mut upload = client.twin();
         let sender = std::thread::spawn(move || {
-            let head = length.map_or("Transfer-Encoding: chunked".into(), |n: u64| format!("Content-Length: {n}"));
+            let head =
+                length.map_or("Transfer-Encoding: chunked".into(), |n: u64| format!("Content-Length: {n}"));
             upload.send(format!("POST / HTTP/1.1\r\nHost: h\r\n{head}\r\n\r\n")).expect("it is sent");
             for _ in 0..512 {
                 let chunk = ["10000\r\n", &"x".repeat(65536), "\r\n"].concat();
@@ -388,7 +411,8 @@ fn clients_of_http_1_0_are_spared_what_they_do_not_know() {
     // Kept where it asks for that and the length is known.
     let mut client = weir.client();
     for _ in 0..3 {
-        let answer = client.ask("GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n").expect("an answer");
+        let answer =
+            client.ask("GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n").expect("an answer");
         assert_eq!((answer.body_text().as_str(), answer.field("connection")), ("h", Some("keep-alive")));
     }
     // No chunks, no interim answer: the end of the connection ends the body.
@@ -413,10 +437,17 @@ fn bodies_are_sent_again_whole_or_not_at_all() {
         bad.addr(),
         good.addr()
     ));
-    for (length, again) in [(0, true), (1, true), (30_000, true), (65_536, true), (65_537, false), (1_000_000, false)] {
-        let body: String = (0..length).map(|i: u32| char::from(b'a' + (i.wrapping_mul(7919) >> 3) as u8 % 26)).collect();
+    for (length, again) in
+        [(0, true), (1, true), (30_000, true), (65_536, true), (65_537, false), (1_000_000, false)]
+    {
+        let body: String =
+            (0..length).map(|i: u32| char::from(b'a' + (i.wrapping_mul(7919) >> 3) as u8 % 26)).collect();
         let sum = body.bytes().fold(0u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
-        let chunks: String = body.as_bytes().chunks(10_007).map(|c| format!("{:x}\r\n{}\r\n", c.len(), String::from_utf8_lossy(c))).collect();
+        let chunks: String = body
+            .as_bytes()
+            .chunks(10_007)
+            .map(|c| format!("{:x}\r\n{}\r\n", c.len(), String::from_utf8_lossy(c)))
+            .collect();
         for request in [
             format!("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n{body}"),
             format!("PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n"),
@@ -425,7 +456,11 @@ fn bodies_are_sent_again_whole_or_not_at_all() {
             good.take_arrivals();
             let answer = weir.ask(&request).expect("an answer");
             if again {
-                assert_eq!((answer.status(), answer.body_text()), (200, format!("{length} {sum}")), "{length}");
+                assert_eq!(
+                    (answer.status(), answer.body_text()),
+                    (200, format!("{length} {sum}")),
+                    "{length}"
+                );
             } else {
                 assert_eq!(answer.status(), 502, "{length}");
             }

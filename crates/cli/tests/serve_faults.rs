@@ -89,7 +89,9 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "body-too-short",
-        script: |peer| peer.request().and_then(|_| peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome")),
+        script: |peer| {
+            peer.request().and_then(|_| peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome"))
+        },
         alone: (200, Cut),
         again: NEVER,
         arrives: true,
@@ -185,7 +187,9 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "garbage",
-        script: |peer| peer.request().and_then(|_| peer.send([0x16, 3, 1, 0, 0xff, b'\n', b'\n', 7].repeat(500))),
+        script: |peer| {
+            peer.request().and_then(|_| peer.send([0x16, 3, 1, 0, 0xff, b'\n', b'\n', 7].repeat(500)))
+        },
         alone: (502, Whole),
         again: NEVER,
         arrives: true,
@@ -329,8 +333,11 @@ fn every_fault_comes_to_what_was_promised() {
     let mut wrong = Vec::new();
     std::thread::scope(|scope| {
         let weir = &weir;
-        let judged: Vec<_> =
-            CASES.iter().zip(&origins).map(|(case, origin)| scope.spawn(move || judge(weir, case, origin))).collect();
+        let judged: Vec<_> = CASES
+            .iter()
+            .zip(&origins)
+            .map(|(case, origin)| scope.spawn(move || judge(weir, case, origin)))
+            .collect();
         for one in judged {
             wrong.extend(one.join().expect("no panic"));
         }
@@ -397,10 +404,16 @@ fn a_get_is_tried_again_after_a_reset_and_a_post_is_not() {
     ));
     let answer = weir.connect("one").get("/once").expect("an answer");
     assert_eq!((answer.status(), answer.body_text().as_str()), (200, "good"));
-    assert_eq!((bad.take_arrivals(), good.take_arrivals()), (vec!["GET /once".into()], vec!["GET /once".into()]));
+    assert_eq!(
+        (bad.take_arrivals(), good.take_arrivals()),
+        (vec!["GET /once".into()], vec!["GET /once".into()])
+    );
     let answer = weir.connect("two").ask(&request("POST", "/post")).expect("an answer");
     assert_eq!(answer.status(), 502);
-    assert_eq!((bad.take_arrivals(), good.take_arrivals()), (vec!["POST /post".into()], Vec::<String>::new()));
+    assert_eq!(
+        (bad.take_arrivals(), good.take_arrivals()),
+        (vec!["POST /post".into()], Vec::<String>::new())
+    );
 }
 
 #[test]
@@ -455,10 +468,16 @@ fn a_connection_that_ends_when_it_is_used_again() {
         let answer = client.ask(&request(method, "/2")).expect("an answer");
         if method == "GET" {
             assert_eq!((answer.status(), answer.body_text().as_str()), (200, "first"), "breaks: {breaks}");
-            assert_eq!((origin.arrivals(), origin.accepted()), (vec!["GET /1".into(), "GET /2".into(), "GET /2".into()], 2));
+            assert_eq!(
+                (origin.arrivals(), origin.accepted()),
+                (vec!["GET /1".into(), "GET /2".into(), "GET /2".into()], 2)
+            );
         } else {
             assert_eq!(answer.status(), 502, "breaks: {breaks}");
-            assert_eq!((origin.arrivals(), origin.accepted()), (vec!["GET /1".into(), "POST /2".to_owned()], 1));
+            assert_eq!(
+                (origin.arrivals(), origin.accepted()),
+                (vec!["GET /1".into(), "POST /2".to_owned()], 1)
+            );
         }
     }
 }
@@ -487,7 +506,10 @@ fn a_hostile_origin_never_shifts_an_answer() {
             let request = peer.request()?;
             let nonce = request.target().trim_start_matches('/').to_owned();
             let body = format!("{nonce} of {}", peer.number);
-            let own = format!("HTTP/1.1 200 OK\r\nX-Nonce: {nonce}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+            let own = format!(
+                "HTTP/1.1 200 OK\r\nX-Nonce: {nonce}\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
             let stale = "HTTP/1.1 200 OK\r\nX-Nonce: stale\r\nContent-Length: 5\r\n\r\nstale";
             turn += 1;
             peer.send(match (request.method(), turn % 8) {

@@ -29,7 +29,8 @@ struct Seen {
 }
 
 fn bytes(send: &Value) -> Vec<u8> {
-    let latin = |text: &str| text.chars().map(|c| u8::try_from(u32::from(c)).expect("latin-1")).collect::<Vec<u8>>();
+    let latin =
+        |text: &str| text.chars().map(|c| u8::try_from(u32::from(c)).expect("latin-1")).collect::<Vec<u8>>();
     let piece = |piece: &Value| match piece {
         Value::String(text) => latin(text),
         piece if piece["hex"].is_string() => {
@@ -71,8 +72,7 @@ fn ask(weir: &Weir, request: &[u8]) -> Seen {
             Err(fault) => break fault != Fault::Silence,
         }
     };
-    let statuses = statuses(&read);
-    Seen { status: statuses.first().copied(), closed }
+    Seen { status: statuses(&read).first().copied(), closed }
 }
 
 fn judge(expected: &str, seen: &Seen) -> Verdict {

@@ -25,7 +25,10 @@ struct Pattern {
 impl Pattern {
     fn new() -> Pattern {
         let mut dice = serve::Dice::new(7);
-        Pattern { bytes: (0..1_048_573 / 8 + 1).flat_map(|_| dice.next().to_le_bytes()).take(1_048_573).collect(), at: 0 }
+        Pattern {
+            bytes: (0..1_048_573 / 8 + 1).flat_map(|_| dice.next().to_le_bytes()).take(1_048_573).collect(),
+            at: 0,
+        }
     }
 
     /// The next bytes, at most so many.
@@ -44,7 +47,11 @@ impl Pattern {
             block.clear();
             stream.take(expected.len() as u64, &mut block)?;
             if block != expected {
-                return Err(Fault::Malformed(format!("another byte in the {} before {}", expected.len(), self.at)));
+                return Err(Fault::Malformed(format!(
+                    "another byte in the {} before {}",
+                    expected.len(),
+                    self.at
+                )));
             }
             n -= block.len() as u64;
         }
@@ -130,7 +137,8 @@ fn gigabytes_pass_in_constant_memory() {
                     pattern.meets(&mut client, length).expect("the body");
                 }
                 "up by length" => {
-                    let head = format!("POST /{length} HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n");
+                    let head =
+                        format!("POST /{length} HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n");
                     client.send(head).expect("it is sent");
                     while pattern.at < length {
                         let piece = pattern.next(length - pattern.at);
@@ -139,7 +147,8 @@ fn gigabytes_pass_in_constant_memory() {
                     assert_eq!(client.response("POST").expect("an answer").body_text(), length.to_string());
                 }
                 _ => {
-                    let head = format!("POST /{length} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+                    let head =
+                        format!("POST /{length} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
                     client.send(head).expect("it is sent");
                     while pattern.at < length {
                         let piece = pattern.next(length - pattern.at);
@@ -151,7 +160,11 @@ fn gigabytes_pass_in_constant_memory() {
                 }
             }
         });
-        tell(&format!("{way}: {} MiB in {:.1} s, {growth} KiB more", length >> 20, begun.elapsed().as_secs_f64()));
+        tell(&format!(
+            "{way}: {} MiB in {:.1} s, {growth} KiB more",
+            length >> 20,
+            begun.elapsed().as_secs_f64()
+        ));
         assert!(growth < MORE_KIB, "{way}: {growth} KiB more");
     }
     origin.read_only_http();
@@ -182,7 +195,9 @@ fn an_echo_flows_both_ways_at_once() {
         let mut upload = client.twin();
         let sender = std::thread::spawn(move || {
             let mut pattern = Pattern::new();
-            upload.send(format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {LENGTH}\r\n\r\n")).expect("it is sent");
+            upload
+                .send(format!("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: {LENGTH}\r\n\r\n"))
+                .expect("it is sent");
             while pattern.at < LENGTH {
                 let piece = pattern.next(LENGTH - pattern.at);
                 upload.send(piece).expect("it is taken");
@@ -223,7 +238,8 @@ fn stalled_readers_cost_little() {
 
 const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
                        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
-const SWITCHED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+const SWITCHED: &str =
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
 
 /// Accepts an upgrade, says hello at once, sends back what comes; at the end it has a last word.
 fn chat(peer: &mut Peer) -> Result<(), Fault> {
@@ -260,11 +276,16 @@ fn says(stream: &mut Stream, text: &str) {
 #[test]
 fn websockets_pass_through() {
     let origin = Origin::new(chat);
-    let mut weir = Weir::before(&format!("timeout(1*s, server(addr = \"{}\", response_timeout = 1*s))", origin.addr()));
+    let mut weir =
+        Weir::before(&format!("timeout(1*s, server(addr = \"{}\", response_timeout = 1*s))", origin.addr()));
     let mut client = weir.client();
     let answer = client.ask(UPGRADE).expect("an answer");
     assert_eq!((answer.status(), answer.field("upgrade")), (101, Some("websocket")));
-    assert!(answer.field("connection").is_some_and(|c| c.eq_ignore_ascii_case("upgrade")), "{:?}", answer.fields);
+    assert!(
+        answer.field("connection").is_some_and(|c| c.eq_ignore_ascii_case("upgrade")),
+        "{:?}",
+        answer.fields
+    );
     says(&mut client, "hello");
     // Pings, and silence that is longer than any timeout of requests.
     for i in 0..8 {
@@ -308,7 +329,9 @@ fn only_what_is_allowed_is_upgraded() {
         assert_eq!((answer.status(), answer.body_text().as_str()), (200, "no upgrade"), "{listener}");
     }
     let connect = |to: &str| format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n");
-    for (listener, to) in [("plain", "db.example:5432"), ("connect", "other.example:5432"), ("connect", "db.example:22")] {
+    for (listener, to) in
+        [("plain", "db.example:5432"), ("connect", "other.example:5432"), ("connect", "db.example:22")]
+    {
         let answer = weir.connect(listener).ask(&connect(to)).expect("an answer");
         assert!((400..502).contains(&answer.status()), "{listener} {to}: {}", answer.line);
         assert!(answer.closes(), "{listener} {to}");
@@ -328,7 +351,8 @@ fn only_what_is_allowed_is_upgraded() {
 #[test]
 fn tunnels_end_when_nothing_moves_or_one_side_breaks() {
     let origin = Origin::new(chat);
-    let mut weir = Weir::set("tunnel_idle = 1*s, drain_timeout = 1*s", &format!("server(addr = \"{}\")", origin.addr()));
+    let mut weir =
+        Weir::set("tunnel_idle = 1*s, drain_timeout = 1*s", &format!("server(addr = \"{}\")", origin.addr()));
     let open = || {
         let mut client = weir.client();
         assert_eq!(client.ask(UPGRADE).expect("an answer").status(), 101);

@@ -52,9 +52,15 @@ fn every_line_is_json() {
         assert!(got.iter().find(of).is_some_and(|l| l["status"] == status), "{target} {status}: {got:?}");
     }
     let put = got.iter().find(|l| l["path"] == "/put").expect("its line");
-    assert_eq!((&put["method"], &put["host"], &put["version"]), (&"PUT".into(), &"[::1]:80".into(), &"1.1".into()));
+    assert_eq!(
+        (&put["method"], &put["host"], &put["version"]),
+        (&"PUT".into(), &"[::1]:80".into(), &"1.1".into())
+    );
     assert_eq!((&put["target"], &put["received"], &put["sent"]), (&"app".into(), &4.into(), &4.into()));
-    assert_eq!((&put["client"], &put["listener"], &put["attempts"]), (&"127.0.0.1".into(), &"web".into(), &1.into()));
+    assert_eq!(
+        (&put["client"], &put["listener"], &put["attempts"]),
+        (&"127.0.0.1".into(), &"web".into(), &1.into())
+    );
     assert!(put["error"].is_null() && put["duration_ms"].as_f64().is_some_and(|ms| ms > 0.0 && ms < 5000.0));
 }
 
@@ -108,7 +114,8 @@ fn failures_have_lines() {
     assert_eq!(answer.expect("an answer").status(), 400);
     end(&mut weir);
     let got: Vec<Value> = lines(&path).iter().map(|l| serde_json::from_str(l).expect("JSON")).collect();
-    let of = |path: &str| got.iter().find(|l| l["path"] == path).unwrap_or_else(|| panic!("{path} in {got:?}"));
+    let of =
+        |path: &str| got.iter().find(|l| l["path"] == path).unwrap_or_else(|| panic!("{path} in {got:?}"));
     for (path, status, error, attempts) in [
         ("/reset", 502, Some("reset"), 2),
         ("/cut", 200, Some("reset"), 1),

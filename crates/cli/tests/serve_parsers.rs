@@ -77,7 +77,14 @@ fn answer(dice: &mut Dice, request: &Message, nonce: &str) -> (String, bool) {
         0 => (format!("{head}Connection: close\r\n\r\n{body}"), true),
         1..9 => {
             let (a, b) = body.split_at(dice.below(body.len() - 1) + 1);
-            (format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{a}\r\n{:X}\r\n{b}\r\n0\r\n\r\n", a.len(), b.len()), false)
+            (
+                format!(
+                    "{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{a}\r\n{:X}\r\n{b}\r\n0\r\n\r\n",
+                    a.len(),
+                    b.len()
+                ),
+                false,
+            )
         }
         _ => (length + &body, false),
     }
@@ -109,14 +116,28 @@ fn make(dice: &mut Dice, nonce: String) -> Sent {
     }
     let target = format!("/{}/{nonce}", dice.one_of(&["a", "b/c", "d%20e", "%2e%2e%2fx", "q?a=b&c=%22"]));
     let mut fields = vec![format!("X-Nonce: {nonce}"), format!("hOsT: h{}.example", dice.below(9))];
-    for more in ["Accept: */*", "Cookie: a=b; c=d", "X-Empty:", "x-mIxEd: \t spaces  ", "Connection: keep-alive, x-hop", "X-Hop: gone"] {
+    for more in [
+        "Accept: */*",
+        "Cookie: a=b; c=d",
+        "X-Empty:",
+        "x-mIxEd: \t spaces  ",
+        "Connection: keep-alive, x-hop",
+        "X-Hop: gone",
+    ] {
         if dice.percent(40) {
             fields.push(more.to_owned());
         }
     }
     let chunked = with_body && dice.percent(50);
     if chunked {
-        fields.push(dice.one_of(&["Transfer-Encoding: chunked", "transfer-encoding:chunked", "Transfer-Encoding: Chunked"]).to_owned());
+        fields.push(
+            dice.one_of(&[
+                "Transfer-Encoding: chunked",
+                "transfer-encoding:chunked",
+                "Transfer-Encoding: Chunked",
+            ])
+            .to_owned(),
+        );
     } else if with_body || dice.percent(10) {
         fields.push(format!("Content-Length: {}", body.len()));
     }
@@ -136,7 +157,9 @@ fn make(dice: &mut Dice, nonce: String) -> Sent {
             raw.extend_from_slice(piece);
             raw.extend_from_slice(b"\r\n");
         }
-        raw.extend_from_slice(dice.one_of(&["0\r\n\r\n", "00\r\n\r\n", "0\r\nX-Trailer: 1\r\n\r\n"]).as_bytes());
+        raw.extend_from_slice(
+            dice.one_of(&["0\r\n\r\n", "00\r\n\r\n", "0\r\nX-Trailer: 1\r\n\r\n"]).as_bytes(),
+        );
     } else {
         raw.extend_from_slice(&body);
     }
@@ -226,7 +249,8 @@ fn client(weir: &Weir, book: &Mutex<Book>, number: usize) {
                     }
                 }
                 Err(fault) => {
-                    book.wrong.push(format!("{}: {fault:?} instead of an answer, sending {sending:?}", one.line));
+                    book.wrong
+                        .push(format!("{}: {fault:?} instead of an answer, sending {sending:?}", one.line));
                     return;
                 }
             }
@@ -234,7 +258,10 @@ fn client(weir: &Weir, book: &Mutex<Book>, number: usize) {
         if refused {
             let last = stream.response("GET").map(|a| (a.status(), a.closes()));
             if last != Ok((400, true)) || stream.ending() != Fault::End {
-                book.lock().expect("no panic").wrong.push(format!("{last:?} to a request that is to be refused"));
+                book.lock()
+                    .expect("no panic")
+                    .wrong
+                    .push(format!("{last:?} to a request that is to be refused"));
             }
             return;
         }
@@ -248,7 +275,15 @@ fn other(answer: &Message, to: &Sent) -> Option<String> {
         && answer.all("x-nonce") == [to.nonce.as_str()]
         && answer.cut.is_none()
         && (to.method == "HEAD" || body.starts_with(&format!("{} {} ", to.nonce, to.hash)));
-    (!right).then(|| format!("{} {:?} {:?} {:?}", answer.line, answer.all("x-nonce"), &body[..body.len().min(60)], answer.cut))
+    (!right).then(|| {
+        format!(
+            "{} {:?} {:?} {:?}",
+            answer.line,
+            answer.all("x-nonce"),
+            &body[..body.len().min(60)],
+            answer.cut
+        )
+    })
 }
 
 #[test]
@@ -288,14 +323,16 @@ fn what_is_made_of_broken_requests_has_one_meaning() {
     let recorded: Arc<Mutex<Vec<Recorded>>> = Arc::default();
     let keeping = recorded.clone();
     let origin = Origin::new(move |peer| record(peer, &keeping));
-    let mut weir = Weir::set("body_timeout = 1*s, head_timeout = 1*s", &format!("server(addr = \"{}\")", origin.addr()));
+    let mut weir =
+        Weir::set("body_timeout = 1*s, head_timeout = 1*s", &format!("server(addr = \"{}\")", origin.addr()));
     std::thread::scope(|scope| {
         for worker in 0..WORKERS {
             let weir = &weir;
             scope.spawn(move || {
                 for number in (worker..CONNECTIONS).step_by(WORKERS) {
                     let mut dice = Dice::new(0xbad + number as u64);
-                    let mut bytes: Vec<u8> = (0..3).flat_map(|i| make(&mut dice, format!("m{number}-{i}")).raw).collect();
+                    let mut bytes: Vec<u8> =
+                        (0..3).flat_map(|i| make(&mut dice, format!("m{number}-{i}")).raw).collect();
                     // Heads are where it matters: most changes are near the beginning.
                     for _ in 0..dice.below(3) + 1 {
                         let near = if dice.percent(70) { bytes.len().min(400) } else { bytes.len() };
@@ -345,7 +382,11 @@ fn parsers_agree(name: &str, recorded: &[Recorded], wrong: &mut Vec<String>) -> 
                 for (found, own) in found.iter().zip(recorded) {
                     if *found != own.lines && !is_unknown_method(found, &own.lines) {
                         let differs = found.iter().zip(&own.lines).find(|(f, own)| f != own);
-                        wrong.push(format!("{name} reads {} lines, we {}: {differs:?}", found.len(), own.lines.len()));
+                        wrong.push(format!(
+                            "{name} reads {} lines, we {}: {differs:?}",
+                            found.len(),
+                            own.lines.len()
+                        ));
                     }
                 }
             }
@@ -372,7 +413,9 @@ fn is_unknown_method(found: &[&str], own: &[String]) -> bool {
 fn missing_or_more(sent: &HashMap<String, (String, Arrives)>, recorded: &[Recorded]) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut arrived: HashMap<&str, Vec<&str>> = HashMap::new();
-    for line in recorded.iter().flat_map(|r| &r.lines).filter(|l| l.contains(' ') && !l.starts_with("malformed")) {
+    for line in
+        recorded.iter().flat_map(|r| &r.lines).filter(|l| l.contains(' ') && !l.starts_with("malformed"))
+    {
         arrived.entry(line.split(' ').nth(2).unwrap_or_default()).or_default().push(line);
     }
     for (nonce, lines) in &arrived {
@@ -417,7 +460,8 @@ fn surely(program: &str, before: &[&str], files: &[String]) -> String {
 fn h11(files: &[String]) -> Result<String, String> {
     let has = |python: &&str| output(Command::new(python).args(["-c", "import h11"])).is_ok();
     // The system's own, where a package of the system brings it, need not be the first in the path.
-    let python = ["python3", "/usr/bin/python3"].into_iter().find(has).ok_or("no python3 has the module h11")?;
+    let python =
+        ["python3", "/usr/bin/python3"].into_iter().find(has).ok_or("no python3 has the module h11")?;
     Ok(surely(python, &[&here("parse_h11.py")], files))
 }
 

@@ -4,6 +4,7 @@ use crate::bind::Bound;
 use crate::client;
 use crate::event_loop::Loop;
 use crate::handover;
+use crate::limits::Counted;
 use crate::listener::Listener;
 use crate::socket::Socket;
 use std::future::poll_fn;
@@ -106,7 +107,15 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
         });
         match accepted.await {
             None => break,
-            Some(Ok((socket, peer))) => let_in(&lp, &listener, socket, peer),
+            Some(Ok((socket, peer))) => {
+                // Another loop may have had the last place meanwhile: then this one waits for the next.
+                let mut place = listener.clients.take_place();
+                while place.is_none() && pauses(&lp, closes.as_mut()).await {
+                    place = listener.clients.take_place();
+                }
+                let Some(place) = place else { break };
+                let_in(&lp, &listener, socket, peer, place);
+            }
             // One connection that broke before it was accepted is no reason to wait.
             Some(Err(e)) if e.kind() == io::ErrorKind::ConnectionAborted => {}
             Some(Err(_)) if pauses(&lp, closes.as_mut()).await => {}
@@ -114,19 +123,17 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
         }
     }
     for (socket, peer) in door.rest() {
-        if listener.clients.is_full() {
-            return;
-        }
-        let_in(&lp, &listener, socket, peer);
+        let Some(place) = listener.clients.take_place() else { return };
+        let_in(&lp, &listener, socket, peer, place);
     }
 }
 
-fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Socket, peer: Option<SocketAddr>) {
+fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Socket, peer: Option<SocketAddr>, place: Counted) {
     let me = lp.number as usize;
     // A loop that drains may have ended when what is handed to it arrives.
-    let on = Some(listener.clients.place(me)).filter(|on| *on != me && !*lp.closing.borrow()).unwrap_or(me);
+    let on = Some(listener.clients.lightest(me)).filter(|on| *on != me && !*lp.closing.borrow()).unwrap_or(me);
     // One too many from an address is closed at once.
-    match listener.clients.count(peer.map(|p| p.ip()), on) {
+    match place.on(peer.map(|p| p.ip()), on) {
         Some(counted) if on == me => {
             tokio::task::spawn_local(client::serve(lp.clone(), listener.clone(), socket, peer, counted));
         }

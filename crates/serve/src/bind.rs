@@ -9,6 +9,10 @@ use std::path::{Path, PathBuf};
 /// Connections that wait to be accepted at most, for each loop; the system may allow fewer.
 const BACKLOG: i32 = 4096;
 
+/// Bytes that the system keeps unsent for a client before its socket counts as full. Without it room is told only when a third
+/// of a buffer of megabytes is free, so that a slow but steady reader would look like one that has stopped.
+const NOT_SENT: u32 = 128 * 1024;
+
 /// Sockets of one listener, one for each loop.
 #[derive(Debug)]
 pub(crate) enum Bound {
@@ -78,6 +82,7 @@ fn tcp(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     }
     // Inherited by every connection that is accepted.
     socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_notsent_lowat(NOT_SENT)?;
     crate::origin::connect::watch_peer(&(&socket).into())?;
     socket.bind(&SockAddr::from(address))?;
     socket.listen(BACKLOG)?;

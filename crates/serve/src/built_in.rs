@@ -93,7 +93,7 @@ pub(crate) async fn run(lp: Rc<Loop>, mut arrivals: UnboundedReceiver<(NodeId, U
     while let Some((root, stream)) = arrivals.recv().await {
         let Ok(stream) = tokio::net::UnixStream::from_std(stream) else { continue };
         let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root))).clone();
-        if let Some(counted) = listener.clients.count(None, 0) {
+        if let Some(counted) = listener.clients.take_place().and_then(|place| place.on(None, 0)) {
             tokio::task::spawn_local(client::serve(
                 lp.clone(),
                 listener,

@@ -19,6 +19,9 @@ pub(crate) fn most_clients() -> usize {
     usize::try_from((now / 2).saturating_sub(RESERVE).max(16)).unwrap_or(usize::MAX)
 }
 
+/// No loop.
+const NOWHERE: usize = usize::MAX;
+
 /// Connections that a loop may have more than another, beside a quarter.
 const SLACK: usize = 2;
 
@@ -51,13 +54,8 @@ impl Clients {
         Clients(Arc::new(Inner { connected: AtomicUsize::new(0), on_loop, most, most_each, each: Mutex::default() }))
     }
 
-    /// Whether no further one may be accepted.
-    pub fn is_full(&self) -> bool {
-        self.0.connected.load(Ordering::Relaxed) >= self.0.most
-    }
-
     /// The loop on which a client that loop `me` has accepted is to be served.
-    pub fn place(&self, me: usize) -> usize {
+    pub fn lightest(&self, me: usize) -> usize {
         let load = |on: usize| self.0.on_loop.get(on).map_or(usize::MAX, |n| n.load(Ordering::Relaxed));
         match (0..self.0.on_loop.len()).min_by_key(|on| load(*on)) {
             Some(least) if load(me) >= load(least) + load(least) / 4 + SLACK => least,
@@ -65,27 +63,41 @@ impl Clients {
         }
     }
 
-    /// Counts a client of that loop; `None` if there are too many from its address.
-    pub fn count(&self, address: Option<IpAddr>, on: usize) -> Option<Counted> {
-        let address = address.filter(|_| self.0.most_each.is_some());
-        if let (Some(ip), Some(most)) = (address, self.0.most_each) {
-            let mut each = self.each();
+    /// Whether no further one may be accepted.
+    pub fn is_full(&self) -> bool {
+        self.0.connected.load(Ordering::Relaxed) >= self.0.most
+    }
+
+    /// One of the places for clients; `None` if there is none left.
+    pub fn take_place(&self) -> Option<Counted> {
+        let one_more = |n: usize| (n < self.0.most).then_some(n + 1);
+        self.0.connected.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+        Some(Counted { clients: self.clone(), on: NOWHERE, address: None })
+    }
+
+    fn each(&self) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize>> {
+        // A count is a count, even if a thread died while it held the lock.
+        self.0.each.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Counted {
+    /// Counted for that loop and address; `None` if there are too many from it.
+    pub fn on(mut self, address: Option<IpAddr>, on: usize) -> Option<Counted> {
+        let limited = address.filter(|_| self.clients.0.most_each.is_some());
+        if let (Some(ip), Some(most)) = (limited, self.clients.0.most_each) {
+            let mut each = self.clients.each();
             let count = each.entry(ip).or_insert(0);
             if *count >= most {
                 return None;
             }
             *count += 1;
         }
-        self.0.connected.fetch_add(1, Ordering::Relaxed);
-        if let Some(n) = self.0.on_loop.get(on) {
+        if let Some(n) = self.clients.0.on_loop.get(on) {
             n.fetch_add(1, Ordering::Relaxed);
         }
-        Some(Counted { clients: self.clone(), on, address })
-    }
-
-    fn each(&self) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize>> {
-        // A count is a count, even if a thread died while it held the lock.
-        self.0.each.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        (self.address, self.on) = (limited, on);
+        Some(self)
     }
 }
 
@@ -116,7 +128,7 @@ mod tests {
         let clients = Clients::new(usize::MAX, None, 4);
         let mut held = Vec::new();
         for _ in 0..1000 {
-            held.push(clients.count(None, clients.place(0)).unwrap());
+            held.push(clients.take_place().and_then(|place| place.on(None, clients.lightest(0))).unwrap());
         }
         let loads: Vec<usize> = clients.0.on_loop.iter().map(|n| n.load(Ordering::Relaxed)).collect();
         let least = *loads[1..].iter().min().unwrap();
@@ -129,13 +141,24 @@ mod tests {
     #[test]
     fn one_address_has_its_own_limit() {
         let clients = Clients::new(usize::MAX, Some(2), 1);
+        let count = |ip| clients.take_place().and_then(|place| place.on(ip, 0));
         let (a, b) = ("10.0.0.1".parse().ok(), "10.0.0.2".parse().ok());
-        let one = clients.count(a, 0);
-        let two = clients.count(a, 0);
-        assert!(one.is_some() && two.is_some() && clients.count(a, 0).is_none());
-        let three = clients.count(b, 0);
+        let one = count(a);
+        let two = count(a);
+        assert!(one.is_some() && two.is_some() && count(a).is_none());
+        let three = count(b);
         assert!(three.is_some());
         drop(one);
-        assert!(clients.count(a, 0).is_some());
+        assert!(count(a).is_some());
+    }
+
+    #[test]
+    fn there_are_as_many_places_as_it_says() {
+        let clients = Clients::new(2, None, 2);
+        let one = clients.take_place();
+        let two = clients.take_place();
+        assert!(one.is_some() && two.is_some() && clients.take_place().is_none() && clients.is_full());
+        drop(one);
+        assert!(clients.take_place().is_some());
     }
 }

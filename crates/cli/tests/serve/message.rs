@@ -113,7 +113,9 @@ fn fields(stream: &mut Stream) -> Result<Vec<(String, String)>, Fault> {
 pub(crate) fn request_head(stream: &mut Stream) -> Result<Message, Fault> {
     let mut message = head(stream)?;
     let parts: Vec<&str> = message.line.split(' ').collect();
-    let [method, target, version] = parts[..] else { return malformed(format!("the line {:?}", message.line)) };
+    let [method, target, version] = parts[..] else {
+        return malformed(format!("the line {:?}", message.line));
+    };
     if !is_token(method.as_bytes()) || target.is_empty() || version != "HTTP/1.1" {
         return malformed(format!("the line {:?}", message.line));
     }
@@ -150,7 +152,10 @@ pub(crate) fn response(stream: &mut Stream, method: &str) -> Result<Message, Fau
         let mut message = head(stream)?;
         let status = message.status();
         let line = message.line.as_bytes();
-        if !message.line.starts_with("HTTP/1.1 ") || !(100..600).contains(&status) || line.get(12) != Some(&b' ') {
+        if !message.line.starts_with("HTTP/1.1 ")
+            || !(100..600).contains(&status)
+            || line.get(12) != Some(&b' ')
+        {
             return malformed(format!("the line {:?}", message.line));
         }
         if (100..200).contains(&status) && status != 101 {

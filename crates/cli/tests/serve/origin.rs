@@ -118,7 +118,11 @@ impl Origin {
         Origin::answering(move |_| reply(name))
     }
 
-    fn start(addr: String, script: Box<Script>, accept: impl Fn() -> Option<Stream> + Send + 'static) -> Origin {
+    fn start(
+        addr: String,
+        script: Box<Script>,
+        accept: impl Fn() -> Option<Stream> + Send + 'static,
+    ) -> Origin {
         let shared = Arc::new(Shared {
             script,
             arrivals: Mutex::default(),

@@ -1,4 +1,4 @@
-//! `buffered`.
+//! `buffered` with real traffic.
 
 use crate::common::{Conn, Origin, Then, get, pause, serve_node, timed, until};
 

@@ -1,4 +1,4 @@
-//! `rewrite`.
+//! `rewrite` with real traffic.
 
 use crate::common::{Origin, Then, get, get_with, serve_node};
 
