@@ -3,7 +3,7 @@
 mod common;
 mod serve;
 use serde_json::Value;
-use serve::{Fault, Origin, Weir, reply};
+use serve::{Fault, Origin, Weir, reply, tell};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -21,12 +21,11 @@ enum Verdict {
     Fail,
 }
 
-/// What came: the first final status, whether the connection ended, and how many final answers there were.
+/// What came: the first final status, and whether the connection ended.
 #[derive(Debug)]
 struct Seen {
     status: Option<u16>,
     closed: bool,
-    answers: usize,
 }
 
 fn bytes(send: &Value) -> Vec<u8> {
@@ -73,7 +72,7 @@ fn ask(weir: &Weir, request: &[u8]) -> Seen {
         }
     };
     let statuses = statuses(&read);
-    Seen { status: statuses.first().copied(), closed, answers: statuses.len() }
+    Seen { status: statuses.first().copied(), closed }
 }
 
 fn judge(expected: &str, seen: &Seen) -> Verdict {
@@ -134,7 +133,7 @@ fn the_cases_of_http11probe() {
             Verdict::Fail => failed.push(format!("{id}: {seen:?}, expected {expected}")),
         }
     }
-    println!("{passed} pass, {warned} warn, {} fail of {}", failed.len(), passed + warned + failed.len());
+    tell(&format!("http11probe: {passed} pass, {warned} warn, {} fail", failed.len()));
     weir.is_well();
     // What reached the origin is HTTP/1.1 without a doubt, whatever was sent.
     origin.read_only_http();

@@ -227,12 +227,14 @@ fn sigterm_drains() {
         weir.signal(signal);
         // Who is idle is let go, in order, at once; who has asked gets the answer, and is told that it is the last.
         assert_eq!(idle.ending(), Fault::End);
-        assert_eq!(fresh.ending(), Fault::End);
         assert!(begun.elapsed() < Duration::from_millis(600), "{:?}", begun.elapsed());
         assert!(Stream::connect(&weir.listening[0].1).is_err(), "it still accepts");
         let answer = busy.response("GET").expect("an answer");
         assert_eq!((answer.status(), answer.closes()), (200, true));
         assert_eq!(busy.ending(), Fault::End);
+        // Who has just come is thought to be about to ask, for a second.
+        assert_eq!(fresh.ending(), Fault::End);
+        assert!(begun.elapsed() < Duration::from_millis(2000), "{:?}", begun.elapsed());
         drop((busy, idle, fresh));
         assert_eq!(weir.ends(3.0), Some(0));
         assert_eq!(weir.err(), "");
@@ -270,7 +272,8 @@ fn a_drain_loses_no_request() {
     assert_eq!(weir.ends(5.0), Some(0));
     let served: u32 = ended.iter().map(|(served, _)| served).sum();
     assert!(served > 100, "{ended:?}");
-    assert!(ended.iter().map(|(_, lost)| lost).sum::<u32>() <= 2, "{ended:?}");
+    // What the system lets in between the last look and the close of a door, nobody can answer.
+    assert!(ended.iter().map(|(_, lost)| lost).sum::<u32>() <= 1, "{ended:?}");
 }
 
 #[test]

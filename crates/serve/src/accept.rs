@@ -58,11 +58,38 @@ impl Door {
             Door::Unix(door) => door.accept().await.map(|(s, _)| (Socket::Unix(s), None)),
         }
     }
+
+    /// Closes it, and gives those who wait before it: of the last ones no event may have told yet.
+    fn rest(self) -> Vec<(Socket, Option<SocketAddr>)> {
+        let mut rest = Vec::new();
+        match self {
+            Door::Tcp(door) => {
+                let Ok(door) = door.into_std() else { return rest };
+                while let Ok((socket, peer)) = door.accept() {
+                    if socket.set_nonblocking(true).is_ok()
+                        && let Ok(socket) = tokio::net::TcpStream::from_std(socket)
+                    {
+                        rest.push((Socket::Tcp(socket), Some(peer)));
+                    }
+                }
+            }
+            Door::Unix(door) => {
+                let Ok(door) = door.into_std() else { return rest };
+                while let Ok((socket, _)) = door.accept() {
+                    if socket.set_nonblocking(true).is_ok()
+                        && let Ok(socket) = tokio::net::UnixStream::from_std(socket)
+                    {
+                        rest.push((Socket::Unix(socket), None));
+                    }
+                }
+            }
+        }
+        rest
+    }
 }
 
 /// Accepts until the loop closes its doors; those who wait then are still let in.
 pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
-    let me = lp.number as usize;
     let mut closing = lp.closing.subscribe();
     let mut closes = std::pin::pin!(closing.wait_for(|closing| *closing));
     loop {
@@ -70,32 +97,42 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
             if pauses(&lp, closes.as_mut()).await {
                 continue;
             }
-            return;
+            break;
         }
         let mut accepting = std::pin::pin!(door.accept());
         let accepted = poll_fn(|cx| match accepting.as_mut().poll(cx) {
             Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
             Poll::Pending => closes.as_mut().poll(cx).map(|_| None),
         });
-        let Some(accepted) = accepted.await else { return };
-        match accepted {
-            Ok((socket, peer)) => {
-                // One too many from an address is closed at once.
-                let on = listener.clients.place(me);
-                match listener.clients.count(peer.map(|p| p.ip()), on) {
-                    Some(counted) if on == me => {
-                        tokio::task::spawn_local(client::serve(lp.clone(), listener.clone(), socket, peer, counted));
-                    }
-                    // What cannot be handed over is closed, as what cannot be accepted is.
-                    Some(counted) => drop(handover::send(&lp, on, listener.number, socket, peer, counted)),
-                    None => {}
-                }
-            }
+        match accepted.await {
+            None => break,
+            Some(Ok((socket, peer))) => let_in(&lp, &listener, socket, peer),
             // One connection that broke before it was accepted is no reason to wait.
-            Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
-            Err(_) if pauses(&lp, closes.as_mut()).await => {}
-            Err(_) => return,
+            Some(Err(e)) if e.kind() == io::ErrorKind::ConnectionAborted => {}
+            Some(Err(_)) if pauses(&lp, closes.as_mut()).await => {}
+            Some(Err(_)) => break,
         }
+    }
+    for (socket, peer) in door.rest() {
+        if listener.clients.is_full() {
+            return;
+        }
+        let_in(&lp, &listener, socket, peer);
+    }
+}
+
+fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Socket, peer: Option<SocketAddr>) {
+    let me = lp.number as usize;
+    // A loop that drains may have ended when what is handed to it arrives.
+    let on = Some(listener.clients.place(me)).filter(|on| *on != me && !*lp.closing.borrow()).unwrap_or(me);
+    // One too many from an address is closed at once.
+    match listener.clients.count(peer.map(|p| p.ip()), on) {
+        Some(counted) if on == me => {
+            tokio::task::spawn_local(client::serve(lp.clone(), listener.clone(), socket, peer, counted));
+        }
+        // What cannot be handed over is closed, as what cannot be accepted is.
+        Some(counted) => drop(handover::send(lp, on, listener.number, socket, peer, counted)),
+        None => {}
     }
 }
 

@@ -86,7 +86,7 @@ fn tcp(address: SocketAddr, shared: bool) -> io::Result<Socket> {
 
 fn local(socket: &Socket) -> io::Result<SocketAddr> {
     let address = socket.local_addr()?;
-    address.as_socket().ok_or_else(|| io::Error::new(io::ErrorKind::Other, "no address"))
+    address.as_socket().ok_or_else(|| io::Error::other("no address"))
 }
 
 fn unix(path: &Path, loops: usize) -> io::Result<Bound> {

@@ -76,7 +76,7 @@ impl Builder<'_> {
         let place = self.point.sites.get(node.site as usize).map_or(id, |site| site.place);
         let name = node.name.as_deref();
         let budget = || self.process.shared.budget(id);
-        let made = match &self.point.specs[node.spec as usize] {
+        match &self.point.specs[node.spec as usize] {
             Spec::Server { addr: Some(addr), origin, .. } if !self.built_in => {
                 self.server(id, self.target(addr), name, origin, servers)
             }
@@ -178,8 +178,7 @@ impl Builder<'_> {
                 Node::Retry(Rc::new(retry::Retry { config: config.clone(), node: next, budget: budget() }))
             }
             Spec::Lb(lb) => Node::Lb(Rc::new(self.balancer(id, lb, shared, kept))),
-        };
-        made
+        }
     }
 
     /// The node behind one that has exactly one.

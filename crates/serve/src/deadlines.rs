@@ -74,6 +74,13 @@ impl Deadline {
         }
     }
 
+    /// One more, for the same connection.
+    pub fn another(&self, after_ns: Option<u64>) -> Deadline {
+        let other = self.all.add();
+        other.set(after_ns);
+        other
+    }
+
     /// Wakes whoever waits for it, for another reason.
     pub fn wake(&self) {
         let waker = self.all.slots.borrow_mut().get_mut(self.key).and_then(|slot| slot.waker.take());

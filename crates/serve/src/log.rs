@@ -163,6 +163,7 @@ impl Out {
 
 /// Writes until no loop is left.
 fn write(mut out: Out, to: &str, queue: &Receiver<Entry>, dropped: &AtomicU64, reopen: &AtomicBool) {
+    let (mut lost, mut said) = (0, None::<Instant>);
     while let Ok(first) = queue.recv() {
         if reopen.swap(false, Ordering::Relaxed) {
             let _ = out.flush();
@@ -170,7 +171,7 @@ fn write(mut out: Out, to: &str, queue: &Receiver<Entry>, dropped: &AtomicU64, r
                 out = anew;
             }
         }
-        let (mut lost, mut told) = (0, Vec::new());
+        let mut told = Vec::new();
         // All that waits goes in one piece.
         for entry in std::iter::once(first).chain(queue.try_iter().take(AT_ONCE)) {
             match entry {
@@ -183,10 +184,11 @@ fn write(mut out: Out, to: &str, queue: &Receiver<Entry>, dropped: &AtomicU64, r
             let _ = tell.send(());
         }
         lost += dropped.swap(0, Ordering::Relaxed);
-        if lost > 0 {
-            // Not more than one such line a second, whatever happens.
+        // Not more than one such line a second, whatever happens.
+        if lost > 0 && said.is_none_or(|at| at.elapsed() >= Duration::from_secs(1)) {
+            said = Some(Instant::now());
             let _ = writeln!(io::stderr(), "weir: the access log {to} lost {lost} lines");
-            std::thread::sleep(Duration::from_secs(1));
+            lost = 0;
         }
     }
     let _ = out.flush();

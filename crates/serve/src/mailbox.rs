@@ -32,10 +32,10 @@ pub(crate) enum ToLoop {
     Back { lb: NodeId, ticket: Ticket, came: lb::owner::Came },
     /// A name has these addresses now.
     Addresses { name: u32, addresses: Arc<[SocketAddr]> },
-    /// Another loop wants to connect to this server, and there may be no more connections.
-    CloseIdle { server: NodeId },
     /// A connection that another loop has accepted.
     Client(Box<Guest>),
+    /// Another loop wants to connect to this server, and there may be no more connections.
+    CloseIdle { server: NodeId },
     /// A balancer's target is gone.
     Remove { lb: NodeId, target: u32 },
 }
@@ -58,8 +58,8 @@ fn read(lp: &Rc<Loop>, message: ToLoop) {
         ToLoop::Pick(wanted) => with(lp, wanted.lb, |lb| wanted.answer(lp, lb)),
         ToLoop::Back { lb, ticket, came } => with(lp, lb, |lb| lb.back(lp, ticket, came)),
         ToLoop::Addresses { name, addresses } => lp.name_has(name, &addresses),
-        ToLoop::CloseIdle { server } => lp.close_idle(server),
         ToLoop::Client(guest) => guest.welcome(lp),
+        ToLoop::CloseIdle { server } => lp.close_idle(server),
         ToLoop::Remove { lb, target } => with(lp, lb, |lb| lb.remove(lp, target)),
     }
 }

@@ -255,7 +255,7 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
 }
 
 /// What the process's state draws by, beside the seed.
-const STATE: u64 = 0x5354_4154_45;
+const STATE: u64 = 0x53_5441_5445;
 
 /// What is drawn by for names.
 const NAMES: u64 = 0x4e41_4d45;
@@ -346,6 +346,8 @@ impl Shared {
             let _ = task.await;
         }
         lp.drain();
+        // Those who were let in last are not known yet.
+        lp.timers.after(LOOK_NS).await;
         // The keeper's loop ends last: others ask it, as long as they have requests.
         let is_needed = || lp.number == OWNER && self.process.serving.load(Ordering::Relaxed) > 1;
         while (lp.clients() > 0 || is_needed()) && lp.now() < end_ns {

@@ -12,7 +12,13 @@ pub(crate) use origin::{Origin, Peer, closed_port, reply};
 pub(crate) use running::{Weir, serve_fails};
 pub(crate) use stream::{Fault, Stream};
 
+use std::io::Write;
 use std::time::{Duration, Instant};
+
+/// Says something that the test runner does not swallow: what was run, what was skipped and why.
+pub(crate) fn tell(what: &str) {
+    let _ = writeln!(std::io::stderr(), "{what}");
+}
 
 /// Lets time pass, where time itself is what is tested.
 #[expect(clippy::disallowed_methods, reason = "a silent peer is one of the faults")]

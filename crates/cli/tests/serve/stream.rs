@@ -112,6 +112,11 @@ impl Stream {
         Ok(&self.buffer[self.at..])
     }
 
+    /// How much of what is recorded is used up.
+    pub(crate) fn used(&self) -> usize {
+        self.record.as_ref().map_or(0, Vec::len) - (self.buffer.len() - self.at)
+    }
+
     fn fill(&mut self) -> Result<(), Fault> {
         if self.at == self.buffer.len() {
             self.buffer.clear();

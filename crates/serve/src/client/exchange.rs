@@ -135,9 +135,10 @@ fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
         }
     }
     // Bytes lie unread, so that an end shows to poll(2) only; asked now and then.
-    conn.glance.ended(cx) && {
-        conn.glance.set(Some(crate::deadlines::TICK_NS));
-        let _ = conn.glance.ended(cx);
+    let glance = conn.glance.get_or_init(|| conn.deadline.another(Some(0)));
+    glance.ended(cx) && {
+        glance.set(Some(crate::deadlines::TICK_NS));
+        let _ = glance.ended(cx);
         let wire = conn.wire.borrow();
         wire.socket.is_hung_up() && ends_at_half_close(conn, &wire)
     }

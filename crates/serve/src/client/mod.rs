@@ -15,7 +15,7 @@ use crate::origin::OriginConn;
 use crate::origin::server::Server;
 use crate::socket::Socket;
 use crate::wire::Wire;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ pub(crate) struct Conn {
     /// The limit that counts now: idle, head, body or write timeout.
     pub deadline: Deadline,
     /// When an end of stream behind unread bytes is looked for again.
-    pub glance: Deadline,
+    pub glance: OnceCell<Deadline>,
     pub listener: Rc<Listener>,
     pub peer: Option<SocketAddr>,
     /// The origin connection that belongs to this client alone (NTLM, Negotiate), and whose it is.
@@ -36,6 +36,9 @@ pub(crate) struct Conn {
     /// Told to end: an idle one closes, a busy one after its answer.
     pub ending: Cell<bool>,
 }
+
+/// For so long after it was accepted the first request of a connection is thought to be on its way, ns.
+const NEW_NS: u64 = 1_000_000_000;
 
 /// What becomes of a connection after an exchange.
 enum After {
@@ -100,17 +103,16 @@ pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, 
     let conn = Rc::new(Conn {
         wire: RefCell::new(Wire::new(socket, lp.buffers.clone())),
         deadline: lp.deadlines.add(),
-        glance: lp.deadlines.add(),
+        glance: OnceCell::new(),
         listener,
         peer,
         bound: RefCell::default(),
-        ending: Cell::new(false),
+        ending: Cell::new(lp.is_draining()),
     });
     // Due at the first look, which sets the next.
-    conn.glance.set(Some(0));
     let _known = lp.know(&conn);
     let _counted = counted;
-    let after = Box::pin(requests(&lp, &conn)).await;
+    let after = requests(&lp, &conn).await;
     match after {
         After::Linger => Box::pin(linger::linger(&lp, &conn)).await,
         // Nothing is unread, so that closing ends the stream in order.
@@ -132,8 +134,9 @@ async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
     let mut served = 0u64;
     // The first request has the time of a head; later ones may be long in coming.
     let mut patience_ns = http.head_timeout_ns;
+    let mut new_until_ns = lp.now().saturating_add(NEW_NS);
     loop {
-        match read_head(conn, patience_ns).await {
+        match read_head(lp, conn, patience_ns, new_until_ns).await {
             Head::Nothing => return After::Close,
             Head::Refused(status) => return answer::refuse(lp, conn, status).await,
             Head::Whole(length) => {
@@ -147,11 +150,12 @@ async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
             }
         }
         patience_ns = http.idle_timeout_ns;
+        new_until_ns = 0;
     }
 }
 
-/// Reads until a head is there whole. `patience_ns`: until its first byte.
-async fn read_head(conn: &Rc<Conn>, patience_ns: Option<u64>) -> Head {
+/// Reads until a head is there whole. `patience_ns`: until its first byte. `new_until_ns`: until then a drain waits for it.
+async fn read_head(lp: &Rc<Loop>, conn: &Rc<Conn>, patience_ns: Option<u64>, new_until_ns: u64) -> Head {
     let mut seek = Seek::default();
     let http = &conn.listener.http;
     let mut begun = !conn.wire.borrow().input().is_empty();
@@ -181,7 +185,10 @@ async fn read_head(conn: &Rc<Conn>, patience_ns: Option<u64>) -> Head {
         wire.rest();
         // A request that has just arrived is still answered.
         if conn.ending.get() && !begun && !wire.socket.has_input() {
-            return Poll::Ready(Head::Nothing);
+            match new_until_ns.saturating_sub(lp.now()) {
+                0 => return Poll::Ready(Head::Nothing),
+                left_ns => conn.deadline.set(Some(left_ns)),
+            }
         }
         if conn.deadline.ended(cx) {
             return Poll::Ready(if begun { Head::Refused(408) } else { Head::Nothing });

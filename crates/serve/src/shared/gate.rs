@@ -37,6 +37,7 @@ impl Slots {
     }
 
     /// How many are inside.
+    #[cfg(test)]
     pub fn inside(&self, at: u32) -> u32 {
         self.inside[at as usize].load(SeqCst)
     }

@@ -74,11 +74,12 @@ pub fn until(mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(5), "it did not come to that in 5 s");
-        std::thread::sleep(Duration::from_millis(1));
+        pause(1);
     }
 }
 
 /// Sleeps so many milliseconds.
+#[expect(clippy::disallowed_methods, reason = "a scripted peer takes its time; nothing but time is waited for")]
 pub fn pause(ms: u64) {
     std::thread::sleep(Duration::from_millis(ms));
 }

@@ -177,7 +177,7 @@ fn wait(stream: &mut TcpStream, mut then: Then) -> std::io::Result<Option<Then>>
         let mut left = ms;
         while left > 0 {
             let step = left.min(5);
-            std::thread::sleep(Duration::from_millis(step));
+            super::pause(step);
             left -= step;
             if has_gone(stream)? {
                 return Ok(None);
@@ -203,7 +203,7 @@ fn answer(stream: &mut TcpStream, then: Then) -> std::io::Result<bool> {
         Then::After(_, then) => return answer(stream, *then),
         Then::Parts(parts) => {
             for (ms, bytes) in parts {
-                std::thread::sleep(Duration::from_millis(ms));
+                super::pause(ms);
                 stream.write_all(&bytes)?;
             }
         }
