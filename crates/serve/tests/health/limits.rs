@@ -10,13 +10,13 @@ fn max_in_flight_is_the_processs() {
         2,
     );
     a.answer(Mode::Hold);
-    let open: Vec<_> = (0..23).map(|_| x.send("")).collect();
+    let open: Vec<_> = (0..24).map(|_| x.send("")).collect();
     until("three are inside", || a.inside().0 == 3);
-    until("twenty wait, and one more is too many", || x.get().status == 503);
+    until("twenty wait, and one more is too many", || open.iter().any(|p| p.is_answered()));
     a.answer(Mode::Status(200));
-    for pending in open {
-        assert_eq!(pending.wait().status, 200);
-    }
+    let mut answers: Vec<_> = open.into_iter().map(|p| p.wait().status).collect();
+    answers.sort_unstable();
+    assert_eq!(answers, [vec![200; 23], vec![503]].concat());
     assert_eq!((a.inside(), a.requests()), ((0, 3), 23));
     // Who leaves while waiting or inside leaves no trace.
     a.answer(Mode::Hold);
@@ -85,7 +85,10 @@ fn one_state_counts_what_all_loops_have_in_flight() {
         a.answer(Mode::Status(200));
         b.answer(Mode::Status(200));
         assert!(open.into_iter().all(|p| p.wait().status == 200), "round {round}");
-        assert_eq!((a.inside().1, b.inside().1), (5, 5));
+        if round == 1 {
+            // Later on the origins still hold what weir has already given up.
+            assert_eq!((a.inside().1, b.inside().1), (5, 5));
+        }
     }
 }
 
@@ -143,7 +146,14 @@ fn a_target_that_is_removed_ends_what_it_has_and_gets_no_more() {
         a.inside().0 > 0
     });
     x.remove_target(0);
-    until("no new picks", || x.bodies(40).iter().all(|body| body == "b"));
+    until("no new picks", || {
+        let all_have_arrived = |open: &[_]| a.requests() + b.requests() == 40 + open.len() as u32;
+        until("those before have arrived", || all_have_arrived(&open));
+        let before = a.requests();
+        open.extend((0..20).map(|_| x.send("")));
+        until("all have arrived", || all_have_arrived(&open));
+        a.requests() == before
+    });
     a.answer(Mode::Status(200));
     assert!(open.into_iter().all(|p| p.wait().status == 200), "what is in flight ends");
     until("no connection is kept", || a.connections() == 0);

@@ -272,6 +272,14 @@ pub struct Pending {
 }
 
 impl Pending {
+    /// Whether an answer has come.
+    pub fn is_answered(&self) -> bool {
+        self.stream.set_nonblocking(true).expect("a socket");
+        let seen = self.stream.peek(&mut [0]).is_ok();
+        self.stream.set_nonblocking(false).expect("a socket");
+        seen
+    }
+
     pub fn wait(mut self) -> Got {
         let mut text = Vec::new();
         let _ = self.stream.read_to_end(&mut text);
