@@ -1,6 +1,6 @@
 //! What the tests stand on: origins that do as they are told, a client, and a served file.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
@@ -282,7 +282,9 @@ impl Pending {
 
     pub fn wait(mut self) -> Got {
         let mut text = Vec::new();
-        let _ = self.stream.read_to_end(&mut text);
+        let read = self.stream.read_to_end(&mut text);
+        let late = |e: &std::io::Error| matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        assert!(!read.as_ref().is_err_and(late), "no answer within {LIMIT:?}");
         let text = String::from_utf8_lossy(&text).into_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let status = head.split(' ').nth(1).and_then(|s| s.parse().ok()).unwrap_or(0);
