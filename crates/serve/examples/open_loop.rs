@@ -5,8 +5,8 @@
 //! that stalls cannot hide it ("coordinated omission").
 #![forbid(unsafe_code)]
 
-use rustix::event::epoll;
 use rustix::event::Timespec;
+use rustix::event::epoll;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -77,7 +77,8 @@ struct Client {
 }
 
 fn load(port: u16, rate: u64, seconds: u64, connections: usize) -> io::Result<()> {
-    const ASK: &[u8] = b"GET /64 HTTP/1.1\r\nHost: bench.example\r\nUser-Agent: open-loop\r\nAccept: */*\r\n\r\n";
+    const ASK: &[u8] =
+        b"GET /64 HTTP/1.1\r\nHost: bench.example\r\nUser-Agent: open-loop\r\nAccept: */*\r\n\r\n";
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mut clients = Vec::new();
     for n in 0..connections {
@@ -121,7 +122,8 @@ fn load(port: u16, rate: u64, seconds: u64, connections: usize) -> io::Result<()
             if client.left == 0 {
                 let head = buffer[..got].windows(4).position(|w| w == b"\r\n\r\n").map_or(got, |p| p + 4);
                 let text = String::from_utf8_lossy(&buffer[..head]).to_ascii_lowercase();
-                let length = text.split("content-length: ").nth(1).and_then(|t| t.split("\r\n").next()?.parse().ok());
+                let length =
+                    text.split("content-length: ").nth(1).and_then(|t| t.split("\r\n").next()?.parse().ok());
                 if !text.starts_with("http/1.1 200") || length.is_none() {
                     return Err(io::Error::other(format!("an answer that is none: {text:.60}")));
                 }
@@ -136,7 +138,9 @@ fn load(port: u16, rate: u64, seconds: u64, connections: usize) -> io::Result<()
         }
     }
     took.sort_unstable();
-    let at = |q: f64| took.get(((took.len() as f64 * q) as usize).min(took.len().saturating_sub(1))).copied().unwrap_or(0);
+    let at = |q: f64| {
+        took.get(((took.len() as f64 * q) as usize).min(took.len().saturating_sub(1))).copied().unwrap_or(0)
+    };
     println!(
         "{{\"requests\": {}, \"failed\": {}, \"p50_us\": {:.1}, \"p90_us\": {:.1}, \"p99_us\": {:.1}, \"p999_us\": {:.1}}}",
         took.len(),

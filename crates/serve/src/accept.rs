@@ -131,7 +131,8 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
 fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Socket, peer: Option<SocketAddr>, place: Counted) {
     let me = lp.number as usize;
     // A loop that drains may have ended when what is handed to it arrives.
-    let on = Some(listener.clients.lightest(me)).filter(|on| *on != me && !*lp.closing.borrow()).unwrap_or(me);
+    let on =
+        Some(listener.clients.lightest(me)).filter(|on| *on != me && !*lp.closing.borrow()).unwrap_or(me);
     // One too many from an address is closed at once.
     match place.on(peer.map(|p| p.ip()), on) {
         Some(counted) if on == me => {

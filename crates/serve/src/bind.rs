@@ -45,7 +45,9 @@ pub(crate) fn bind(addr: &str, loops: usize) -> Result<Bound, CannotListen> {
     if let Some(path) = addr.strip_prefix("unix:") {
         let path = Path::new(path);
         return unix(path, loops).map_err(|e| match e.kind() {
-            io::ErrorKind::AddrInUse => CannotListen { addr: addr.to_owned(), why: in_the_way(path).to_owned() },
+            io::ErrorKind::AddrInUse => {
+                CannotListen { addr: addr.to_owned(), why: in_the_way(path).to_owned() }
+            }
             _ => explain(e),
         });
     }

@@ -57,7 +57,13 @@ impl Builder<'_> {
         (Graph { nodes, servers }, kept)
     }
 
-    fn node(&self, id: NodeId, shared: &OnLoop<'_>, servers: &mut Vec<Rc<Server>>, kept: &mut Vec<Kept>) -> Node {
+    fn node(
+        &self,
+        id: NodeId,
+        shared: &OnLoop<'_>,
+        servers: &mut Vec<Rc<Server>>,
+        kept: &mut Vec<Kept>,
+    ) -> Node {
         let role = self.serving.roles.get(id as usize).copied().unwrap_or_default();
         match (self.built_in, role) {
             (false, Role::BuiltIn) => {
@@ -70,7 +76,13 @@ impl Builder<'_> {
     }
 
     /// A node that acts on this thread.
-    fn make(&self, id: NodeId, shared: &OnLoop<'_>, servers: &mut Vec<Rc<Server>>, kept: &mut Vec<Kept>) -> Node {
+    fn make(
+        &self,
+        id: NodeId,
+        shared: &OnLoop<'_>,
+        servers: &mut Vec<Rc<Server>>,
+        kept: &mut Vec<Kept>,
+    ) -> Node {
         let node = &self.point.nodes[id as usize];
         let next = self.next(id);
         let place = self.point.sites.get(node.site as usize).map_or(id, |site| site.place);
@@ -141,7 +153,13 @@ impl Builder<'_> {
             Spec::Flaky { p, kind } => Node::Flaky(flaky::Flaky { p: *p, kind: *kind, place, node: next }),
             Spec::Faulty(config) => {
                 let Some(line) = shared.time_line(id) else { return Node::Pass(next) };
-                Node::Faulty(faulty::Faulty { line, mode: config.mode, slow: config.slow, checks_pass: config.checks_pass, node: next })
+                Node::Faulty(faulty::Faulty {
+                    line,
+                    mode: config.mode,
+                    slow: config.slow,
+                    checks_pass: config.checks_pass,
+                    node: next,
+                })
             }
             Spec::Sequence => {
                 let empty = Rc::new(Own::server(name.unwrap_or("sequence")));
@@ -196,7 +214,10 @@ impl Builder<'_> {
         }
     }
 
-    fn server(&self, id: NodeId, target: Target,
+    fn server(
+        &self,
+        id: NodeId,
+        target: Target,
         name: Option<&str>,
         origin: &Origin,
         servers: &mut Vec<Rc<Server>>,
@@ -229,10 +250,12 @@ impl Builder<'_> {
         // Health is the process's, and what is in flight is limited by its slots.
         let listens = lb.eject.is_some() || lb.outlier.is_some();
         let pass_over_ns = if listens { 0 } else { lb.pass_over_ns };
-        let around = Around { health: HealthConfig::default(), max_in_flight: None, pass_over_ns, counts: false };
+        let around =
+            Around { health: HealthConfig::default(), max_in_flight: None, pass_over_ns, counts: false };
         let now = self.process.clock.now();
         let draw = self.seed.with(u64::from(id));
-        let health = Health::new(health, &weights, now, Key::new(self.process.seed).with(HEALTH).with(u64::from(id)));
+        let health =
+            Health::new(health, &weights, now, Key::new(self.process.seed).with(HEALTH).with(u64::from(id)));
         let mut upstream = Upstream::new(&lb.balance, around, &weights, &names, now, draw);
         upstream.follow(now, &Snapshot::of(&health));
         let behind = |t: &NodeId| Ends::behind(self.point, self.serving, self.built_in, *t);
@@ -286,7 +309,8 @@ impl Builder<'_> {
     /// What a check asks of each target.
     fn questions(&self, lb: &Lb, ends: &[Ends]) -> Vec<Rc<Question>> {
         let Some(check) = &lb.health else { return Vec::new() };
-        let question = |ends: &Ends| Rc::new(Question::new(check, ends.addr(self.point), self.process.secret[0]));
+        let question =
+            |ends: &Ends| Rc::new(Question::new(check, ends.addr(self.point), self.process.secret[0]));
         ends.iter().map(question).collect()
     }
 
@@ -321,4 +345,3 @@ const HEALTH: u64 = 0x4845_414c_5448;
 fn whole(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
-

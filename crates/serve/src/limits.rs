@@ -51,7 +51,13 @@ impl Clients {
     pub fn new(most: usize, most_each: Option<u64>, loops: usize) -> Clients {
         let most_each = most_each.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let on_loop = (0..loops).map(|_| AtomicUsize::new(0)).collect();
-        Clients(Arc::new(Inner { connected: AtomicUsize::new(0), on_loop, most, most_each, each: Mutex::default() }))
+        Clients(Arc::new(Inner {
+            connected: AtomicUsize::new(0),
+            on_loop,
+            most,
+            most_each,
+            each: Mutex::default(),
+        }))
     }
 
     /// The loop on which a client that loop `me` has accepted is to be served.

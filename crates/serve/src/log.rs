@@ -71,7 +71,9 @@ impl Log {
         let (dropped, reopen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let log = Log { lines, dropped: dropped.clone(), reopen: reopen.clone(), format };
         let to = to.to_owned();
-        std::thread::Builder::new().name("weir-log".to_owned()).spawn(move || write(out, &to, &queue, &dropped, &reopen))?;
+        std::thread::Builder::new()
+            .name("weir-log".to_owned())
+            .spawn(move || write(out, &to, &queue, &dropped, &reopen))?;
         Ok(log)
     }
 
@@ -206,7 +208,9 @@ fn json(lp: &Loop, ex: &Exchange, line: &Line) -> String {
         Some(client) => quote(&mut text, client.to_string().as_bytes()),
         None => text.push_str("null"),
     }
-    for (name, value) in [("method", ex.request.method()), ("host", ex.request.host()), ("path", ex.request.target())] {
+    for (name, value) in
+        [("method", ex.request.method()), ("host", ex.request.host()), ("path", ex.request.target())]
+    {
         let _ = write!(text, ",\"{name}\":");
         quote(&mut text, value);
     }
@@ -317,12 +321,23 @@ fn rfc3339() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let t = crate::date::Civil::new(now.as_secs());
     let ms = now.subsec_millis();
-    format!("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{ms:03}Z", t.year, t.month, t.day, t.hour, t.minute, t.second)
+    format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{ms:03}Z",
+        t.year, t.month, t.day, t.hour, t.minute, t.second
+    )
 }
 
 /// `21/Nov/2026:18:40:02 +0000`.
 fn clf() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let t = crate::date::Civil::new(now.as_secs());
-    format!("{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000", t.day, t.month_name(), t.year, t.hour, t.minute, t.second)
+    format!(
+        "{:02}/{}/{:04}:{:02}:{:02}:{:02} +0000",
+        t.day,
+        t.month_name(),
+        t.year,
+        t.hour,
+        t.minute,
+        t.second
+    )
 }

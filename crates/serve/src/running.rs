@@ -63,7 +63,9 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::Listen(e) => e.fmt(f),
-            Error::Log(to, e) => write!(f, "cannot open the access log {to}: {e}; check its folder and permissions"),
+            Error::Log(to, e) => {
+                write!(f, "cannot open the access log {to}: {e}; check its folder and permissions")
+            }
             Error::System(e) => e.fmt(f),
         }
     }
@@ -176,7 +178,12 @@ struct Doors {
 }
 
 /// Binds everything, then starts the threads.
-pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], options: &Options) -> Result<Running, Error> {
+pub fn start(
+    point: &Arc<Point>,
+    serving: &Arc<Serving>,
+    nodes: &[NodeId],
+    options: &Options,
+) -> Result<Running, Error> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let default = options.loops.unwrap_or(cores);
     let listens: Vec<(String, &Listen, NodeId)> = nodes.iter().filter_map(|id| listen(point, *id)).collect();
@@ -222,7 +229,18 @@ pub fn start(point: &Arc<Point>, serving: &Arc<Serving>, nodes: &[NodeId], optio
     let serving_loops = AtomicU32::new(loops as u32);
     let connections = Limit::of(point, serving);
     let names = Names::start(point, serving, options.nameserver, clock, draw, mail.clone())?;
-    let process = Arc::new(Process { clock, seed, secret, built_in, names, connections, shared: state, lbs, serving: serving_loops, mail });
+    let process = Arc::new(Process {
+        clock,
+        seed,
+        secret,
+        built_in,
+        names,
+        connections,
+        shared: state,
+        lbs,
+        serving: serving_loops,
+        mail,
+    });
     let confs = Arc::new(confs);
     let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
     let inside = shared.clone();
@@ -273,7 +291,9 @@ impl Drop for Ends {
 fn listen(point: &Point, id: NodeId) -> Option<(String, &Listen, NodeId)> {
     let node = &point.nodes[id as usize];
     match (&point.specs[node.spec as usize], node.to) {
-        (Spec::Listen(listen), To::Node(inside)) => Some((node.name.clone().unwrap_or_default(), listen, inside)),
+        (Spec::Listen(listen), To::Node(inside)) => {
+            Some((node.name.clone().unwrap_or_default(), listen, inside))
+        }
         _ => None,
     }
 }
@@ -321,7 +341,8 @@ impl Shared {
             lp.keep(Keeper::new(kept));
         }
         tokio::task::spawn_local(mailbox::run(lp.clone(), doors.mailbox));
-        let listeners: Vec<Rc<Listener>> = (0..).zip(self.confs.iter()).map(|(n, c)| Rc::new(c.listener(n))).collect();
+        let listeners: Vec<Rc<Listener>> =
+            (0..).zip(self.confs.iter()).map(|(n, c)| Rc::new(c.listener(n))).collect();
         lp.has_listeners(listeners.clone());
         let mut accepting = Vec::new();
         for (at, share) in doors.shares {

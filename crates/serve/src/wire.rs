@@ -81,7 +81,13 @@ impl Wire {
     }
 
     /// Writes the first `n` bytes of another connection's input, with `head` before them, and uses them up.
-    pub fn push_from(&mut self, cx: &mut Context<'_>, from: &mut Wire, n: usize, head: &[u8]) -> io::Result<()> {
+    pub fn push_from(
+        &mut self,
+        cx: &mut Context<'_>,
+        from: &mut Wire,
+        n: usize,
+        head: &[u8],
+    ) -> io::Result<()> {
         let Some(chunk) = &mut from.input else { return self.push(cx, head) };
         let n = n.min(chunk.bytes().len());
         if head.is_empty() || chunk.put_before(head) {

@@ -81,7 +81,9 @@ fn unmodelled(state: &State, found: &mut Found) {
             let name = node.name.as_deref().unwrap_or("server");
             found.warn(
                 node.site,
-                format!("the server \"{name}\" has an address and no model: in simulation it answers at once"),
+                format!(
+                    "the server \"{name}\" has an address and no model: in simulation it answers at once"
+                ),
                 "say how long it works, as in `model=dist.exponential(20*ms)`",
             );
         }

@@ -23,7 +23,8 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     let chosen = choose(point, &args.listeners)?;
     let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
     let options = weir_serve::Options { loops: args.loops.map(usize::from), ..Default::default() };
-    let running = weir_serve::start(&point, &serving, &chosen, &options).map_err(|e| Failure::Environment(e.to_string()))?;
+    let running = weir_serve::start(&point, &serving, &chosen, &options)
+        .map_err(|e| Failure::Environment(e.to_string()))?;
     obey_signals(running.remote())?;
     let mut out = std::io::stdout().lock();
     for one in &running.listening {

@@ -16,9 +16,17 @@ pub(super) async fn refuse(lp: &Rc<Loop>, conn: &Rc<Conn>, status: u16) -> After
     if let Some(log) = &conn.listener.log {
         log.refused(conn, status);
     }
-    let to = Client { version: Version::H11, head: false, te_trailers: false, close: true, keep_alive_10: false };
+    let to =
+        Client { version: Version::H11, head: false, te_trailers: false, close: true, keep_alive_10: false };
     let text = page(status);
-    weir_http1::render_answer(status, &[], text.as_bytes(), to, Some(&lp.date()), conn.wire.borrow_mut().queue_to());
+    weir_http1::render_answer(
+        status,
+        &[],
+        text.as_bytes(),
+        to,
+        Some(&lp.date()),
+        conn.wire.borrow_mut().queue_to(),
+    );
     send(conn).await;
     After::Linger
 }
@@ -47,7 +55,14 @@ pub(super) async fn own(lp: &Rc<Loop>, ex: &Exchange, own: &Own, close: bool) ->
     write(lp, ex, own.status, &extra, &own.body, close).await
 }
 
-async fn write(lp: &Rc<Loop>, ex: &Exchange, status: u16, extra: &[(&str, &[u8])], body: &[u8], close: bool) -> After {
+async fn write(
+    lp: &Rc<Loop>,
+    ex: &Exchange,
+    status: u16,
+    extra: &[(&str, &[u8])],
+    body: &[u8],
+    close: bool,
+) -> After {
     let unread = !ex.is_complete();
     let close = close || unread;
     let to = Client {
@@ -57,7 +72,14 @@ async fn write(lp: &Rc<Loop>, ex: &Exchange, status: u16, extra: &[(&str, &[u8])
         close,
         keep_alive_10: !close && ex.version() == Version::H10,
     };
-    weir_http1::render_answer(status, extra, body, to, Some(&lp.date()), ex.conn.wire.borrow_mut().queue_to());
+    weir_http1::render_answer(
+        status,
+        extra,
+        body,
+        to,
+        Some(&lp.date()),
+        ex.conn.wire.borrow_mut().queue_to(),
+    );
     let sent = send(&ex.conn).await;
     match (sent, close) {
         (false, _) => After::Abort,

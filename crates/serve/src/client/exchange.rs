@@ -70,8 +70,10 @@ async fn answer_here(lp: &Rc<Loop>, ex: &Exchange, here: Here, close: bool) -> A
     let status = status_here(here);
     match here {
         Here::Options => {
-            let headers = vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
-            answer::own(lp, ex, &Own { status, headers, body: Rc::from(&b""[..]), by_server: false }, close).await
+            let headers =
+                vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
+            answer::own(lp, ex, &Own { status, headers, body: Rc::from(&b""[..]), by_server: false }, close)
+                .await
         }
         Here::Trace => answer::fail(lp, ex, Failure::client(status), close).await,
     }
@@ -182,7 +184,14 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
 }
 
 /// Passes an origin's response on.
-async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Holds, close: bool, line: &mut Line) -> After {
+async fn relay(
+    lp: &Rc<Loop>,
+    ex: &Rc<Exchange>,
+    mut reply: Box<OriginReply>,
+    mut holds: Holds,
+    close: bool,
+    line: &mut Line,
+) -> After {
     let close = close || !ex.is_complete() || lp.is_draining() || ex.conn.ending.get();
     let mut to = Client {
         version: ex.version(),
@@ -199,7 +208,8 @@ async fn relay(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mu
         let mut wire = ex.conn.wire.borrow_mut();
         let date = lp.date();
         let out = wire.queue_to();
-        let add: SmallVec<[(&str, &[u8]); 1]> = reply.add.iter().map(|(name, value)| (*name, &value[..])).collect();
+        let add: SmallVec<[(&str, &[u8]); 1]> =
+            reply.add.iter().map(|(name, value)| (*name, &value[..])).collect();
         weir_http1::render_response(&reply.response, to, &reply.edits, &add, body, Some(&date), out);
     }
     let conn = ex.conn.clone();
@@ -289,9 +299,16 @@ async fn flush(lp: &Rc<Loop>, ex: &Exchange) -> bool {
 }
 
 /// The connection belongs to what both sides agreed on.
-async fn upgrade(lp: &Rc<Loop>, ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Holds, line: &mut Line) -> After {
+async fn upgrade(
+    lp: &Rc<Loop>,
+    ex: &Rc<Exchange>,
+    mut reply: Box<OriginReply>,
+    mut holds: Holds,
+    line: &mut Line,
+) -> After {
     holds.end_timeouts();
-    let to = Client { version: ex.version(), head: false, te_trailers: false, close: false, keep_alive_10: false };
+    let to =
+        Client { version: ex.version(), head: false, te_trailers: false, close: false, keep_alive_10: false };
     {
         let mut wire = ex.conn.wire.borrow_mut();
         let out = wire.queue_to();

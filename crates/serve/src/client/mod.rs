@@ -99,7 +99,13 @@ enum Head {
 }
 
 /// Serves a client to the end of its connection.
-pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, peer: Option<SocketAddr>, counted: Counted) {
+pub(crate) async fn serve(
+    lp: Rc<Loop>,
+    listener: Rc<Listener>,
+    socket: Socket,
+    peer: Option<SocketAddr>,
+    counted: Counted,
+) {
     let conn = Rc::new(Conn {
         wire: RefCell::new(Wire::new(socket, lp.buffers.clone())),
         deadline: lp.deadlines.add(),
@@ -123,7 +129,8 @@ pub(crate) async fn serve(lp: Rc<Loop>, listener: Rc<Listener>, socket: Socket, 
         }
         After::Reset => {
             // Dropped so, a TCP connection ends in a reset: the only end that cannot be taken for that of the body.
-            let _ = socket2::SockRef::from(&conn.wire.borrow().socket).set_linger(Some(std::time::Duration::ZERO));
+            let _ = socket2::SockRef::from(&conn.wire.borrow().socket)
+                .set_linger(Some(std::time::Duration::ZERO));
         }
     }
 }

@@ -126,7 +126,9 @@ pub(crate) async fn run(lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way, node: Node
         let went = match graph.node(at) {
             Node::Pass(next) => Ok(*next),
             Node::Nowhere => Err(Failure::new(Kind::NoTarget)),
-            Node::Lb(lb) if lb.sticky.is_some() => return holds.around(Box::pin(lb.stick(lp, ex, way)).await),
+            Node::Lb(lb) if lb.sticky.is_some() => {
+                return holds.around(Box::pin(lb.stick(lp, ex, way)).await);
+            }
             Node::Lb(lb) => lb.pick(&lp, &ex, &mut way).await.map(|(next, hold)| {
                 if let Some(hold) = hold {
                     holds.push_inside(Hold::Target(hold));
@@ -140,10 +142,12 @@ pub(crate) async fn run(lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way, node: Node
                 rewrite.request(&ex, &mut way);
                 Ok(rewrite.node)
             }
-            Node::Queue(queue) if queue.on_cancel == OnCancel::Stop => Box::pin(queue.enter(&lp)).await.map(|slot| {
-                holds.push_inside(slot);
-                queue.node
-            }),
+            Node::Queue(queue) if queue.on_cancel == OnCancel::Stop => {
+                Box::pin(queue.enter(&lp)).await.map(|slot| {
+                    holds.push_inside(slot);
+                    queue.node
+                })
+            }
             Node::Delay(delay) => Ok(Box::pin(delay.pass(&lp, &mut way)).await),
             Node::Warmup(warmup) => Ok(Box::pin(warmup.enter(&lp, &mut way)).await),
             Node::Faulty(faulty) => match Box::pin(faulty.enter(&lp, &mut way)).await {

@@ -3,16 +3,16 @@
 //! A request whose reused connection ended before any byte of an answer is sent once more on a fresh one, if it is idempotent
 //! and still kept: the origin had closed the connection just then (RFC 9110, 9.2.2; RFC 9112, 9.3.1).
 
+use super::OriginConn;
 use super::connect::Target;
+use super::limit::Limit;
 use super::pool::Pool;
 use super::reply::OriginReply;
 use super::upload::{Broken, Upload};
-use super::OriginConn;
-use super::limit::Limit;
+use crate::built_in;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
-use crate::built_in;
 use crate::nodes::way::Sending;
 use crate::nodes::{Answer, From, Holds, Reply, Way};
 use crate::timers::{Sleep, has_ended};
@@ -93,11 +93,14 @@ impl Server {
                     reply.discard(lp, ex);
                     return Err(failure);
                 }
-                Ok(()) => return Ok(Reply { from: From::Origin(attempt.into_reply()), holds: Holds::default() }),
+                Ok(()) => {
+                    return Ok(Reply { from: From::Origin(attempt.into_reply()), holds: Holds::default() });
+                }
                 Err(Failed::Silent) => {
                     drop(attempt);
                     way.sending(Sending::Nowhere);
-                    let again = reused && !self.is_built_in() && ex.request.is_idempotent() && ex.can_send_again();
+                    let again =
+                        reused && !self.is_built_in() && ex.request.is_idempotent() && ex.can_send_again();
                     if !again {
                         return Err(Failure::new(Kind::Reset));
                     }
@@ -209,7 +212,11 @@ impl Attempt {
         }
         conn.requests += 1;
         let keep = way.keep.max(if ex.request.is_idempotent() { RESEND } else { 0 });
-        let asked = Asked { head: ex.request.is_head(), connect: ex.request.is_connect(), upgrade: ex.checked.upgrade };
+        let asked = Asked {
+            head: ex.request.is_head(),
+            connect: ex.request.is_connect(),
+            upgrade: ex.checked.upgrade,
+        };
         conn.deadline.set(server.origin.body_timeout_ns);
         if !ex.is_complete() {
             ex.conn.deadline.set(ex.conn.listener.http.body_timeout_ns);
@@ -227,11 +234,25 @@ impl Attempt {
             ahead: 0,
         });
         let continue_after = ex.checked.expect.then(|| lp.timers.after(CONTINUE_AFTER_NS));
-        Attempt { reply, seek: Seek::default(), asked, interim: 0, any: false, continue_after, progress: (u64::MAX, 0) }
+        Attempt {
+            reply,
+            seek: Seek::default(),
+            asked,
+            interim: 0,
+            any: false,
+            continue_after,
+            progress: (u64::MAX, 0),
+        }
     }
 
     /// Sends, and reads up to the final head.
-    fn poll_head(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange, way: &Way) -> Poll<Result<(), Failed>> {
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        lp: &Loop,
+        ex: &Exchange,
+        way: &Way,
+    ) -> Poll<Result<(), Failed>> {
         let reply = &mut *self.reply;
         if !reply.upload.broken && (!reply.upload.finished || reply.conn.wire.unsent() > 0) {
             match reply.upload.poll(cx, lp, ex, &mut reply.conn.wire) {
@@ -277,7 +298,9 @@ impl Attempt {
                     self.any = true;
                     lp.now();
                 }
-                Poll::Ready(_) if self.any => return Poll::Ready(Err(Failed::With(Failure::new(Kind::Reset)))),
+                Poll::Ready(_) if self.any => {
+                    return Poll::Ready(Err(Failed::With(Failure::new(Kind::Reset))));
+                }
                 Poll::Ready(_) => return Poll::Ready(Err(Failed::Silent)),
                 Poll::Pending => break,
             }
@@ -302,7 +325,11 @@ impl Attempt {
         let progress = (ex.body.try_borrow().map_or(0, |b| b.received), unsent);
         if progress != self.progress {
             self.progress = progress;
-            self.reply.conn.deadline.set(if unsent > 0 { self.reply.server.origin.body_timeout_ns } else { None });
+            self.reply.conn.deadline.set(if unsent > 0 {
+                self.reply.server.origin.body_timeout_ns
+            } else {
+                None
+            });
         }
     }
 
@@ -312,8 +339,22 @@ impl Attempt {
             ex.say_continue(cx);
         } else if ex.version() != Version::H10 {
             let mut head = Vec::new();
-            let to = Client { version: ex.version(), head: false, te_trailers: false, close: false, keep_alive_10: false };
-            weir_http1::render_response(&self.reply.response, to, &Edits::default(), &[], Framing::None, None, &mut head);
+            let to = Client {
+                version: ex.version(),
+                head: false,
+                te_trailers: false,
+                close: false,
+                keep_alive_10: false,
+            };
+            weir_http1::render_response(
+                &self.reply.response,
+                to,
+                &Edits::default(),
+                &[],
+                Framing::None,
+                None,
+                &mut head,
+            );
             // A client that is gone shows when it is read.
             let _ = ex.conn.wire.borrow_mut().push(cx, &head);
         }

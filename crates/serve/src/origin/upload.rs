@@ -41,7 +41,13 @@ impl Upload {
     }
 
     /// Sends on; ready when all was taken by the socket.
-    pub fn poll(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange, wire: &mut Wire) -> Poll<Result<(), Broken>> {
+    pub fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        lp: &Loop,
+        ex: &Exchange,
+        wire: &mut Wire,
+    ) -> Poll<Result<(), Broken>> {
         loop {
             if self.finished || wire.unsent() >= QUEUED {
                 match wire.poll_flush(cx) {
@@ -65,7 +71,13 @@ impl Upload {
         }
     }
 
-    fn poll_piece(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange, wire: &mut Wire) -> Poll<Result<(), Broken>> {
+    fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        lp: &Loop,
+        ex: &Exchange,
+        wire: &mut Wire,
+    ) -> Poll<Result<(), Broken>> {
         let mut body = ex.body.borrow_mut();
         if self.at < body.kept.len() {
             let piece = &body.kept[self.at..];

@@ -79,7 +79,10 @@ pub fn until(mut holds: impl FnMut() -> bool) {
 }
 
 /// Sleeps so many milliseconds.
-#[expect(clippy::disallowed_methods, reason = "a scripted peer takes its time; nothing but time is waited for")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a scripted peer takes its time; nothing but time is waited for"
+)]
 pub fn pause(ms: u64) {
     std::thread::sleep(Duration::from_millis(ms));
 }
