@@ -31,6 +31,8 @@ pub(crate) struct Exchange {
     waiting_since_ns: Cell<u64>,
     /// What the log says of the target.
     pub origin: RefCell<Option<Rc<str>>>,
+    /// Whether an interim response of an origin went on to the client: no other origin may answer after that.
+    pub passed_interim: Cell<bool>,
     /// Whether the last attempt used a connection that was used before.
     pub reused: Cell<bool>,
 }
@@ -84,6 +86,7 @@ impl Exchange {
             waited_ns: Cell::new(0),
             waiting_since_ns: Cell::new(NOT_WAITING),
             origin: RefCell::default(),
+            passed_interim: Cell::new(false),
             reused: Cell::new(false),
         }
     }
@@ -93,9 +96,9 @@ impl Exchange {
         self.body.borrow().complete
     }
 
-    /// Whether everything that was read of the body is kept, so that another attempt is possible.
+    /// Whether another attempt is possible: all that was read of the body is kept, and nothing of an answer went on.
     pub fn can_send_again(&self) -> bool {
-        self.body.borrow().is_kept
+        self.body.borrow().is_kept && !self.passed_interim.get()
     }
 
     /// Whether the whole body is at hand.

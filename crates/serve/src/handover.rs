@@ -39,6 +39,7 @@ pub(crate) fn send(
     let stream = match socket {
         Socket::Tcp(s) => Stream::Tcp(s.into_std()?),
         Socket::Unix(s) => Stream::Unix(s.into_std()?),
+        Socket::Closed => return Ok(()),
     };
     lp.process.tell(to as u32, ToLoop::Client(Box::new(Guest { listener, stream, peer, counted })));
     Ok(())

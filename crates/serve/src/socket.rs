@@ -15,6 +15,13 @@ pub(crate) enum Socket {
     Tcp(TcpStream),
     /// A Unix socket, named or one of a pair.
     Unix(UnixStream),
+    /// It was closed, though somebody may still know it.
+    Closed,
+}
+
+/// What every use of a closed socket says.
+fn closed<T>() -> Poll<io::Result<T>> {
+    Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
 }
 
 impl Socket {
@@ -24,6 +31,7 @@ impl Socket {
         let read = match self {
             Socket::Tcp(s) => Pin::new(s).poll_read(cx, &mut buffer),
             Socket::Unix(s) => Pin::new(s).poll_read(cx, &mut buffer),
+            Socket::Closed => return closed(),
         };
         read.map_ok(|()| buffer.filled().len())
     }
@@ -33,6 +41,7 @@ impl Socket {
         match self {
             Socket::Tcp(s) => Pin::new(s).poll_write(cx, bytes),
             Socket::Unix(s) => Pin::new(s).poll_write(cx, bytes),
+            Socket::Closed => closed(),
         }
     }
 
@@ -41,6 +50,7 @@ impl Socket {
         match self {
             Socket::Tcp(s) => Pin::new(s).poll_flush(cx),
             Socket::Unix(s) => Pin::new(s).poll_flush(cx),
+            Socket::Closed => closed(),
         }
     }
 
@@ -49,6 +59,7 @@ impl Socket {
         match self {
             Socket::Tcp(s) => Pin::new(s).poll_shutdown(cx),
             Socket::Unix(s) => Pin::new(s).poll_shutdown(cx),
+            Socket::Closed => closed(),
         }
     }
 
@@ -71,22 +82,33 @@ impl Socket {
     pub fn peer(&self) -> Option<SocketAddr> {
         match self {
             Socket::Tcp(s) => s.peer_addr().ok(),
-            Socket::Unix(_) => None,
+            Socket::Unix(_) | Socket::Closed => None,
         }
     }
 
+    /// From now on closing it ends in a reset, or does not any more: only a reset cannot be taken for the end of a body that
+    /// ends with its connection.
+    pub fn end_in_reset(&self, reset: bool) {
+        if let Some(fd) = self.fd() {
+            let linger = reset.then_some(std::time::Duration::ZERO);
+            // It fails for what is closed already, and for Unix sockets, which know no reset.
+            let _ = socket2::SockRef::from(&fd).set_linger(linger);
+        }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Socket::Tcp(s) => Some(s.as_fd()),
+            Socket::Unix(s) => Some(s.as_fd()),
+            Socket::Closed => None,
+        }
+    }
+
+    /// A closed socket is whatever is asked.
     fn events(&self, any: PollFlags) -> bool {
-        let mut fds = [PollFd::from_borrowed_fd(self.as_fd(), any)];
+        let Some(fd) = self.fd() else { return true };
+        let mut fds = [PollFd::from_borrowed_fd(fd, any)];
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&at_once)).is_ok() && fds[0].revents().intersects(any)
-    }
-}
-
-impl AsFd for Socket {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Socket::Tcp(s) => s.as_fd(),
-            Socket::Unix(s) => s.as_fd(),
-        }
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct Wire {
     /// What the socket has not taken yet, from `sent` on.
     out: Vec<u8>,
     sent: usize,
+    /// Bytes that the socket has taken, ever.
+    taken: u64,
     /// The other side's end of stream was read.
     ended: bool,
 }
@@ -21,7 +23,7 @@ pub(crate) struct Wire {
 impl Wire {
     /// Nothing read, nothing written.
     pub fn new(socket: Socket, buffers: Rc<Buffers>) -> Wire {
-        Wire { socket, buffers, input: None, out: Vec::new(), sent: 0, ended: false }
+        Wire { socket, buffers, input: None, out: Vec::new(), sent: 0, taken: 0, ended: false }
     }
 
     /// What was read and not used up.
@@ -61,6 +63,23 @@ impl Wire {
         read
     }
 
+    /// Bytes that the socket has taken, ever: as long as they become more, the other side reads.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// What is left of the input moves to a buffer of its size.
+    pub fn shrink(&mut self) {
+        if let Some(chunk) = &mut self.input {
+            chunk.shrink();
+        }
+    }
+
+    /// The socket is closed, whoever else knows the wire.
+    pub fn close(&mut self) {
+        self.socket = Socket::Closed;
+    }
+
     /// Whether the other side's end of stream was read.
     pub fn has_ended(&self) -> bool {
         self.ended
@@ -71,7 +90,10 @@ impl Wire {
         while self.unsent() == 0 && !bytes.is_empty() {
             match self.socket.poll_write(cx, bytes) {
                 Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
-                Poll::Ready(Ok(n)) => bytes = &bytes[n..],
+                Poll::Ready(Ok(n)) => {
+                    self.taken += n as u64;
+                    bytes = &bytes[n..];
+                }
                 Poll::Ready(Err(e)) => return Err(e),
                 Poll::Pending => break,
             }
@@ -128,6 +150,11 @@ impl Wire {
         if self.out.capacity() == 0 {
             self.out = self.buffers.small();
         }
+        // What was sent goes as soon as it is the larger part: a queue that never empties does not grow.
+        if self.sent > 0 && self.sent >= self.out.len() / 2 {
+            self.out.drain(..self.sent);
+            self.sent = 0;
+        }
         &mut self.out
     }
 
@@ -141,7 +168,10 @@ impl Wire {
         while self.sent < self.out.len() {
             match self.socket.poll_write(cx, &self.out[self.sent..]) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(n)) => self.sent += n,
+                Poll::Ready(Ok(n)) => {
+                    self.taken += n as u64;
+                    self.sent += n;
+                }
                 Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
                 Poll::Pending => return Poll::Pending,
             }
@@ -158,8 +188,6 @@ impl Wire {
         if self.out.is_empty() && self.out.capacity() > 0 {
             self.buffers.keep_small(std::mem::take(&mut self.out));
         }
-        if let Some(chunk) = &mut self.input {
-            chunk.shrink();
-        }
+        self.shrink();
     }
 }

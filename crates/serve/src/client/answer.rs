@@ -1,5 +1,6 @@
 //! Answers of weir's own: refusals, failures, `respond`, `redirect`, built-in servers.
 
+use super::write_limit::WriteLimit;
 use super::{After, Conn};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
@@ -84,17 +85,20 @@ async fn write(
     match (sent, close) {
         (false, _) => After::Abort,
         (true, false) => After::Next,
-        (true, true) => ex.conn.end(!unread),
+        (true, true) => ex.conn.end(!unread, !ex.request.keep_alive()),
     }
 }
 
 /// Writes what waits; `false` if the client does not take it.
 pub(super) async fn send(conn: &Conn) -> bool {
-    conn.deadline.set(conn.listener.http.write_timeout_ns);
-    poll_fn(|cx| match conn.wire.borrow_mut().poll_flush(cx) {
-        Poll::Ready(done) => Poll::Ready(done.is_ok()),
-        Poll::Pending if conn.deadline.ended(cx) => Poll::Ready(false),
-        Poll::Pending => Poll::Pending,
+    let mut limit = WriteLimit::default();
+    poll_fn(|cx| {
+        let mut wire = conn.wire.borrow_mut();
+        match wire.poll_flush(cx) {
+            Poll::Ready(done) => Poll::Ready(done.is_ok()),
+            Poll::Pending if limit.has_ended(cx, conn, &wire) => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        }
     })
     .await
 }

@@ -1,5 +1,6 @@
 //! One request and its answer: the head is checked, the nodes find an answer, the relay passes it on.
 
+use super::write_limit::WriteLimit;
 use super::{After, Conn, answer, tunnel};
 use crate::built_in;
 use crate::event_loop::Loop;
@@ -14,7 +15,7 @@ use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Client, Edits, Encoder, Framing, Here, Version};
+use weir_http1::{Client, Encoder, Framing, Here, Version};
 use weir_policy::Kind;
 use weir_topology::plan::HalfClose;
 
@@ -35,6 +36,11 @@ pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last
         Err(refusal) => return Box::pin(answer::refuse(lp, conn, refusal.status())).await,
     };
     conn.wire.borrow_mut().consume(length);
+    if let (Framing::Length(n), Some(most)) = (request.framing(), conn.listener.http.max_body)
+        && n > most
+    {
+        return Box::pin(answer::refuse(lp, conn, 413)).await;
+    }
     let close = last || checked.close || !request.keep_alive();
     let here = checked.here;
     conn.deadline.set(None);
@@ -132,7 +138,11 @@ fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
                 Poll::Ready(Ok(_)) if wire.input().len() < AHEAD => {}
                 Poll::Ready(Ok(_)) => break,
                 Poll::Ready(Err(_)) => return true,
-                Poll::Pending => return false,
+                Poll::Pending => {
+                    // A few bytes ahead hold no large buffer for as long as the answer takes.
+                    wire.shrink();
+                    return false;
+                }
             }
         }
     }
@@ -213,8 +223,11 @@ async fn relay(
         weir_http1::render_response(&reply.response, to, &reply.edits, &add, body, Some(&date), out);
     }
     let conn = ex.conn.clone();
-    conn.deadline.set(conn.listener.http.write_timeout_ns);
-    let mut progress = (0, usize::MAX);
+    if body == Framing::Close {
+        // However this ends, unless the body comes to its end.
+        conn.wire.borrow().socket.end_in_reset(true);
+    }
+    let mut limit = WriteLimit::default();
     let relayed = poll_fn(|cx| {
         if reply.poll_upload(cx, lp, ex).is_err() {
             return Poll::Ready(Err(BrokenBody::Client));
@@ -223,14 +236,12 @@ async fn relay(
         if polled.is_ready() {
             return polled;
         }
-        let waits = conn.wire.borrow().unsent();
-        ex.waits_for_client(lp, waits > 0);
-        if progress != (reply.passed, waits) {
-            progress = (reply.passed, waits);
-            conn.deadline.set(if waits > 0 { conn.listener.http.write_timeout_ns } else { None });
-        }
-        if waits > 0 && conn.deadline.ended(cx) {
-            return Poll::Ready(Err(BrokenBody::Client));
+        {
+            let wire = conn.wire.borrow();
+            ex.waits_for_client(lp, wire.unsent() > 0);
+            if limit.has_ended(cx, &conn, &wire) {
+                return Poll::Ready(Err(BrokenBody::Client));
+            }
         }
         if let Some((at, kind)) = holds.poll_broken(cx, lp, Some(ex)) {
             return Poll::Ready(Err(BrokenBody::Held(at, kind)));
@@ -249,10 +260,15 @@ async fn relay(
             match (ex.conn.wire.borrow().unsent() == 0 || Box::pin(flush(lp, ex)).await, to.close, complete) {
                 (false, _, _) => {
                     line.status = 499;
-                    After::Abort
+                    if body == Framing::Close { After::Reset } else { After::Abort }
                 }
                 (true, false, true) => After::Next,
-                _ => ex.conn.end(complete),
+                _ => {
+                    if body == Framing::Close {
+                        conn.wire.borrow().socket.end_in_reset(false);
+                    }
+                    ex.conn.end(complete, !ex.request.keep_alive())
+                }
             }
         }
         Err(BrokenBody::Origin(kind)) => {
@@ -269,7 +285,7 @@ async fn relay(
         Err(BrokenBody::Client) => {
             line.status = 499;
             holds.cancel(lp, ex, reply);
-            After::Abort
+            if body == Framing::Close { After::Reset } else { After::Abort }
         }
     }
 }
@@ -277,19 +293,17 @@ async fn relay(
 /// Sends what the client has not taken yet; `false` if it does not.
 async fn flush(lp: &Rc<Loop>, ex: &Exchange) -> bool {
     let conn = &ex.conn;
-    let mut unsent = usize::MAX;
+    let mut limit = WriteLimit::default();
     let sent = poll_fn(|cx| {
-        match conn.wire.borrow_mut().poll_flush(cx) {
-            Poll::Ready(done) => return Poll::Ready(done.is_ok()),
-            Poll::Pending => ex.waits_for_client(lp, true),
-        }
-        let waits = conn.wire.borrow().unsent();
-        if waits != unsent {
-            unsent = waits;
-            conn.deadline.set(conn.listener.http.write_timeout_ns);
-        }
-        if conn.deadline.ended(cx) {
-            return Poll::Ready(false);
+        {
+            let mut wire = conn.wire.borrow_mut();
+            if let Poll::Ready(done) = wire.poll_flush(cx) {
+                return Poll::Ready(done.is_ok());
+            }
+            ex.waits_for_client(lp, true);
+            if limit.has_ended(cx, conn, &wire) {
+                return Poll::Ready(false);
+            }
         }
         if has_gone(cx, ex) { Poll::Ready(false) } else { Poll::Pending }
     })
@@ -312,7 +326,9 @@ async fn upgrade(
     {
         let mut wire = ex.conn.wire.borrow_mut();
         let out = wire.queue_to();
-        weir_http1::render_response(&reply.response, to, &Edits::default(), &[], Framing::None, None, out);
+        let add: SmallVec<[(&str, &[u8]); 1]> =
+            reply.add.iter().map(|(name, value)| (*name, &value[..])).collect();
+        weir_http1::render_response(&reply.response, to, &reply.edits, &add, Framing::None, None, out);
     }
     let idle_ns = ex.conn.listener.http.tunnel_idle_ns;
     let ended = tunnel::tunnel(&ex.conn, &mut reply.conn, idle_ns).await;

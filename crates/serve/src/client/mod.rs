@@ -6,6 +6,7 @@ mod answer;
 mod exchange;
 mod linger;
 mod tunnel;
+mod write_limit;
 
 use crate::deadlines::Deadline;
 use crate::event_loop::Loop;
@@ -25,8 +26,10 @@ use weir_http1::{Hop, Seek};
 /// A client's connection.
 pub(crate) struct Conn {
     pub wire: RefCell<Wire>,
-    /// The limit that counts now: idle, head, body or write timeout.
+    /// The limit of silence that counts now: idle, head or body timeout.
     pub deadline: Deadline,
+    /// How long the client may take nothing of an answer.
+    pub write_deadline: OnceCell<Deadline>,
     /// When an end of stream behind unread bytes is looked for again.
     pub glance: OnceCell<Deadline>,
     pub listener: Rc<Listener>,
@@ -55,9 +58,12 @@ enum After {
 }
 
 impl Conn {
-    /// How a connection ends after an answer that the client's socket has taken.
-    fn end(&self, request_is_whole: bool) -> After {
-        let nothing_unread = request_is_whole && self.wire.borrow().input().is_empty();
+    /// How a connection ends after an answer that the client's socket has taken. `asked`: the client wanted it to, so that
+    /// nothing follows a whole request.
+    fn end(&self, request_is_whole: bool, asked: bool) -> After {
+        let wire = self.wire.borrow();
+        let nothing_unread =
+            request_is_whole && wire.input().is_empty() && (asked || !wire.socket.has_input());
         if nothing_unread { After::Close } else { After::Linger }
     }
 
@@ -79,7 +85,8 @@ impl Conn {
     pub fn take_bound(&self, server: &Server) -> Option<Box<OriginConn>> {
         let mut bound = self.bound.borrow_mut();
         let ours = bound.as_ref().is_some_and(|(s, _)| std::ptr::eq(s.as_ref(), server));
-        bound.take_if(|_| ours).map(|(_, conn)| conn)
+        let (_, mut conn) = bound.take_if(|_| ours)?;
+        conn.is_silent().then_some(conn)
     }
 
     /// From now on only this client may use it.
@@ -109,6 +116,7 @@ pub(crate) async fn serve(
     let conn = Rc::new(Conn {
         wire: RefCell::new(Wire::new(socket, lp.buffers.clone())),
         deadline: lp.deadlines.add(),
+        write_deadline: OnceCell::new(),
         glance: OnceCell::new(),
         listener,
         peer,
@@ -122,17 +130,11 @@ pub(crate) async fn serve(
     match after {
         After::Linger => Box::pin(linger::linger(&lp, &conn)).await,
         // Nothing is unread, so that closing ends the stream in order.
-        After::Close | After::Next => {}
-        After::Abort => {
-            // What goes on without the client may still know the connection.
-            let _ = socket2::SockRef::from(&conn.wire.borrow().socket).shutdown(std::net::Shutdown::Both);
-        }
-        After::Reset => {
-            // Dropped so, a TCP connection ends in a reset: the only end that cannot be taken for that of the body.
-            let _ = socket2::SockRef::from(&conn.wire.borrow().socket)
-                .set_linger(Some(std::time::Duration::ZERO));
-        }
+        After::Close | After::Next | After::Abort => {}
+        After::Reset => conn.wire.borrow().socket.end_in_reset(true),
     }
+    // What goes on without the client may still know the connection.
+    conn.wire.borrow_mut().close();
 }
 
 async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
@@ -165,7 +167,9 @@ async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
 async fn read_head(lp: &Rc<Loop>, conn: &Rc<Conn>, patience_ns: Option<u64>, new_until_ns: u64) -> Head {
     let mut seek = Seek::default();
     let http = &conn.listener.http;
-    let mut begun = !conn.wire.borrow().input().is_empty();
+    // Empty lines before a request line are no request (RFC 9112, 2.2).
+    let has_begun = |input: &[u8]| input.iter().any(|b| !matches!(b, b'\r' | b'\n'));
+    let mut begun = has_begun(conn.wire.borrow().input());
     conn.deadline.set(if begun { http.head_timeout_ns } else { patience_ns });
     poll_fn(|cx| {
         let mut wire = conn.wire.borrow_mut();
@@ -176,7 +180,7 @@ async fn read_head(lp: &Rc<Loop>, conn: &Rc<Conn>, patience_ns: Option<u64>, new
                     Ok(None) => {}
                     Err(refusal) => return Poll::Ready(Head::Refused(refusal.status())),
                 }
-                if !begun {
+                if !begun && has_begun(wire.input()) {
                     begun = true;
                     conn.deadline.set(http.head_timeout_ns);
                 }

@@ -62,7 +62,8 @@ pub(super) async fn tunnel(conn: &Conn, origin: &mut OriginConn, idle_ns: Option
         }
         if moved {
             idle.set(idle_ns);
-        } else if idle.ended(cx) {
+        }
+        if idle.ended(cx) {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         Poll::Pending

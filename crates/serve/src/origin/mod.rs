@@ -23,6 +23,8 @@ pub(crate) struct OriginConn {
     pub requests: u64,
     /// Silence of the origin.
     pub deadline: Deadline,
+    /// Whether the last answer had no body by its rules: some origins send one nevertheless.
+    pub is_doubtful: bool,
     /// Whether it belongs to one client's connection (NTLM, Negotiate).
     pub bound: bool,
     /// Its place among those that the server may have.

@@ -28,8 +28,10 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection whose last exchange ended cleanly.
+    /// Keeps a connection whose last exchange ended cleanly; that nothing of it is left over is asserted, always.
     pub fn put(&mut self, mut conn: Box<OriginConn>, now_ns: u64) {
+        let nothing_left = conn.wire.input().is_empty() && conn.wire.unsent() == 0 && !conn.wire.has_ended();
+        assert!(nothing_left, "a connection with bytes of an exchange goes back to its pool");
         if self.idle.len() < MOST {
             conn.wire.rest();
             conn.deadline.set(None);
@@ -60,12 +62,20 @@ impl Pool {
     }
 }
 
+impl OriginConn {
+    /// Whether it is open and nothing has come unasked. Reading costs no system call where no event has come; where no event
+    /// can have told yet, or this task may not read any more in its turn, the socket itself is asked.
+    pub fn is_silent(&mut self) -> bool {
+        if (self.is_doubtful || !tokio::task::coop::has_budget_remaining()) && self.wire.socket.has_input() {
+            return false;
+        }
+        matches!(self.wire.poll_fill(&mut Context::from_waker(Waker::noop())), Poll::Pending)
+    }
+}
+
 impl Idle {
-    /// Reading costs no system call where no event has come: an open and silent connection is simply not ready.
     fn is_good(&mut self, now_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
         let fresh = idle_timeout_ns.is_none_or(|most| now_ns.saturating_sub(self.since_ns) < most);
-        fresh
-            && now_ns < self.conn.old_ns
-            && matches!(self.conn.wire.poll_fill(&mut Context::from_waker(Waker::noop())), Poll::Pending)
+        fresh && now_ns < self.conn.old_ns && self.conn.is_silent()
     }
 }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::wire::Wire;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Decoder, Edits, Encoder, Piece, Response};
+use weir_http1::{Decoder, Edits, Encoder, Framing, Piece, Response};
 use weir_policy::Kind;
 
 /// A response that comes from an origin.
@@ -126,13 +126,21 @@ impl OriginReply {
                     if client.unsent() > 0 && matches!(client.poll_flush(cx), Poll::Ready(Err(_))) {
                         return Poll::Ready(Err(BrokenBody::Client));
                     }
-                    if self.conn.deadline.ended(cx) {
+                    if self.is_clients_turn() {
+                        // An answer came before the request was whole: the origin may well wait for the client.
+                        self.conn.deadline.set(self.server.origin.body_timeout_ns);
+                    } else if self.conn.deadline.ended(cx) {
                         return Poll::Ready(Err(BrokenBody::Origin(Kind::Timeout)));
                     }
                     return Poll::Pending;
                 }
             }
         }
+    }
+
+    /// Whether more of the request is wanted and the origin has all that came of it.
+    fn is_clients_turn(&self) -> bool {
+        !self.upload.finished && !self.upload.broken && self.conn.wire.unsent() == 0
     }
 
     /// Nobody wants it. Its connection is kept for others if the rest of it is here already.
@@ -158,6 +166,7 @@ impl OriginReply {
     pub fn give_back(self: Box<Self>, lp: &Loop, ex: &Exchange) {
         let clean = ex.is_complete() && self.is_clean();
         let OriginReply { server, mut conn, response, .. } = *self;
+        conn.is_doubtful = response.framing() == Framing::None;
         match (clean, response.binds_connection()) {
             (true, true) => {
                 conn.bound = true;
@@ -190,6 +199,8 @@ impl OriginReply {
             && !conn.wire.has_ended()
             && response.keep_alive()
             && response.status() != 101
+            // A 204 that announces a body may well send one.
+            && (response.status() != 204 || response.field("content-length").is_none_or(|n| n == b"0"))
     }
 }
 

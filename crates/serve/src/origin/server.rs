@@ -154,6 +154,7 @@ impl Server {
             opened_ns: now,
             old_ns,
             requests: 0,
+            is_doubtful: false,
             bound: false,
             _counted: counted,
             deadline: lp.deadlines.add(),
@@ -261,7 +262,11 @@ impl Attempt {
                     reply.conn.deadline.set(reply.server.origin.response_timeout_ns);
                 }
                 Poll::Ready(Err(Broken::Client(failure))) => return Poll::Ready(Err(Failed::With(failure))),
-                Poll::Ready(Err(Broken::Origin)) => self.reply.upload.broken = true,
+                Poll::Ready(Err(Broken::Origin)) => {
+                    let reply = &mut *self.reply;
+                    reply.upload.broken = true;
+                    reply.conn.deadline.set(reply.server.origin.response_timeout_ns);
+                }
                 Poll::Pending => self.watch_upload(ex),
             }
         }
@@ -338,6 +343,7 @@ impl Attempt {
         if self.reply.response.status() == 100 {
             ex.say_continue(cx);
         } else if ex.version() != Version::H10 {
+            ex.passed_interim.set(true);
             let mut head = Vec::new();
             let to = Client {
                 version: ex.version(),
