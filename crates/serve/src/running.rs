@@ -85,8 +85,8 @@ pub struct Running {
     pub listening: Vec<Listening>,
     remote: Remote,
     threads: Vec<JoinHandle<io::Result<()>>>,
-    /// Told by each loop as it ends.
-    ended: Receiver<()>,
+    /// Told by each loop as it ends, and by the built-in servers as they fail.
+    ended: Receiver<Option<io::Error>>,
 }
 
 /// What can be said to a served topology, from any thread.
@@ -243,16 +243,30 @@ pub fn start(
     });
     let confs = Arc::new(confs);
     let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
-    let inside = shared.clone();
+    let (end, ended) = channel();
+    let (inside, broken) = (shared.clone(), end.clone());
+    let (begin, begun) = channel();
     std::thread::Builder::new().name("weir-servers".to_owned()).spawn(move || {
-        let _ = on_runtime(|| async move {
+        let result = on_runtime(|| async move {
             let (lp, kept) = inside.event_loop(u32::MAX, true)?;
             lp.keep(Keeper::new(kept));
-            built_in::run(lp, arrivals).await;
-            Ok(())
+            let _ = begin.send(());
+            lp.run(async {
+                built_in::run(lp.clone(), arrivals).await;
+                Ok(())
+            })
+            .await
         });
+        // Before it has begun the starting thread hears of it, later whoever waits for the end.
+        let _ = broken.send(result.err());
     })?;
-    let (end, ended) = channel();
+    if begun.recv().is_err() {
+        drop(end);
+        let why = ended.recv().ok().flatten();
+        return Err(Error::System(
+            why.unwrap_or_else(|| io::Error::other("the built-in servers have ended")),
+        ));
+    }
     let (mut threads, mut tells) = (Vec::new(), Vec::new());
     for ((number, shares), mailbox) in shares.into_iter().enumerate().zip(mailboxes) {
         let (tell, messages) = unbounded_channel();
@@ -279,12 +293,12 @@ const STATE: u64 = 0x53_5441_5445;
 const NAMES: u64 = 0x4e41_4d45;
 
 /// Tells that a thread has ended, however.
-struct Ends(Sender<()>, Arc<Process>);
+struct Ends(Sender<Option<io::Error>>, Arc<Process>);
 
 impl Drop for Ends {
     fn drop(&mut self) {
         self.1.serving.fetch_sub(1, Ordering::Relaxed);
-        let _ = self.0.send(());
+        let _ = self.0.send(None);
     }
 }
 
@@ -335,12 +349,16 @@ impl Shared {
         Ok((Loop::new(self.process.clone(), graph, number)?, kept))
     }
 
-    async fn serve(self, number: u32, mut doors: Doors) -> io::Result<()> {
+    async fn serve(self, number: u32, doors: Doors) -> io::Result<()> {
         let (lp, kept) = self.event_loop(number, false)?;
-        if number == OWNER {
+        lp.run(self.serve_on(&lp, kept, doors)).await
+    }
+
+    async fn serve_on(&self, lp: &Rc<Loop>, kept: Vec<Kept>, mut doors: Doors) -> io::Result<()> {
+        if lp.number == OWNER {
             lp.keep(Keeper::new(kept));
         }
-        tokio::task::spawn_local(mailbox::run(lp.clone(), doors.mailbox));
+        lp.needs("the mailbox", mailbox::run(lp.clone(), doors.mailbox));
         let listeners: Vec<Rc<Listener>> =
             (0..).zip(self.confs.iter()).map(|(n, c)| Rc::new(c.listener(n))).collect();
         lp.has_listeners(listeners.clone());
@@ -350,7 +368,7 @@ impl Shared {
             accepting.push(tokio::task::spawn_local(task));
         }
         let Some(Message::Drain) = doors.messages.recv().await else { return Ok(()) };
-        self.drain(&lp, accepting).await;
+        self.drain(lp, accepting).await;
         Ok(())
     }
 
@@ -418,9 +436,8 @@ impl Running {
 
     /// Waits for the end: of a drain, or of a loop that has failed, which ends the others too.
     pub fn join(self) -> io::Result<()> {
-        let _ = self.ended.recv();
+        let mut result = self.ended.recv().ok().flatten().map_or(Ok(()), Err);
         self.remote.drain();
-        let mut result = Ok(());
         for thread in self.threads {
             let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("an event loop has panicked")));
             result = result.and(ended);
