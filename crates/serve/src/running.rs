@@ -6,6 +6,7 @@ use crate::build::Builder;
 use crate::built_in::{self, BuiltIn};
 use crate::clock::Clock;
 use crate::event_loop::Loop;
+use crate::handover::Guests;
 use crate::health::keeper::{Keeper, Kept};
 use crate::limits::Clients;
 use crate::listener::Listener;
@@ -189,7 +190,8 @@ pub fn start(
     let listens: Vec<(String, &Listen, NodeId)> = nodes.iter().filter_map(|id| listen(point, *id)).collect();
     let count = |l: &Listen| l.loops.map_or(default, |n| n as usize).max(1);
     let loops = listens.iter().map(|(_, l, _)| count(l)).max().unwrap_or(1);
-    let most = crate::limits::most_clients();
+    // Descriptors are the process's: listeners without a limit of their own share them.
+    let common = Clients::new(crate::limits::most_clients(), None, 0);
     let mut logs = Logs::default();
     let mut listening = Vec::new();
     // Removed again, should anything fail from here on.
@@ -206,13 +208,18 @@ pub fn start(
             }
         };
         listening.push(Listening { name: name.clone(), addr });
-        let most = listen.http.max_clients.map_or(most, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        let own = listen.http.max_clients.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         confs.push(Conf {
             name: name.clone(),
             listen: (*listen).clone(),
             node: *inside,
             port,
-            clients: Clients::new(most, listen.http.max_clients_per_address, count(listen)),
+            clients: Clients::new(
+                own.unwrap_or(usize::MAX),
+                listen.http.max_clients_per_address,
+                count(listen),
+            ),
+            common: own.is_none().then(|| common.clone()),
             log: logs.of(&listen.http)?,
         });
         for (at, share) in bound.shares().into_iter().enumerate() {
@@ -238,6 +245,7 @@ pub fn start(
         connections,
         shared: state,
         lbs,
+        guests: Guests::new(loops),
         serving: serving_loops,
         mail,
     });
@@ -297,6 +305,7 @@ struct Ends(Sender<Option<io::Error>>, Arc<Process>);
 
 impl Drop for Ends {
     fn drop(&mut self) {
+        self.1.guests.close();
         self.1.serving.fetch_sub(1, Ordering::Relaxed);
         let _ = self.0.send(None);
     }
@@ -323,6 +332,7 @@ struct Conf {
     node: NodeId,
     port: Option<u16>,
     clients: Clients,
+    common: Option<Clients>,
     log: Option<Log>,
 }
 
@@ -379,6 +389,7 @@ impl Shared {
         if delay_ns > 0 {
             lp.timers.after(delay_ns).await;
         }
+        self.process.guests.close();
         lp.closing.send_replace(true);
         let end_ns = lp.now().saturating_add(longest(|c| c.listen.http.drain_timeout_ns));
         for task in accepting {
@@ -389,7 +400,8 @@ impl Shared {
         lp.timers.after(LOOK_NS).await;
         // The keeper's loop ends last: others ask it, as long as they have requests.
         let is_needed = || lp.number == OWNER && self.process.serving.load(Ordering::Relaxed) > 1;
-        while (lp.clients() > 0 || is_needed()) && lp.now() < end_ns {
+        let are_coming = || self.process.guests.are_coming(lp.number);
+        while (lp.clients() > 0 || are_coming() || is_needed()) && lp.now() < end_ns {
             lp.timers.after(LOOK_NS).await;
         }
     }
@@ -414,6 +426,7 @@ impl Conf {
             raw_paths: http.paths == Paths::Raw,
             port: self.port,
             clients: self.clients.clone(),
+            common: self.common.clone(),
             log: self.log.clone(),
             built_in: false,
             http,
