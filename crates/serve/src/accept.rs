@@ -3,9 +3,8 @@
 use crate::bind::Bound;
 use crate::client;
 use crate::event_loop::Loop;
-use crate::handover;
-use crate::limits::Counted;
-use crate::listener::Listener;
+use crate::handover::{self, Invited};
+use crate::listener::{Listener, Place};
 use crate::socket::Socket;
 use std::future::poll_fn;
 use std::io;
@@ -66,7 +65,7 @@ impl Door {
         match self {
             Door::Tcp(door) => {
                 let Ok(door) = door.into_std() else { return rest };
-                while let Ok((socket, peer)) = door.accept() {
+                while let Some((socket, peer)) = next(|| door.accept()) {
                     if socket.set_nonblocking(true).is_ok()
                         && let Ok(socket) = tokio::net::TcpStream::from_std(socket)
                     {
@@ -76,7 +75,7 @@ impl Door {
             }
             Door::Unix(door) => {
                 let Ok(door) = door.into_std() else { return rest };
-                while let Ok((socket, _)) = door.accept() {
+                while let Some((socket, _)) = next(|| door.accept()) {
                     if socket.set_nonblocking(true).is_ok()
                         && let Ok(socket) = tokio::net::UnixStream::from_std(socket)
                     {
@@ -89,12 +88,23 @@ impl Door {
     }
 }
 
+/// Whoever waits next, if anybody does; one that broke before it was accepted is passed over.
+fn next<T>(accept: impl Fn() -> io::Result<T>) -> Option<T> {
+    loop {
+        match accept() {
+            Ok(accepted) => return Some(accepted),
+            Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
 /// Accepts until the loop closes its doors; those who wait then are still let in.
 pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
     let mut closing = lp.closing.subscribe();
     let mut closes = std::pin::pin!(closing.wait_for(|closing| *closing));
     loop {
-        if listener.clients.is_full() {
+        if listener.is_full() {
             if pauses(&lp, closes.as_mut()).await {
                 continue;
             }
@@ -109,9 +119,9 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
             None => break,
             Some(Ok((socket, peer))) => {
                 // Another loop may have had the last place meanwhile: then this one waits for the next.
-                let mut place = listener.clients.take_place();
+                let mut place = listener.take_place();
                 while place.is_none() && pauses(&lp, closes.as_mut()).await {
-                    place = listener.clients.take_place();
+                    place = listener.take_place();
                 }
                 let Some(place) = place else { break };
                 let_in(&lp, &listener, socket, peer, place);
@@ -123,24 +133,29 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
         }
     }
     for (socket, peer) in door.rest() {
-        let Some(place) = listener.clients.take_place() else { return };
+        let Some(place) = listener.take_place() else { return };
         let_in(&lp, &listener, socket, peer, place);
     }
 }
 
-fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Socket, peer: Option<SocketAddr>, place: Counted) {
+fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Socket, peer: Option<SocketAddr>, place: Place) {
     let me = lp.number as usize;
-    // A loop that drains may have ended when what is handed to it arrives.
-    let on =
-        Some(listener.clients.lightest(me)).filter(|on| *on != me && !*lp.closing.borrow()).unwrap_or(me);
+    let lightest = listener.clients.lightest(me);
+    let invited = if lightest == me { None } else { Invited::to(&lp.process, lightest) };
+    let on = invited.as_ref().map_or(me, |_| lightest);
+    let Place { own, common } = place;
     // One too many from an address is closed at once.
-    match place.on(peer.map(|p| p.ip()), on) {
-        Some(counted) if on == me => {
-            tokio::task::spawn_local(client::serve(lp.clone(), listener.clone(), socket, peer, counted));
+    let Some(own) = own.on(peer.map(|p| p.ip()), on) else { return };
+    match invited {
+        None => {
+            let serving = client::serve(lp.clone(), listener.clone(), socket, peer, own);
+            tokio::task::spawn_local(async move {
+                let _common = common;
+                serving.await;
+            });
         }
         // What cannot be handed over is closed, as what cannot be accepted is.
-        Some(counted) => drop(handover::send(lp, on, listener.number, socket, peer, counted)),
-        None => {}
+        Some(to) => drop(handover::send(lp, to, listener.number, socket, peer, Place { own, common })),
     }
 }
 

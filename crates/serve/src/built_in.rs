@@ -127,6 +127,7 @@ fn inside(root: NodeId) -> Listener {
         raw_paths: true,
         port: None,
         clients: Clients::new(usize::MAX, None, 1),
+        common: None,
         log: None,
         built_in: true,
     }

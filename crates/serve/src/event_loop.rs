@@ -15,10 +15,12 @@ use crate::process::Process;
 use crate::timers::Timers;
 use slab::Slab;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::task::Poll;
 use weir_stats::Key;
 
 /// A loop.
@@ -40,6 +42,8 @@ pub(crate) struct Loop {
     draining: Cell<bool>,
     /// Told once, when accepting ends.
     pub closing: tokio::sync::watch::Sender<bool>,
+    /// The task that the loop cannot do without and that has ended, if one has.
+    failed: tokio::sync::watch::Sender<Option<&'static str>>,
     clients: RefCell<Slab<Weak<Conn>>>,
     listeners: RefCell<Vec<Rc<Listener>>>,
     date: Cell<[u8; 29]>,
@@ -72,6 +76,7 @@ impl Loop {
             drawn: Cell::new(0),
             draining: Cell::new(false),
             closing: tokio::sync::watch::Sender::new(false),
+            failed: tokio::sync::watch::Sender::new(None),
             clients: RefCell::default(),
             listeners: RefCell::default(),
             date: Cell::new(crate::date::now()),
@@ -79,9 +84,33 @@ impl Loop {
             process,
             clock,
         });
-        tokio::task::spawn_local(lp.timers.clone().run());
-        tokio::task::spawn_local(lp.clone().tick());
+        lp.needs("the timers", lp.timers.clone().run());
+        lp.needs("the clock", lp.clone().tick());
         Ok(lp)
+    }
+
+    /// Begins a task that the loop cannot do without: should it ever end, as by a panic, so does the loop.
+    pub fn needs(self: &Rc<Self>, what: &'static str, task: impl Future<Output = ()> + 'static) {
+        let needed = Needed { lp: self.clone(), what };
+        tokio::task::spawn_local(async move {
+            let _needed = needed;
+            task.await;
+        });
+    }
+
+    /// Does something until it ends, or until something that the loop cannot do without has.
+    pub async fn run<T>(&self, main: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        let mut failed = self.failed.subscribe();
+        let mut fails = std::pin::pin!(failed.wait_for(|what| what.is_some()));
+        let mut main = std::pin::pin!(main);
+        poll_fn(|cx| match fails.as_mut().poll(cx) {
+            Poll::Ready(what) => {
+                let what = what.ok().and_then(|what| *what).unwrap_or("something");
+                Poll::Ready(Err(io::Error::other(format!("{what} of an event loop ended"))))
+            }
+            Poll::Pending => main.as_mut().poll(cx),
+        })
+        .await
     }
 
     /// Now, ns since the start of the process.
@@ -111,7 +140,7 @@ impl Loop {
     /// From now on this loop keeps the health of all targets.
     pub fn keep(self: &Rc<Self>, keeper: Keeper) {
         let keeper = self.keeper.get_or_init(|| Rc::new(keeper));
-        tokio::task::spawn_local(keeper.clone().run(self.clone()));
+        self.needs("the keeper of health", keeper.clone().run(self.clone()));
     }
 
     /// The keeper of health, if this loop has it.
@@ -209,6 +238,18 @@ impl Loop {
     /// Clients that are connected.
     pub fn clients(&self) -> usize {
         self.clients.borrow().len()
+    }
+}
+
+/// A task that its loop cannot do without.
+struct Needed {
+    lp: Rc<Loop>,
+    what: &'static str,
+}
+
+impl Drop for Needed {
+    fn drop(&mut self) {
+        self.lp.failed.send_replace(Some(self.what));
     }
 }
 

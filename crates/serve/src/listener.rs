@@ -1,7 +1,7 @@
 //! `listen(addr, node, ...)`: what connections that were accepted there have in common, and the socket itself.
 
 use crate::event_loop::Loop;
-use crate::limits::Clients;
+use crate::limits::{Clients, Counted};
 use crate::log::Log;
 use crate::nodes::NodeId;
 use weir_http1::{Limits, Networks};
@@ -22,12 +22,34 @@ pub(crate) struct Listener {
     pub port: Option<u16>,
     /// How many are connected, over all loops.
     pub clients: Clients,
+    /// The same for all listeners that say nothing of it.
+    pub common: Option<Clients>,
     pub log: Option<Log>,
     /// Whether this is the inside of the built-in servers.
     pub built_in: bool,
 }
 
+/// A client's places, until it is dropped: among those of its listener, and of all that have no limit of their own.
+pub(crate) struct Place {
+    pub own: Counted,
+    pub common: Option<Counted>,
+}
+
 impl Listener {
+    /// Whether no further client may be accepted.
+    pub fn is_full(&self) -> bool {
+        self.clients.is_full() || self.common.as_ref().is_some_and(Clients::is_full)
+    }
+
+    /// A place for a client; `None` if there is none left.
+    pub fn take_place(&self) -> Option<Place> {
+        let common = match &self.common {
+            Some(common) => Some(common.take_place()?),
+            None => None,
+        };
+        Some(Place { own: self.clients.take_place()?, common })
+    }
+
     /// Whether this is the inside of the built-in servers.
     pub fn is_built_in(&self) -> bool {
         self.built_in

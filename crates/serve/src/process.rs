@@ -3,6 +3,7 @@
 
 use crate::built_in::BuiltIn;
 use crate::clock::Clock;
+use crate::handover::Guests;
 use crate::mailbox::ToLoop;
 use crate::nodes::NodeId;
 use crate::nodes::lb::common::Common;
@@ -31,6 +32,8 @@ pub(crate) struct Process {
     pub shared: Shared,
     /// What all loops know of balancers, by their nodes.
     pub lbs: BTreeMap<NodeId, Arc<Common>>,
+    /// Connections that are being handed over.
+    pub guests: Guests,
     /// Loops that have not ended.
     pub serving: AtomicU32,
     /// The mailboxes of the loops that serve, by their numbers.

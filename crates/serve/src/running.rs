@@ -6,6 +6,7 @@ use crate::build::Builder;
 use crate::built_in::{self, BuiltIn};
 use crate::clock::Clock;
 use crate::event_loop::Loop;
+use crate::handover::Guests;
 use crate::health::keeper::{Keeper, Kept};
 use crate::limits::Clients;
 use crate::listener::Listener;
@@ -85,8 +86,8 @@ pub struct Running {
     pub listening: Vec<Listening>,
     remote: Remote,
     threads: Vec<JoinHandle<io::Result<()>>>,
-    /// Told by each loop as it ends.
-    ended: Receiver<()>,
+    /// Told by each loop as it ends, and by the built-in servers as they fail.
+    ended: Receiver<Option<io::Error>>,
 }
 
 /// What can be said to a served topology, from any thread.
@@ -189,7 +190,8 @@ pub fn start(
     let listens: Vec<(String, &Listen, NodeId)> = nodes.iter().filter_map(|id| listen(point, *id)).collect();
     let count = |l: &Listen| l.loops.map_or(default, |n| n as usize).max(1);
     let loops = listens.iter().map(|(_, l, _)| count(l)).max().unwrap_or(1);
-    let most = crate::limits::most_clients();
+    // Descriptors are the process's: listeners without a limit of their own share them.
+    let common = Clients::new(crate::limits::most_clients(), None, 0);
     let mut logs = Logs::default();
     let mut listening = Vec::new();
     // Removed again, should anything fail from here on.
@@ -206,13 +208,18 @@ pub fn start(
             }
         };
         listening.push(Listening { name: name.clone(), addr });
-        let most = listen.http.max_clients.map_or(most, |n| usize::try_from(n).unwrap_or(usize::MAX));
+        let own = listen.http.max_clients.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         confs.push(Conf {
             name: name.clone(),
             listen: (*listen).clone(),
             node: *inside,
             port,
-            clients: Clients::new(most, listen.http.max_clients_per_address, count(listen)),
+            clients: Clients::new(
+                own.unwrap_or(usize::MAX),
+                listen.http.max_clients_per_address,
+                count(listen),
+            ),
+            common: own.is_none().then(|| common.clone()),
             log: logs.of(&listen.http)?,
         });
         for (at, share) in bound.shares().into_iter().enumerate() {
@@ -238,21 +245,36 @@ pub fn start(
         connections,
         shared: state,
         lbs,
+        guests: Guests::new(loops),
         serving: serving_loops,
         mail,
     });
     let confs = Arc::new(confs);
     let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
-    let inside = shared.clone();
+    let (end, ended) = channel();
+    let (inside, broken) = (shared.clone(), end.clone());
+    let (begin, begun) = channel();
     std::thread::Builder::new().name("weir-servers".to_owned()).spawn(move || {
-        let _ = on_runtime(|| async move {
+        let result = on_runtime(|| async move {
             let (lp, kept) = inside.event_loop(u32::MAX, true)?;
             lp.keep(Keeper::new(kept));
-            built_in::run(lp, arrivals).await;
-            Ok(())
+            let _ = begin.send(());
+            lp.run(async {
+                built_in::run(lp.clone(), arrivals).await;
+                Ok(())
+            })
+            .await
         });
+        // Before it has begun the starting thread hears of it, later whoever waits for the end.
+        let _ = broken.send(result.err());
     })?;
-    let (end, ended) = channel();
+    if begun.recv().is_err() {
+        drop(end);
+        let why = ended.recv().ok().flatten();
+        return Err(Error::System(
+            why.unwrap_or_else(|| io::Error::other("the built-in servers have ended")),
+        ));
+    }
     let (mut threads, mut tells) = (Vec::new(), Vec::new());
     for ((number, shares), mailbox) in shares.into_iter().enumerate().zip(mailboxes) {
         let (tell, messages) = unbounded_channel();
@@ -279,12 +301,13 @@ const STATE: u64 = 0x53_5441_5445;
 const NAMES: u64 = 0x4e41_4d45;
 
 /// Tells that a thread has ended, however.
-struct Ends(Sender<()>, Arc<Process>);
+struct Ends(Sender<Option<io::Error>>, Arc<Process>);
 
 impl Drop for Ends {
     fn drop(&mut self) {
+        self.1.guests.close();
         self.1.serving.fetch_sub(1, Ordering::Relaxed);
-        let _ = self.0.send(());
+        let _ = self.0.send(None);
     }
 }
 
@@ -309,6 +332,7 @@ struct Conf {
     node: NodeId,
     port: Option<u16>,
     clients: Clients,
+    common: Option<Clients>,
     log: Option<Log>,
 }
 
@@ -335,12 +359,16 @@ impl Shared {
         Ok((Loop::new(self.process.clone(), graph, number)?, kept))
     }
 
-    async fn serve(self, number: u32, mut doors: Doors) -> io::Result<()> {
+    async fn serve(self, number: u32, doors: Doors) -> io::Result<()> {
         let (lp, kept) = self.event_loop(number, false)?;
-        if number == OWNER {
+        lp.run(self.serve_on(&lp, kept, doors)).await
+    }
+
+    async fn serve_on(&self, lp: &Rc<Loop>, kept: Vec<Kept>, mut doors: Doors) -> io::Result<()> {
+        if lp.number == OWNER {
             lp.keep(Keeper::new(kept));
         }
-        tokio::task::spawn_local(mailbox::run(lp.clone(), doors.mailbox));
+        lp.needs("the mailbox", mailbox::run(lp.clone(), doors.mailbox));
         let listeners: Vec<Rc<Listener>> =
             (0..).zip(self.confs.iter()).map(|(n, c)| Rc::new(c.listener(n))).collect();
         lp.has_listeners(listeners.clone());
@@ -350,7 +378,7 @@ impl Shared {
             accepting.push(tokio::task::spawn_local(task));
         }
         let Some(Message::Drain) = doors.messages.recv().await else { return Ok(()) };
-        self.drain(&lp, accepting).await;
+        self.drain(lp, accepting).await;
         Ok(())
     }
 
@@ -361,6 +389,7 @@ impl Shared {
         if delay_ns > 0 {
             lp.timers.after(delay_ns).await;
         }
+        self.process.guests.close();
         lp.closing.send_replace(true);
         let end_ns = lp.now().saturating_add(longest(|c| c.listen.http.drain_timeout_ns));
         for task in accepting {
@@ -371,7 +400,8 @@ impl Shared {
         lp.timers.after(LOOK_NS).await;
         // The keeper's loop ends last: others ask it, as long as they have requests.
         let is_needed = || lp.number == OWNER && self.process.serving.load(Ordering::Relaxed) > 1;
-        while (lp.clients() > 0 || is_needed()) && lp.now() < end_ns {
+        let are_coming = || self.process.guests.are_coming(lp.number);
+        while (lp.clients() > 0 || are_coming() || is_needed()) && lp.now() < end_ns {
             lp.timers.after(LOOK_NS).await;
         }
     }
@@ -396,6 +426,7 @@ impl Conf {
             raw_paths: http.paths == Paths::Raw,
             port: self.port,
             clients: self.clients.clone(),
+            common: self.common.clone(),
             log: self.log.clone(),
             built_in: false,
             http,
@@ -418,9 +449,8 @@ impl Running {
 
     /// Waits for the end: of a drain, or of a loop that has failed, which ends the others too.
     pub fn join(self) -> io::Result<()> {
-        let _ = self.ended.recv();
+        let mut result = self.ended.recv().ok().flatten().map_or(Ok(()), Err);
         self.remote.drain();
-        let mut result = Ok(());
         for thread in self.threads {
             let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("an event loop has panicked")));
             result = result.and(ended);

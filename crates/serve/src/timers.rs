@@ -18,6 +18,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use tokio::net::unix::pipe::Receiver;
 
+/// So many dropped entries are no matter.
+const SWEPT: usize = 1024;
+
 /// The timers of a loop.
 pub(crate) struct Timers {
     clock: Clock,
@@ -57,10 +60,19 @@ impl Timers {
         self.next.set(serial + 1);
         let key = self.entries.borrow_mut().insert(Entry { serial, fired: false, waker: None });
         self.heap.borrow_mut().push(Reverse((at_ns, serial, key)));
+        self.sweep();
         if at_ns < self.armed_ns.get() {
             self.arm(at_ns);
         }
         Sleep { timers: self.clone(), key }
+    }
+
+    /// Throws out what was dropped, once that is more than what counts: each costs a few steps, whenever it is thrown out.
+    fn sweep(&self) {
+        let (mut heap, entries) = (self.heap.borrow_mut(), self.entries.borrow());
+        if heap.len() > 2 * entries.len() + SWEPT {
+            heap.retain(|Reverse((_, serial, key))| entries.get(*key).is_some_and(|e| e.serial == *serial));
+        }
     }
 
     /// Ends after that time.
@@ -158,6 +170,32 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        self.timers.entries.borrow_mut().try_remove(self.key);
+        // A waker may be the last that knows a task with sleeps of its own: it goes once nothing is borrowed.
+        let entry = self.timers.entries.borrow_mut().try_remove(self.key);
+        drop(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_dropped_does_not_pile_up() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        tokio::task::LocalSet::new().block_on(&runtime, async {
+            let timers = Timers::new(Clock::new()).unwrap();
+            tokio::task::spawn_local(timers.clone().run());
+            let hour_ns = 3_600_000_000_000;
+            let kept: Vec<Sleep> = (0..10).map(|_| timers.after(hour_ns)).collect();
+            let soon = timers.after(20_000_000);
+            for _ in 0..100_000 {
+                drop(timers.after(hour_ns));
+                assert!(timers.heap.borrow().len() <= 2 * (kept.len() + 2) + SWEPT + 1);
+            }
+            soon.await;
+            let serials = |t: &Timers| t.heap.borrow().iter().filter(|r| r.0.1 < 10).count();
+            assert_eq!(serials(&timers), 10, "what counts stays");
+        });
     }
 }

@@ -127,20 +127,25 @@ impl Keeper {
     ) {
         let changed = self.with(lb, |kept| {
             if target >= kept.health.len() {
-                return false;
+                return (false, false);
             }
             if probe {
                 kept.health.picked(target);
             }
             let changed = kept.health.outcome(lp.now(), target, probe, outcome, status);
-            if probe && !changed {
+            let free = probe && !changed;
+            if free {
                 // It said nothing of the target: another may try it.
                 kept.common.free_probe(target);
             }
             kept.common.set_heeds(target, kept.health.heeds_success(target));
-            changed
+            (changed, free)
         });
-        if changed == Some(true) {
+        let Some((changed, free)) = changed else { return };
+        if let (true, Node::Lb(node)) = (free, lp.graph().node(lb)) {
+            node.tell_first();
+        }
+        if changed {
             self.change(lp, false, |_, _| {});
             self.kick();
         }

@@ -73,6 +73,15 @@ impl Hedge {
     }
 }
 
+/// The answer was another: what is held of the last error learns how that ended, on every way out.
+impl Drop for Attempts<'_> {
+    fn drop(&mut self) {
+        if let Some(Ok(reply)) = self.last.take() {
+            reply.discard(&self.lp, &self.ex);
+        }
+    }
+}
+
 impl Attempts<'_> {
     fn begin(&mut self) {
         let number = self.begun;

@@ -106,6 +106,8 @@ impl Lb {
         let mut due = None;
         let choice = poll_fn(|cx| {
             if place.is_first(cx) {
+                // Timers do not tell the time to whoever asks for it cheaply.
+                lp.now();
                 match self.ask(lp, ex, way) {
                     (Choice::Full, _) => {}
                     choice => return Poll::Ready(Some(choice)),
@@ -113,6 +115,7 @@ impl Lb {
                 due = Some(self.due_ns.get()).filter(|at| *at < u64::MAX).map(|at| lp.timers.at(at));
             }
             if has_ended(&mut due, cx) {
+                due = None;
                 cx.waker().wake_by_ref();
             }
             if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending }

@@ -18,6 +18,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 use weir_model::OnCancel;
+use weir_policy::Kind;
 
 /// The node.
 pub(crate) struct Queue {
@@ -56,6 +57,29 @@ struct Meeting {
     task: RefCell<Option<Waker>>,
     gone: Cell<bool>,
     met: Cell<bool>,
+}
+
+impl Meeting {
+    fn answer(&self, answer: Answer) {
+        *self.answer.borrow_mut() = Some(answer);
+        if let Some(client) = self.client.borrow_mut().take() {
+            client.wake();
+        }
+    }
+}
+
+/// Dropped before the task has answered, as by a panic, whoever waits is told.
+struct Answers {
+    meeting: Rc<Meeting>,
+    answered: bool,
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        if !self.answered && !self.meeting.gone.get() {
+            self.meeting.answer(Err(Failure::new(Kind::Reset)));
+        }
+    }
 }
 
 impl Queue {
@@ -115,6 +139,7 @@ impl Drop for Leaving<'_> {
 }
 
 async fn task(queue: Rc<Queue>, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way, meeting: Rc<Meeting>) {
+    let mut answers = Answers { meeting: meeting.clone(), answered: false };
     let afar = way.afar.clone();
     let mut crashes = way.process.as_ref().map(|p| faulty::Watch::all(p, &lp));
     let inside = Rc::new(Cell::new(false));
@@ -157,10 +182,8 @@ async fn task(queue: Rc<Queue>, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way, meetin
     drop(run);
     let Some(answer) = answer else { return };
     if !meeting.gone.get() {
-        *meeting.answer.borrow_mut() = Some(answer);
-        if let Some(client) = meeting.client.borrow_mut().take() {
-            client.wake();
-        }
+        answers.answered = true;
+        meeting.answer(answer);
         return;
     }
     // Nobody gets the result.

@@ -18,8 +18,12 @@ use std::task::Poll;
 use weir_topology::plan::{Point, Spec, To};
 use weir_topology::serving::Serving;
 
-/// How often somebody who was promised room looks for it, ns.
-const LOOK_NS: u64 = 500_000;
+/// How soon somebody who was promised room looks for it again, at first and at last, ns.
+const LOOK_NS: (u64, u64) = (500_000, 8_000_000);
+
+/// How soon other loops are asked for room again, at first and at last, ns: who had some for this one may have given it to
+/// another.
+const ASK_NS: (u64, u64) = (4_000_000, 256_000_000);
 
 /// The limit of one server.
 pub(crate) struct Limit {
@@ -63,14 +67,21 @@ impl Limit {
 
     /// Room for a connection; `None`: there was none before the end.
     pub async fn room(self: &Arc<Self>, lp: &Rc<Loop>, end: &mut Option<Sleep>) -> Option<Counted> {
+        let (mut look_ns, mut ask_ns, mut ask_at) = (LOOK_NS.0, ASK_NS.0, 0);
         loop {
             if let Some(counted) = self.take() {
                 return Some(counted);
             }
-            // Of this loop's own there may be one as well, if it was not to be reused.
-            lp.close_idle(self.server);
-            lp.tell_others(|| ToLoop::CloseIdle { server: self.server });
-            let mut look = Some(lp.timers.after(LOOK_NS));
+            let now_ns = lp.now();
+            if now_ns >= ask_at {
+                // Of this loop's own there may be one as well, if it was not to be reused.
+                lp.close_idle(self.server);
+                lp.tell_others(|| ToLoop::CloseIdle { server: self.server });
+                ask_at = now_ns.saturating_add(ask_ns);
+                ask_ns = (2 * ask_ns).min(ASK_NS.1);
+            }
+            let mut look = Some(lp.timers.after(look_ns));
+            look_ns = (2 * look_ns).min(LOOK_NS.1);
             let ended = poll_fn(|cx| match (has_ended(end, cx), has_ended(&mut look, cx)) {
                 (true, _) => Poll::Ready(true),
                 (_, true) => Poll::Ready(false),

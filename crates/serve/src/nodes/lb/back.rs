@@ -59,6 +59,11 @@ impl Lb {
     /// The health of the targets is another: who waits may find someone.
     pub fn follow(&self, lp: &Loop, seen: &Snapshot) {
         self.upstream.borrow_mut().follow(lp.now(), seen);
+        self.tell_first();
+    }
+
+    /// Who waits first, on whichever loop, asks again.
+    pub fn tell_first(&self) {
         if let Some(gate) = &self.gate {
             gate.line.tell_first();
         }
@@ -75,9 +80,7 @@ impl Lb {
             keeper.remove(lp, self.id, target);
         }
         self.retire(lp, target);
-        if let Some(gate) = &self.gate {
-            gate.line.tell_first();
-        }
+        self.tell_first();
     }
 
     /// Closes the idle connections of servers to which no target leads any more.

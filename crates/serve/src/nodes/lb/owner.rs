@@ -37,6 +37,8 @@ pub(crate) struct Wanted {
 /// What the owner says; a ticket that nobody takes goes back by itself.
 struct Answer {
     choice: Choice,
+    /// When the policy has something to do by itself.
+    due_ns: u64,
     lb: NodeId,
     process: Arc<Process>,
     taken: bool,
@@ -55,8 +57,8 @@ pub(super) fn back(process: &Process, lb: NodeId, ticket: Ticket, came: Came) {
     process.tell(OWNER, ToLoop::Back { lb, ticket, came });
 }
 
-/// Asks the owner.
-pub(super) async fn ask(lp: &Loop, lb: NodeId, ask: Ask<'_>) -> Choice {
+/// Asks the owner: what it picks, and when it may pick something else by itself.
+pub(super) async fn ask(lp: &Loop, lb: NodeId, ask: Ask<'_>) -> (Choice, u64) {
     let (answer, answered) = oneshot::channel();
     let exclude = ask.exclude.to_vec();
     let wanted = Wanted { lb, draw: ask.draw, key: ask.key, exclude, sticky: ask.sticky, answer };
@@ -64,10 +66,10 @@ pub(super) async fn ask(lp: &Loop, lb: NodeId, ask: Ask<'_>) -> Choice {
     match answered.await {
         Ok(mut answer) => {
             answer.taken = true;
-            answer.choice
+            (answer.choice, answer.due_ns)
         }
         // The owner has ended: the process is about to.
-        Err(_) => Choice::Empty,
+        Err(_) => (Choice::Empty, u64::MAX),
     }
 }
 
@@ -78,7 +80,8 @@ impl Wanted {
         let (choice, slot) = lb.choose(&Ask { draw, key, now_ns: lp.now(), exclude: &exclude, sticky });
         lb.lend(choice, slot);
         // Where the request is gone the ticket comes back as it is dropped.
-        let _ = answer.send(Answer { choice, lb: lb.id, process: lp.process.clone(), taken: false });
+        let (lb, due_ns, process) = (lb.id, lb.due_ns.get(), lp.process.clone());
+        let _ = answer.send(Answer { choice, due_ns, lb, process, taken: false });
     }
 }
 
@@ -121,7 +124,7 @@ impl Lb {
         let exclude = self.excluded(way);
         let nobody_waits = self.gate.as_ref().is_none_or(|gate| gate.line.is_empty());
         if nobody_waits {
-            let choice = ask(lp, self.id, self.asked(lp, ex, way, &exclude)).await;
+            let (choice, _) = ask(lp, self.id, self.asked(lp, ex, way, &exclude)).await;
             if choice != Choice::Full {
                 return self.go(lp, way, choice, None);
             }
@@ -133,20 +136,26 @@ impl Lb {
         let mut limit = self.wait_timeout_ns.map(|ns| lp.timers.after(ns));
         // The question under way, and how often this loop's first had been told of room before it.
         let (mut asking, mut asked) = (None, None);
+        // A target may come back by itself as well.
+        let mut due = None;
         let choice = poll_fn(|cx| {
             loop {
                 // Before the question, so that a slot that is freed meanwhile is heard of.
                 let is_first = place.is_first(cx);
+                if has_ended(&mut due, cx) {
+                    (due, asked) = (None, None);
+                }
                 if asking.is_none() && is_first && asked != Some(gate.line.told_so_often()) {
                     asked = Some(gate.line.told_so_often());
                     asking = Some(Box::pin(ask(lp, self.id, self.asked(lp, ex, way, &exclude))));
                 }
                 match asking.as_mut().map(|a| a.as_mut().poll(cx)) {
-                    Some(Poll::Ready(Choice::Full)) => {
+                    Some(Poll::Ready((Choice::Full, at))) => {
+                        due = (at < u64::MAX).then(|| lp.timers.at(at));
                         asking = None;
                         continue;
                     }
-                    Some(Poll::Ready(choice)) => return Poll::Ready(Some(choice)),
+                    Some(Poll::Ready((choice, _))) => return Poll::Ready(Some(choice)),
                     Some(Poll::Pending) | None => {}
                 }
                 return if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending };
