@@ -155,7 +155,14 @@ pub(crate) async fn run(lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way, node: Node
                 Ok(false) => Ok(faulty.node),
                 Err(failure) => Err(failure),
             },
-            Node::Server(server) => return holds.around(server.forward(&lp, &ex, &way).await),
+            Node::Server(server) => {
+                let sender = way.begins();
+                let answer = server.forward(&lp, &ex, &way).await;
+                if let Some(sender) = sender {
+                    sender.ends(answer.is_ok());
+                }
+                return holds.around(answer);
+            }
             Node::Answer(own) => return holds.around(Ok(Reply::own(own.clone()))),
             Node::Redirect(redirect) => return holds.around(Ok(Reply::own(redirect.answer(&ex, &way)))),
             Node::Rewrite(rewrite) => return holds.around(Box::pin(rewrite.run(lp, ex, way)).await),

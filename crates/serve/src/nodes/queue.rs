@@ -94,7 +94,7 @@ impl Queue {
     pub async fn run(self: Rc<Self>, lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way) -> Answer {
         let meeting = Rc::new(Meeting::default());
         // What the outer one is told it is told through the inner.
-        let afar = Rc::new(Afar { outer: way.afar.take(), ..Afar::default() });
+        let afar = Rc::new(Afar::inside(way.afar.take()));
         way.afar = Some(afar.clone());
         tokio::task::spawn_local(task(self, lp.clone(), ex.clone(), way, meeting.clone()));
         let _leaving = Leaving { meeting: &meeting, afar: &afar, lp: &lp, ex: &ex };
@@ -155,7 +155,7 @@ async fn task(queue: Rc<Queue>, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way, meetin
             holds.around(start(lp, ex, way, queue.node).await)
         })
     };
-    let sending = || afar.as_ref().map_or(Sending::Nowhere, |a| a.sending.get());
+    let sending = || afar.as_ref().map_or(Sending::Nowhere, |a| a.sending());
     let mut judged = false;
     let answer = poll_fn(|cx| {
         if meeting.gone.get() && !judged {

@@ -51,26 +51,69 @@ pub(crate) struct Way {
     pub process: Option<Rc<Process>>,
     /// What the `queue` around, whose request goes on when its client has gone, wants to know.
     pub afar: Option<Rc<Afar>>,
+    /// What it is told of this way.
+    sent: Option<Rc<Sent>>,
+}
+
+/// How far one attempt is at its origin.
+#[derive(Default)]
+struct Sent {
+    now: Cell<Sending>,
+    /// Whether it is over: it has a head, or has failed.
+    over: Cell<bool>,
+}
+
+/// An attempt that is open; dropped, it was cancelled.
+pub(crate) struct Sender(Rc<Sent>);
+
+impl Sender {
+    /// It is over. Where there is an answer what was sent counts on, until there is a further attempt.
+    pub fn ends(self, answered: bool) {
+        self.0.over.set(true);
+        if !answered {
+            self.0.now.set(Sending::Nowhere);
+        }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        if !self.0.over.replace(true) {
+            self.0.now.set(Sending::Nowhere);
+        }
+    }
 }
 
 /// How far a request is that may go on without its client.
 #[derive(Default)]
 pub(crate) struct Afar {
-    /// Whether an origin is being sent the request, and whether it was sent whole.
-    pub sending: Cell<Sending>,
+    /// Its attempts: several may be open at once.
+    attempts: RefCell<SmallVec<[Rc<Sent>; 2]>>,
     /// Nobody waits for the answer any more: the client's connection is not ours to write to.
     pub unwanted: Cell<bool>,
     /// The same of another such node around.
-    pub outer: Option<Rc<Afar>>,
+    outer: Option<Rc<Afar>>,
 }
 
 impl Afar {
-    /// The sending has come so far.
-    fn tell(&self, now: Sending) {
-        self.sending.set(now);
+    /// Of a node inside of another such one.
+    pub fn inside(outer: Option<Rc<Afar>>) -> Afar {
+        Afar { outer, ..Afar::default() }
+    }
+
+    /// One more attempt; those that are over count no longer.
+    fn begins(&self, sent: &Rc<Sent>) {
+        let mut attempts = self.attempts.borrow_mut();
+        attempts.retain(|one| !one.over.get());
+        attempts.push(sent.clone());
         if let Some(outer) = &self.outer {
-            outer.tell(now);
+            outer.begins(sent);
         }
+    }
+
+    /// Whether an origin is being sent the request, and whether one was sent all of it.
+    pub fn sending(&self) -> Sending {
+        self.attempts.borrow().iter().map(|one| one.now.get()).max().unwrap_or_default()
     }
 
     /// Whether somebody still waits for the answer.
@@ -80,7 +123,7 @@ impl Afar {
 }
 
 /// How far the sending of a request is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Sending {
     /// No origin is involved.
     #[default]
@@ -107,6 +150,7 @@ impl Way {
             check: None,
             process: None,
             afar: None,
+            sent: None,
         }
     }
 
@@ -141,15 +185,52 @@ impl Way {
         if self.factor == 1.0 { ns } else { (ns as f64 * self.factor + 0.5) as u64 }
     }
 
+    /// An attempt at an origin begins on this way; `None`: nobody wants to know how far it is.
+    pub fn begins(&mut self) -> Option<Sender> {
+        let afar = self.afar.as_ref()?;
+        let sent = Rc::new(Sent::default());
+        afar.begins(&sent);
+        self.sent = Some(sent.clone());
+        Some(Sender(sent))
+    }
+
     /// How far the sending is, for whoever asks.
     pub fn sending(&self, now: Sending) {
-        if let Some(afar) = &self.afar {
-            afar.tell(now);
+        if let Some(sent) = &self.sent {
+            sent.now.set(now);
         }
     }
 
     /// Whether the client still waits for what comes on this way.
     pub fn is_wanted(&self) -> bool {
         self.afar.as_ref().is_none_or(|afar| afar.is_wanted())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_attempts_are_open_at_once() {
+        let outer = Rc::new(Afar::default());
+        let afar = Rc::new(Afar::inside(Some(outer.clone())));
+        let mut first = Way { afar: Some(afar.clone()), ..Way::new(Key::new(1)) };
+        let mut second = first.branch(1);
+        let one = first.begins().unwrap();
+        first.sending(Sending::Whole);
+        let two = second.begins().unwrap();
+        second.sending(Sending::Begun);
+        assert_eq!((afar.sending(), outer.sending()), (Sending::Whole, Sending::Whole));
+        drop(one);
+        assert_eq!((afar.sending(), outer.sending()), (Sending::Begun, Sending::Begun));
+        second.sending(Sending::Whole);
+        two.ends(true);
+        assert_eq!(afar.sending(), Sending::Whole, "its answer is on its way");
+        let three = second.begins().unwrap();
+        second.sending(Sending::Begun);
+        assert_eq!(afar.sending(), Sending::Begun, "that answer was not wanted");
+        three.ends(false);
+        assert_eq!(afar.sending(), Sending::Nowhere);
     }
 }

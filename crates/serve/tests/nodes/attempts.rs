@@ -47,6 +47,18 @@ pub fn retry_of_statuses() {
     assert_eq!(origin.count(), 5);
 }
 
+/// The error of an attempt that another outdid counts where its target is judged.
+#[test]
+pub fn a_hedge_counts_its_losers() {
+    let (bad, good) = (Origin::new(|_, _| Then::Status(503)), Origin::named("good"));
+    let both = format!("[{}, {}]", server("bad", &bad), server("good", &good));
+    let eject = "eject=eject(consecutive=2, base=30*s, max_percent=50), panic=0.0";
+    let lb = format!("lb.first({both}, {eject})");
+    let served = serve_node(&format!("hedge(1*s, {lb})"));
+    assert!((0..6).all(|_| get(&served.addr, "/").body == "good"));
+    assert_eq!(bad.count(), 2, "it is ejected after two");
+}
+
 #[test]
 pub fn retry_waits_and_pays() {
     let origin = Origin::new(|_, _| Then::Close);
