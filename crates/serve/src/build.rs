@@ -270,6 +270,8 @@ impl Builder<'_> {
             questions: self.questions(lb, &ends),
             has_spare: lb.spare.is_some(),
             known: Known::default(),
+            name: self.point.nodes[id as usize].name.clone().unwrap_or_else(|| "a balancer".to_owned()),
+            names: names.clone(),
         });
         lb::Lb {
             id,

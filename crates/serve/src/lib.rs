@@ -33,6 +33,7 @@ mod shared;
 mod socket;
 mod timers;
 mod wire;
+mod word;
 
 pub use bind::CannotListen;
 pub use running::{Error, Listening, Options, Remote, Running, start};

@@ -10,6 +10,7 @@ use crate::nodes::lb::common::Common;
 use crate::origin::limit::Limit;
 use crate::resolve::Names;
 use crate::shared::Shared;
+use crate::word::Words;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -26,6 +27,8 @@ pub(crate) struct Process {
     pub built_in: BuiltIn,
     /// Names of origins.
     pub names: Names,
+    /// What is said on standard error.
+    pub words: Arc<Words>,
     /// Servers that may have so many connections only.
     pub connections: BTreeMap<NodeId, Arc<Limit>>,
     /// Queues, limits, budgets, faults.

@@ -9,8 +9,9 @@ mod system;
 
 use crate::clock::Clock;
 use crate::mailbox::ToLoop;
+use crate::word::Words;
 use follow::{Follow, Step};
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -45,6 +46,7 @@ impl Names {
         clock: Clock,
         draw: Key,
         mail: Mail,
+        words: &Arc<Words>,
     ) -> io::Result<Names> {
         let mut names = Names::default();
         let served = point.nodes.iter().zip(&serving.roles).filter(|(_, role)| **role == Role::Proxy);
@@ -63,16 +65,22 @@ impl Names {
         let hosts: Vec<(String, u16)> =
             names.names.iter().map(|(host, port, _)| (host.clone(), *port)).collect();
         let count = hosts.len();
+        let said = words.clone();
         std::thread::Builder::new().name("weir-names".to_owned()).spawn(move || {
             // Without a runtime nothing is resolved; that there are no descriptors left shows elsewhere first.
-            let _ = run(&hosts, nameserver, clock, draw, &mail, &first);
+            let _ = run(&hosts, nameserver, clock, draw, &mail, &first, &said);
         })?;
-        names.wait(&answers, count);
+        names.wait(&answers, count, words);
         Ok(names)
     }
 
     /// Waits for the first word on each name, for a while.
-    fn wait(&mut self, answers: &std::sync::mpsc::Receiver<(u32, Arc<[SocketAddr]>)>, count: usize) {
+    fn wait(
+        &mut self,
+        answers: &std::sync::mpsc::Receiver<(u32, Arc<[SocketAddr]>)>,
+        count: usize,
+        words: &Words,
+    ) {
         let end = Instant::now() + START;
         let mut heard = vec![false; count];
         while heard.contains(&false) {
@@ -83,7 +91,9 @@ impl Names {
             self.names[name as usize].2 = list;
         }
         for ((host, ..), _) in self.names.iter().zip(heard).filter(|(_, heard)| !heard) {
-            say(&format!("the name {host} of a server is not resolved yet: it is down until then"));
+            words.say(|| {
+                format!("warning: the name {host} of a server is not resolved yet: it is down until then")
+            });
         }
     }
 
@@ -106,6 +116,7 @@ fn run(
     draw: Key,
     mail: &Mail,
     first: &Sender<(u32, Arc<[SocketAddr]>)>,
+    words: &Arc<Words>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
@@ -120,6 +131,7 @@ fn run(
                 clock,
                 mail: mail.clone(),
                 first: first.clone(),
+                words: words.clone(),
             };
             local.spawn_local(one.follow(system.clone(), draw.with(u64::from(name))))
         })
@@ -141,6 +153,7 @@ struct One {
     clock: Clock,
     mail: Mail,
     first: Sender<(u32, Arc<[SocketAddr]>)>,
+    words: Arc<Words>,
 }
 
 impl One {
@@ -160,14 +173,9 @@ impl One {
                 let _ = self.first.send((self.name, Arc::from([])));
             }
             if let Some(word) = word {
-                say(&format!("the name {} of a server {word}", self.host));
+                self.words.say(|| format!("warning: the name {} of a server {word}", self.host));
             }
             tokio::time::sleep(Duration::from_nanos(wait_ns)).await;
         }
     }
-}
-
-/// A warning; where nobody reads them it is lost.
-fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "weir: warning: {text}");
 }

@@ -16,6 +16,7 @@ use crate::nodes::NodeId;
 use crate::origin::limit::Limit;
 use crate::process::Process;
 use crate::resolve::Names;
+use crate::word::Words;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -38,6 +39,8 @@ pub struct Options {
     pub loops: Option<usize>,
     /// The name server that is asked in place of the system's.
     pub nameserver: Option<SocketAddr>,
+    /// Nothing is said on standard error of targets that go up and down, or of names.
+    pub quiet: bool,
 }
 
 /// A listener that accepts.
@@ -235,13 +238,15 @@ pub fn start(
     let draw = Key::new(seed).with(NAMES);
     let serving_loops = AtomicU32::new(loops as u32);
     let connections = Limit::of(point, serving);
-    let names = Names::start(point, serving, options.nameserver, clock, draw, mail.clone())?;
+    let words = Arc::new(Words::start(clock, options.quiet)?);
+    let names = Names::start(point, serving, options.nameserver, clock, draw, mail.clone(), &words)?;
     let process = Arc::new(Process {
         clock,
         seed,
         secret,
         built_in,
         names,
+        words,
         connections,
         shared: state,
         lbs,

@@ -200,6 +200,7 @@ fn wrong_plans_are_refused() {
         ("\"addr\":\"[::1]:80\"", "\"addr\":\":80\"", "addr"),
         ("\"loops\":2", "\"loops\":0", "loops"),
         ("\"max_head\":8192", "\"max_head\":1", "max_head"),
+        ("\"max_head\":8192", "\"max_head\":131073", "max_head"),
         ("\"max_headers\":50", "\"max_headers\":0", "max_headers"),
         ("\"versions\":[\"h1\"]", "\"versions\":[\"h2\"]", "not built yet"),
         ("\"versions\":[\"h1\"]", "\"versions\":[]", "versions"),

@@ -22,7 +22,8 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     let (point, serving) = check(&plan, args.inject, args.quiet)?;
     let chosen = choose(point, &args.listeners)?;
     let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
-    let options = weir_serve::Options { loops: args.loops.map(usize::from), ..Default::default() };
+    let loops = args.loops.map(usize::from);
+    let options = weir_serve::Options { loops, quiet: args.quiet, ..Default::default() };
     let running = weir_serve::start(&point, &serving, &chosen, &options)
         .map_err(|e| Failure::Environment(e.to_string()))?;
     obey_signals(running.remote())?;

@@ -11,6 +11,7 @@ use crate::mailbox::ToLoop;
 use crate::nodes::lb::common::Common;
 use crate::nodes::{Node, NodeId};
 use crate::timers::has_ended;
+use crate::word::Words;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -40,6 +41,10 @@ pub(crate) struct Kept {
     pub has_spare: bool,
     /// What others know of it.
     pub known: Known,
+    /// What it is called.
+    pub name: String,
+    /// What its targets are called.
+    pub names: Vec<String>,
 }
 
 /// What the loops, and the balancers outside, were told of one balancer last.
@@ -195,7 +200,7 @@ impl Keeper {
                 if behind {
                     kept.look_behind(now_ns, lp, inside);
                 }
-                if kept.has_changed() {
+                if kept.has_changed(&lp.process.words) {
                     news.push((kept.id, Arc::new(Snapshot::of(&kept.health))));
                     let is_alive = kept.is_alive();
                     behind |= std::mem::replace(&mut kept.known.is_alive, is_alive) != is_alive;
@@ -226,14 +231,25 @@ impl Kept {
     }
 
     /// Whether any view has changed since the last call; the atomics then say who may be tried, before anyone may pick it.
-    fn has_changed(&mut self) -> bool {
+    fn has_changed(&mut self, words: &Words) -> bool {
         let version = Some(self.health.version());
         if self.known.version == version {
             return false;
         }
         self.known.version = version;
-        // Nobody reads them yet; they must not pile up.
-        self.health.take_transitions().for_each(drop);
+        for one in self.health.take_transitions().filter(|t| t.was_eligible != t.is_eligible) {
+            let reason = one.reason.name();
+            let now = match one.is_eligible {
+                true => "up",
+                false if reason.starts_with("ejected") => "ejected",
+                false => "down",
+            };
+            let target = self.names.get(one.target as usize).filter(|n| !n.is_empty());
+            words.say(|| match target {
+                Some(target) => format!("target {target} of {} is {now} ({reason})", self.name),
+                None => format!("target {} of {} is {now} ({reason})", one.target, self.name),
+            });
+        }
         self.known.half_open.resize(self.health.len() as usize, false);
         for (target, known) in (0u32..).zip(&mut self.known.half_open) {
             let half_open = self.health.is_half_open(target);

@@ -1,7 +1,7 @@
 //! `http(versions=["h1", "h2"], max_head=32*KiB, ...)`: what a listener allows, and for how long it waits.
 //!
 //! - In virtual time: nothing.
-//! - In the proxy: limits and timeouts towards clients, whom to trust, what is logged, how it drains.
+//! - In the proxy: limits (a head has 128 KiB at most) and timeouts towards clients, whom to trust, what is logged, how it drains.
 //! - Draws: nothing.
 
 use super::{Default, Function, later, may};
@@ -43,8 +43,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     make,
 }];
 
-/// The least and the greatest size of a head, bytes.
-pub(crate) const HEAD_BYTES: (u64, u64) = (256, 16 << 20);
+/// The least and the greatest size of a head, bytes: the proxy reads it into one buffer of 128 KiB.
+pub(crate) const HEAD_BYTES: (u64, u64) = (256, 128 << 10);
 /// Fields of a head at most.
 pub(crate) const MOST_FIELDS: u32 = 10_000;
 /// Streams of a connection at most (RFC 9113).
