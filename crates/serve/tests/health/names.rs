@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use weir_serve::Options;
 
 fn serve(file: &str, dns: &Dns) -> Served {
-    serve_with(file, Options { loops: Some(2), nameserver: Some(dns.addr) })
+    serve_with(file, Options { loops: Some(2), nameserver: Some(dns.addr), ..Options::default() })
 }
 
 /// Two origins on one port of two addresses.
