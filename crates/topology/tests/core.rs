@@ -1,5 +1,8 @@
 //! What files with policies, health, limits, routes and request mixes evaluate to, and the plan read back.
 
+mod common;
+
+use common::{last, plan, run};
 use weir_model::Traffic;
 use weir_policy::Kind;
 use weir_policy::config::{
@@ -8,27 +11,10 @@ use weir_policy::config::{
 use weir_topology::plan::{
     HealthCheck, Hedged, HttpCheck, KeySource, Keys, Lb, Plan, RequestShape, Scenario, Scope, Spec, To, When,
 };
-use weir_topology::{Evaluated, Request, evaluate, offered_load};
+use weir_topology::{Request, evaluate, offered_load};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;
-
-fn run(source: &str) -> Evaluated {
-    let source = source.as_bytes().to_vec();
-    evaluate(&Request { name: "t.star".to_owned(), source, ..Request::default() })
-        .unwrap_or_else(|e| panic!("{}", e.iter().map(|d| format!("{d}\n")).collect::<String>()))
-}
-
-fn plan(source: &str) -> Plan {
-    run(source).plan
-}
-
-/// The spec of the node made last.
-fn last(source: &str) -> Spec {
-    let plan = plan(&format!("{source}\n"));
-    let point = &plan.points[0];
-    point.specs[point.nodes.last().expect("a node").spec as usize].clone()
-}
 
 fn lb(source: &str) -> Lb {
     match last(source) {

@@ -1,34 +1,17 @@
 //! What files with models of failing, sharing and bursts evaluate to, and the plan read back.
 
+mod common;
+
+use common::{last, plan, request, run};
 use std::path::PathBuf;
 use weir_model::{Dist, OnCancel, Traffic};
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Methods, Retry, Work};
 use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Plan, Spec, To};
-use weir_topology::{Evaluated, Request, Severity, evaluate, offered_load};
+use weir_topology::{Request, Severity, evaluate, offered_load};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;
-
-fn request(source: &str) -> Request {
-    Request { name: "t.star".to_owned(), source: source.as_bytes().to_vec(), ..Request::default() }
-}
-
-fn run(source: &str) -> Evaluated {
-    evaluate(&request(source))
-        .unwrap_or_else(|e| panic!("{}", e.iter().map(|d| format!("{d}\n")).collect::<String>()))
-}
-
-fn plan(source: &str) -> Plan {
-    run(source).plan
-}
-
-/// The spec of the node made last.
-fn last(source: &str) -> Spec {
-    let plan = plan(&format!("{source}\n"));
-    let point = &plan.points[0];
-    point.specs[point.nodes.last().expect("a node").spec as usize].clone()
-}
 
 fn traffic(source: &str) -> Traffic {
     let plan = plan(&format!("scenario(\"x\", server(), {source}, requests=9)\n"));

@@ -1,0 +1,27 @@
+//! What tests of evaluated files share.
+
+use weir_topology::plan::{Plan, Spec};
+use weir_topology::{Evaluated, Request, evaluate};
+
+/// The file `t.star` with this text.
+pub fn request(source: &str) -> Request {
+    Request { name: "t.star".to_owned(), source: source.as_bytes().to_vec(), ..Request::default() }
+}
+
+/// What it evaluates to.
+pub fn run(source: &str) -> Evaluated {
+    evaluate(&request(source))
+        .unwrap_or_else(|e| panic!("{}", e.iter().map(|d| format!("{d}\n")).collect::<String>()))
+}
+
+/// Its plan.
+pub fn plan(source: &str) -> Plan {
+    run(source).plan
+}
+
+/// The spec of the node made last.
+pub fn last(source: &str) -> Spec {
+    let plan = plan(&format!("{source}\n"));
+    let point = &plan.points[0];
+    point.specs[point.nodes.last().expect("a node").spec as usize].clone()
+}
