@@ -32,7 +32,6 @@ pub(crate) struct Loop {
     pub timers: Rc<Timers>,
     pub deadlines: Rc<Deadlines>,
     pub buffers: Rc<Buffers>,
-    pub counters: Counters,
     /// Connections that are being closed with care.
     pub lingering: Cell<u32>,
     graph: RefCell<Rc<Graph>>,
@@ -50,15 +49,6 @@ pub(crate) struct Loop {
     lately: Cell<u64>,
 }
 
-/// What a loop counts.
-#[derive(Default)]
-pub(crate) struct Counters {
-    /// Connections made to origins.
-    pub opened: Cell<u64>,
-    /// Requests sent once more because their reused connection had ended.
-    pub resent: Cell<u64>,
-}
-
 impl Loop {
     /// A loop on the runtime that is entered.
     pub fn new(process: Arc<Process>, graph: Graph, number: u32) -> io::Result<Rc<Loop>> {
@@ -69,7 +59,6 @@ impl Loop {
             timers: Timers::new(clock)?,
             deadlines: Deadlines::new(clock),
             buffers: Rc::default(),
-            counters: Counters::default(),
             lingering: Cell::new(0),
             graph: RefCell::new(Rc::new(graph)),
             seed: Key::new(process.seed).with(u64::from(number)),

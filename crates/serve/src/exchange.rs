@@ -33,6 +33,8 @@ pub(crate) struct Exchange {
     pub origin: RefCell<Option<Rc<str>>>,
     /// Whether an interim response of an origin went on to the client: no other origin may answer after that.
     pub passed_interim: Cell<bool>,
+    /// Whether it was sent once more because its reused connection had ended.
+    pub resent: Cell<bool>,
     /// Whether the last attempt used a connection that was used before.
     pub reused: Cell<bool>,
 }
@@ -87,6 +89,7 @@ impl Exchange {
             waiting_since_ns: Cell::new(NOT_WAITING),
             origin: RefCell::default(),
             passed_interim: Cell::new(false),
+            resent: Cell::new(false),
             reused: Cell::new(false),
         }
     }

@@ -228,9 +228,10 @@ fn json(lp: &Loop, ex: &Exchange, line: &Line) -> String {
     }
     let _ = writeln!(
         text,
-        ",\"attempts\":{},\"reused\":{},\"received\":{},\"sent\":{},\"duration_ms\":{:.3}}}",
+        ",\"attempts\":{},\"reused\":{},\"resent\":{},\"received\":{},\"sent\":{},\"duration_ms\":{:.3}}}",
         ex.attempts(),
         ex.reused.get(),
+        ex.resent.get(),
         ex.body.borrow().received,
         line.sent,
         took_ns as f64 / 1e6
@@ -252,7 +253,7 @@ fn refused_json(listener: &str, client: Option<IpAddr>, first: &[u8], status: u1
     quote(&mut text, first);
     let _ = writeln!(
         text,
-        ",\"status\":{status},\"error\":\"{}\",\"target\":null,\"attempts\":0,\"reused\":false,\"received\":0,\"sent\":0,\"duration_ms\":0}}",
+        ",\"status\":{status},\"error\":\"{}\",\"target\":null,\"attempts\":0,\"reused\":false,\"resent\":false,\"received\":0,\"sent\":0,\"duration_ms\":0}}",
         Kind::BadRequest.name()
     );
     text

@@ -104,7 +104,7 @@ impl Server {
                     if !again {
                         return Err(Failure::new(Kind::Reset));
                     }
-                    lp.counters.resent.set(lp.counters.resent.get() + 1);
+                    ex.resent.set(true);
                     fresh = true;
                 }
                 Err(Failed::With(failure)) => {
@@ -136,14 +136,18 @@ impl Server {
         let mut connecting = std::pin::pin!(self.target.connect(lp));
         let socket = poll_fn(|cx| {
             if let Poll::Ready(made) = connecting.as_mut().poll(cx) {
-                return Poll::Ready(made.ok());
+                return Poll::Ready(Some(made));
             }
             if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending }
         })
         .await;
-        let socket = socket.ok_or(Failure::new(Kind::ConnectFailed))?;
+        let socket = match socket {
+            Some(Ok(socket)) => socket,
+            // This process has nothing left: no target is to blame.
+            Some(Err(e)) if is_exhausted(&e) => return Err(Failure::new(Kind::Overloaded)),
+            Some(Err(_)) | None => return Err(Failure::new(Kind::ConnectFailed)),
+        };
         let now = lp.now();
-        lp.counters.opened.set(lp.counters.opened.get() + 1);
         // Jitter of a tenth, so that connections made together do not end together.
         let old_ns = match self.origin.max_age_ns {
             Some(age) => now.saturating_add(age - (age / 10).min(lp.draw().below((age / 10).max(1)))),
@@ -373,6 +377,12 @@ impl Attempt {
         reply.conn.deadline.set(reply.server.origin.body_timeout_ns);
         self.reply
     }
+}
+
+/// Whether descriptors or ports of this machine have run out.
+fn is_exhausted(e: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(Errno::from_io_error(e), Some(Errno::MFILE | Errno::NFILE | Errno::ADDRNOTAVAIL | Errno::NOBUFS))
 }
 
 /// How a request's body goes on: as it came.
