@@ -185,8 +185,8 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
         Ok(Reply { from: From::Origin(reply), holds }) => {
             line.status = reply.response.status();
             match reply.response.status() {
-                101 => Box::pin(upgrade(lp, ex, reply, holds, line)).await,
-                200..300 if ex.request.is_connect() => Box::pin(upgrade(lp, ex, reply, holds, line)).await,
+                101 => Box::pin(upgrade(ex, reply, holds, line)).await,
+                200..300 if ex.request.is_connect() => Box::pin(upgrade(ex, reply, holds, line)).await,
                 _ => relay(lp, ex, reply, holds, close, line).await,
             }
         }
@@ -313,13 +313,7 @@ async fn flush(lp: &Rc<Loop>, ex: &Exchange) -> bool {
 }
 
 /// The connection belongs to what both sides agreed on.
-async fn upgrade(
-    lp: &Rc<Loop>,
-    ex: &Rc<Exchange>,
-    mut reply: Box<OriginReply>,
-    mut holds: Holds,
-    line: &mut Line,
-) -> After {
+async fn upgrade(ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Holds, line: &mut Line) -> After {
     holds.end_timeouts();
     let to =
         Client { version: ex.version(), head: false, te_trailers: false, close: false, keep_alive_10: false };
@@ -336,6 +330,5 @@ async fn upgrade(
         line.failure = Some(Kind::Reset);
     }
     holds.finish(None, Some(reply.response.status()));
-    let _ = lp;
     After::Close
 }

@@ -123,7 +123,6 @@ pub(crate) async fn serve(
         bound: RefCell::default(),
         ending: Cell::new(lp.is_draining()),
     });
-    // Due at the first look, which sets the next.
     let _known = lp.know(&conn);
     let _counted = counted;
     // Boxed: a task is laid out in steps of 128 bytes, and two small pieces are fewer of them.
