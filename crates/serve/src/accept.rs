@@ -5,22 +5,28 @@ use crate::client;
 use crate::event_loop::Loop;
 use crate::handover::{self, Invited};
 use crate::listener::{Listener, Place};
-use crate::socket::Socket;
+use crate::runtime::{Acceptor, Runtime};
+use crate::socket::Raw;
+use rustix::net::SocketAddrAny;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 /// How long accepting pauses when the system has nothing left, ns.
 const PAUSE_NS: u64 = 50_000_000;
 
 /// A listening socket of one loop.
-pub(crate) enum Door {
-    Tcp(tokio::net::TcpListener),
-    Unix(tokio::net::UnixListener),
+pub(crate) struct Door {
+    acceptor: Acceptor,
+    is_unix: bool,
 }
+
+/// A connection and the address of its other end, where it has one.
+type Accepted = (Raw, Option<SocketAddr>);
 
 /// One loop's share of a bound listener, before its runtime runs.
 pub(crate) enum Share {
@@ -39,62 +45,41 @@ impl Bound {
 }
 
 impl Share {
-    /// Known to the runtime that is entered.
-    pub fn open(self) -> io::Result<Door> {
-        Ok(match self {
+    /// Watched by this loop.
+    pub fn open(self, rt: &Runtime) -> io::Result<Door> {
+        let (listener, is_unix) = match self {
             Share::Tcp(socket) => {
                 socket.set_nonblocking(true)?;
-                Door::Tcp(tokio::net::TcpListener::from_std(socket)?)
+                (OwnedFd::from(socket), false)
             }
-            Share::Unix(socket) => Door::Unix(tokio::net::UnixListener::from_std(socket)?),
-        })
+            Share::Unix(socket) => (OwnedFd::from(socket), true),
+        };
+        Ok(Door { acceptor: Acceptor::new(rt, listener)?, is_unix })
     }
 }
 
 impl Door {
-    async fn accept(&self) -> io::Result<(Socket, Option<SocketAddr>)> {
-        match self {
-            Door::Tcp(door) => door.accept().await.map(|(s, peer)| (Socket::Tcp(s), Some(peer))),
-            Door::Unix(door) => door.accept().await.map(|(s, _)| (Socket::Unix(s), None)),
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+        self.acceptor.poll_accept(cx).map_ok(|(socket, peer)| self.of_kind(socket, peer))
+    }
+
+    fn of_kind(&self, socket: OwnedFd, peer: Option<SocketAddrAny>) -> Accepted {
+        match self.is_unix {
+            false => (Raw::Tcp(socket.into()), peer.and_then(|peer| peer.try_into().ok())),
+            true => (Raw::Unix(socket.into()), None),
         }
     }
 
     /// Closes it, and gives those who wait before it: of the last ones no event may have told yet.
-    fn rest(self) -> Vec<(Socket, Option<SocketAddr>)> {
+    fn rest(self) -> Vec<Accepted> {
         let mut rest = Vec::new();
-        match self {
-            Door::Tcp(door) => {
-                let Ok(door) = door.into_std() else { return rest };
-                while let Some((socket, peer)) = next(|| door.accept()) {
-                    if socket.set_nonblocking(true).is_ok()
-                        && let Ok(socket) = tokio::net::TcpStream::from_std(socket)
-                    {
-                        rest.push((Socket::Tcp(socket), Some(peer)));
-                    }
-                }
+        loop {
+            match self.acceptor.accept() {
+                Ok((socket, peer)) => rest.push(self.of_kind(socket, peer)),
+                // One that broke before it was accepted is passed over.
+                Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
+                Err(_) => return rest,
             }
-            Door::Unix(door) => {
-                let Ok(door) = door.into_std() else { return rest };
-                while let Some((socket, _)) = next(|| door.accept()) {
-                    if socket.set_nonblocking(true).is_ok()
-                        && let Ok(socket) = tokio::net::UnixStream::from_std(socket)
-                    {
-                        rest.push((Socket::Unix(socket), None));
-                    }
-                }
-            }
-        }
-        rest
-    }
-}
-
-/// Whoever waits next, if anybody does; one that broke before it was accepted is passed over.
-fn next<T>(accept: impl Fn() -> io::Result<T>) -> Option<T> {
-    loop {
-        match accept() {
-            Ok(accepted) => return Some(accepted),
-            Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
-            Err(_) => return None,
         }
     }
 }
@@ -105,13 +90,12 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
     let mut closes = std::pin::pin!(closing.wait_for(|closing| *closing));
     loop {
         if listener.is_full() {
-            if pauses(&lp, closes.as_mut()).await {
+            if pauses(&lp, &door, closes.as_mut()).await {
                 continue;
             }
             break;
         }
-        let mut accepting = std::pin::pin!(door.accept());
-        let accepted = poll_fn(|cx| match accepting.as_mut().poll(cx) {
+        let accepted = poll_fn(|cx| match door.poll_accept(cx) {
             Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
             Poll::Pending => closes.as_mut().poll(cx).map(|_| None),
         });
@@ -120,7 +104,7 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
             Some(Ok((socket, peer))) => {
                 // Another loop may have had the last place meanwhile: then this one waits for the next.
                 let mut place = listener.take_place();
-                while place.is_none() && pauses(&lp, closes.as_mut()).await {
+                while place.is_none() && pauses(&lp, &door, closes.as_mut()).await {
                     place = listener.take_place();
                 }
                 let Some(place) = place else { break };
@@ -128,7 +112,7 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
             }
             // One connection that broke before it was accepted is no reason to wait.
             Some(Err(e)) if e.kind() == io::ErrorKind::ConnectionAborted => {}
-            Some(Err(_)) if pauses(&lp, closes.as_mut()).await => {}
+            Some(Err(_)) if pauses(&lp, &door, closes.as_mut()).await => {}
             Some(Err(_)) => break,
         }
     }
@@ -138,7 +122,7 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
     }
 }
 
-fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Socket, peer: Option<SocketAddr>, place: Place) {
+fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Raw, peer: Option<SocketAddr>, place: Place) {
     let me = lp.number as usize;
     let lightest = listener.clients.lightest(me);
     let invited = if lightest == me { None } else { Invited::to(&lp.process, lightest) };
@@ -148,19 +132,21 @@ fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Socket, peer: Option<S
     let Some(own) = own.on(peer.map(|p| p.ip()), on) else { return };
     match invited {
         None => {
+            // What cannot be watched is closed, as what cannot be accepted is.
+            let Ok(socket) = socket.watch(&lp.runtime) else { return };
             let serving = client::serve(lp.clone(), listener.clone(), socket, peer, own);
-            tokio::task::spawn_local(async move {
+            lp.runtime.spawn(async move {
                 let _common = common;
                 serving.await;
             });
         }
-        // What cannot be handed over is closed, as what cannot be accepted is.
-        Some(to) => drop(handover::send(lp, to, listener.number, socket, peer, Place { own, common })),
+        Some(to) => handover::send(lp, to, listener.number, socket, peer, Place { own, common }),
     }
 }
 
 /// Lets a moment pass; `false` if the doors close meanwhile.
-async fn pauses(lp: &Loop, mut closes: Pin<&mut impl Future>) -> bool {
+async fn pauses(lp: &Loop, door: &Door, mut closes: Pin<&mut impl Future>) -> bool {
+    door.acceptor.quiet();
     let mut sleep = lp.timers.after(PAUSE_NS);
     poll_fn(|cx| match closes.as_mut().poll(cx) {
         Poll::Ready(_) => Poll::Ready(false),

@@ -15,6 +15,7 @@ use crate::origin::connect::{Addresses, Target};
 use crate::origin::pool::Pool;
 use crate::origin::server::Server;
 use crate::process::Process;
+use crate::runtime::Runtime;
 use crate::shared::OnLoop;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -47,13 +48,13 @@ pub(crate) struct Builder<'a> {
 
 impl Builder<'_> {
     /// All nodes, and what the keeper of health begins with. The runtime is entered: what others tell this loop is read from now on.
-    pub fn graph(&self) -> (Graph, Vec<Kept>) {
+    pub fn graph(&self, rt: &Runtime) -> (Graph, Vec<Kept>) {
         let me = if self.built_in { self.process.shared.built_in() } else { self.number as usize };
         let shared = self.process.shared.on(me);
         let (mut servers, mut kept) = (Vec::new(), Vec::new());
         let mut node = |id| self.node(id, &shared, &mut servers, &mut kept);
         let nodes = (0..self.point.nodes.len() as NodeId).map(&mut node).collect();
-        shared.read();
+        shared.read(rt);
         (Graph { nodes, servers }, kept)
     }
 

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::limits::Clients;
 use crate::listener::Listener;
 use crate::nodes::{NodeId, Way};
-use crate::socket::Socket;
+use crate::socket::Raw;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
@@ -91,16 +91,10 @@ impl BuiltIn {
 pub(crate) async fn run(lp: Rc<Loop>, mut arrivals: UnboundedReceiver<(NodeId, UnixStream)>) {
     let mut listeners: std::collections::HashMap<NodeId, Rc<Listener>> = std::collections::HashMap::new();
     while let Some((root, stream)) = arrivals.recv().await {
-        let Ok(stream) = tokio::net::UnixStream::from_std(stream) else { continue };
+        let Ok(socket) = Raw::Unix(stream).watch(&lp.runtime) else { continue };
         let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root))).clone();
         if let Some(counted) = listener.clients.take_place().and_then(|place| place.on(None, 0)) {
-            tokio::task::spawn_local(client::serve(
-                lp.clone(),
-                listener,
-                Socket::Unix(stream),
-                None,
-                counted,
-            ));
+            lp.runtime.spawn(client::serve(lp.clone(), listener, socket, None, counted));
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::log::Line;
 use crate::mailbox::ToLoop;
 use crate::nodes::{Node, NodeId};
 use crate::process::Process;
+use crate::runtime::Runtime;
 use crate::timers::Timers;
 use slab::Slab;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -29,6 +30,8 @@ pub(crate) struct Loop {
     pub number: u32,
     pub process: Arc<Process>,
     pub clock: Clock,
+    /// Its tasks and sockets.
+    pub runtime: Runtime,
     pub timers: Rc<Timers>,
     pub deadlines: Rc<Deadlines>,
     pub buffers: Rc<Buffers>,
@@ -50,13 +53,14 @@ pub(crate) struct Loop {
 }
 
 impl Loop {
-    /// A loop on the runtime that is entered.
-    pub fn new(process: Arc<Process>, graph: Graph, number: u32) -> io::Result<Rc<Loop>> {
+    /// A loop on this runtime.
+    pub fn new(runtime: Runtime, process: Arc<Process>, graph: Graph, number: u32) -> io::Result<Rc<Loop>> {
         let clock = process.clock;
         let lp = Rc::new(Loop {
             number,
             keeper: OnceCell::new(),
-            timers: Timers::new(clock)?,
+            timers: Timers::new(&runtime, clock)?,
+            runtime,
             deadlines: Deadlines::new(clock),
             buffers: Rc::default(),
             lingering: Cell::new(0),
@@ -81,7 +85,7 @@ impl Loop {
     /// Begins a task that the loop cannot do without: should it ever end, as by a panic, so does the loop.
     pub fn needs(self: &Rc<Self>, what: &'static str, task: impl Future<Output = ()> + 'static) {
         let needed = Needed { lp: self.clone(), what };
-        tokio::task::spawn_local(async move {
+        self.runtime.spawn(async move {
             let _needed = needed;
             task.await;
         });

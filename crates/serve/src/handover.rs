@@ -12,9 +12,8 @@ use crate::event_loop::Loop;
 use crate::listener::Place;
 use crate::mailbox::ToLoop;
 use crate::process::Process;
-use crate::socket::Socket;
+use crate::socket::Raw;
 use std::future::poll_fn;
-use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 pub(crate) struct Guest {
     /// The number of its listener.
     listener: usize,
-    stream: Stream,
+    socket: Raw,
     peer: Option<SocketAddr>,
     place: Place,
     invited: Invited,
@@ -74,43 +73,29 @@ impl Drop for Invited {
     }
 }
 
-enum Stream {
-    Tcp(std::net::TcpStream),
-    Unix(std::os::unix::net::UnixStream),
-}
-
 /// Hands a connection to another loop, for which it is counted already.
 pub(crate) fn send(
     lp: &Loop,
     invited: Invited,
     listener: usize,
-    socket: Socket,
+    socket: Raw,
     peer: Option<SocketAddr>,
     place: Place,
-) -> io::Result<()> {
-    let stream = match socket {
-        Socket::Tcp(s) => Stream::Tcp(s.into_std()?),
-        Socket::Unix(s) => Stream::Unix(s.into_std()?),
-        Socket::Closed => return Ok(()),
-    };
+) {
     let to = invited.to as u32;
-    lp.process.tell(to, ToLoop::Client(Box::new(Guest { listener, stream, peer, place, invited })));
-    Ok(())
+    lp.process.tell(to, ToLoop::Client(Box::new(Guest { listener, socket, peer, place, invited })));
 }
 
 impl Guest {
     /// Serves it here.
     pub fn welcome(self, lp: &Rc<Loop>) {
-        let socket = match self.stream {
-            Stream::Tcp(s) => tokio::net::TcpStream::from_std(s).map(Socket::Tcp),
-            Stream::Unix(s) => tokio::net::UnixStream::from_std(s).map(Socket::Unix),
-        };
-        // Without a descriptor's registration it closes, as one does that cannot be accepted.
+        let socket = self.socket.watch(&lp.runtime);
+        // What cannot be watched closes, as one does that cannot be accepted.
         if let (Ok(socket), Some(listener)) = (socket, lp.listener(self.listener)) {
             let Place { own, common } = self.place;
             let serving = client::serve(lp.clone(), listener, socket, self.peer, own);
             let mut invited = Some(self.invited);
-            tokio::task::spawn_local(async move {
+            lp.runtime.spawn(async move {
                 let _common = common;
                 let mut serving = std::pin::pin!(serving);
                 poll_fn(|cx| {

@@ -28,6 +28,7 @@ mod nodes;
 mod origin;
 mod process;
 mod resolve;
+mod runtime;
 mod running;
 mod shared;
 mod socket;

@@ -16,6 +16,7 @@ use crate::nodes::NodeId;
 use crate::origin::limit::Limit;
 use crate::process::Process;
 use crate::resolve::Names;
+use crate::runtime::{Joined, Runtime};
 use crate::word::Words;
 use std::fmt;
 use std::io;
@@ -260,8 +261,8 @@ pub fn start(
     let (inside, broken) = (shared.clone(), end.clone());
     let (begin, begun) = channel();
     std::thread::Builder::new().name("weir-servers".to_owned()).spawn(move || {
-        let result = on_runtime(|| async move {
-            let (lp, kept) = inside.event_loop(u32::MAX, true)?;
+        let result = on_runtime(|runtime| async move {
+            let (lp, kept) = inside.event_loop(runtime, u32::MAX, true)?;
             lp.keep(Keeper::new(kept));
             let _ = begin.send(());
             lp.run(async {
@@ -288,7 +289,7 @@ pub fn start(
         let end = Ends(end.clone(), process.clone());
         let thread = std::thread::Builder::new().name(format!("weir-loop-{number}")).spawn(move || {
             let _end = end;
-            on_runtime(|| shared.serve(number as u32, doors))
+            on_runtime(|runtime| shared.serve(runtime, number as u32, doors))
         })?;
         tells.push(tell);
         threads.push(thread);
@@ -351,7 +352,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn event_loop(&self, number: u32, built_in: bool) -> io::Result<(Rc<Loop>, Vec<Kept>)> {
+    fn event_loop(&self, rt: Runtime, number: u32, built_in: bool) -> io::Result<(Rc<Loop>, Vec<Kept>)> {
         let builder = Builder {
             point: &self.point,
             serving: &self.serving,
@@ -360,12 +361,12 @@ impl Shared {
             number,
             seed: Key::new(self.process.seed).with(u64::from(number)).with(1),
         };
-        let (graph, kept) = builder.graph();
-        Ok((Loop::new(self.process.clone(), graph, number)?, kept))
+        let (graph, kept) = builder.graph(&rt);
+        Ok((Loop::new(rt, self.process.clone(), graph, number)?, kept))
     }
 
-    async fn serve(self, number: u32, doors: Doors) -> io::Result<()> {
-        let (lp, kept) = self.event_loop(number, false)?;
+    async fn serve(self, rt: Runtime, number: u32, doors: Doors) -> io::Result<()> {
+        let (lp, kept) = self.event_loop(rt, number, false)?;
         lp.run(self.serve_on(&lp, kept, doors)).await
     }
 
@@ -379,8 +380,8 @@ impl Shared {
         lp.has_listeners(listeners.clone());
         let mut accepting = Vec::new();
         for (at, share) in doors.shares {
-            let task = accept::run(lp.clone(), listeners[at].clone(), share.open()?);
-            accepting.push(tokio::task::spawn_local(task));
+            let task = accept::run(lp.clone(), listeners[at].clone(), share.open(&lp.runtime)?);
+            accepting.push(lp.runtime.spawn(task));
         }
         let Some(Message::Drain) = doors.messages.recv().await else { return Ok(()) };
         self.drain(lp, accepting).await;
@@ -388,7 +389,7 @@ impl Shared {
     }
 
     /// Ends a loop (`serving.md` §2, Drain).
-    async fn drain(&self, lp: &Rc<Loop>, accepting: Vec<tokio::task::JoinHandle<()>>) {
+    async fn drain(&self, lp: &Rc<Loop>, accepting: Vec<Joined>) {
         let longest = |of: fn(&Conf) -> u64| self.confs.iter().map(of).max().unwrap_or(0);
         let delay_ns = longest(|c| c.listen.http.drain_delay_ns);
         if delay_ns > 0 {
@@ -398,7 +399,7 @@ impl Shared {
         lp.closing.send_replace(true);
         let end_ns = lp.now().saturating_add(longest(|c| c.listen.http.drain_timeout_ns));
         for task in accepting {
-            let _ = task.await;
+            task.await;
         }
         lp.drain();
         // Those who were let in last are not known yet.
@@ -440,10 +441,9 @@ impl Conf {
 }
 
 /// Runs a future on a runtime of this thread alone.
-fn on_runtime<F: Future<Output = io::Result<()>>>(main: impl FnOnce() -> F) -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let local = tokio::task::LocalSet::new();
-    runtime.block_on(local.run_until(async move { main().await }))
+fn on_runtime<F: Future<Output = io::Result<()>>>(main: impl FnOnce(Runtime) -> F) -> io::Result<()> {
+    let runtime = Runtime::new()?;
+    runtime.block_on(main(runtime.clone()))?
 }
 
 impl Running {

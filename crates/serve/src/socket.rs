@@ -1,20 +1,40 @@
 //! A connected socket as the relay sees it: four poll functions. Protocols on top (TLS) will be further variants.
 
+use crate::runtime::{Runtime, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::pin::Pin;
+use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, UnixStream};
+
+/// A connection that no loop watches yet, and that does not block.
+pub(crate) enum Raw {
+    /// TCP, of either version of IP.
+    Tcp(TcpStream),
+    /// A Unix socket.
+    Unix(UnixStream),
+}
+
+impl Raw {
+    /// Watched by this loop from now on.
+    ///
+    /// # Errors
+    /// When the system watches no more.
+    pub fn watch(self, rt: &Runtime) -> io::Result<Socket> {
+        Ok(match self {
+            Raw::Tcp(stream) => Socket::Tcp(Stream::new(rt, stream)?),
+            Raw::Unix(stream) => Socket::Unix(Stream::new(rt, stream)?),
+        })
+    }
+}
 
 /// A stream of bytes both ways.
 pub(crate) enum Socket {
     /// TCP, of either version of IP.
-    Tcp(TcpStream),
+    Tcp(Stream<TcpStream>),
     /// A Unix socket, named or one of a pair.
-    Unix(UnixStream),
+    Unix(Stream<UnixStream>),
     /// It was closed, though somebody may still know it.
     Closed,
 }
@@ -27,38 +47,35 @@ fn closed<T>() -> Poll<io::Result<T>> {
 impl Socket {
     /// Reads what has come, at most as much as fits; 0 is the end of the stream.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut buffer = ReadBuf::new(into);
-        let read = match self {
-            Socket::Tcp(s) => Pin::new(s).poll_read(cx, &mut buffer),
-            Socket::Unix(s) => Pin::new(s).poll_read(cx, &mut buffer),
-            Socket::Closed => return closed(),
-        };
-        read.map_ok(|()| buffer.filled().len())
+        match self {
+            Socket::Tcp(s) => s.poll_read(cx, into),
+            Socket::Unix(s) => s.poll_read(cx, into),
+            Socket::Closed => closed(),
+        }
     }
 
     /// Writes as much as is taken.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
-            Socket::Tcp(s) => Pin::new(s).poll_write(cx, bytes),
-            Socket::Unix(s) => Pin::new(s).poll_write(cx, bytes),
+            Socket::Tcp(s) => s.poll_write(cx, bytes),
+            Socket::Unix(s) => s.poll_write(cx, bytes),
             Socket::Closed => closed(),
         }
     }
 
     /// What was written has left this process. (Sockets keep nothing back; TLS will.)
-    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Socket::Tcp(s) => Pin::new(s).poll_flush(cx),
-            Socket::Unix(s) => Pin::new(s).poll_flush(cx),
+            Socket::Tcp(_) | Socket::Unix(_) => Poll::Ready(Ok(())),
             Socket::Closed => closed(),
         }
     }
 
     /// Says that nothing more will be written.
-    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Socket::Tcp(s) => Pin::new(s).poll_shutdown(cx),
-            Socket::Unix(s) => Pin::new(s).poll_shutdown(cx),
+            Socket::Tcp(s) => Poll::Ready(s.io().shutdown(Shutdown::Write)),
+            Socket::Unix(s) => Poll::Ready(s.io().shutdown(Shutdown::Write)),
             Socket::Closed => closed(),
         }
     }
@@ -78,10 +95,19 @@ impl Socket {
         self.events(PollFlags::HUP | PollFlags::ERR)
     }
 
+    /// Whether the task that runs may still read and write in its turn.
+    pub fn has_budget(&self) -> bool {
+        match self {
+            Socket::Tcp(s) => s.has_budget(),
+            Socket::Unix(s) => s.has_budget(),
+            Socket::Closed => true,
+        }
+    }
+
     /// The other side's address; `None` for Unix sockets.
     pub fn peer(&self) -> Option<SocketAddr> {
         match self {
-            Socket::Tcp(s) => s.peer_addr().ok(),
+            Socket::Tcp(s) => s.io().peer_addr().ok(),
             Socket::Unix(_) | Socket::Closed => None,
         }
     }

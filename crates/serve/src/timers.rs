@@ -1,9 +1,10 @@
-//! Timers true to 0.1 ms: a heap per loop and one timerfd for its head. (tokio's own are a millisecond coarse.)
+//! Timers true to 0.1 ms: a heap per loop and one timerfd for its head. (epoll's own wait is a millisecond coarse.)
 //!
 //! For what is seldom or short: `timeout`, `delay`, backoff, waits. Limits of seconds that every request has are
 //! [`crate::deadlines`], which cost one store.
 
 use crate::clock::Clock;
+use crate::runtime::{Runtime, Source};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
@@ -11,12 +12,12 @@ use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use tokio::net::unix::pipe::Receiver;
 
 /// So many dropped entries are no matter.
 const SWEPT: usize = 1024;
@@ -24,8 +25,8 @@ const SWEPT: usize = 1024;
 /// The timers of a loop.
 pub(crate) struct Timers {
     clock: Clock,
-    /// The timerfd. It is no pipe, but what a runtime does with either is the same: wait and read.
-    fd: Receiver,
+    fd: OwnedFd,
+    source: Source,
     entries: RefCell<Slab<Entry>>,
     /// (when, which was set first, entry); entries that were dropped or moved are skipped when they come up.
     heap: RefCell<BinaryHeap<Reverse<(u64, u64, usize)>>>,
@@ -41,12 +42,13 @@ struct Entry {
 }
 
 impl Timers {
-    /// Timers for the runtime that is entered.
-    pub fn new(clock: Clock) -> io::Result<Rc<Timers>> {
+    /// Timers on this runtime.
+    pub fn new(runtime: &Runtime, clock: Clock) -> io::Result<Rc<Timers>> {
         let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         Ok(Rc::new(Timers {
             clock,
-            fd: Receiver::from_owned_fd_unchecked(fd)?,
+            source: Source::new(runtime, &fd)?,
+            fd,
             entries: RefCell::default(),
             heap: RefCell::default(),
             next: Cell::new(0),
@@ -124,11 +126,10 @@ impl Timers {
     /// Drives the timers for ever; a task of its own.
     pub async fn run(self: Rc<Self>) {
         loop {
-            if self.fd.readable().await.is_err() {
-                return;
-            }
-            // How often it expired does not matter; reading makes it unready.
-            let _ = self.fd.try_read(&mut [0; 8]);
+            poll_fn(|cx| self.source.poll_readable(cx)).await;
+            // How often it expired does not matter; once it is read, the next time is an event of its own.
+            let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+            self.source.is_read();
             self.fire();
         }
     }
@@ -182,10 +183,10 @@ mod tests {
 
     #[test]
     fn what_was_dropped_does_not_pile_up() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-        tokio::task::LocalSet::new().block_on(&runtime, async {
-            let timers = Timers::new(Clock::new()).unwrap();
-            tokio::task::spawn_local(timers.clone().run());
+        let runtime = Runtime::new().unwrap();
+        let all = async {
+            let timers = Timers::new(&runtime, Clock::new()).unwrap();
+            runtime.spawn(timers.clone().run());
             let hour_ns = 3_600_000_000_000;
             let kept: Vec<Sleep> = (0..10).map(|_| timers.after(hour_ns)).collect();
             let soon = timers.after(20_000_000);
@@ -196,6 +197,7 @@ mod tests {
             soon.await;
             let serials = |t: &Timers| t.heap.borrow().iter().filter(|r| r.0.1 < 10).count();
             assert_eq!(serials(&timers), 10, "what counts stays");
-        });
+        };
+        runtime.block_on(all).unwrap();
     }
 }

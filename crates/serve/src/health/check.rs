@@ -119,7 +119,7 @@ impl Question {
         wire.queue(head);
         let mut seek = Seek::default();
         let passed = poll_fn(|cx| self.poll_answer(cx, &mut wire, &mut seek)).await;
-        tokio::task::spawn_local(drain(lp.clone(), wire));
+        lp.runtime.spawn(drain(lp.clone(), wire));
         passed
     }
 

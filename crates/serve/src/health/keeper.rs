@@ -106,14 +106,14 @@ impl Keeper {
 
     /// Checks a target, in a task of its own.
     fn check(self: &Rc<Self>, lp: &Rc<Loop>, lb: NodeId, target: u32) {
-        let (keeper, lp) = (self.clone(), lp.clone());
+        let (keeper, own) = (self.clone(), lp.clone());
         let asked =
             self.with(lb, |kept| Some((kept.questions.get(target as usize)?.clone(), kept.ends.clone())));
         let Some((question, ends)) = asked.flatten() else { return };
-        tokio::task::spawn_local(async move {
+        lp.runtime.spawn(async move {
             let Some(ends) = ends.get(target as usize) else { return };
-            let passed = question.ask(&lp, ends).await;
-            keeper.change_one(&lp, lb, |now_ns, kept| {
+            let passed = question.ask(&own, ends).await;
+            keeper.change_one(&own, lb, |now_ns, kept| {
                 kept.health.check_result(now_ns, target, passed);
             });
             keeper.kick();

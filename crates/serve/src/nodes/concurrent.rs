@@ -86,7 +86,7 @@ impl Concurrent {
         }
         drop(state);
         if !self.driven.replace(true) {
-            tokio::task::spawn_local(drive(self.clone(), lp.clone()));
+            lp.runtime.spawn(drive(self.clone(), lp.clone()));
         }
         Job { node: self, lp, way, ticket }
     }
@@ -168,7 +168,7 @@ impl Drop for Job<'_> {
             self.node.cut_off(now, self.ticket);
         } else if let Some(process) = process {
             let watch = faulty::Watch::all(process, self.lp);
-            tokio::task::spawn_local(die_with(
+            self.lp.runtime.spawn(die_with(
                 self.node.clone(),
                 self.lp.clone(),
                 (self.ticket, number),

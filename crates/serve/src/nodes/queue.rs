@@ -96,7 +96,7 @@ impl Queue {
         // What the outer one is told it is told through the inner.
         let afar = Rc::new(Afar::inside(way.afar.take()));
         way.afar = Some(afar.clone());
-        tokio::task::spawn_local(task(self, lp.clone(), ex.clone(), way, meeting.clone()));
+        lp.runtime.spawn(task(self, lp.clone(), ex.clone(), way, meeting.clone()));
         let _leaving = Leaving { meeting: &meeting, afar: &afar, lp: &lp, ex: &ex };
         poll_fn(|cx| match meeting.answer.borrow_mut().take() {
             Some(answer) => {

@@ -1,15 +1,15 @@
 //! Making a connection to an origin: TCP by the addresses of its name, a Unix socket, or a pair with the built-in servers.
 
 use crate::event_loop::Loop;
-use crate::socket::Socket;
-use socket2::{SockRef, TcpKeepalive};
+use crate::socket::{Raw, Socket};
+use crate::runtime::Stream;
+use socket2::{Domain, SockAddr, SockRef, TcpKeepalive, Type};
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 /// After so long without success the next address of a name is tried beside the last (RFC 8305, 5).
 const NEXT_ADDRESS_NS: u64 = 250_000_000;
@@ -79,13 +79,14 @@ impl Target {
                 }
                 tcp(lp, &list).await.map(Socket::Tcp)
             }
-            Target::Unix(path) => UnixStream::connect(path).await.map(Socket::Unix),
+            Target::Unix(path) => {
+                let socket = socket(Domain::UNIX)?;
+                Stream::connect(&lp.runtime, socket, &SockAddr::unix(path)?).await.map(Socket::Unix)
+            }
             Target::BuiltIn(root) => {
-                let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
-                theirs.set_nonblocking(true)?;
-                ours.set_nonblocking(true)?;
-                lp.process.built_in.hand_over(*root, theirs)?;
-                Ok(Socket::Unix(UnixStream::from_std(ours)?))
+                let (ours, theirs) = socket2::Socket::pair(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None)?;
+                lp.process.built_in.hand_over(*root, theirs.into())?;
+                Raw::Unix(ours.into()).watch(&lp.runtime)
             }
         }
     }
@@ -113,9 +114,9 @@ impl Target {
 }
 
 /// Happy Eyeballs (RFC 8305): addresses in order, each begun when the one before has failed or taken too long.
-async fn tcp(lp: &Loop, addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+async fn tcp(lp: &Loop, addresses: &[SocketAddr]) -> io::Result<Stream<TcpStream>> {
     if let [only] = addresses {
-        return one(*only).await;
+        return one(lp, *only).await;
     }
     let mut attempts = Vec::new();
     let mut rest = addresses.iter();
@@ -125,7 +126,7 @@ async fn tcp(lp: &Loop, addresses: &[SocketAddr]) -> io::Result<TcpStream> {
         loop {
             while next.poll_ended(cx).is_ready() {
                 let Some(address) = rest.next() else { break };
-                attempts.push(Box::pin(one(*address)));
+                attempts.push(Box::pin(one(lp, *address)));
                 next = lp.timers.after(NEXT_ADDRESS_NS);
             }
             let mut failed = false;
@@ -154,12 +155,15 @@ async fn tcp(lp: &Loop, addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     .await
 }
 
-async fn one(address: SocketAddr) -> io::Result<TcpStream> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    let options = SockRef::from(&socket);
-    options.set_tcp_nodelay(true)?;
-    watch_peer(&options)?;
-    socket.connect(address).await
+async fn one(lp: &Loop, address: SocketAddr) -> io::Result<Stream<TcpStream>> {
+    let socket = socket(Domain::for_address(address))?;
+    socket.set_tcp_nodelay(true)?;
+    watch_peer(&SockRef::from(&socket))?;
+    Stream::connect(&lp.runtime, socket, &address.into()).await
+}
+
+fn socket(domain: Domain) -> io::Result<socket2::Socket> {
+    socket2::Socket::new(domain, Type::STREAM.nonblocking().cloexec(), None)
 }
 
 /// A peer that vanished is noticed, while idle by probes, with unacknowledged bytes by their age.

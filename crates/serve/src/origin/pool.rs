@@ -66,7 +66,7 @@ impl OriginConn {
     /// Whether it is open and nothing has come unasked. Reading costs no system call where no event has come; where no event
     /// can have told yet, or this task may not read any more in its turn, the socket itself is asked.
     pub fn is_silent(&mut self) -> bool {
-        if (self.is_doubtful || !tokio::task::coop::has_budget_remaining()) && self.wire.socket.has_input() {
+        if (self.is_doubtful || !self.wire.socket.has_budget()) && self.wire.socket.has_input() {
             return false;
         }
         matches!(self.wire.poll_fill(&mut Context::from_waker(Waker::noop())), Poll::Pending)

@@ -3,6 +3,7 @@
 use super::*;
 use crate::clock::Clock;
 use crate::shared::line::Public;
+use crate::runtime::Runtime;
 use crate::timers::Timers;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -22,9 +23,9 @@ struct World {
     order: Mutex<Vec<u64>>,
 }
 
-fn local(future: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
-    tokio::task::LocalSet::new().block_on(&runtime, future);
+fn local<F: Future<Output = ()>>(main: impl FnOnce(Runtime) -> F) {
+    let runtime = Runtime::new().expect("a runtime");
+    runtime.block_on(main(runtime.clone())).expect("it runs");
 }
 
 /// Runs `tasks` of `script` on each of `k` threads; ends when all are done, or fails after a minute.
@@ -50,12 +51,12 @@ fn run<F: Future<Output = ()> + 'static>(
         .map(|(me, mut mail)| {
             let world = world.clone();
             std::thread::spawn(move || {
-                local(async move {
-                    let timers = Timers::new(Clock::new()).expect("timers");
-                    tokio::task::spawn_local(timers.clone().run());
+                local(|runtime| async move {
+                    let timers = Timers::new(&runtime, Clock::new()).expect("timers");
+                    runtime.spawn(timers.clone().run());
                     let line = Line::new(world.public.clone(), me);
                     let gate = Rc::new(Gate { slots: world.slots.clone(), line: line.clone() });
-                    tokio::task::spawn_local(async move {
+                    runtime.spawn(async move {
                         while mail.recv().await.is_some() {
                             line.told();
                         }
@@ -63,7 +64,7 @@ fn run<F: Future<Output = ()> + 'static>(
                     for task in 0..tasks {
                         let key = Key::new(me as u64).with(task as u64);
                         let (gate, timers, world) = (gate.clone(), timers.clone(), world.clone());
-                        tokio::task::spawn_local(async move {
+                        runtime.spawn(async move {
                             script(gate, timers, world.clone(), key).await;
                             world.left.fetch_sub(1, SeqCst);
                         });
@@ -89,7 +90,7 @@ async fn visit(world: &World, slot: Slot) {
     let inside = world.inside.fetch_add(1, SeqCst) + 1;
     world.most.fetch_max(inside, SeqCst);
     world.entered.fetch_add(1, Relaxed);
-    tokio::task::yield_now().await;
+    crate::runtime::yield_now().await;
     world.inside.fetch_sub(1, SeqCst);
     drop(slot);
 }

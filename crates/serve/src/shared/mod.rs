@@ -18,6 +18,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
+use crate::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use weir_model::faulty::Law;
 use weir_model::warmup::Warmup;
@@ -198,15 +199,15 @@ impl OnLoop<'_> {
         Some(local.clone())
     }
 
-    /// From now on the loop's messages are read. The runtime is entered.
-    pub fn read(self) {
+    /// From now on the loop's messages are read.
+    pub fn read(self, rt: &Runtime) {
         let mailbox = self.shared.boxes.get(self.me);
         let mail = mailbox.and_then(|m| m.lock().unwrap_or_else(PoisonError::into_inner).take());
         let to = self.addressees.into_inner();
         if let Some(mail) = mail
             && !(to.lines.is_empty() && to.faults.is_empty())
         {
-            tokio::task::spawn_local(read(mail, to));
+            rt.spawn(read(mail, to));
         }
     }
 }

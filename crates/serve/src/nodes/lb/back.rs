@@ -32,7 +32,7 @@ impl Lb {
         };
         if let Release::After(ns) = release {
             let (lb, timers) = (self.clone(), lp.timers.clone());
-            tokio::task::spawn_local(async move {
+            lp.runtime.spawn(async move {
                 timers.after(ns).await;
                 lb.upstream.borrow_mut().release(target);
             });

@@ -1,0 +1,263 @@
+//! What a loop runs on: tasks of one thread and the readiness of its sockets, by one epoll descriptor.
+//!
+//! A turn runs the tasks that are ready, then asks the system which sockets are, and waits for them if no task is. Sockets
+//! are registered once and edge-triggered, without an interest in writing until a write was refused; a listener is told as
+//! long as somebody waits there, so that nobody accepts in vain. Measured against tokio's runtime in `bench/README.md`: a
+//! balancer's requests are many short turns of two sockets, so that what each readiness costs is a good part of all.
+//!
+//! Wakers may be used from any thread: other threads put the task into a list and ring, the loop's own sockets do neither.
+
+mod source;
+mod stream;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use source::Source;
+pub(crate) use stream::{Acceptor, Stream};
+pub(crate) use task::Joined;
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
+use slab::Slab;
+use source::{Readiness, Waits};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::task::{Context, Poll};
+use task::{Bell, Task};
+
+/// Tasks that run before the sockets are asked again.
+const TURN: usize = 256;
+
+/// Reads and writes of one task before it lets others have their turn.
+const BUDGET: u32 = 128;
+
+/// Events taken at once.
+const EVENTS: usize = 1024;
+
+/// The number of the bell among the sources.
+const BELL: u64 = u64::MAX;
+
+/// Tasks and sockets of one thread. Cloned, it is the same one.
+#[derive(Clone)]
+pub(crate) struct Runtime(Rc<Inner>);
+
+struct Inner {
+    epoll: OwnedFd,
+    sources: RefCell<Slab<Rc<Readiness>>>,
+    tasks: RefCell<Slab<Rc<Task>>>,
+    ready: RefCell<VecDeque<Rc<Task>>>,
+    /// The task that runs now.
+    current: RefCell<Option<Rc<Task>>>,
+    budget: Cell<u32>,
+    bell: Arc<Bell>,
+    /// Tasks that a waker has put into the list.
+    woken: Receiver<usize>,
+}
+
+impl Runtime {
+    /// Without tasks and sockets.
+    pub fn new() -> io::Result<Runtime> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let ring = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        // Each ring is an edge of its own, so that nobody needs to read it.
+        epoll::add(&epoll, &ring, EventData::new_u64(BELL), EventFlags::IN | EventFlags::ET)?;
+        let (list, woken) = channel();
+        Ok(Runtime(Rc::new(Inner {
+            epoll,
+            sources: RefCell::default(),
+            tasks: RefCell::default(),
+            ready: RefCell::default(),
+            current: RefCell::default(),
+            budget: Cell::new(BUDGET),
+            bell: Arc::new(Bell::new(list, ring)),
+            woken,
+        })))
+    }
+
+    /// Begins a task; a panic ends it alone.
+    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) -> Joined {
+        let task = {
+            let mut tasks = self.0.tasks.borrow_mut();
+            let entry = tasks.vacant_entry();
+            let task = Task::new(entry.key(), &self.0.bell, Some(Box::pin(future)));
+            entry.insert(task.clone());
+            task
+        };
+        self.wake(&task);
+        Joined(task)
+    }
+
+    /// Runs a future and all tasks until that future has ended; then all tasks are dropped.
+    ///
+    /// # Errors
+    /// When the system does not tell which sockets are ready.
+    pub fn block_on<T>(&self, main: impl Future<Output = T>) -> io::Result<T> {
+        let mut main = pin!(main);
+        let me = {
+            let mut tasks = self.0.tasks.borrow_mut();
+            let entry = tasks.vacant_entry();
+            let task = Task::new(entry.key(), &self.0.bell, None);
+            entry.insert(task).clone()
+        };
+        self.wake(&me);
+        let mut events = Vec::with_capacity(EVENTS);
+        let ended = loop {
+            if let Some(value) = self.turn(&me, &mut |cx| main.as_mut().poll(cx)) {
+                break Ok(value);
+            }
+            if let Err(e) = self.wait(&mut events) {
+                break Err(e);
+            }
+        };
+        self.end();
+        ended
+    }
+
+    /// Runs tasks that are ready; the value of the main one, if that has ended.
+    fn turn<T>(&self, me: &Rc<Task>, main: &mut dyn FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
+        self.collect();
+        for _ in 0..TURN {
+            let Some(task) = self.0.ready.borrow_mut().pop_front() else { break };
+            task.queued.set(false);
+            if Rc::ptr_eq(&task, me) {
+                self.enter(&task);
+                let polled = main(&mut Context::from_waker(&task.waker));
+                self.leave();
+                if let Poll::Ready(value) = polled {
+                    return Some(value);
+                }
+            } else {
+                self.run(&task);
+            }
+        }
+        None
+    }
+
+    fn run(&self, task: &Rc<Task>) {
+        let Some(future) = task.future.take() else { return };
+        self.enter(task);
+        let rest = task.poll(future);
+        self.leave();
+        match rest {
+            Some(future) => task.future.set(Some(future)),
+            None => {
+                self.0.tasks.borrow_mut().try_remove(task.key);
+                task.has_ended();
+            }
+        }
+    }
+
+    fn enter(&self, task: &Rc<Task>) {
+        self.0.budget.set(BUDGET);
+        *self.0.current.borrow_mut() = Some(task.clone());
+    }
+
+    fn leave(&self) {
+        *self.0.current.borrow_mut() = None;
+    }
+
+    /// A task is ready.
+    fn wake(&self, task: &Rc<Task>) {
+        if !task.queued.replace(true) {
+            self.0.ready.borrow_mut().push_back(task.clone());
+        }
+    }
+
+    /// What wakers have put into the list.
+    fn collect(&self) {
+        while let Ok(key) = self.0.woken.try_recv() {
+            let task = self.0.tasks.borrow().get(key).cloned();
+            if let Some(task) = task {
+                task.taken();
+                self.wake(&task);
+            }
+        }
+    }
+
+    /// Asks which sockets are ready; waits, if no task is.
+    fn wait(&self, events: &mut Vec<Event>) -> io::Result<()> {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut timeout = Some(&at_once);
+        if self.0.ready.borrow().is_empty() {
+            // Whoever puts a task into the list from now on rings; what is there already is seen here.
+            self.0.bell.sleeps();
+            self.collect();
+            if self.0.ready.borrow().is_empty() {
+                timeout = None;
+            }
+        }
+        events.clear();
+        let waited = epoll::wait(&self.0.epoll, rustix::buffer::spare_capacity(events), timeout);
+        self.0.bell.is_up();
+        match waited {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        for event in &*events {
+            let key = event.data.u64();
+            let source = usize::try_from(key).ok().and_then(|k| self.0.sources.borrow().get(k).cloned());
+            if let Some(source) = source {
+                source.told(self, event.flags);
+            }
+        }
+        Ok(())
+    }
+
+    /// Who is to be woken: the task that runs, if the waker is its own.
+    fn waits(&self, cx: &Context<'_>) -> Waits {
+        match &*self.0.current.borrow() {
+            Some(task) if task.waker.will_wake(cx.waker()) => Waits::Task(task.clone()),
+            _ => Waits::Other(cx.waker().clone()),
+        }
+    }
+
+    /// Whether the task that runs may still read and write in its turn.
+    pub fn has_budget(&self) -> bool {
+        self.0.budget.get() > 0
+    }
+
+    /// One read or write; `false`: it is others' turn, and the task is woken for the next.
+    fn spend(&self, cx: &Context<'_>) -> bool {
+        let left = self.0.budget.get();
+        if left == 0 {
+            cx.waker().wake_by_ref();
+            return false;
+        }
+        self.0.budget.set(left - 1);
+        true
+    }
+
+    /// Drops all tasks; what they begin meanwhile too.
+    fn end(&self) {
+        self.0.ready.borrow_mut().clear();
+        loop {
+            let Some(key) = self.0.tasks.borrow().iter().map(|(key, _)| key).next() else { break };
+            let task = self.0.tasks.borrow_mut().remove(key);
+            task.cancel();
+        }
+        self.0.ready.borrow_mut().clear();
+    }
+}
+
+/// Lets others have their turn.
+#[cfg(test)]
+pub(crate) async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

@@ -1,0 +1,196 @@
+//! Tasks, wakers of other threads, and sockets.
+
+use super::*;
+use std::future::poll_fn;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+fn run<T, F: Future<Output = T>>(main: impl FnOnce(Runtime) -> F) -> T {
+    let runtime = Runtime::new().expect("a runtime");
+    runtime.block_on(main(runtime.clone())).expect("it runs")
+}
+
+fn pair(runtime: &Runtime) -> (Stream<UnixStream>, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().expect("a pair");
+    ours.set_nonblocking(true).expect("it does not block");
+    (Stream::new(runtime, ours).expect("it is watched"), theirs)
+}
+
+async fn read(stream: &Stream<UnixStream>, into: &mut [u8]) -> io::Result<usize> {
+    poll_fn(|cx| stream.poll_read(cx, into)).await
+}
+
+#[test]
+fn a_panic_ends_its_task_alone() {
+    let ended = run(|runtime| async move {
+        let broken = runtime.spawn(async { panic!("of one task, wanted by the test") });
+        let whole = runtime.spawn(async { yield_now().await });
+        broken.await;
+        whole.await;
+        true
+    });
+    assert!(ended);
+}
+
+/// What a task that is still there owns is dropped with the runtime, even what it begins then.
+#[test]
+fn the_end_drops_all_tasks() {
+    struct Begins(Runtime, Rc<Cell<u32>>);
+    impl Drop for Begins {
+        fn drop(&mut self) {
+            self.1.set(self.1.get() + 1);
+            if self.1.get() < 3 {
+                let next = Begins(self.0.clone(), self.1.clone());
+                self.0.spawn(async move {
+                    std::future::pending::<()>().await;
+                    drop(next);
+                });
+            }
+        }
+    }
+    let dropped = Rc::new(Cell::new(0));
+    let count = dropped.clone();
+    run(|runtime| async move {
+        let first = Begins(runtime.clone(), count);
+        runtime.spawn(async move {
+            std::future::pending::<()>().await;
+            drop(first);
+        });
+        yield_now().await;
+    });
+    assert_eq!(dropped.get(), 3);
+}
+
+/// A loop that sleeps, or is just about to, hears of every wake; what was woken twice runs.
+#[test]
+fn other_threads_wake() {
+    const TIMES: u32 = 20_000;
+    let (send, mut receive) = tokio::sync::mpsc::unbounded_channel();
+    let (back, mut came) = tokio::sync::mpsc::unbounded_channel();
+    let other = std::thread::spawn(move || {
+        run(|_| async move {
+            while let Some(n) = receive.recv().await {
+                if back.send(n).is_err() {
+                    return;
+                }
+            }
+        });
+    });
+    let sum = run(|_| async move {
+        let mut sum = 0u64;
+        for n in 0..TIMES {
+            send.send(n).expect("the other listens");
+            sum += u64::from(came.recv().await.expect("it answers"));
+        }
+        sum
+    });
+    other.join().expect("the other thread");
+    assert_eq!(sum, u64::from(TIMES) * u64::from(TIMES - 1) / 2);
+}
+
+/// An end of stream that comes with the last bytes, or after them, is read.
+#[test]
+fn the_end_of_a_stream_is_read() {
+    run(|runtime| async move {
+        for both_at_once in [true, false] {
+            let (ours, mut theirs) = pair(&runtime);
+            theirs.write_all(b"last").expect("it takes that");
+            let mut into = [0; 64];
+            if both_at_once {
+                drop(theirs);
+                assert_eq!(read(&ours, &mut into).await.expect("bytes"), 4);
+            } else {
+                assert_eq!(read(&ours, &mut into).await.expect("bytes"), 4);
+                drop(theirs);
+            }
+            assert_eq!(read(&ours, &mut into).await.expect("the end"), 0);
+        }
+    });
+}
+
+/// A reader that stops and goes on: the writer waits for room and is told of it, and every byte arrives.
+#[test]
+fn a_full_socket_is_written_on_when_there_is_room() {
+    const BYTES: usize = 4 << 20;
+    run(|runtime| async move {
+        let (ours, mut theirs) = pair(&runtime);
+        let reader = std::thread::spawn(move || {
+            let (mut n, mut into) = (0, vec![0; 100_000]);
+            loop {
+                std::thread::sleep(Duration::from_micros(200));
+                match theirs.read(&mut into).expect("it reads") {
+                    0 => return n,
+                    more => n += more,
+                }
+            }
+        });
+        let bytes = vec![7; BYTES];
+        let (mut sent, mut waits) = (0, 0);
+        poll_fn(|cx| {
+            while sent < BYTES {
+                match ours.poll_write(cx, &bytes[sent..]) {
+                    Poll::Ready(n) => sent += n.expect("it is taken"),
+                    Poll::Pending => {
+                        waits += 1;
+                        return Poll::Pending;
+                    }
+                }
+            }
+            Poll::Ready(())
+        })
+        .await;
+        drop(ours);
+        assert_eq!(reader.join().expect("the reader"), BYTES);
+        assert!(waits > 0, "the socket was never full");
+    });
+}
+
+/// Somebody who always has something to read does not keep others from their turn.
+#[test]
+fn nobody_reads_for_ever() {
+    run(|runtime| async move {
+        let (ours, mut theirs) = pair(&runtime);
+        let endless = std::thread::spawn(move || while theirs.write_all(&[0; 4096]).is_ok() {});
+        let reads = Rc::new(Cell::new(0u32));
+        let count = reads.clone();
+        runtime.spawn(async move {
+            let mut into = [0; 16];
+            while read(&ours, &mut into).await.is_ok() {
+                count.set(count.get() + 1);
+            }
+        });
+        let before_each: Vec<u32> = {
+            let mut seen = Vec::new();
+            for _ in 0..50 {
+                yield_now().await;
+                seen.push(reads.get());
+            }
+            seen
+        };
+        let most = before_each.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+        assert!(most <= BUDGET, "{most} reads in one turn");
+        // The end of the runtime closes the socket, which ends the thread.
+        drop(endless);
+    });
+}
+
+/// Connections are accepted one for each event, all of them, also after a pause.
+#[test]
+fn a_listener_is_told_of_everybody() {
+    run(|runtime| async move {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        listener.set_nonblocking(true).expect("it does not block");
+        let acceptor = Acceptor::new(&runtime, listener.into()).expect("it is watched");
+        let clients: Vec<_> =
+            (0..20).map(|_| std::net::TcpStream::connect(address).expect("a connection")).collect();
+        // Whoever accepts again is told again. (That a quiet listener costs nothing: serve_faults, out of descriptors.)
+        acceptor.quiet();
+        for _ in &clients {
+            poll_fn(|cx| acceptor.poll_accept(cx)).await.expect("somebody");
+        }
+        let nobody = acceptor.accept().expect_err("nobody");
+        assert_eq!(nobody.kind(), io::ErrorKind::WouldBlock);
+    });
+}
