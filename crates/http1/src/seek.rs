@@ -3,6 +3,7 @@
 use crate::byte::is_token;
 use crate::limits::Limits;
 use crate::rule::{Id, Refusal, refuse};
+use crate::split::find;
 
 /// Where the end of a head was looked for last.
 #[derive(Default, Debug, Clone)]
@@ -119,26 +120,13 @@ impl Seek {
     }
 }
 
-/// The end of the first LF CR LF. Blocks are asked first whether one begins in them, without branches, so that the
-/// compiler compares many bytes at once.
+/// The end of the first LF CR LF.
 fn blank_line(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 64;
     let mut from = 0;
-    while let Some(block) = bytes[from..].first_chunk::<{ BLOCK + 2 }>() {
-        let mut any = 0;
-        for i in 0..BLOCK {
-            any |= u8::from(block[i] == b'\n') & u8::from(block[i + 2] == b'\n');
+    loop {
+        from += find(&bytes[from..], b'\n')? + 1;
+        if bytes[from..].starts_with(b"\r\n") {
+            return Some(from + 2);
         }
-        if any != 0
-            && let Some(end) = exact(block)
-        {
-            return Some(from + end);
-        }
-        from += BLOCK;
     }
-    exact(&bytes[from..]).map(|end| from + end)
-}
-
-fn exact(bytes: &[u8]) -> Option<usize> {
-    bytes.windows(3).position(|w| w == b"\n\r\n").map(|i| i + 3)
 }

@@ -213,7 +213,7 @@ fn control(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The first such byte.
-fn find(bytes: &[u8], byte: u8) -> Option<usize> {
+pub(crate) fn find(bytes: &[u8], byte: u8) -> Option<usize> {
     first(bytes, |x| zeros(x ^ (ONES * u64::from(byte))), |b| b == byte)
 }
 

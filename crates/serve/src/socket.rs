@@ -45,6 +45,15 @@ fn closed<T>() -> Poll<io::Result<T>> {
 }
 
 impl Socket {
+    /// Whether something may be read, an end or an error included; else the task is woken then.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Socket::Tcp(s) => s.poll_readable(cx),
+            Socket::Unix(s) => s.poll_readable(cx),
+            Socket::Closed => Poll::Ready(()),
+        }
+    }
+
     /// Reads what has come, at most as much as fits; 0 is the end of the stream.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {

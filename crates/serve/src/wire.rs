@@ -4,7 +4,7 @@ use crate::buffers::{Buffers, Chunk};
 use crate::socket::Socket;
 use std::io;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 /// A socket and its bytes on the way.
 pub(crate) struct Wire {
@@ -46,6 +46,8 @@ impl Wire {
         if self.ended {
             return Poll::Ready(Ok(0));
         }
+        // Before a buffer is taken: most looks find nothing.
+        ready!(self.socket.poll_readable(cx));
         let Wire { input, buffers, socket, ended, .. } = self;
         let chunk = input.get_or_insert_with(|| buffers.take());
         chunk.grow();

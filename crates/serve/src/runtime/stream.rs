@@ -44,6 +44,11 @@ where
         Ok(Stream { io: S::from(OwnedFd::from(socket)), source })
     }
 
+    /// Whether something may be read, an end or an error included; else the task is woken then.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.source.poll_readable(cx)
+    }
+
     /// Reads what has come, at most as much as fits; 0 is the end of the stream.
     pub fn poll_read(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         ready!(self.source.poll_readable(cx));
