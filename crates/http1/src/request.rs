@@ -8,7 +8,7 @@ use crate::host::is_authority;
 use crate::limits::Limits;
 use crate::name::Name;
 use crate::rule::{Id, Refusal, refuse};
-use crate::split;
+use crate::split::{self, RequestLine};
 use crate::target;
 
 /// A parsed request head. Reused from request to request: nothing is allocated once its buffers have grown.
@@ -31,6 +31,20 @@ impl Request {
         let head = skip_empty_lines(head)?;
         self.block.clear();
         let line = split::request(head, limits, &mut self.block)?;
+        self.understand(head, &line, limits)
+    }
+
+    /// The quick way: reads the head that `bytes` begin with, if it has come whole and nothing is wrong with it, and gives
+    /// its length. `None` says no more than that it is not so: [`crate::Seek::request`] and [`Request::parse`] say why.
+    pub fn take(&mut self, bytes: &[u8], limits: &Limits) -> Option<usize> {
+        self.block.clear();
+        let (line, end) = split::begun_request(bytes, limits, &mut self.block)?;
+        self.understand(&bytes[..end], &line, limits).ok()?;
+        Some(end)
+    }
+
+    /// What the lines of a head mean.
+    fn understand(&mut self, head: &[u8], line: &RequestLine, limits: &Limits) -> Result<(), Refusal> {
         if line.method > limits.max_method {
             return Err(refuse(Id::MethodTooLong));
         }

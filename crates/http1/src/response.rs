@@ -6,7 +6,7 @@ use crate::framing::{Framing, Version, framing};
 use crate::limits::Limits;
 use crate::name::Name;
 use crate::rule::{Id, Refusal, refuse};
-use crate::split;
+use crate::split::{self, StatusLine};
 
 /// What the request was that a response answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,19 @@ impl Response {
     fn read(&mut self, head: &[u8], asked: Asked, limits: &Limits) -> Result<(), Refusal> {
         self.block.clear();
         let line = split::response(head, limits, &mut self.block)?;
+        self.understand(&line, asked)
+    }
+
+    /// The quick way, as [`crate::Request::take`] is.
+    pub fn take(&mut self, bytes: &[u8], asked: Asked, limits: &Limits) -> Option<usize> {
+        self.block.clear();
+        let (line, end) = split::begun_response(bytes, limits, &mut self.block)?;
+        self.understand(&line, asked).ok()?;
+        Some(end)
+    }
+
+    /// What the lines of a head mean.
+    fn understand(&mut self, line: &StatusLine, asked: Asked) -> Result<(), Refusal> {
         self.status = line.status;
         self.version = line.version;
         self.reason = line.reason as u32;

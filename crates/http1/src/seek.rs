@@ -51,6 +51,11 @@ impl Seek {
         self.find(bytes, limits, false).map_err(Refusal::in_response)
     }
 
+    /// Whether nothing was looked at yet: then [`crate::Request::take`] and [`crate::Response::take`] are worth a try.
+    pub fn is_fresh(&self) -> bool {
+        self.at == 0 && self.start == 0
+    }
+
     /// Begins anew, for the next head.
     pub fn reset(&mut self) {
         *self = Seek::default();

@@ -33,13 +33,31 @@ pub(crate) fn request(head: &[u8], limits: &Limits, block: &mut Block) -> Result
     check_size(head, limits)?;
     let (line, at) = request_line(head).ok_or_else(|| request_fault(head, limits))?;
     match take_lines(head, at, limits, block) {
-        Taken::Whole => {}
-        Taken::Malformed => return Err(request_fault(head, limits)),
+        Taken::Whole(end) if end == head.len() => {}
+        Taken::Whole(_) | Taken::Malformed => return Err(request_fault(head, limits)),
         Taken::TooMany => return Err(too_many(head, limits, true)),
-        Taken::Aliased => return Err(refuse(Id::NameAlias)),
+        Taken::Aliased(_) => return Err(refuse(Id::NameAlias)),
     }
     block.bytes.extend_from_slice(head);
     Ok(line)
+}
+
+/// Splits the request head that `bytes` begin with, and says where it ends; `None`: there is none that is whole and fine.
+pub(crate) fn begun_request(bytes: &[u8], limits: &Limits, block: &mut Block) -> Option<(RequestLine, usize)> {
+    let (line, at) = request_line(bytes)?;
+    let Taken::Whole(end) = take_lines(bytes, at, limits, block) else { return None };
+    check_size(&bytes[..end], limits).ok()?;
+    block.bytes.extend_from_slice(&bytes[..end]);
+    Some((line, end))
+}
+
+/// The same of a response head.
+pub(crate) fn begun_response(bytes: &[u8], limits: &Limits, block: &mut Block) -> Option<(StatusLine, usize)> {
+    let (line, at) = status_line(bytes)?;
+    let (Taken::Whole(end) | Taken::Aliased(end)) = take_lines(bytes, at, limits, block) else { return None };
+    check_size(&bytes[..end], limits).ok()?;
+    block.bytes.extend_from_slice(&bytes[..end]);
+    Some((line, end))
 }
 
 /// Splits a whole response head; fills `block` with its bytes and lines.
@@ -48,8 +66,8 @@ pub(crate) fn response(head: &[u8], limits: &Limits, block: &mut Block) -> Resul
     let (line, at) = status_line(head).ok_or_else(|| response_fault(head))?;
     match take_lines(head, at, limits, block) {
         // It is origins that read `_` as `-`: in responses such a name is just another one.
-        Taken::Whole | Taken::Aliased => {}
-        Taken::Malformed => return Err(response_fault(head)),
+        Taken::Whole(end) | Taken::Aliased(end) if end == head.len() => {}
+        Taken::Whole(_) | Taken::Aliased(_) | Taken::Malformed => return Err(response_fault(head)),
         Taken::TooMany => return Err(too_many(head, limits, false)),
     }
     block.bytes.extend_from_slice(head);
@@ -59,10 +77,10 @@ pub(crate) fn response(head: &[u8], limits: &Limits, block: &mut Block) -> Resul
 /// Splits the lines of trailers, the blank line included; fills `block`.
 pub(crate) fn trailers(lines: &[u8], limits: &Limits, block: &mut Block) -> Result<(), Refusal> {
     match take_lines(lines, 0, limits, block) {
-        Taken::Whole => {}
-        Taken::Malformed => return Err(fields_fault(lines)),
+        Taken::Whole(end) if end == lines.len() => {}
+        Taken::Whole(_) | Taken::Malformed => return Err(fields_fault(lines)),
         Taken::TooMany => return Err(refuse(Id::TooManyFields)),
-        Taken::Aliased => return Err(refuse(Id::NameAlias)),
+        Taken::Aliased(_) => return Err(refuse(Id::NameAlias)),
     }
     block.bytes.extend_from_slice(lines);
     Ok(())
@@ -117,23 +135,23 @@ fn too_many(head: &[u8], limits: &Limits, request: bool) -> Refusal {
 }
 
 enum Taken {
-    Whole,
+    /// Up to here, the blank line included.
+    Whole(usize),
     /// A line does not have the strict form.
     Malformed,
     TooMany,
     /// Whole, but a name that weir knows is written with `_` for `-`.
-    Aliased,
+    Aliased(usize),
 }
 
-/// Notes every line from `at` to the blank one, which must be the last.
+/// Notes every line from `at` to the blank one.
 fn take_lines(head: &[u8], mut at: usize, limits: &Limits, block: &mut Block) -> Taken {
     block.clear();
     let mut aliased = false;
     loop {
-        match head.get(at) {
-            Some(b'\r') if head.len() == at + 2 && head[at + 1] == b'\n' => break,
-            None => return Taken::Malformed,
-            Some(_) => {}
+        if head.get(at) == Some(&b'\r') {
+            let Some(end) = line_end(head, at) else { return Taken::Malformed };
+            return if aliased { Taken::Aliased(end) } else { Taken::Whole(end) };
         }
         let Some((mut line, alias)) = take_line(head, at) else { return Taken::Malformed };
         if block.lines.len() >= limits.max_headers {
@@ -147,16 +165,17 @@ fn take_lines(head: &[u8], mut at: usize, limits: &Limits, block: &mut Block) ->
         block.seen.add(line.known);
         block.lines.push(line);
     }
-    if aliased { Taken::Aliased } else { Taken::Whole }
 }
 
 /// One field line, and whether its name is an alias.
 fn take_line(head: &[u8], name: usize) -> Option<(Line, bool)> {
-    let colon = name + find(&head[name..], b':')?;
+    let rest = &head[name..];
+    let length = find(rest, b':')?;
     // Without a way out on each byte, as nearly every name is one.
-    if colon == name || head[name..colon].iter().fold(TOKEN, |all, &b| all & class(b)) == 0 {
+    if length == 0 || rest[..length].iter().fold(TOKEN, |all, &b| all & class(b)) == 0 {
         return None;
     }
+    let colon = name + length;
     let mut value = colon + 1;
     let one_space = *head.get(value)? == b' ';
     while matches!(head.get(value)?, b' ' | b'\t') {
@@ -167,7 +186,7 @@ fn take_line(head: &[u8], name: usize) -> Option<(Line, bool)> {
     while value_end > value && matches!(head[value_end - 1], b' ' | b'\t') {
         value_end -= 1;
     }
-    let (known, alias) = classify(&head[name..colon]);
+    let (known, alias) = classify(&rest[..length]);
     let canonical = one_space && value == colon + 2 && value_end == line_end;
     let line = Line {
         name: name as u32,

@@ -1,26 +1,33 @@
 //! The clock of a process: nanoseconds since its start, the unit of every policy and model.
 
-use std::time::{Duration, Instant};
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
 
 /// Where time is read; one per process, copied to its loops.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    start: Instant,
+    start_ns: u64,
 }
 
 impl Clock {
     /// Time begins now.
     pub fn new() -> Clock {
-        Clock { start: Instant::now() }
+        Clock { start_ns: monotonic_ns() }
     }
 
     /// Nanoseconds since the start; never goes back.
     pub fn now(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        monotonic_ns().saturating_sub(self.start_ns)
     }
 
     /// What is left until `at_ns`, zero if it has passed.
     pub fn until(&self, at_ns: u64) -> Duration {
         Duration::from_nanos(at_ns.saturating_sub(self.now()))
     }
+}
+
+/// What the system counts since some start of its own; negative parts there are none.
+fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)
 }

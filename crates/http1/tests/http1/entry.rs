@@ -27,8 +27,15 @@ pub fn request_head(bytes: &[u8]) {
             None
         }
     };
-    let Some(end) = end else { return };
-    if request.parse(&bytes[..end], &limits).is_ok() {
+    let quick = Request::default().take(bytes, &limits);
+    let Some(end) = end else {
+        assert_eq!(quick, None);
+        return;
+    };
+    let parsed = request.parse(&bytes[..end], &limits);
+    // Empty lines before the head are not for the quick way.
+    assert_eq!(quick, (parsed.is_ok() && !bytes.starts_with(b"\r")).then_some(end));
+    if parsed.is_ok() {
         let out = rendered(&request);
         let mut again = Request::default();
         if request.host().is_empty() {

@@ -15,27 +15,19 @@ use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Client, Encoder, Framing, Here, Version};
+use weir_http1::{Client, Encoder, Framing, Here, Request, Version};
 use weir_policy::Kind;
 use weir_topology::plan::HalfClose;
 
 /// Bytes of further requests that are read while one is answered, to see whether the client has gone.
 const AHEAD: usize = 64 * 1024;
 
-/// Serves the request whose head is the first `length` bytes of the input. `last`: the connection ends with it.
-pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, length: usize, last: bool) -> After {
-    let mut request = lp.buffers.request();
-    let checked = {
-        let wire = conn.wire.borrow();
-        request
-            .parse(&wire.input()[..length], &conn.listener.limits)
-            .and_then(|()| weir_http1::check_request(&request, &conn.hop()))
-    };
-    let checked = match checked {
+/// Serves a request by its head. `last`: the connection ends with it.
+pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, request: Request, last: bool) -> After {
+    let checked = match weir_http1::check_request(&request, &conn.hop()) {
         Ok(checked) => checked,
         Err(refusal) => return Box::pin(answer::refuse(lp, conn, refusal.status())).await,
     };
-    conn.wire.borrow_mut().consume(length);
     if let (Framing::Length(n), Some(most)) = (request.framing(), conn.listener.http.max_body)
         && n > most
     {

@@ -21,7 +21,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
-use weir_http1::{Hop, Seek};
+use weir_http1::{Hop, Limits, Refusal, Request, Seek};
 
 /// A client's connection.
 pub(crate) struct Conn {
@@ -97,8 +97,8 @@ impl Conn {
 
 /// What reading a head came to.
 enum Head {
-    /// It is `input[..n]`.
-    Whole(usize),
+    /// It was parsed, and is used up.
+    Whole(Request),
     /// Nothing came, or nothing but an end: nobody waits for an answer.
     Nothing,
     /// It is answered with this status.
@@ -148,10 +148,10 @@ async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
         match read_head(lp, conn, patience_ns, new_until_ns).await {
             Head::Nothing => return After::Close,
             Head::Refused(status) => return answer::refuse(lp, conn, status).await,
-            Head::Whole(length) => {
+            Head::Whole(request) => {
                 served += 1;
                 let last = http.max_requests.is_some_and(|most| served >= most) || lp.lately() >= old_ns;
-                let after = Box::pin(exchange::exchange(lp, conn, length, last)).await;
+                let after = Box::pin(exchange::exchange(lp, conn, request, last)).await;
                 match after {
                     After::Next => {}
                     after => return after,
@@ -175,8 +175,8 @@ async fn read_head(lp: &Rc<Loop>, conn: &Rc<Conn>, patience_ns: Option<u64>, new
         let mut wire = conn.wire.borrow_mut();
         loop {
             if !wire.input().is_empty() {
-                match seek.request(wire.input(), &conn.listener.limits) {
-                    Ok(Some(length)) => return Poll::Ready(Head::Whole(length)),
+                match take(lp, &conn.listener.limits, &mut wire, &mut seek) {
+                    Ok(Some(request)) => return Poll::Ready(Head::Whole(request)),
                     Ok(None) => {}
                     Err(refusal) => return Poll::Ready(Head::Refused(refusal.status())),
                 }
@@ -209,11 +209,34 @@ async fn read_head(lp: &Rc<Loop>, conn: &Rc<Conn>, patience_ns: Option<u64>, new
     .await
 }
 
+/// A head, if it has come whole; it is used up.
+fn take(lp: &Loop, limits: &Limits, wire: &mut Wire, seek: &mut Seek) -> Result<Option<Request>, Refusal> {
+    let mut request = lp.buffers.request();
+    let at_once = if seek.is_fresh() { request.take(wire.input(), limits) } else { None };
+    let taken = match at_once {
+        Some(length) => Ok(Some(length)),
+        None => match seek.request(wire.input(), limits) {
+            Ok(Some(length)) => request.parse(&wire.input()[..length], limits).map(|()| Some(length)),
+            other => other,
+        },
+    };
+    match taken {
+        Ok(Some(length)) => {
+            wire.consume(length);
+            Ok(Some(request))
+        }
+        other => {
+            lp.buffers.keep_request(request);
+            other.map(|_| None)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn size<'a, F: 'a>(_: impl FnOnce(&'a Rc<Loop>, &'a Rc<Conn>, usize, bool) -> F) -> usize {
+    fn size<'a, F: 'a>(_: impl FnOnce(&'a Rc<Loop>, &'a Rc<Conn>, Request, bool) -> F) -> usize {
         size_of::<F>()
     }
 

@@ -22,7 +22,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use weir_http1::{Asked, BodyOut, Client, Decoder, Edits, Framing, Seek, Version};
+use weir_http1::{Asked, BodyOut, Client, Decoder, Edits, Framing, Refusal, Seek, Version};
 use weir_policy::Kind;
 use weir_topology::plan::Origin;
 
@@ -275,16 +275,8 @@ impl Attempt {
             }
         }
         loop {
-            let reply = &mut *self.reply;
-            match self.seek.response(reply.conn.wire.input(), &reply.server.limits) {
-                Ok(Some(length)) => {
-                    self.any = true;
-                    let head = &reply.conn.wire.input()[..length];
-                    if reply.response.parse(head, self.asked, &reply.server.limits).is_err() {
-                        return bad_response();
-                    }
-                    reply.conn.wire.consume(length);
-                    self.seek.reset();
+            match self.take_head() {
+                Ok(true) => {
                     if !self.reply.response.is_interim() {
                         return Poll::Ready(Ok(()));
                     }
@@ -298,7 +290,7 @@ impl Attempt {
                     }
                     continue;
                 }
-                Ok(None) => {}
+                Ok(false) => {}
                 Err(_) => return bad_response(),
             }
             match self.reply.conn.wire.poll_fill(cx) {
@@ -326,6 +318,27 @@ impl Attempt {
             return Poll::Ready(Err(Failed::With(Failure::new(Kind::Timeout))));
         }
         Poll::Pending
+    }
+
+    /// Whether a head has come whole; it is parsed and used up.
+    fn take_head(&mut self) -> Result<bool, Refusal> {
+        let OriginReply { conn, response, server, .. } = &mut *self.reply;
+        let (input, limits) = (conn.wire.input(), &server.limits);
+        if input.is_empty() {
+            return Ok(false);
+        }
+        let at_once = if self.seek.is_fresh() { response.take(input, self.asked, limits) } else { None };
+        let length = match at_once {
+            Some(length) => length,
+            None => {
+                let Some(length) = self.seek.response(input, limits)? else { return Ok(false) };
+                response.parse(&input[..length], self.asked, limits)?;
+                length
+            }
+        };
+        conn.wire.consume(length);
+        self.seek.reset();
+        Ok(true)
     }
 
     /// The limit of silence counts while the origin takes nothing; while it is the client's turn, the client's own does.
