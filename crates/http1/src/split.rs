@@ -4,7 +4,7 @@
 //! at a time: they are most of a head.
 
 use crate::block::{Block, Line};
-use crate::byte::{TOKEN, URI, class, is_token};
+use crate::byte::{URI, class, is_token};
 use crate::diagnose::{fields_fault, request_fault, response_fault};
 use crate::framing::Version;
 use crate::limits::Limits;
@@ -170,9 +170,8 @@ fn take_lines(head: &[u8], mut at: usize, limits: &Limits, block: &mut Block) ->
 /// One field line, and whether its name is an alias.
 fn take_line(head: &[u8], name: usize) -> Option<(Line, bool)> {
     let rest = &head[name..];
-    let length = find(rest, b':')?;
-    // Without a way out on each byte, as nearly every name is one.
-    if length == 0 || rest[..length].iter().fold(TOKEN, |all, &b| all & class(b)) == 0 {
+    let length = rest.iter().position(|&b| !is_token(b))?;
+    if length == 0 || rest[length] != b':' {
         return None;
     }
     let colon = name + length;
