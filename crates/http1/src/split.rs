@@ -43,7 +43,11 @@ pub(crate) fn request(head: &[u8], limits: &Limits, block: &mut Block) -> Result
 }
 
 /// Splits the request head that `bytes` begin with, and says where it ends; `None`: there is none that is whole and fine.
-pub(crate) fn begun_request(bytes: &[u8], limits: &Limits, block: &mut Block) -> Option<(RequestLine, usize)> {
+pub(crate) fn begun_request(
+    bytes: &[u8],
+    limits: &Limits,
+    block: &mut Block,
+) -> Option<(RequestLine, usize)> {
     let (line, at) = request_line(bytes)?;
     let Taken::Whole(end) = take_lines(bytes, at, limits, block) else { return None };
     check_size(&bytes[..end], limits).ok()?;
@@ -52,7 +56,11 @@ pub(crate) fn begun_request(bytes: &[u8], limits: &Limits, block: &mut Block) ->
 }
 
 /// The same of a response head.
-pub(crate) fn begun_response(bytes: &[u8], limits: &Limits, block: &mut Block) -> Option<(StatusLine, usize)> {
+pub(crate) fn begun_response(
+    bytes: &[u8],
+    limits: &Limits,
+    block: &mut Block,
+) -> Option<(StatusLine, usize)> {
     let (line, at) = status_line(bytes)?;
     let (Taken::Whole(end) | Taken::Aliased(end)) = take_lines(bytes, at, limits, block) else { return None };
     check_size(&bytes[..end], limits).ok()?;

@@ -77,7 +77,8 @@ impl Door {
             match self.acceptor.accept() {
                 Ok((socket, peer)) => rest.push(self.of_kind(socket, peer)),
                 // One that broke before it was accepted is passed over.
-                Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
+                Err(e)
+                    if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
                 Err(_) => return rest,
             }
         }

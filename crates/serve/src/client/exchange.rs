@@ -10,11 +10,12 @@ use crate::log::Line;
 use crate::nodes::{Answer, From, Holds, Own, Reply, Way, start};
 use crate::origin::OriginReply;
 use crate::origin::reply::BrokenBody;
+use crate::runtime::AfterOthers;
 use crate::wire::Wire;
 use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use weir_http1::{Client, Encoder, Framing, Here, Request, Version};
 use weir_policy::Kind;
 use weir_topology::plan::HalfClose;
@@ -249,7 +250,7 @@ async fn relay(
             let complete = ex.is_complete();
             // The origin and what is held for it are free, however slowly the client takes the rest.
             reply.give_back(lp, ex);
-            match (ex.conn.wire.borrow().unsent() == 0 || Box::pin(flush(lp, ex)).await, to.close, complete) {
+            match (flush_quickly(lp, ex).await, to.close, complete) {
                 (false, _, _) => {
                     line.status = 499;
                     if body == Framing::Close { After::Reset } else { After::Abort }
@@ -279,6 +280,27 @@ async fn relay(
             holds.cancel(lp, ex, reply);
             if body == Framing::Close { After::Reset } else { After::Abort }
         }
+    }
+}
+
+/// Sends what is left of an answer; `false` if the client does not take it. Nearly always one send does it.
+async fn flush_quickly(lp: &Rc<Loop>, ex: &Exchange) -> bool {
+    let mut turn = AfterOthers::default();
+    let sent = poll_fn(|cx| {
+        let mut wire = ex.conn.wire.borrow_mut();
+        if wire.unsent() == 0 {
+            return Poll::Ready(Some(true));
+        }
+        ready!(turn.poll(&lp.runtime, cx));
+        match wire.poll_flush(cx) {
+            Poll::Ready(done) => Poll::Ready(Some(done.is_ok())),
+            Poll::Pending => Poll::Ready(None),
+        }
+    })
+    .await;
+    match sent {
+        Some(sent) => sent,
+        None => Box::pin(flush(lp, ex)).await,
     }
 }
 

@@ -168,12 +168,7 @@ impl Drop for Job<'_> {
             self.node.cut_off(now, self.ticket);
         } else if let Some(process) = process {
             let watch = faulty::Watch::all(process, self.lp);
-            self.lp.runtime.spawn(die_with(
-                self.node.clone(),
-                self.lp.clone(),
-                (self.ticket, number),
-                watch,
-            ));
+            self.lp.runtime.spawn(die_with(self.node.clone(), self.lp.clone(), (self.ticket, number), watch));
         }
     }
 }

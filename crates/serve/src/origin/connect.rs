@@ -1,8 +1,8 @@
 //! Making a connection to an origin: TCP by the addresses of its name, a Unix socket, or a pair with the built-in servers.
 
 use crate::event_loop::Loop;
-use crate::socket::{Raw, Socket};
 use crate::runtime::Stream;
+use crate::socket::{Raw, Socket};
 use socket2::{Domain, SockAddr, SockRef, TcpKeepalive, Type};
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -84,7 +84,8 @@ impl Target {
                 Stream::connect(&lp.runtime, socket, &SockAddr::unix(path)?).await.map(Socket::Unix)
             }
             Target::BuiltIn(root) => {
-                let (ours, theirs) = socket2::Socket::pair(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None)?;
+                let (ours, theirs) =
+                    socket2::Socket::pair(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None)?;
                 lp.process.built_in.hand_over(*root, theirs.into())?;
                 Raw::Unix(ours.into()).watch(&lp.runtime)
             }

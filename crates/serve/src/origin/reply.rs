@@ -90,7 +90,7 @@ impl OriginReply {
                     self.conn.wire.consume(from);
                     self.passed += (to - from) as u64;
                     encoder.before(to - from, client.queue_to());
-                    let sent = if client.unsent() > HEAD {
+                    let sent = if client.unsent() > HEAD || to - from <= SMALL {
                         client.queue(&self.conn.wire.input()[..to - from]);
                         self.conn.wire.consume(to - from);
                         Ok(())
@@ -203,6 +203,9 @@ impl OriginReply {
             && (response.status() != 204 || response.field("content-length").is_none_or(|n| n == b"0"))
     }
 }
+
+/// Pieces up to this size are copied behind the head, and leave with it at the end of the turn.
+const SMALL: usize = 4 * 1024;
 
 /// Bytes of a head that wait for the body which comes with it.
 const HEAD: usize = 8 * 1024;

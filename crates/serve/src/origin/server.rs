@@ -15,6 +15,7 @@ use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::nodes::way::Sending;
 use crate::nodes::{Answer, From, Holds, Reply, Way};
+use crate::runtime::AfterOthers;
 use crate::timers::{Sleep, has_ended};
 use crate::wire::Wire;
 use std::cell::{Cell, RefCell};
@@ -85,6 +86,8 @@ impl Server {
                 },
             };
             let mut attempt = Attempt::new(self, lp, ex, way, conn);
+            let mut turn = AfterOthers::default();
+            poll_fn(|cx| turn.poll(&lp.runtime, cx)).await;
             match poll_fn(|cx| attempt.poll_head(cx, lp, ex, way)).await {
                 Ok(()) if self.is_built_in() && attempt.reply.response.field(built_in::KIND).is_some() => {
                     way.sending(Sending::Nowhere);

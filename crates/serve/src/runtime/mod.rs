@@ -229,11 +229,19 @@ impl Runtime {
     fn spend(&self, cx: &Context<'_>) -> bool {
         let left = self.0.budget.get();
         if left == 0 {
-            cx.waker().wake_by_ref();
+            self.again(cx);
             return false;
         }
         self.0.budget.set(left - 1);
         true
+    }
+
+    /// The task that runs gets another turn behind those that are ready now.
+    fn again(&self, cx: &Context<'_>) {
+        match self.waits(cx) {
+            Waits::Task(task) => self.wake(&task),
+            _ => cx.waker().wake_by_ref(),
+        }
     }
 
     /// Drops all tasks; what they begin meanwhile too.
@@ -245,6 +253,25 @@ impl Runtime {
             task.cancel();
         }
         self.0.ready.borrow_mut().clear();
+    }
+}
+
+/// A wait until those have read who are ready now.
+///
+/// So that a turn reads all that has come and then sends all that follows from it: the same code, of weir and of the system,
+/// does the same thing many times in a row, which is cheaper than reading and sending by turns (`bench/README.md`).
+#[derive(Default)]
+pub(crate) struct AfterOthers(bool);
+
+impl AfterOthers {
+    /// Whether they have; else the task is woken then.
+    pub fn poll(&mut self, rt: &Runtime, cx: &Context<'_>) -> Poll<()> {
+        if self.0 || rt.0.ready.borrow().is_empty() {
+            return Poll::Ready(());
+        }
+        self.0 = true;
+        rt.again(cx);
+        Poll::Pending
     }
 }
 

@@ -1,7 +1,7 @@
 //! A descriptor that the runtime watches: what it is ready for, and who waits for that.
 
-use super::task::Task;
 use super::Runtime;
+use super::task::Task;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use std::cell::Cell;
 use std::io;

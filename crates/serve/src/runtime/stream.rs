@@ -1,7 +1,7 @@
 //! Connections and listeners on the runtime: the system's calls, made when the system has said that they will do something.
 
-use super::source::{Source, Watch};
 use super::Runtime;
+use super::source::{Source, Watch};
 use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
 use socket2::SockAddr;
 use std::future::poll_fn;

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::clock::Clock;
-use crate::shared::line::Public;
 use crate::runtime::Runtime;
+use crate::shared::line::Public;
 use crate::timers::Timers;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};

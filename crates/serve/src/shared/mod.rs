@@ -14,11 +14,11 @@ pub(crate) use gate::{Gate, Slot, Slots};
 pub(crate) use line::Line;
 
 use crate::nodes::NodeId;
+use crate::runtime::Runtime;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
-use crate::runtime::Runtime;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use weir_model::faulty::Law;
 use weir_model::warmup::Warmup;
