@@ -125,8 +125,7 @@ pub(crate) async fn serve(
     });
     let _known = lp.know(&conn);
     let _counted = counted;
-    // Boxed: a task is laid out in steps of 128 bytes, and two small pieces are fewer of them.
-    let after = Box::pin(requests(&lp, &conn)).await;
+    let after = requests(&lp, &conn).await;
     match after {
         After::Linger => Box::pin(linger::linger(&lp, &conn)).await,
         // Nothing is unread, so that closing ends the stream in order.
