@@ -24,6 +24,7 @@ use weir_http1::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent as sharing, warmup as warming};
 use weir_policy::Upstream;
+use weir_policy::config::Balance;
 use weir_policy::health::{Health, HealthConfig};
 use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
@@ -261,7 +262,7 @@ impl Builder<'_> {
         upstream.follow(now, &Snapshot::of(&health));
         let behind = |t: &NodeId| Ends::behind(self.point, self.serving, self.built_in, *t);
         let ends: Rc<[Ends]> = targets.iter().map(behind).collect();
-        let new = || Arc::new(Common::new(targets.len(), lb.outlier.is_some()));
+        let new = || Arc::new(Common::new(targets.len(), lb.outlier.is_some(), Box::default()));
         let common = self.process.lbs.get(&id).cloned().unwrap_or_else(new);
         kept.push(Kept {
             id,
@@ -283,6 +284,7 @@ impl Builder<'_> {
             scope: lb.scope,
             common,
             listens,
+            probes: matches!(lb.balance, Balance::Prequal { .. }),
             shown: Cell::new(false),
             key: lb.key.clone(),
             spare: lb.spare,

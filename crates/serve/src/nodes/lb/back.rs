@@ -22,6 +22,7 @@ impl Lb {
         status: Option<u16>,
     ) {
         let target = ticket.target;
+        self.left(lp.lately(), ticket);
         let release = {
             let mut upstream = self.upstream.borrow_mut();
             let release = upstream.done(lp.lately(), ticket, outcome, status);
@@ -50,9 +51,16 @@ impl Lb {
 
     /// A request that this loop's state picked for was cancelled.
     pub(super) fn was_cancelled(&self, lp: &Loop, ticket: Ticket) {
+        self.left(lp.now(), ticket);
         self.upstream.borrow_mut().cancelled(lp.now(), ticket);
         if ticket.probe {
             self.common.free_probe(ticket.target);
+        }
+    }
+
+    fn left(&self, now_ns: u64, ticket: Ticket) {
+        if let Some(load) = self.common.load(ticket.target) {
+            load.left(now_ns.saturating_sub(ticket.at_ns));
         }
     }
 
