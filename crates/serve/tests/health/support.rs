@@ -191,7 +191,12 @@ pub fn serve(file: &str, loops: usize) -> Served {
 }
 
 pub fn serve_with(file: &str, options: Options) -> Served {
-    let source = format!("{file}\nlisten(\"127.0.0.1:0\", x, name=\"front\")\n").into_bytes();
+    serve_whole(&format!("{file}\nlisten(\"127.0.0.1:0\", x, name=\"front\")\n"), options)
+}
+
+/// Serves a file that has its own listener.
+pub fn serve_whole(file: &str, options: Options) -> Served {
+    let source = file.as_bytes().to_vec();
     let request = weir_topology::Request { name: "t.star".to_owned(), source, ..Default::default() };
     let plan = weir_topology::evaluate(&request).unwrap_or_else(|e| panic!("{e:?}")).plan;
     let point = Arc::new(plan.points[0].clone());
