@@ -160,7 +160,7 @@ fn a_target_that_is_removed_ends_what_it_has_and_gets_no_more() {
     until("no connection is kept", || a.connections() == 0);
 }
 
-/// Nobody is blamed: what is cut was cancelled, and a server to which another way leads goes on.
+/// What waits at the balancer asks again, what the other target has goes on.
 #[test]
 fn what_a_removed_target_still_has_ends_with_the_drain_timeout() {
     let (a, b) = (Origin::new("a"), Origin::new("b"));
@@ -187,6 +187,30 @@ listen("127.0.0.1:0", lb.round_robin(both, start="first", max_in_flight=1), http
     assert_eq!((second.body.as_str(), waits.body.as_str()), ("b", "b"), "who waited got the other");
     assert_eq!((a.requests(), b.requests()), (1, 2));
     assert!(x.bodies(5).iter().all(|body| body == "b"));
+}
+
+/// Removed with what it has in the middle of a body; or nothing ends, since a route leads to its server as well.
+#[test]
+fn a_body_is_cut_and_a_server_in_use_is_not() {
+    for (otherwise, is_cut) in [("respond(404)", true), ("a", false)] {
+        let (a, b) = (Origin::new("a"), Origin::new("b"));
+        let x = serve_whole(
+            &format!(
+                r#"a = server("a", addr="{}")
+both = lb.first([a, server("b", addr="{}")])
+listen("127.0.0.1:0", route([(when(path="/"), both)], otherwise={otherwise}), http=http(drain_timeout="200ms"))"#,
+                a.addr, b.addr
+            ),
+            Options { loops: Some(1), ..Options::default() },
+        );
+        a.answer(Mode::Half);
+        let first = x.send("");
+        until("a part has come", || first.is_answered());
+        x.remove_target(0);
+        let first = first.wait();
+        assert_eq!((first.status, first.body == "half and half"), (200, !is_cut), "{}", first.body);
+        assert_eq!(x.get().body, "b");
+    }
 }
 
 #[test]

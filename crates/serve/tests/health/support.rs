@@ -20,6 +20,8 @@ pub enum Mode {
     Close,
     /// Not until it is told something else.
     Hold,
+    /// With 200, half of a body, and the other half half a second and a bit later.
+    Half,
 }
 
 /// An origin on a port of its own. Checks and requests may be answered differently.
@@ -153,6 +155,12 @@ impl State {
             let mode = self.mode(is_check);
             if !is_check {
                 self.inside.fetch_sub(1, SeqCst);
+            }
+            if mode == Mode::Half {
+                to.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nhalf and")?;
+                std::thread::sleep(Duration::from_millis(600));
+                to.write_all(b" half")?;
+                continue;
             }
             let Mode::Status(status) = mode else { return Ok(()) };
             let (name, n) = (&self.name, self.name.len());
