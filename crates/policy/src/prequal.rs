@@ -15,6 +15,7 @@
 //! - In the language: `lb.prequal(targets, probes=3, pool=16, age=1*s, q_rif=0.84, remove=1, delta=1.0)`.
 
 use crate::random::Random;
+use std::mem::take;
 use weir_stats::Key;
 
 /// RIFs remembered for the quantile.
@@ -47,6 +48,39 @@ struct Answer {
     uses: u32,
 }
 
+/// What the choice of targets to probe is drawn by, beside the request's draw.
+const PROBES: u64 = 12;
+
+/// How busy a target is: what it would say of itself, as seen by whoever sends it all of its requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// Requests in flight there.
+    pub in_flight: u32,
+    /// How long one answer takes while nothing else is there, ns, smoothed; 0: nothing came back yet.
+    pub alone_ns: u64,
+}
+
+impl Busy {
+    /// A request goes there.
+    pub fn entered(&mut self) {
+        self.in_flight += 1;
+    }
+
+    /// A request has left after this time, however it ended.
+    pub fn left(&mut self, took_ns: u64) {
+        self.in_flight -= 1;
+        // By how many were there, so that it says what one costs: a target that was full once is not slow for ever.
+        let alone_ns = took_ns / (u64::from(self.in_flight) + 1);
+        let seen = &mut self.alone_ns;
+        *seen = if *seen == 0 { alone_ns } else { *seen - *seen / 8 + alone_ns / 8 };
+    }
+
+    /// How long one more request would take, ns.
+    pub fn latency_ns(&self) -> u64 {
+        self.alone_ns.saturating_mul(u64::from(self.in_flight) + 1)
+    }
+}
+
 /// The state of one balancer.
 #[derive(Clone, Debug)]
 pub struct Prequal {
@@ -64,6 +98,8 @@ pub struct Prequal {
     owed_probes: f64,
     owed_removals: f64,
     remove_worst: bool,
+    /// Those being probed; kept for its memory.
+    asked: Vec<u32>,
 }
 
 impl Prequal {
@@ -81,6 +117,7 @@ impl Prequal {
             owed_probes: 0.0,
             owed_removals: 0.0,
             remove_worst: false,
+            asked: Vec::new(),
         };
         lb.refresh(weights);
         lb
@@ -113,6 +150,18 @@ impl Prequal {
             out.insert(at, i);
         }
         out.iter_mut().for_each(|i| *i = self.open[*i as usize]);
+    }
+
+    /// Probes targets for one request, drawn by its `draw`, where answers are there at once.
+    pub fn probe(&mut self, now: u64, draw: Key, busy: impl Fn(u32) -> Busy) {
+        let draw = draw.with(PROBES);
+        let mut asked = take(&mut self.asked);
+        self.to_probe(draw, &mut asked);
+        for (i, &target) in (1u64..).zip(&asked) {
+            let busy = busy(target);
+            self.probed(now, draw.with(i), target, busy.in_flight, busy.latency_ns());
+        }
+        self.asked = asked;
     }
 
     /// A target has answered a probe.
@@ -360,6 +409,31 @@ mod tests {
         lb.refresh(&[1.0, 0.0]);
         lb.to_probe(Key::new(1), &mut out);
         assert_eq!(out, [0]);
+    }
+
+    #[test]
+    fn how_busy_a_target_is_says_what_one_request_costs() {
+        let mut busy = Busy::default();
+        assert_eq!(busy.latency_ns(), 0);
+        (0..4).for_each(|_| busy.entered());
+        busy.left(400);
+        assert_eq!(busy, Busy { in_flight: 3, alone_ns: 100 });
+        assert_eq!(busy.latency_ns(), 400);
+        (0..3).for_each(|_| busy.left(900));
+        assert_eq!((busy.in_flight, busy.latency_ns()), (0, 100 - 12 + 37 - 15 + 56 - 20 + 112));
+    }
+
+    #[test]
+    fn probes_tell_the_fast_from_the_slow() {
+        let mut lb = lb(4, DEFAULT);
+        let busy = |t: u32| Busy { in_flight: 0, alone_ns: if t == 2 { 1 } else { 100 } };
+        let picks = (0..1000u64).filter(|&i| {
+            let draw = Key::new(3).with(i);
+            lb.probe(i, draw, busy);
+            lb.pick_where(draw, i, |_| false) == Some(2)
+        });
+        let picked = picks.count();
+        assert!(picked > 700, "{picked}: as often as it is probed, three times in four");
     }
 
     /// Without answers it draws by weight; what left the set is not picked from old answers.

@@ -2,7 +2,7 @@
 
 use crate::graph::Graph;
 use crate::health::check::Question;
-use crate::health::ends::Ends;
+use crate::health::ends::{End, Ends};
 use crate::health::keeper::{Kept, Known};
 use crate::nodes::lb::common::Common;
 use crate::nodes::sticky::Sticky;
@@ -24,13 +24,14 @@ use weir_http1::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent as sharing, warmup as warming};
 use weir_policy::Upstream;
+use weir_policy::config::Balance;
 use weir_policy::health::{Health, HealthConfig};
 use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
 use weir_policy::upstream::Around;
 use weir_stats::Key;
 use weir_topology::address::Address;
-use weir_topology::plan::{Lb, Origin, Point, Spec, To};
+use weir_topology::plan::{self, Lb, Origin, Point, Spec, To};
 use weir_topology::serving::{Role, Serving};
 
 /// Builds what one thread runs.
@@ -55,7 +56,18 @@ impl Builder<'_> {
         let mut node = |id| self.node(id, &shared, &mut servers, &mut kept);
         let nodes = (0..self.point.nodes.len() as NodeId).map(&mut node).collect();
         shared.read(rt);
-        (Graph { nodes, servers }, kept)
+        (Graph { nodes, servers, entries: self.entries() }, kept)
+    }
+
+    /// Where ways end that lead through no balancer's targets.
+    fn entries(&self) -> Vec<End> {
+        let begin = |(id, node): (NodeId, &plan::Node)| {
+            let spec = &self.point.specs[node.spec as usize];
+            let listens = matches!(spec, Spec::Listen(_)).then_some(id);
+            listens.into_iter().chain(spec.aside()).collect::<Vec<_>>()
+        };
+        let begins = (0..).zip(&self.point.nodes).flat_map(begin);
+        begins.flat_map(|id| Ends::behind(self.point, self.serving, self.built_in, id).all).collect()
     }
 
     fn node(
@@ -230,6 +242,7 @@ impl Builder<'_> {
             limits: Limits::default(),
             pool: RefCell::new(Pool::default()),
             retired: Cell::new(false),
+            cut: Cell::new(false),
             most: self.process.connections.get(&id).cloned(),
         });
         servers.push(server.clone());
@@ -261,7 +274,7 @@ impl Builder<'_> {
         upstream.follow(now, &Snapshot::of(&health));
         let behind = |t: &NodeId| Ends::behind(self.point, self.serving, self.built_in, *t);
         let ends: Rc<[Ends]> = targets.iter().map(behind).collect();
-        let new = || Arc::new(Common::new(targets.len(), lb.outlier.is_some()));
+        let new = || Arc::new(Common::new(targets.len(), lb.outlier.is_some(), Box::default()));
         let common = self.process.lbs.get(&id).cloned().unwrap_or_else(new);
         kept.push(Kept {
             id,
@@ -283,6 +296,7 @@ impl Builder<'_> {
             scope: lb.scope,
             common,
             listens,
+            probes: matches!(lb.balance, Balance::Prequal { .. }),
             shown: Cell::new(false),
             key: lb.key.clone(),
             spare: lb.spare,

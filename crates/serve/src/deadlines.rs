@@ -50,6 +50,13 @@ impl Deadlines {
             waker.wake();
         }
     }
+
+    /// Wakes whoever waits for any, for another reason.
+    pub fn wake_all(&self) {
+        let all: Vec<Waker> =
+            self.slots.borrow_mut().iter_mut().filter_map(|(_, slot)| slot.waker.take()).collect();
+        all.into_iter().for_each(Waker::wake);
+    }
 }
 
 /// One deadline; dropped, it is off.

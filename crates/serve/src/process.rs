@@ -7,6 +7,7 @@ use crate::handover::Guests;
 use crate::mailbox::ToLoop;
 use crate::nodes::NodeId;
 use crate::nodes::lb::common::Common;
+use crate::nodes::lb::load::Loads;
 use crate::origin::limit::Limit;
 use crate::resolve::Names;
 use crate::shared::Shared;
@@ -58,10 +59,12 @@ impl Process {
 
     /// What all loops know of each balancer of a plan.
     pub fn lbs(point: &Point) -> BTreeMap<NodeId, Arc<Common>> {
+        let loads = Loads::of(point);
         let of = |(id, node): (NodeId, &Node)| {
             let Spec::Lb(lb) = &point.specs[node.spec as usize] else { return None };
-            let targets = if let To::List(list) = node.to { point.lists[list as usize].len() } else { 0 };
-            Some((id, Arc::new(Common::new(targets, lb.outlier.is_some()))))
+            let targets = if let To::List(list) = node.to { &point.lists[list as usize][..] } else { &[] };
+            let common = Common::new(targets.len(), lb.outlier.is_some(), loads.among(targets));
+            Some((id, Arc::new(common)))
         };
         (0..).zip(&point.nodes).filter_map(of).collect()
     }

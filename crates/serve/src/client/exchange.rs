@@ -339,7 +339,7 @@ async fn upgrade(ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Hold
         weir_http1::render_response(&reply.response, to, &reply.edits, &add, Framing::None, None, out);
     }
     let idle_ns = ex.conn.listener.http.tunnel_idle_ns;
-    let ended = tunnel::tunnel(&ex.conn, &mut reply.conn, idle_ns).await;
+    let ended = tunnel::tunnel(&ex.conn, &mut reply.conn, idle_ns, &reply.server.cut).await;
     if ended.is_err() {
         line.failure = Some(Kind::Reset);
     }

@@ -3,6 +3,7 @@
 use super::Conn;
 use crate::origin::OriginConn;
 use crate::wire::Wire;
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
@@ -48,8 +49,13 @@ impl Half {
     }
 }
 
-/// Runs until both halves have ended, one side broke, or nothing moved for so long.
-pub(super) async fn tunnel(conn: &Conn, origin: &mut OriginConn, idle_ns: Option<u64>) -> io::Result<()> {
+/// Runs until both halves have ended, one side broke, nothing moved for so long, or the origin is cut off.
+pub(super) async fn tunnel(
+    conn: &Conn,
+    origin: &mut OriginConn,
+    idle_ns: Option<u64>,
+    cut: &Cell<bool>,
+) -> io::Result<()> {
     let OriginConn { wire: origin, deadline: idle, .. } = origin;
     let (mut up, mut down) = (Half::default(), Half::default());
     conn.deadline.set(None);
@@ -63,7 +69,7 @@ pub(super) async fn tunnel(conn: &Conn, origin: &mut OriginConn, idle_ns: Option
         if moved {
             idle.set(idle_ns);
         }
-        if idle.ended(cx) {
+        if idle.ended(cx) || cut.get() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         Poll::Pending

@@ -29,6 +29,9 @@ pub(super) async fn drain(lp: Rc<Loop>, mut reply: Box<OriginReply>, mut holds: 
         if let Some((_, kind)) = holds.poll_broken(cx, &lp, None) {
             return Poll::Ready(Some(Some(kind)));
         }
+        if reply.server.cut.get() {
+            return Poll::Ready(None);
+        }
         if in_all.poll_ended(cx).is_ready() { Poll::Ready(None) } else { Poll::Pending }
     })
     .await;

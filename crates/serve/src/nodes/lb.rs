@@ -8,6 +8,7 @@
 
 mod back;
 pub(crate) mod common;
+pub(crate) mod load;
 pub(crate) mod owner;
 
 use super::sticky::Sticky;
@@ -59,6 +60,8 @@ pub(crate) struct Lb {
     pub common: Arc<Common>,
     /// Whether outcomes matter to health (ejection, outlier detection).
     pub listens: bool,
+    /// Whether each request has targets probed (`lb.prequal`).
+    pub probes: bool,
     /// When the policy has something to do by itself.
     pub due_ns: Cell<u64>,
     /// Whether the policy was told who is being tried.
@@ -78,11 +81,11 @@ impl Lb {
             return Box::pin(self.pick_elsewhere(lp, ex, way)).await;
         }
         let Some(gate) = &self.gate else {
-            let (choice, _) = self.ask(lp, ex, way);
+            let (choice, _) = self.ask(lp, ex, way, true);
             return self.go(lp, way, choice, None);
         };
         if gate.line.is_empty() {
-            match self.ask(lp, ex, way) {
+            match self.ask(lp, ex, way, true) {
                 (Choice::Full, _) => {}
                 (choice, slot) => return self.go(lp, way, choice, slot),
             }
@@ -108,7 +111,7 @@ impl Lb {
             if place.is_first(cx) {
                 // Timers do not tell the time to whoever asks for it cheaply.
                 lp.now();
-                match self.ask(lp, ex, way) {
+                match self.ask(lp, ex, way, false) {
                     (Choice::Full, _) => {}
                     choice => return Poll::Ready(Some(choice)),
                 }
@@ -128,9 +131,25 @@ impl Lb {
         }
     }
 
-    fn ask(&self, lp: &Loop, ex: &Exchange, way: &Way) -> (Choice, Taken) {
+    /// Asks the policy; `first`: not again, after waiting.
+    fn ask(&self, lp: &Loop, ex: &Exchange, way: &Way, first: bool) -> (Choice, Taken) {
         let exclude = self.excluded(way);
-        self.choose(&self.asked(lp, ex, way, &exclude))
+        self.question(&self.asked(lp, ex, way, &exclude), first)
+    }
+
+    fn question(&self, ask: &Ask, first: bool) -> (Choice, Taken) {
+        if self.probes && first {
+            self.probe(ask);
+        }
+        self.choose(ask)
+    }
+
+    /// Targets are probed for a request.
+    fn probe(&self, ask: &Ask) {
+        if let Some(prequal) = self.upstream.borrow_mut().balancer().prequal() {
+            let busy = |target| self.common.load(target).map(|load| load.busy()).unwrap_or_default();
+            prequal.probe(ask.now_ns, ask.draw, busy);
+        }
     }
 
     fn asked<'a>(&self, lp: &Loop, ex: &Exchange, way: &Way, exclude: &'a [u32]) -> Ask<'a> {
@@ -178,15 +197,17 @@ impl Lb {
                 }
                 gate => gate.as_ref().map(|gate| gate.slot(target)),
             };
-            match self.common.claim(target) {
-                Claim::Open => return (Choice::Target(ticket), slot),
-                Claim::Probe => return (Choice::Target(Ticket { probe: true, ..ticket }), slot),
-                Claim::Tried => {
-                    upstream.give_up(ticket);
-                    upstream.set_probing(target, true);
-                    self.shown.set(true);
-                }
+            let claim = self.common.claim(target);
+            if claim == Claim::Tried {
+                upstream.give_up(ticket);
+                upstream.set_probing(target, true);
+                self.shown.set(true);
+                continue;
             }
+            if let Some(load) = self.common.load(target) {
+                load.entered();
+            }
+            return (Choice::Target(Ticket { probe: ticket.probe || claim == Claim::Probe, ..ticket }), slot);
         }
     }
 

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::task::Poll;
-use weir_topology::plan::{Point, Spec, To};
+use weir_topology::plan::{Origin, Point, Spec, To};
 use weir_topology::serving::Serving;
 
 /// How soon somebody who was promised room looks for it again, at first and at last, ns.
@@ -25,10 +25,14 @@ const LOOK_NS: (u64, u64) = (500_000, 8_000_000);
 /// another.
 const ASK_NS: (u64, u64) = (4_000_000, 256_000_000);
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// The limit of one server.
 pub(crate) struct Limit {
     server: NodeId,
     most: u32,
+    /// For how long room is waited for where `connect_timeout=None` sets no end, ns.
+    wait_ns: u64,
     open: AtomicU32,
 }
 
@@ -52,12 +56,22 @@ impl Limit {
             let Some(most) = lb.max_connections else { continue };
             for target in &point.lists[list as usize] {
                 for server in Ends::behind(point, serving, false, *target).servers() {
-                    limits.entry(server).and_modify(|n: &mut u32| *n = most.min(*n)).or_insert(most);
+                    let (least, wait_ns) = limits.entry(server).or_insert((most, lb.wait_timeout_ns));
+                    *least = most.min(*least);
+                    *wait_ns = lb.wait_timeout_ns.into_iter().chain(*wait_ns).min();
                 }
             }
         }
-        let limit = |(server, most)| (server, Arc::new(Limit { server, most, open: AtomicU32::new(0) }));
-        limits.into_iter().map(limit).collect()
+        limits
+            .into_iter()
+            .map(|(server, (most, wait_ns))| (server, Limit::new(server, most, wait_ns)))
+            .collect()
+    }
+
+    /// `wait_ns`: the balancers' `wait_timeout`; without one the default `connect_timeout` ends a wait that nothing else does.
+    fn new(server: NodeId, most: u32, wait_ns: Option<u64>) -> Arc<Limit> {
+        let wait_ns = wait_ns.or(Origin::default().connect_timeout_ns).unwrap_or(SECOND_NS);
+        Arc::new(Limit { server, most, wait_ns, open: AtomicU32::new(0) })
     }
 
     fn take(self: &Arc<Self>) -> Option<Counted> {
@@ -65,13 +79,15 @@ impl Limit {
         self.open.fetch_update(SeqCst, SeqCst, more).ok().map(|_| Counted(self.clone()))
     }
 
-    /// Room for a connection; `None`: there was none before the end.
+    /// Room for a connection; `None`: there was none before the end, or where that is never, for the limit's own time.
     pub async fn room(self: &Arc<Self>, lp: &Rc<Loop>, end: &mut Option<Sleep>) -> Option<Counted> {
+        if let Some(counted) = self.take() {
+            return Some(counted);
+        }
+        let mut own = end.is_none().then(|| lp.timers.after(self.wait_ns));
+        let end = if own.is_some() { &mut own } else { end };
         let (mut look_ns, mut ask_ns, mut ask_at) = (LOOK_NS.0, ASK_NS.0, 0);
         loop {
-            if let Some(counted) = self.take() {
-                return Some(counted);
-            }
             let now_ns = lp.now();
             if now_ns >= ask_at {
                 // Of this loop's own there may be one as well, if it was not to be reused.
@@ -89,6 +105,9 @@ impl Limit {
             });
             if ended.await {
                 return None;
+            }
+            if let Some(counted) = self.take() {
+                return Some(counted);
             }
         }
     }

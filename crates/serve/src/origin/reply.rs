@@ -38,7 +38,7 @@ pub(crate) enum BrokenBody {
     Origin(Kind),
     /// Something that is held says so: a limit of time, or a crash; the number of the hold.
     Held(usize, Kind),
-    /// The client is, or has gone.
+    /// The client is, or has gone; or weir gives the exchange up.
     Client,
 }
 
@@ -75,6 +75,9 @@ impl OriginReply {
         loop {
             if self.ended {
                 return Poll::Ready(Ok(()));
+            }
+            if self.server.cut.get() {
+                return Poll::Ready(Err(BrokenBody::Client));
             }
             if client.unsent() > HEAD.max(self.ahead) {
                 match client.poll_flush(cx) {

@@ -50,6 +50,8 @@ pub(crate) struct Server {
     pub pool: RefCell<Pool>,
     /// Whether no target leads here any more: no connection is kept.
     pub retired: Cell<bool>,
+    /// Whether, `drain_timeout` after that, what is in flight here ends.
+    pub cut: Cell<bool>,
     /// How many connections there may be, over all loops.
     pub most: Option<Arc<Limit>>,
 }
@@ -316,6 +318,9 @@ impl Attempt {
             if way.is_wanted() {
                 ex.say_continue(cx);
             }
+        }
+        if self.reply.server.cut.get() {
+            return Poll::Ready(Err(Failed::With(Failure::gone())));
         }
         if self.reply.conn.deadline.ended(cx) {
             return Poll::Ready(Err(Failed::With(Failure::new(Kind::Timeout))));

@@ -1,6 +1,7 @@
 //! What is one for all loops: requests in flight at a target, a balancer's state, cookies; and targets that go.
 
-use crate::support::{Mode, Origin, serve, until};
+use crate::support::{Mode, Origin, serve, serve_whole, until};
+use weir_serve::Options;
 
 #[test]
 fn max_in_flight_is_the_processs() {
@@ -157,6 +158,59 @@ fn a_target_that_is_removed_ends_what_it_has_and_gets_no_more() {
     a.answer(Mode::Status(200));
     assert!(open.into_iter().all(|p| p.wait().status == 200), "what is in flight ends");
     until("no connection is kept", || a.connections() == 0);
+}
+
+/// What waits at the balancer asks again, what the other target has goes on.
+#[test]
+fn what_a_removed_target_still_has_ends_with_the_drain_timeout() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let x = serve_whole(
+        &format!(
+            r#"both = [server("a", addr="{}"), server("b", addr="{}")]
+listen("127.0.0.1:0", lb.round_robin(both, start="first", max_in_flight=1), http=http(drain_timeout="400ms"))"#,
+            a.addr, b.addr
+        ),
+        Options { loops: Some(1), ..Options::default() },
+    );
+    a.answer(Mode::Hold);
+    b.answer(Mode::Hold);
+    let (first, second) = (x.send(""), x.send(""));
+    until("both are busy", || (a.inside().0, b.inside().0) == (1, 1));
+    let waits = x.send("");
+    x.remove_target(0);
+    let begun = std::time::Instant::now();
+    let first = first.wait();
+    assert_eq!((first.status, first.body.as_str()), (0, ""), "cut off");
+    assert!(begun.elapsed().as_millis() >= 350, "not before its time");
+    b.answer(Mode::Status(200));
+    let (second, waits) = (second.wait(), waits.wait());
+    assert_eq!((second.body.as_str(), waits.body.as_str()), ("b", "b"), "who waited got the other");
+    assert_eq!((a.requests(), b.requests()), (1, 2));
+    assert!(x.bodies(5).iter().all(|body| body == "b"));
+}
+
+/// Removed with what it has in the middle of a body; or nothing ends, since a route leads to its server as well.
+#[test]
+fn a_body_is_cut_and_a_server_in_use_is_not() {
+    for (otherwise, is_cut) in [("respond(404)", true), ("a", false)] {
+        let (a, b) = (Origin::new("a"), Origin::new("b"));
+        let x = serve_whole(
+            &format!(
+                r#"a = server("a", addr="{}")
+both = lb.first([a, server("b", addr="{}")])
+listen("127.0.0.1:0", route([(when(path="/"), both)], otherwise={otherwise}), http=http(drain_timeout="200ms"))"#,
+                a.addr, b.addr
+            ),
+            Options { loops: Some(1), ..Options::default() },
+        );
+        a.answer(Mode::Half);
+        let first = x.send("");
+        until("a part has come", || first.is_answered());
+        x.remove_target(0);
+        let first = first.wait();
+        assert_eq!((first.status, first.body == "half and half"), (200, !is_cut), "{}", first.body);
+        assert_eq!(x.get().body, "b");
+    }
 }
 
 #[test]

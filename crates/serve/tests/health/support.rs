@@ -20,6 +20,8 @@ pub enum Mode {
     Close,
     /// Not until it is told something else.
     Hold,
+    /// With 200, half of a body, and the other half half a second and a bit later.
+    Half,
 }
 
 /// An origin on a port of its own. Checks and requests may be answered differently.
@@ -154,6 +156,12 @@ impl State {
             if !is_check {
                 self.inside.fetch_sub(1, SeqCst);
             }
+            if mode == Mode::Half {
+                to.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\nhalf and")?;
+                pause_between_halves();
+                to.write_all(b" half")?;
+                continue;
+            }
             let Mode::Status(status) = mode else { return Ok(()) };
             let (name, n) = (&self.name, self.name.len());
             // In one piece, or the other side's delayed acknowledgement holds up the rest.
@@ -177,6 +185,12 @@ impl State {
     }
 }
 
+/// Longer than any `drain_timeout` of these tests: that nothing happens shows in time only.
+#[allow(clippy::disallowed_methods)]
+fn pause_between_halves() {
+    std::thread::sleep(Duration::from_millis(600));
+}
+
 /// A served file.
 pub struct Served {
     addr: SocketAddr,
@@ -191,7 +205,12 @@ pub fn serve(file: &str, loops: usize) -> Served {
 }
 
 pub fn serve_with(file: &str, options: Options) -> Served {
-    let source = format!("{file}\nlisten(\"127.0.0.1:0\", x, name=\"front\")\n").into_bytes();
+    serve_whole(&format!("{file}\nlisten(\"127.0.0.1:0\", x, name=\"front\")\n"), options)
+}
+
+/// Serves a file that has its own listener.
+pub fn serve_whole(file: &str, options: Options) -> Served {
+    let source = file.as_bytes().to_vec();
     let request = weir_topology::Request { name: "t.star".to_owned(), source, ..Default::default() };
     let plan = weir_topology::evaluate(&request).unwrap_or_else(|e| panic!("{e:?}")).plan;
     let point = Arc::new(plan.points[0].clone());

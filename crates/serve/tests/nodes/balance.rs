@@ -114,9 +114,41 @@ pub fn peak_ewma_and_prequal_avoid_who_is_slow() {
     let served = serve_node(&format!("lb.peak_ewma({list})"));
     let shares = shares(&served.addr, 60);
     assert!(shares["fast"] > 0.8, "peak_ewma: {shares:?}");
-    let served = serve_node(&format!("lb.prequal({list})"));
-    let answers = ask(&served.addr, 20);
-    assert!(answers.iter().all(|name| name == "slow" || name == "fast"));
+    for scope in ["loop", "process"] {
+        let served = serve_node(&format!("lb.prequal({list}, scope=\"{scope}\")"));
+        let addr = &served.addr;
+        // Four at once, so that it shows what is in flight as well.
+        let answers: Vec<String> = std::thread::scope(|s| {
+            let asks: Vec<_> = (0..4).map(|_| s.spawn(|| ask(addr, 40))).collect();
+            asks.into_iter().flat_map(|a| a.join().expect("answers")).collect()
+        });
+        let slow = answers.iter().filter(|name| *name == "slow").count();
+        assert!(slow < 24, "prequal, {scope}: {slow} of {}", answers.len());
+    }
+}
+
+/// Requests in flight alone decide here: had those that were cancelled stayed in the count, their target would get none.
+#[test]
+pub fn prequal_forgets_who_was_cancelled() {
+    let (origins, list) = busy(2);
+    for scope in ["loop", "process"] {
+        let around = format!("q_rif=0.0, sticky=\"srv\", scope=\"{scope}\"");
+        let served = serve_node(&format!("lb.prequal({list}, {around})"));
+        let first =
+            (0..100).map(|_| get(&served.addr, "/")).find(|r| r.body == "0").expect("the first target");
+        let cookie =
+            first.header("set-cookie").and_then(|c| c.split(';').next()).expect("a cookie").to_owned();
+        for _ in 0..4 {
+            let mut gone: Vec<Conn> = (0..4).map(|_| Conn::new(&served.addr)).collect();
+            let slow = format!("GET /slow HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n");
+            gone.iter_mut().for_each(|conn| conn.send(&slow));
+            until(|| origins[0].busy() == 4);
+            drop(gone);
+            until(|| origins[0].busy() == 0);
+        }
+        let to_first = (0..60).filter(|_| get(&served.addr, "/").body == "0").count();
+        assert!(to_first > 30, "{scope}: the first of equals, {to_first} times");
+    }
 }
 
 #[test]

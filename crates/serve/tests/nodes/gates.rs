@@ -124,3 +124,26 @@ pub fn a_slot_is_held_for_the_body() {
     conn.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     until(|| stuck.count() == 2);
 }
+
+/// Two balancers let a request each through to a server that may have one connection: who finds no room waits, but not for
+/// ever, though its `connect_timeout` is none.
+#[test]
+pub fn a_wait_for_a_connection_ends() {
+    let origin = slow(3000);
+    for (around, least_ms, most_ms) in [("", 900.0, 2500.0), (", wait_timeout=100*ms", 80.0, 900.0)] {
+        let lb = format!("lb.random([one], max_connections=1{around})");
+        let text = format!(
+            "one = server(\"a\", addr=\"{}\", connect_timeout=None)\n\
+             listen(\"127.0.0.1:0\", route([(when(path=\"/a\"), {lb})], otherwise={lb}))",
+            origin.addr
+        );
+        let served = serve_with(&text, 1, false);
+        let before = origin.count();
+        let mut first = Conn::new(&served.addr);
+        first.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\n");
+        until(|| origin.count() > before);
+        let (ms, second) = timed(|| get(&served.addr, "/b"));
+        assert_eq!(second.status, 503, "{lb}");
+        assert!((least_ms..most_ms).contains(&ms), "{lb}: {ms} ms");
+    }
+}

@@ -100,8 +100,8 @@ impl Walker<'_> {
             self.branches.note_open(slot, index, ticket.target);
         }
         let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
-        if let Some(counts) = self.in_flight.get_mut(to.member as usize) {
-            *counts += 1;
+        if let Some(busy) = self.busy.get_mut(to.member as usize) {
+            busy.entered();
         }
         let frame = Frame {
             stage: branch.stage,
@@ -226,30 +226,20 @@ impl Walker<'_> {
     }
 
     fn left_target(&mut self, index: u32, ticket: &Ticket) {
-        if self.in_flight.is_empty() {
+        if self.busy.is_empty() {
             return;
         }
         let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
-        self.in_flight[to.member as usize] -= 1;
-        // By how many were there, so that it says what one costs: a target that was full once is not slow for ever.
-        let took = (self.now - ticket.at_ns) / (u64::from(self.in_flight[to.member as usize]) + 1);
-        let seen = &mut self.answer_times[to.member as usize];
-        *seen = if *seen == 0 { took } else { *seen - *seen / 8 + took / 8 };
+        self.busy[to.member as usize].left(self.now - ticket.at_ns);
     }
 
     /// Asks targets how busy they are, and tells the balancer.
     fn probe(&mut self, index: u32, slot: u32) {
-        let instance = &mut self.balancers[index as usize];
-        let Some(prequal) = instance.upstream.balancer().prequal() else { return };
-        let draw = instance.picks.with(self.branches.tries(slot).bits()).with(PROBES);
-        self.scratch.clear();
-        prequal.to_probe(draw, &mut self.scratch);
-        for (i, &target) in (0u64..).zip(&self.scratch) {
-            let member = instance.targets.get(self.code, target).member as usize;
-            let rif = self.in_flight[member];
-            let latency = self.answer_times[member] * (u64::from(rif) + 1);
-            prequal.probed(self.now, draw.with(i + 1), target, rif, latency);
-        }
+        let draw = self.branches.tries(slot).bits();
+        let Instance { upstream, picks, targets, .. } = &mut self.balancers[index as usize];
+        let Some(prequal) = upstream.balancer().prequal() else { return };
+        let (code, busy) = (self.code, &self.busy);
+        prequal.probe(self.now, picks.with(draw), |t| busy[targets.get(code, t).member as usize]);
     }
 
     /// Sees to it that a balancer is looked at when its health or its pass-overs change by themselves.
@@ -303,6 +293,3 @@ impl Walker<'_> {
         }
     }
 }
-
-/// What the choice of targets to probe is drawn by.
-const PROBES: u64 = 12;

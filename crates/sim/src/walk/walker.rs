@@ -22,6 +22,7 @@ use weir_model::faulty::Faulty;
 use weir_model::queue::{Links, Queue};
 use weir_model::warmup::Warmup;
 use weir_policy::budget::Tokens;
+use weir_policy::prequal::Busy;
 use weir_policy::rate::RateLimit;
 use weir_policy::{Kind, Upstream};
 use weir_stats::Key;
@@ -127,9 +128,8 @@ pub(crate) struct Walker<'a> {
     pub(super) choices: Vec<Key>,
     pub(super) limits: Vec<RateLimit>,
     pub(super) budgets: Vec<Tokens>,
-    /// Requests in flight at each member that probes ask, and how long its answers take.
-    pub(super) in_flight: Vec<u32>,
-    pub(super) answer_times: Vec<u64>,
+    /// How busy each member is that probes ask.
+    pub(super) busy: Vec<Busy>,
     /// Health checks on their way, and begun so far.
     pub(super) checks_live: u64,
     pub(super) checks_begun: u64,
@@ -203,8 +203,7 @@ impl<'a> Walker<'a> {
             choices: walk.choice_nodes.iter().map(chooses).collect(),
             limits: walk.rates.iter().map(RateLimit::new).collect(),
             budgets: walk.budgets.iter().map(|b| Tokens::new(b, 0)).collect(),
-            in_flight: vec![0; probed],
-            answer_times: vec![0; probed],
+            busy: vec![Busy::default(); probed],
             checks_live: 0,
             checks_begun: 0,
             lines: walk.lines.iter().map(|line| line.start(code, node)).collect(),

@@ -2,9 +2,10 @@
 
 use super::{Lb, Taken, owner};
 use crate::event_loop::Loop;
-use crate::health::ends::Ends;
+use crate::health::ends::End;
 use crate::mailbox::{OWNER, ToLoop};
 use crate::nodes::{Node, NodeId};
+use crate::origin::server::Server;
 use std::cell::RefCell;
 use std::rc::Rc;
 use weir_policy::config::Exclude;
@@ -22,6 +23,7 @@ impl Lb {
         status: Option<u16>,
     ) {
         let target = ticket.target;
+        self.left(lp.lately(), ticket);
         let release = {
             let mut upstream = self.upstream.borrow_mut();
             let release = upstream.done(lp.lately(), ticket, outcome, status);
@@ -50,9 +52,16 @@ impl Lb {
 
     /// A request that this loop's state picked for was cancelled.
     pub(super) fn was_cancelled(&self, lp: &Loop, ticket: Ticket) {
+        self.left(lp.now(), ticket);
         self.upstream.borrow_mut().cancelled(lp.now(), ticket);
         if ticket.probe {
             self.common.free_probe(ticket.target);
+        }
+    }
+
+    fn left(&self, now_ns: u64, ticket: Ticket) {
+        if let Some(load) = self.common.load(ticket.target) {
+            load.left(now_ns.saturating_sub(ticket.at_ns));
         }
     }
 
@@ -69,7 +78,7 @@ impl Lb {
         }
     }
 
-    /// Takes a target away: no new picks; what is in flight there goes on to its end, idle connections close, clients that
+    /// Takes a target away: no new picks; what is in flight there goes on to its end or `drain_timeout`, idle connections close, clients that
     /// stuck to it are free, who waits asks again.
     pub fn remove(&self, lp: &Rc<Loop>, target: u32) {
         self.upstream.borrow_mut().remove(lp.now(), target);
@@ -79,27 +88,44 @@ impl Lb {
         if let Some(keeper) = lp.keeper() {
             keeper.remove(lp, self.id, target);
         }
-        self.retire(lp, target);
+        retire(lp);
         self.tell_first();
     }
 
-    /// Closes the idle connections of servers to which no target leads any more.
-    fn retire(&self, lp: &Loop, target: u32) {
-        let graph = lp.graph();
-        let lbs = || graph.nodes.iter().filter_map(|n| if let Node::Lb(lb) = n { Some(lb) } else { None });
-        for server in self.ends.get(target as usize).into_iter().flat_map(Ends::servers) {
-            let is_led_to = lbs().any(|lb| lb.leads_to(server));
-            if let (Node::Server(server), false) = (graph.node(server), is_led_to) {
-                server.retire();
-            }
-        }
-    }
-
-    fn leads_to(&self, server: NodeId) -> bool {
+    /// Where the ways of the targets end that were not removed.
+    pub fn ends_of_targets(&self) -> Vec<End> {
         let upstream = self.upstream.borrow();
-        let exists = |target: u32| upstream.roster().exists(target);
-        (0u32..).zip(self.ends.iter()).any(|(t, ends)| exists(t) && ends.servers().any(|s| s == server))
+        let ends = (0u32..).zip(self.ends.iter()).filter(|(t, _)| upstream.roster().exists(*t));
+        ends.flat_map(|(_, ends)| ends.all.iter().copied()).collect()
     }
+}
+
+/// Closes the idle connections of servers to which no way leads any more; what is in flight there has `drain_timeout`.
+///
+/// Nothing marks a request with its target, so a server to which another way leads is left alone, with what it has.
+fn retire(lp: &Rc<Loop>) {
+    let graph = lp.graph();
+    let led_to = graph.led_to();
+    let gone = |(id, node): (NodeId, &Node)| match node {
+        Node::Server(server) if !led_to.contains(&id) && !server.retired.get() => Some(server.clone()),
+        _ => None,
+    };
+    let gone: Vec<Rc<Server>> = (0..).zip(&graph.nodes).filter_map(gone).collect();
+    gone.iter().for_each(|server| server.retire());
+    if !gone.is_empty() {
+        lp.runtime.spawn(cut_off(lp.clone(), gone));
+    }
+}
+
+/// Ends what is in flight at servers when the longest `drain_timeout` has passed: as in a drain the client's connection is
+/// closed, and nobody is blamed.
+async fn cut_off(lp: Rc<Loop>, servers: Vec<Rc<Server>>) {
+    let listeners = (0..).map_while(|number| lp.listener(number));
+    let timeout_ns = listeners.map(|l| l.http.drain_timeout_ns).max().unwrap_or(0);
+    lp.timers.after(timeout_ns).await;
+    servers.iter().for_each(|server| server.cut.set(true));
+    // Whoever waits for an origin waits for a deadline as well.
+    lp.deadlines.wake_all();
 }
 
 /// Which targets a request has tried, with the rule of the `retry` around.

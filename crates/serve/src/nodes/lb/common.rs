@@ -1,9 +1,12 @@
-//! What all loops know of one balancer's targets: who may try a target on probation, and whose good answers matter.
+//! What all loops know of one balancer's targets: who may try a target on probation, whose good answers matter, and how
+//! busy they are where probes ask that.
 //!
 //! Between the keeper's word on a probe that failed and its coming to a loop, some microseconds, that loop may still send a
 //! request there. Atomics, set by the keeper of health ([`crate::health`]); nobody waits for anybody here. Slots and the line of those who
 //! wait for one are [`crate::shared::gate`].
 
+use super::load::Load;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::SeqCst};
 use weir_policy::Upstream;
 
@@ -21,6 +24,8 @@ pub(crate) struct Common {
     on_probation: AtomicU32,
     /// Whether the keeper of health wants to hear of a target's good answers too.
     heeds: Box<[AtomicBool]>,
+    /// How busy each target is that probes ask; empty if they ask none.
+    loads: Box<[Option<Arc<Load>>]>,
 }
 
 /// Whether a target that was picked may be had.
@@ -36,11 +41,12 @@ pub(crate) enum Claim {
 
 impl Common {
     /// For so many targets; `heeds`: good answers matter from the start.
-    pub fn new(targets: usize, heeds: bool) -> Common {
+    pub fn new(targets: usize, heeds: bool, loads: Box<[Option<Arc<Load>>]>) -> Common {
         Common {
             probes: (0..targets).map(|_| AtomicU8::new(CLOSED)).collect(),
             on_probation: AtomicU32::new(0),
             heeds: (0..targets).map(|_| AtomicBool::new(heeds)).collect(),
+            loads,
         }
     }
 
@@ -92,6 +98,11 @@ impl Common {
         }
     }
 
+    /// How busy a target is; `None`: no probes ask that.
+    pub fn load(&self, target: u32) -> Option<&Load> {
+        self.loads.get(target as usize)?.as_deref()
+    }
+
     /// Whether the keeper wants to hear of a good answer.
     pub fn heeds(&self, target: u32) -> bool {
         self.heeds.get(target as usize).is_some_and(|h| h.load(SeqCst))
@@ -111,7 +122,7 @@ mod tests {
 
     #[test]
     fn one_claims_a_target_on_probation() {
-        let common = Common::new(2, false);
+        let common = Common::new(2, false, Box::default());
         assert_eq!((common.claim(0), common.claim(9)), (Claim::Open, Claim::Open));
         common.set_half_open(0, true);
         assert_eq!([0, 0, 1].map(|t| common.claim(t)), [Claim::Probe, Claim::Tried, Claim::Open]);

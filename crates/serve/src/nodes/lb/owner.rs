@@ -31,6 +31,8 @@ pub(crate) struct Wanted {
     key: Option<u64>,
     exclude: Vec<u32>,
     sticky: Option<u32>,
+    /// Whether it was not asked for before.
+    first: bool,
     answer: oneshot::Sender<Answer>,
 }
 
@@ -58,10 +60,10 @@ pub(super) fn back(process: &Process, lb: NodeId, ticket: Ticket, came: Came) {
 }
 
 /// Asks the owner: what it picks, and when it may pick something else by itself.
-pub(super) async fn ask(lp: &Loop, lb: NodeId, ask: Ask<'_>) -> (Choice, u64) {
+pub(super) async fn ask(lp: &Loop, lb: NodeId, ask: Ask<'_>, first: bool) -> (Choice, u64) {
     let (answer, answered) = oneshot::channel();
     let exclude = ask.exclude.to_vec();
-    let wanted = Wanted { lb, draw: ask.draw, key: ask.key, exclude, sticky: ask.sticky, answer };
+    let wanted = Wanted { lb, draw: ask.draw, key: ask.key, exclude, sticky: ask.sticky, first, answer };
     lp.process.tell(OWNER, ToLoop::Pick(Box::new(wanted)));
     match answered.await {
         Ok(mut answer) => {
@@ -76,8 +78,9 @@ pub(super) async fn ask(lp: &Loop, lb: NodeId, ask: Ask<'_>) -> (Choice, u64) {
 impl Wanted {
     /// The owner picks. The slot goes along: who asked gives it back.
     pub fn answer(self, lp: &Rc<Loop>, lb: &Lb) {
-        let Wanted { draw, key, exclude, sticky, answer, .. } = self;
-        let (choice, slot) = lb.choose(&Ask { draw, key, now_ns: lp.now(), exclude: &exclude, sticky });
+        let Wanted { draw, key, exclude, sticky, first, answer, .. } = self;
+        let (choice, slot) =
+            lb.question(&Ask { draw, key, now_ns: lp.now(), exclude: &exclude, sticky }, first);
         lb.lend(choice, slot);
         // Where the request is gone the ticket comes back as it is dropped.
         let (lb, due_ns, process) = (lb.id, lb.due_ns.get(), lp.process.clone());
@@ -124,7 +127,7 @@ impl Lb {
         let exclude = self.excluded(way);
         let nobody_waits = self.gate.as_ref().is_none_or(|gate| gate.line.is_empty());
         if nobody_waits {
-            let (choice, _) = ask(lp, self.id, self.asked(lp, ex, way, &exclude)).await;
+            let (choice, _) = ask(lp, self.id, self.asked(lp, ex, way, &exclude), true).await;
             if choice != Choice::Full {
                 return self.go(lp, way, choice, None);
             }
@@ -147,7 +150,7 @@ impl Lb {
                 }
                 if asking.is_none() && is_first && asked != Some(gate.line.told_so_often()) {
                     asked = Some(gate.line.told_so_often());
-                    asking = Some(Box::pin(ask(lp, self.id, self.asked(lp, ex, way, &exclude))));
+                    asking = Some(Box::pin(ask(lp, self.id, self.asked(lp, ex, way, &exclude), false)));
                 }
                 match asking.as_mut().map(|a| a.as_mut().poll(cx)) {
                     Some(Poll::Ready((Choice::Full, at))) => {

@@ -1,0 +1,87 @@
+//! What a target of `lb.prequal` answers a probe: how many requests weir has in flight there, over all loops, and how long
+//! its answers take. weir sees all of a target's requests, so nobody need be asked, and the answer is there at once: the
+//! simulator's rule, [`Busy`].
+//!
+//! Atomics, one pair per target that probes ask; other targets have none, and cost nothing. Between the two of a pair
+//! another loop may come: an answer is then off by a request, as any probe's is.
+
+use crate::nodes::NodeId;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use weir_policy::config::Balance;
+use weir_policy::prequal::Busy;
+use weir_topology::plan::{Node, Point, Spec, To};
+
+/// How busy one target is.
+#[derive(Default)]
+pub(crate) struct Load {
+    in_flight: AtomicU32,
+    alone_ns: AtomicU64,
+}
+
+impl Load {
+    /// A request goes there.
+    pub fn entered(&self) {
+        self.in_flight.fetch_add(1, Relaxed);
+    }
+
+    /// A request has left after this time, however it ended.
+    pub fn left(&self, took_ns: u64) {
+        let in_flight = self.in_flight.fetch_sub(1, Relaxed);
+        let seen = |alone_ns| {
+            let mut busy = Busy { in_flight, alone_ns };
+            busy.left(took_ns);
+            Some(busy.alone_ns)
+        };
+        // It always has a new value.
+        let _ = self.alone_ns.fetch_update(Relaxed, Relaxed, seen);
+    }
+
+    /// What a probe is answered.
+    pub fn busy(&self) -> Busy {
+        Busy { in_flight: self.in_flight.load(Relaxed), alone_ns: self.alone_ns.load(Relaxed) }
+    }
+}
+
+/// The loads of a plan: of each node that is a target of an `lb.prequal`.
+#[derive(Default)]
+pub(crate) struct Loads(BTreeMap<NodeId, Arc<Load>>);
+
+impl Loads {
+    /// Nothing is in flight yet.
+    pub fn of(point: &Point) -> Loads {
+        let probed = |node: &Node| match (&point.specs[node.spec as usize], node.to) {
+            (Spec::Lb(lb), To::List(list)) if matches!(lb.balance, Balance::Prequal { .. }) => {
+                Some(&point.lists[list as usize])
+            }
+            _ => None,
+        };
+        Loads(point.nodes.iter().filter_map(probed).flatten().map(|t| (*t, Arc::default())).collect())
+    }
+
+    /// Those of a balancer's targets; empty if nobody probes any of them.
+    pub fn among(&self, targets: &[NodeId]) -> Box<[Option<Arc<Load>>]> {
+        let loads: Box<[_]> = targets.iter().map(|t| self.0.get(t).cloned()).collect();
+        if loads.iter().any(Option::is_some) { loads } else { Box::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_as_the_simulator_has_it() {
+        let (load, mut busy) = (Load::default(), Busy::default());
+        (0..3).for_each(|_| load.entered());
+        (0..3).for_each(|_| busy.entered());
+        for took_ns in [700, 100_000, 3] {
+            assert_eq!(load.busy(), busy);
+            load.left(took_ns);
+            busy.left(took_ns);
+        }
+        assert_eq!(load.busy(), busy);
+        assert_eq!(busy.in_flight, 0);
+    }
+}
