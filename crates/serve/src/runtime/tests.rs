@@ -109,6 +109,11 @@ fn the_end_of_a_stream_is_read() {
     });
 }
 
+#[expect(clippy::disallowed_methods, reason = "a reader that takes its time")]
+fn pause() {
+    std::thread::sleep(Duration::from_micros(200));
+}
+
 /// A reader that stops and goes on: the writer waits for room and is told of it, and every byte arrives.
 #[test]
 fn a_full_socket_is_written_on_when_there_is_room() {
@@ -118,7 +123,7 @@ fn a_full_socket_is_written_on_when_there_is_room() {
         let reader = std::thread::spawn(move || {
             let (mut n, mut into) = (0, vec![0; 100_000]);
             loop {
-                std::thread::sleep(Duration::from_micros(200));
+                pause();
                 match theirs.read(&mut into).expect("it reads") {
                     0 => return n,
                     more => n += more,
