@@ -244,6 +244,9 @@ async fn relay(
     .await;
     let status = reply.response.status();
     line.sent = reply.passed;
+    if matches!(relayed, Err(BrokenBody::Origin(_) | BrokenBody::Held(..))) {
+        send_what_there_is(&conn).await;
+    }
     match relayed {
         Ok(()) => {
             holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));
@@ -281,6 +284,16 @@ async fn relay(
             if body == Framing::Close { After::Reset } else { After::Abort }
         }
     }
+}
+
+/// Of an answer that breaks off the client gets what had come, as far as its socket takes that.
+async fn send_what_there_is(conn: &Conn) {
+    poll_fn(|cx| {
+        // Whether it is taken makes no difference: the connection ends.
+        let _ = conn.wire.borrow_mut().poll_flush(cx);
+        Poll::Ready(())
+    })
+    .await;
 }
 
 /// Sends what is left of an answer; `false` if the client does not take it. Nearly always one send does it.
