@@ -12,9 +12,6 @@ mod progress;
 
 use std::process::ExitCode;
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     // The child of an evaluation: before anything else, so that it starts fast and under its limits.
     if std::env::args_os().nth(1).is_some_and(|a| a == input::CHILD) {

@@ -12,6 +12,7 @@ use crate::log::Line;
 use crate::mailbox::ToLoop;
 use crate::nodes::{Node, NodeId};
 use crate::process::Process;
+use crate::reuse::Reuse;
 use crate::runtime::Runtime;
 use crate::timers::Timers;
 use slab::Slab;
@@ -35,6 +36,8 @@ pub(crate) struct Loop {
     pub timers: Rc<Timers>,
     pub deadlines: Rc<Deadlines>,
     pub buffers: Rc<Buffers>,
+    /// Memory of requests' futures.
+    pub reuse: Reuse,
     /// Connections that are being closed with care.
     pub lingering: Cell<u32>,
     graph: RefCell<Rc<Graph>>,
@@ -63,6 +66,7 @@ impl Loop {
             runtime,
             deadlines: Deadlines::new(clock),
             buffers: Rc::default(),
+            reuse: Reuse::default(),
             lingering: Cell::new(0),
             graph: RefCell::new(Rc::new(graph)),
             seed: Key::new(process.seed).with(u64::from(number)),

@@ -28,6 +28,7 @@ mod nodes;
 mod origin;
 mod process;
 mod resolve;
+mod reuse;
 mod running;
 mod runtime;
 mod shared;

@@ -62,9 +62,7 @@ pub fn evaluate_in_child(request: &Request, exe: &Path) -> Result<Evaluated, Fai
     let mut child = Command::new(exe)
         .arg(CHILD)
         .env_remove("RUST_BACKTRACE")
-        // Allocators reserve addresses ahead, which count as memory here: the system's and `weir`'s, in KiB.
         .env("MALLOC_ARENA_MAX", "2")
-        .env("MIMALLOC_ARENA_RESERVE", "65536")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -7,13 +7,14 @@ use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::log::Line;
-use crate::nodes::{Answer, From, Holds, Own, Reply, Way, start};
+use crate::nodes::{self, Answer, From, Holds, Own, Reply, Way};
 use crate::origin::OriginReply;
 use crate::origin::reply::BrokenBody;
 use crate::runtime::AfterOthers;
 use crate::wire::Wire;
 use smallvec::SmallVec;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use weir_http1::{Client, Encoder, Framing, Here, Request, Version};
@@ -24,7 +25,8 @@ use weir_topology::plan::HalfClose;
 const AHEAD: usize = 64 * 1024;
 
 /// Serves a request by its head. `last`: the connection ends with it.
-pub(super) async fn exchange(lp: &Rc<Loop>, conn: &Rc<Conn>, request: Request, last: bool) -> After {
+pub(super) async fn exchange(lp: Rc<Loop>, conn: Rc<Conn>, request: Request, last: bool) -> After {
+    let (lp, conn) = (&lp, &conn);
     let checked = match weir_http1::check_request(&request, &conn.hop()) {
         Ok(checked) => checked,
         Err(refusal) => return Box::pin(answer::refuse(lp, conn, refusal.status())).await,
@@ -89,7 +91,7 @@ async fn find(lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Answer {
         built_in::read_draw(&ex.request, &mut way);
         way.check = built_in::check_cost(&ex.request, lp.process.secret[0]);
     }
-    let mut run = start(lp.clone(), ex.clone(), way, conn.listener.node);
+    let mut run = pin!(nodes::run(lp.clone(), ex.clone(), way, conn.listener.node));
     poll_fn(|cx| {
         if let Poll::Ready(answer) = run.as_mut().poll(cx) {
             return Poll::Ready(answer);
