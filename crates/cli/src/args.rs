@@ -111,9 +111,10 @@ pub(crate) struct Check {
 Examples:
   weir serve edge.star                             all listeners, on all cores
   weir serve edge.star public --loops 2            one of them, on two event loops
-  weir serve bamboo.star -p servers=10 --inject    models act before real servers too
+  weir serve quickstart.star -p apps=8 --inject    models act before real servers too
 
-Prints `listening NAME ADDRESS` for each listener once it accepts. SIGTERM and SIGINT drain and exit with 0.")]
+Prints `listening NAME ADDRESS` for each listener once it accepts. SIGTERM and SIGINT drain and exit with 0; a second one
+ends at once. SIGUSR1 opens log files anew.")]
 pub(crate) struct Serve {
     /// Topology file, or its plan (JSON); `-` is standard input
     #[arg(value_name = "FILE")]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use weir_http1::Version;
+use weir_http1::{Request, Version};
 use weir_policy::Kind;
 use weir_topology::plan::LogFormat;
 
@@ -97,15 +97,17 @@ impl Log {
         self.hand_over(text);
     }
 
-    /// Hands over the line of a request that was refused for its head, of which only the first line is told.
-    pub fn refused(&self, conn: &Conn, status: u16) {
+    /// Hands over the line of a request that was refused for its head: what it asked, if that could be read, else the first
+    /// line of what came. `sent`: bytes of the answer's body.
+    pub fn refused(&self, conn: &Conn, read: Option<&Request>, status: u16, sent: usize) {
         let wire = conn.wire.borrow();
         let input = &wire.input()[..wire.input().len().min(FIRST_LINE)];
-        let first = input.split(|b| matches!(b, b'\r' | b'\n')).next().unwrap_or_default();
+        let first = || input.split(|b| matches!(b, b'\r' | b'\n')).next().unwrap_or_default();
+        let refused = Refused { what: read.ok_or_else(first), status, sent };
         let client = conn.peer.map(|p| p.ip().to_canonical());
         self.hand_over(match self.format {
-            LogFormat::Json => refused_json(&conn.listener.name, client, first, status),
-            LogFormat::Combined => refused_combined(client, first, status),
+            LogFormat::Json => refused.json(&conn.listener.name, client),
+            LogFormat::Combined => refused.combined(client),
         });
     }
 
@@ -165,35 +167,53 @@ impl Out {
 
 /// Writes until no loop is left.
 fn write(mut out: Out, to: &str, queue: &Receiver<Entry>, dropped: &AtomicU64, reopen: &AtomicBool) {
-    let (mut lost, mut said) = (0, None::<Instant>);
+    let (mut lost, mut why, mut said) = (0, None, None::<Instant>);
     while let Ok(first) = queue.recv() {
         if reopen.swap(false, Ordering::Relaxed) {
             let _ = out.flush();
-            if let Ok(anew) = Out::open(to) {
-                out = anew;
+            match Out::open(to) {
+                Ok(anew) => out = anew,
+                Err(e) => {
+                    say(&format!("cannot open the access log {to} anew: {e}; it goes on in the old file"))
+                }
             }
         }
         let mut told = Vec::new();
         // All that waits goes in one piece.
         for entry in std::iter::once(first).chain(queue.try_iter().take(AT_ONCE)) {
             match entry {
-                Entry::Line(line) => lost += u64::from(out.put(&line).is_err()),
+                Entry::Line(line) => {
+                    if let Err(e) = out.put(&line) {
+                        (lost, why) = (lost + 1, Some(e));
+                    }
+                }
                 Entry::Written(tell) => told.push(tell),
             }
         }
-        lost += u64::from(out.flush().is_err());
+        if let Err(e) = out.flush() {
+            (lost, why) = (lost + 1, Some(e));
+        }
+        lost += dropped.swap(0, Ordering::Relaxed);
+        // Not more than one such line a second, whatever happens; and none is kept back at the end.
+        let is_end = !told.is_empty();
+        if lost > 0 && (is_end || said.is_none_or(|at| at.elapsed() >= Duration::from_secs(1))) {
+            said = Some(Instant::now());
+            let why = why
+                .take()
+                .map_or_else(|| "they came faster than they could be written".to_owned(), |e| e.to_string());
+            say(&format!("the access log {to} lost {lost} lines: {why}"));
+            lost = 0;
+        }
         for tell in told {
             let _ = tell.send(());
         }
-        lost += dropped.swap(0, Ordering::Relaxed);
-        // Not more than one such line a second, whatever happens.
-        if lost > 0 && said.is_none_or(|at| at.elapsed() >= Duration::from_secs(1)) {
-            said = Some(Instant::now());
-            let _ = writeln!(io::stderr(), "weir: the access log {to} lost {lost} lines");
-            lost = 0;
-        }
     }
     let _ = out.flush();
+}
+
+fn say(text: &str) {
+    // Where nobody reads it, it is lost.
+    let _ = writeln!(io::stderr(), "weir: {text}");
 }
 
 fn json(lp: &Loop, ex: &Exchange, line: &Line) -> String {
@@ -208,12 +228,7 @@ fn json(lp: &Loop, ex: &Exchange, line: &Line) -> String {
         Some(client) => quote(&mut text, client.to_string().as_bytes()),
         None => text.push_str("null"),
     }
-    for (name, value) in
-        [("method", ex.request.method()), ("host", ex.request.host()), ("path", ex.request.target())]
-    {
-        let _ = write!(text, ",\"{name}\":");
-        quote(&mut text, value);
-    }
+    asked(&mut text, &ex.request);
     let _ = write!(text, ",\"version\":\"{}\",\"status\":{}", version(ex.version()), line.status);
     match line.failure {
         Some(kind) => {
@@ -229,7 +244,8 @@ fn json(lp: &Loop, ex: &Exchange, line: &Line) -> String {
     let _ = writeln!(
         text,
         ",\"attempts\":{},\"reused\":{},\"resent\":{},\"received\":{},\"sent\":{},\"duration_ms\":{:.3}}}",
-        ex.attempts(),
+        // What weir answered itself, or nobody, was no attempt.
+        if ex.origin.borrow().is_some() { ex.attempts() } else { 0 },
         ex.reused.get(),
         ex.resent.get(),
         ex.body.borrow().received,
@@ -239,33 +255,72 @@ fn json(lp: &Loop, ex: &Exchange, line: &Line) -> String {
     text
 }
 
-/// The same fields, as far as they are known, and what came in their place.
-fn refused_json(listener: &str, client: Option<IpAddr>, first: &[u8], status: u16) -> String {
-    let mut text = String::with_capacity(320);
-    let _ = write!(text, "{{\"time\":\"{}\",\"listener\":", rfc3339());
-    quote(&mut text, listener.as_bytes());
-    text.push_str(",\"client\":");
-    match client {
-        Some(client) => quote(&mut text, client.to_string().as_bytes()),
-        None => text.push_str("null"),
-    }
-    text.push_str(",\"method\":null,\"host\":null,\"path\":null,\"version\":null,\"line\":");
-    quote(&mut text, first);
-    let _ = writeln!(
-        text,
-        ",\"status\":{status},\"error\":\"{}\",\"target\":null,\"attempts\":0,\"reused\":false,\"resent\":false,\"received\":0,\"sent\":0,\"duration_ms\":0}}",
-        Kind::BadRequest.name()
-    );
-    text
+/// A request that was refused for its head.
+struct Refused<'a> {
+    /// What was asked, or the first line of what came.
+    what: Result<&'a Request, &'a [u8]>,
+    status: u16,
+    sent: usize,
 }
 
-/// As nginx has it: what came stands where the request would.
-fn refused_combined(client: Option<IpAddr>, first: &[u8], status: u16) -> String {
-    let mut text = client.map_or_else(|| "-".to_owned(), |c| c.to_string());
-    let _ = write!(text, " - - [{}] \"", clf());
-    escape(&mut text, first);
-    let _ = writeln!(text, "\" {status} 0 \"-\" \"-\"");
-    text
+impl Refused<'_> {
+    /// The fields of every line, as far as they are known, and `line` where nothing could be read.
+    fn json(&self, listener: &str, client: Option<IpAddr>) -> String {
+        let mut text = String::with_capacity(320);
+        let _ = write!(text, "{{\"time\":\"{}\",\"listener\":", rfc3339());
+        quote(&mut text, listener.as_bytes());
+        text.push_str(",\"client\":");
+        match client {
+            Some(client) => quote(&mut text, client.to_string().as_bytes()),
+            None => text.push_str("null"),
+        }
+        match self.what {
+            Ok(request) => {
+                asked(&mut text, request);
+                let _ = write!(text, ",\"version\":\"{}\"", version(request.version()));
+            }
+            Err(first) => {
+                text.push_str(",\"method\":null,\"host\":null,\"path\":null,\"version\":null,\"line\":");
+                quote(&mut text, first);
+            }
+        }
+        let _ = writeln!(
+            text,
+            ",\"status\":{},\"error\":\"{}\",\"target\":null,\"attempts\":0,\"reused\":false,\"resent\":false,\"received\":0,\"sent\":{},\"duration_ms\":0}}",
+            self.status,
+            Kind::BadRequest.name(),
+            self.sent
+        );
+        text
+    }
+
+    /// As nginx has it: what came stands where the request would.
+    fn combined(&self, client: Option<IpAddr>) -> String {
+        let mut text = client.map_or_else(|| "-".to_owned(), |c| c.to_string());
+        let _ = write!(text, " - - [{}] \"", clf());
+        match self.what {
+            Ok(request) => request_line(&mut text, request),
+            Err(first) => escape(&mut text, first),
+        }
+        let _ = writeln!(text, "\" {} {} \"-\" \"-\"", self.status, self.sent);
+        text
+    }
+}
+
+/// Method, host and path.
+fn asked(text: &mut String, request: &Request) {
+    for (name, value) in [("method", request.method()), ("host", request.host()), ("path", request.target())]
+    {
+        let _ = write!(text, ",\"{name}\":");
+        quote(text, value);
+    }
+}
+
+fn request_line(text: &mut String, request: &Request) {
+    escape(text, request.method());
+    text.push(' ');
+    escape(text, request.target());
+    let _ = write!(text, " HTTP/{}", version(request.version()));
 }
 
 /// nginx's and Apache's combined format.
@@ -278,10 +333,8 @@ fn combined(ex: &Exchange, line: &Line) -> String {
         None => text.push('-'),
     }
     let _ = write!(text, " - - [{}] \"", clf());
-    escape(&mut text, ex.request.method());
-    text.push(' ');
-    escape(&mut text, ex.request.target());
-    let _ = write!(text, " HTTP/{}\" {} {} \"", version(ex.version()), line.status, line.sent);
+    request_line(&mut text, &ex.request);
+    let _ = write!(text, "\" {} {} \"", line.status, line.sent);
     escape(&mut text, ex.request.field("referer").unwrap_or(b"-"));
     text.push_str("\" \"");
     escape(&mut text, ex.request.field("user-agent").unwrap_or(b"-"));

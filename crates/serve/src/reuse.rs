@@ -31,8 +31,12 @@ pub(crate) struct Reused<F> {
 pub(crate) struct Memory<F>(Rc<Kind<F>>);
 
 impl Reuse {
-    /// The memory for futures such as this one.
-    pub fn memory<F: Future + 'static>(&self, _: &F) -> Memory<F> {
+    /// Boxes a future; where its kind has memory is kept in mind.
+    pub fn boxed<F: Future + 'static>(&self, memory: &mut Option<Memory<F>>, future: F) -> Reused<F> {
+        memory.get_or_insert_with(|| self.memory()).boxed(future)
+    }
+
+    fn memory<F: 'static>(&self) -> Memory<F> {
         let mut kinds = self.0.borrow_mut();
         if let Some(kind) = kinds.iter().find(|kind| kind.is::<Kind<F>>())
             && let Ok(kind) = kind.clone().downcast()
@@ -46,8 +50,7 @@ impl Reuse {
 }
 
 impl<F: Future> Memory<F> {
-    /// Boxes a future.
-    pub fn boxed(&self, future: F) -> Reused<F> {
+    fn boxed(&self, future: F) -> Reused<F> {
         let piece = self.0.0.borrow_mut().pop();
         let piece = match piece {
             Some(mut piece) => {
@@ -98,13 +101,13 @@ mod tests {
         };
         let mut cx = Context::from_waker(Waker::noop());
         let at = |boxed: &Reused<_>| boxed.piece.as_ref().map(|p| std::ptr::from_ref(&**p).addr());
-        let memory = reuse.memory(&make(true));
-        let mut first = memory.boxed(make(true));
+        let mut memory = None;
+        let mut first = reuse.boxed(&mut memory, make(true));
         let place = at(&first);
         assert_eq!(Pin::new(&mut first).poll(&mut cx), Poll::Ready(2));
         drop(first);
         assert_eq!(Rc::strong_count(&held), 1);
-        let (second, third) = (memory.boxed(make(false)), reuse.memory(&make(false)).boxed(make(false)));
+        let (second, third) = (reuse.boxed(&mut memory, make(false)), reuse.boxed(&mut None, make(false)));
         assert!(at(&second) == place && at(&third) != place);
         drop(second);
         assert_eq!(Rc::strong_count(&held), 2);

@@ -5,21 +5,22 @@ use super::{After, Conn};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
+use crate::log::Line;
 use crate::nodes::Own;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use weir_http1::{Client, Version};
+use weir_http1::{Client, Request, Version};
 use weir_policy::Kind;
 
-/// Refuses a request whose head is not worth reading on.
-pub(super) async fn refuse(lp: &Rc<Loop>, conn: &Rc<Conn>, status: u16) -> After {
+/// Refuses a request for its head, which could be read or not.
+pub(super) async fn refuse(lp: &Rc<Loop>, conn: &Rc<Conn>, read: Option<&Request>, status: u16) -> After {
+    let text = page(status);
     if let Some(log) = &conn.listener.log {
-        log.refused(conn, status);
+        log.refused(conn, read, status, text.len());
     }
     let to =
         Client { version: Version::H11, head: false, te_trailers: false, close: true, keep_alive_10: false };
-    let text = page(status);
     weir_http1::render_answer(
         status,
         &[],
@@ -33,7 +34,13 @@ pub(super) async fn refuse(lp: &Rc<Loop>, conn: &Rc<Conn>, status: u16) -> After
 }
 
 /// Answers a request that failed. `close`: nothing more is read from this client.
-pub(super) async fn fail(lp: &Rc<Loop>, ex: &Exchange, failure: Failure, close: bool) -> After {
+pub(super) async fn fail(
+    lp: &Rc<Loop>,
+    ex: &Exchange,
+    failure: Failure,
+    close: bool,
+    line: &mut Line,
+) -> After {
     let seconds = failure.retry_after_s.map(|s| s.to_string());
     let mut extra: Vec<(&str, &[u8])> = Vec::new();
     if let Some(seconds) = &seconds {
@@ -47,23 +54,24 @@ pub(super) async fn fail(lp: &Rc<Loop>, ex: &Exchange, failure: Failure, close: 
         extra.push(("Allow", b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
     }
     let text = page(failure.status);
-    write(lp, ex, failure.status, &extra, text.as_bytes(), close).await
+    write(lp, ex, (failure.status, &extra, text.as_bytes()), close, line).await
 }
 
 /// Sends a response of weir's own.
-pub(super) async fn own(lp: &Rc<Loop>, ex: &Exchange, own: &Own, close: bool) -> After {
+pub(super) async fn own(lp: &Rc<Loop>, ex: &Exchange, own: &Own, close: bool, line: &mut Line) -> After {
     let extra: Vec<(&str, &[u8])> = own.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())).collect();
-    write(lp, ex, own.status, &extra, &own.body, close).await
+    write(lp, ex, (own.status, &extra, &own.body), close, line).await
 }
 
+/// Writes status, fields and body, and how much of a body there was into the log's line.
 async fn write(
     lp: &Rc<Loop>,
     ex: &Exchange,
-    status: u16,
-    extra: &[(&str, &[u8])],
-    body: &[u8],
+    (status, extra, body): (u16, &[(&str, &[u8])], &[u8]),
     close: bool,
+    line: &mut Line,
 ) -> After {
+    line.sent = if ex.request.is_head() { 0 } else { body.len() as u64 };
     let unread = !ex.is_complete();
     let close = close || unread;
     let to = Client {

@@ -29,22 +29,27 @@ pub(super) async fn exchange(lp: Rc<Loop>, conn: Rc<Conn>, request: Request, las
     let (lp, conn) = (&lp, &conn);
     let checked = match weir_http1::check_request(&request, &conn.hop()) {
         Ok(checked) => checked,
-        Err(refusal) => return Box::pin(answer::refuse(lp, conn, refusal.status())).await,
+        Err(refusal) => {
+            return Box::pin(answer::refuse(lp, conn, Some(&request), refusal.status())).await;
+        }
     };
-    if let (Framing::Length(n), Some(most)) = (request.framing(), conn.listener.http.max_body)
-        && n > most
-    {
-        return Box::pin(answer::refuse(lp, conn, 413)).await;
-    }
+    let is_too_large = match (request.framing(), conn.listener.http.max_body) {
+        (Framing::Length(n), Some(most)) => n > most,
+        _ => false,
+    };
     let close = last || checked.close || !request.keep_alive();
     let here = checked.here;
     conn.deadline.set(None);
     let ex = Rc::new(Exchange::new(lp, conn.clone(), request, checked));
     let mut line = Line::new();
     let after = match here {
+        _ if is_too_large => {
+            (line.status, line.failure) = (413, Some(Kind::BadRequest));
+            Box::pin(answer::fail(lp, &ex, Failure::client(413), true, &mut line)).await
+        }
         Some(here) => {
             line.status = status_here(here);
-            Box::pin(answer_here(lp, &ex, here, close)).await
+            Box::pin(answer_here(lp, &ex, here, close, &mut line)).await
         }
         None => {
             let answered = find(lp, &ex).await;
@@ -67,16 +72,16 @@ fn status_here(here: Here) -> u16 {
 }
 
 /// What weir answers itself without asking any node.
-async fn answer_here(lp: &Rc<Loop>, ex: &Exchange, here: Here, close: bool) -> After {
+async fn answer_here(lp: &Rc<Loop>, ex: &Exchange, here: Here, close: bool, line: &mut Line) -> After {
     let status = status_here(here);
     match here {
         Here::Options => {
             let headers =
                 vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
-            answer::own(lp, ex, &Own { status, headers, body: Rc::from(&b""[..]), by_server: false }, close)
-                .await
+            let own = Own { status, headers, body: Rc::from(&b""[..]), by_server: false };
+            answer::own(lp, ex, &own, close, line).await
         }
-        Here::Trace => answer::fail(lp, ex, Failure::client(status), close).await,
+        Here::Trace => answer::fail(lp, ex, Failure::client(status), close, line).await,
     }
 }
 
@@ -168,12 +173,12 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
             if ex.conn.listener.is_built_in() && failure.kind == Kind::Reset {
                 return After::Abort;
             }
-            Box::pin(answer::fail(lp, ex, failure, close || failure.is_clients() || lp.is_draining())).await
+            let close = close || failure.is_clients() || lp.is_draining();
+            Box::pin(answer::fail(lp, ex, failure, close, line)).await
         }
         Ok(Reply { from: From::Own(own), holds }) => {
             line.status = own.status;
-            line.sent = own.body.len() as u64;
-            let after = answer::own(lp, ex, &own, close || lp.is_draining()).await;
+            let after = answer::own(lp, ex, &own, close || lp.is_draining(), line).await;
             holds.finish((own.status >= 500).then_some(Kind::Status5xx), Some(own.status));
             after
         }

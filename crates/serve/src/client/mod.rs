@@ -147,12 +147,15 @@ async fn requests(lp: &Rc<Loop>, conn: &Rc<Conn>) -> After {
     loop {
         match read_head(lp, conn, patience_ns, new_until_ns).await {
             Head::Nothing => return After::Close,
-            Head::Refused(status) => return answer::refuse(lp, conn, status).await,
+            Head::Refused(status) => return answer::refuse(lp, conn, None, status).await,
             Head::Whole(request) => {
                 served += 1;
                 let last = http.max_requests.is_some_and(|most| served >= most) || lp.lately() >= old_ns;
-                let serving = exchange::exchange(lp.clone(), conn.clone(), request, last);
-                let after = memory.get_or_insert_with(|| lp.reuse.memory(&serving)).boxed(serving).await;
+                // In one piece, so that an idle connection has no place for it.
+                let after = lp
+                    .reuse
+                    .boxed(&mut memory, exchange::exchange(lp.clone(), conn.clone(), request, last))
+                    .await;
                 match after {
                     After::Next => {}
                     after => return after,
