@@ -101,7 +101,7 @@ impl Watch {
         match self {
             Watch::Connection => reads,
             Watch::Connecting => reads | EventFlags::OUT,
-            Watch::Listener => EventFlags::IN,
+            Watch::Listener => EventFlags::IN | EventFlags::EXCLUSIVE,
         }
     }
 
@@ -200,8 +200,9 @@ impl Source {
 
     /// The system is not to tell of a listener for a while.
     pub(super) fn quiet(&self, fd: impl AsFd) -> io::Result<()> {
+        // What is watched exclusively cannot be changed.
         if !self.readiness.has(QUIET) {
-            epoll::modify(&self.rt.0.epoll, fd, self.data(), EventFlags::empty())?;
+            epoll::delete(&self.rt.0.epoll, fd)?;
             self.readiness.set(QUIET);
         }
         Ok(())
@@ -210,7 +211,7 @@ impl Source {
     /// It is to tell again.
     pub(super) fn listen(&self, fd: impl AsFd) -> io::Result<()> {
         if self.readiness.has(QUIET) {
-            epoll::modify(&self.rt.0.epoll, fd, self.data(), Watch::Listener.flags())?;
+            epoll::add(&self.rt.0.epoll, fd, self.data(), Watch::Listener.flags())?;
             self.readiness.clear(QUIET);
         }
         Ok(())
