@@ -58,7 +58,11 @@ impl Holds {
                 Ok(reply)
             }
             Ok(mut reply) => {
-                reply.holds.0.extend(self.0);
+                if reply.holds.0.is_empty() {
+                    reply.holds = self;
+                } else {
+                    reply.holds.0.extend(self.0);
+                }
                 Ok(reply)
             }
             Err(failure) => {
