@@ -63,11 +63,14 @@ pub(super) async fn own(lp: &Rc<Loop>, ex: &Exchange, own: &Own, close: bool, li
     write(lp, ex, (own.status, &extra, &own.body), close, line).await
 }
 
+/// Status, fields and body.
+type Message<'a> = (u16, &'a [(&'a str, &'a [u8])], &'a [u8]);
+
 /// Writes status, fields and body, and how much of a body there was into the log's line.
 async fn write(
     lp: &Rc<Loop>,
     ex: &Exchange,
-    (status, extra, body): (u16, &[(&str, &[u8])], &[u8]),
+    (status, extra, body): Message<'_>,
     close: bool,
     line: &mut Line,
 ) -> After {
