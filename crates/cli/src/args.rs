@@ -113,8 +113,8 @@ Examples:
   weir serve edge.star public --loops 2            one of them, on two event loops
   weir serve quickstart.star -p apps=8 --inject    models act before real servers too
 
-Prints `listening NAME ADDRESS` for each listener once it accepts. SIGTERM and SIGINT drain and exit with 0; a second one
-ends at once. SIGUSR1 opens log files anew.")]
+Prints `listening NAME ADDRESS` for each listener once it accepts. SIGTERM and SIGINT drain and exit with 0;
+a second one ends at once. SIGUSR1 opens log files anew.")]
 pub(crate) struct Serve {
     /// Topology file, or its plan (JSON); `-` is standard input
     #[arg(value_name = "FILE")]
