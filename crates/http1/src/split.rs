@@ -49,10 +49,7 @@ pub(crate) fn begun_request(
     block: &mut Block,
 ) -> Option<(RequestLine, usize)> {
     let (line, at) = request_line(bytes)?;
-    let Taken::Whole(end) = take_lines(bytes, at, limits, block) else { return None };
-    check_size(&bytes[..end], limits).ok()?;
-    block.bytes.extend_from_slice(&bytes[..end]);
-    Some((line, end))
+    Some((line, begun(bytes, at, limits, block, false)?))
 }
 
 /// The same of a response head.
@@ -62,10 +59,20 @@ pub(crate) fn begun_response(
     block: &mut Block,
 ) -> Option<(StatusLine, usize)> {
     let (line, at) = status_line(bytes)?;
-    let (Taken::Whole(end) | Taken::Aliased(end)) = take_lines(bytes, at, limits, block) else { return None };
-    check_size(&bytes[..end], limits).ok()?;
-    block.bytes.extend_from_slice(&bytes[..end]);
-    Some((line, end))
+    Some((line, begun(bytes, at, limits, block, true)?))
+}
+
+/// Where the head ends whose lines begin at `at`, if it is whole and fine; `aliases`: a name may be one.
+fn begun(bytes: &[u8], at: usize, limits: &Limits, block: &mut Block, aliases: bool) -> Option<usize> {
+    let end = match take_lines(bytes, at, limits, block) {
+        Taken::Whole(end) => end,
+        Taken::Aliased(end) if aliases => end,
+        _ => return None,
+    };
+    let head = &bytes[..end];
+    check_size(head, limits).ok()?;
+    block.bytes.extend_from_slice(head);
+    Some(end)
 }
 
 /// Splits a whole response head; fills `block` with its bytes and lines.

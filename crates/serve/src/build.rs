@@ -48,7 +48,7 @@ pub(crate) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// All nodes, and what the keeper of health begins with. The runtime is entered: what others tell this loop is read from now on.
+    /// All nodes, and what the keeper of health begins with. What others tell this loop is read from now on.
     pub fn graph(&self, rt: &Runtime) -> (Graph, Vec<Kept>) {
         let me = if self.built_in { self.process.shared.built_in() } else { self.number as usize };
         let shared = self.process.shared.on(me);

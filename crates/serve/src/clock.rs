@@ -26,7 +26,7 @@ impl Clock {
     }
 }
 
-/// What the system counts since some start of its own; negative parts there are none.
+/// What the system counts from some start of its own, ns.
 fn monotonic_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     (now.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec as u64)

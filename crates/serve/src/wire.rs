@@ -46,14 +46,14 @@ impl Wire {
         if self.ended {
             return Poll::Ready(Ok(0));
         }
+        if self.input.as_ref().is_some_and(Chunk::is_full) {
+            return Poll::Ready(Ok(usize::MAX));
+        }
         // Before a buffer is taken: most looks find nothing.
         ready!(self.socket.poll_readable(cx));
         let Wire { input, buffers, socket, ended, .. } = self;
         let chunk = input.get_or_insert_with(|| buffers.take());
         chunk.grow();
-        if chunk.is_full() {
-            return Poll::Ready(Ok(usize::MAX));
-        }
         let read = socket.poll_read(cx, chunk.space());
         if let Poll::Ready(Ok(n)) = read {
             chunk.filled(n);

@@ -244,7 +244,7 @@ mod tests {
         size_of::<F>()
     }
 
-    /// It is made for each request: as small as the allocator's fast path wants it.
+    /// It is moved to its place for each request, and as much memory is kept for each that was in progress at once.
     #[test]
     fn an_exchange_is_a_small_future() {
         let bytes = size(exchange::exchange);

@@ -78,8 +78,8 @@ impl Lb {
         }
     }
 
-    /// Takes a target away: no new picks; what is in flight there goes on to its end or `drain_timeout`, idle connections close, clients that
-    /// stuck to it are free, who waits asks again.
+    /// Takes a target away: no new picks; what is in flight there goes on to its end or `drain_timeout`, idle connections
+    /// close, clients that stuck to it are free, who waits asks again.
     pub fn remove(&self, lp: &Rc<Loop>, target: u32) {
         self.upstream.borrow_mut().remove(lp.now(), target);
         if let Some(sticky) = &self.sticky {
