@@ -1,7 +1,6 @@
 //! The clock of a process: nanoseconds since its start, the unit of every policy and model.
 
 use rustix::time::{ClockId, clock_gettime};
-use std::time::Duration;
 
 /// Where time is read; one per process, copied to its loops.
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +17,6 @@ impl Clock {
     /// Nanoseconds since the start; never goes back.
     pub fn now(&self) -> u64 {
         monotonic_ns().saturating_sub(self.start_ns)
-    }
-
-    /// What is left until `at_ns`, zero if it has passed.
-    pub fn until(&self, at_ns: u64) -> Duration {
-        Duration::from_nanos(at_ns.saturating_sub(self.now()))
     }
 }
 

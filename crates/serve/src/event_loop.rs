@@ -81,7 +81,7 @@ impl Loop {
             process,
             clock,
         });
-        lp.needs("the timers", lp.timers.clone().run());
+        lp.needs("the timers", lp.timers.clone().run(lp.runtime.clone()));
         lp.needs("the clock", lp.clone().tick());
         Ok(lp)
     }

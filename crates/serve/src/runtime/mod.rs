@@ -237,7 +237,7 @@ impl Runtime {
     }
 
     /// The task that runs gets another turn behind those that are ready now.
-    fn again(&self, cx: &Context<'_>) {
+    pub fn again(&self, cx: &Context<'_>) {
         match self.waits(cx) {
             Waits::Task(task) => self.wake(&task),
             _ => cx.waker().wake_by_ref(),

@@ -53,7 +53,7 @@ fn run<F: Future<Output = ()> + 'static>(
             std::thread::spawn(move || {
                 local(|runtime| async move {
                     let timers = Timers::new(&runtime, Clock::new()).expect("timers");
-                    runtime.spawn(timers.clone().run());
+                    runtime.spawn(timers.clone().run(runtime.clone()));
                     let line = Line::new(world.public.clone(), me);
                     let gate = Rc::new(Gate { slots: world.slots.clone(), line: line.clone() });
                     runtime.spawn(async move {
