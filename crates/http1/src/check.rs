@@ -53,8 +53,7 @@ pub enum Here {
     Trace,
 }
 
-/// Own hops in Via from which on a request is taken to go round in a circle.
-const MOST_HOPS: usize = 10;
+const MOST_HOPS: usize = crate::limits::Limits::OWN_HOPS;
 
 /// The intermediary's rules of a request: paths, CONNECT, Expect, Via, Upgrade, Max-Forwards, the client's address.
 pub fn check_request(request: &Request, hop: &Hop<'_>) -> Result<Checked, Refusal> {

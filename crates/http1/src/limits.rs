@@ -5,7 +5,7 @@
 pub struct Limits {
     /// Bytes of a whole head, the blank line included; also of all trailers of a body. More is 431 (RFC 6585 §5).
     pub max_head: usize,
-    /// Field lines of a head, and of trailers; at most [`Limits::MOST_HEADERS`] count. More is 431 (RFC 6585 §5).
+    /// Field lines of a head, and of trailers. More is 431 (RFC 6585 §5).
     pub max_headers: usize,
     /// Bytes of a request target. More is 414 (RFC 9110 §15.5.15).
     pub max_target: usize,
@@ -14,19 +14,28 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The largest `max_headers` that has an effect.
-    pub const MOST_HEADERS: usize = 1000;
+    /// [`Limits::max_target`], where nobody wants another.
+    pub const TARGET: usize = 8 * 1024;
+    /// [`Limits::max_method`], where nobody wants another.
+    pub const METHOD: usize = 32;
     /// Bytes of chunk extensions that a whole body may carry: nobody uses them, and each costs the reader time
     /// (CVE-2023-39326).
-    pub(crate) const EXTENSIONS: usize = 16 * 1024;
+    pub const EXTENSIONS: usize = 16 * 1024;
     /// Empty lines before a request line that are skipped (RFC 9112 §2.2 asks for at least one).
-    pub(crate) const EMPTY_LINES: usize = 4;
+    pub const EMPTY_LINES: usize = 4;
     /// Options over all Connection lines of a message; each is compared with every field.
-    pub(crate) const OPTIONS: usize = 100;
+    pub const OPTIONS: usize = 100;
+    /// Own hops in Via from which on a request is taken to go round in a circle. More is 508 (RFC 9110 §7.6.3).
+    pub const OWN_HOPS: usize = 10;
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { max_head: 32 * 1024, max_headers: 100, max_target: 8 * 1024, max_method: 32 }
+        Limits {
+            max_head: 32 * 1024,
+            max_headers: 100,
+            max_target: Limits::TARGET,
+            max_method: Limits::METHOD,
+        }
     }
 }

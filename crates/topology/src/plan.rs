@@ -9,6 +9,7 @@ use weir_model::{Dist, OnCancel, Traffic};
 use weir_policy::Kind;
 use weir_policy::config::{Balance, Budget, Check, Eject, Hedge, OnEmpty, Outlier, Rate, Retry, SlowStart};
 
+pub mod fixed;
 mod serving;
 
 pub use serving::{
