@@ -15,9 +15,7 @@ use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-
-/// How long accepting pauses when the system has nothing left, ns.
-const PAUSE_NS: u64 = 50_000_000;
+use weir_topology::plan::fixed;
 
 /// A listening socket of one loop.
 pub(crate) struct Door {
@@ -148,7 +146,7 @@ fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Raw, peer: Option<Sock
 /// Lets a moment pass; `false` if the doors close meanwhile.
 async fn pauses(lp: &Loop, door: &Door, mut closes: Pin<&mut impl Future>) -> bool {
     door.acceptor.quiet();
-    let mut sleep = lp.timers.after(PAUSE_NS);
+    let mut sleep = lp.timers.after(fixed::ACCEPT_PAUSE_NS);
     poll_fn(|cx| match closes.as_mut().poll(cx) {
         Poll::Ready(_) => Poll::Ready(false),
         Poll::Pending => sleep.poll_ended(cx).map(|()| true),

@@ -5,13 +5,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-
-/// Connections that wait to be accepted at most, for each loop; the system may allow fewer.
-const BACKLOG: i32 = 4096;
-
-/// Bytes that the system keeps unsent for a client before its socket counts as full. Without it room is told only when a third
-/// of a buffer of megabytes is free, so that a slow but steady reader would look like one that has stopped.
-const NOT_SENT: u32 = 128 * 1024;
+use weir_topology::plan::fixed;
 
 /// Sockets of one listener, one for each loop.
 #[derive(Debug)]
@@ -84,10 +78,12 @@ fn tcp(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     }
     // Inherited by every connection that is accepted.
     socket.set_tcp_nodelay(true)?;
-    socket.set_tcp_notsent_lowat(NOT_SENT)?;
+    // Without it room is told only when a third of a buffer of megabytes is free, so that a slow but steady reader would look
+    // like one that has stopped.
+    socket.set_tcp_notsent_lowat(fixed::TCP_NOTSENT_LOWAT_BYTES)?;
     crate::origin::connect::watch_peer(&(&socket).into())?;
     socket.bind(&SockAddr::from(address))?;
-    socket.listen(BACKLOG)?;
+    socket.listen(fixed::ACCEPT_BACKLOG)?;
     Ok(socket)
 }
 

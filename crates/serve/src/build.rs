@@ -31,7 +31,7 @@ use weir_policy::split::Split as Shares;
 use weir_policy::upstream::Around;
 use weir_stats::Key;
 use weir_topology::address::Address;
-use weir_topology::plan::{self, Lb, Origin, Point, Spec, To};
+use weir_topology::plan::{self, Lb, Origin, Point, Spec, To, fixed};
 use weir_topology::serving::{Role, Serving};
 
 /// Builds what one thread runs.
@@ -239,7 +239,11 @@ impl Builder<'_> {
             name: Rc::from(name.unwrap_or("server")),
             target,
             origin: origin.clone(),
-            limits: Limits::default(),
+            limits: Limits {
+                max_head: fixed::MAX_RESPONSE_HEAD_BYTES,
+                max_headers: fixed::MAX_RESPONSE_HEADERS,
+                ..Limits::default()
+            },
             pool: RefCell::new(Pool::default()),
             retired: Cell::new(false),
             cut: Cell::new(false),

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 
 /// Nanoseconds between two sweeps.
-pub(crate) const TICK_NS: u64 = 100_000_000;
+pub(crate) use weir_topology::plan::fixed::TIMEOUT_STEP_NS as TICK_NS;
 
 const NEVER: u32 = u32::MAX;
 

@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-
-/// Descriptors that are not for clients and origins: listeners, logs, timers, runtimes.
-const RESERVE: u64 = 64;
+use weir_topology::plan::fixed::{DESCRIPTORS_RESERVE, MIN_CLIENTS};
 
 /// Raises the soft limit of descriptors to the hard one; how many clients that allows, each with one origin connection.
 pub(crate) fn most_clients() -> usize {
@@ -16,7 +14,7 @@ pub(crate) fn most_clients() -> usize {
     // It fails only where the system says less than it did; the limit stays what it was.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: limit.maximum });
     let now = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
-    usize::try_from((now / 2).saturating_sub(RESERVE).max(16)).unwrap_or(usize::MAX)
+    usize::try_from((now / 2).saturating_sub(DESCRIPTORS_RESERVE).max(MIN_CLIENTS)).unwrap_or(usize::MAX)
 }
 
 /// No loop.

@@ -17,18 +17,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use weir_http1::{Request, Version};
 use weir_policy::Kind;
 use weir_topology::plan::LogFormat;
-
-/// Lines that wait for the writer at most.
-const QUEUE: usize = 8192;
-
-/// Bytes of a refused head's first line that are told at most.
-const FIRST_LINE: usize = 1024;
+use weir_topology::plan::fixed::{
+    self, ACCESS_LOG_FIRST_LINE_BYTES as FIRST_LINE, ACCESS_LOG_QUEUE as QUEUE,
+};
 
 /// Entries that are written before it is looked whether the file is to be opened anew.
 const AT_ONCE: usize = 1024;
 
 /// How long the end of the process waits for the last lines.
-const FINISH: Duration = Duration::from_secs(1);
+const FINISH: Duration = Duration::from_nanos(fixed::ACCESS_LOG_FINISH_NS);
 
 /// What an exchange notes for its line.
 pub(crate) struct Line {

@@ -1,6 +1,7 @@
 //! Names of origins: `addr="host:port"` is resolved again when its answer's TTL ends, on a thread of its own.
 //!
-//! No loop ever waits for it: loops begin with what is known after [`START`], and are told of every change by message.
+//! No loop ever waits for it: loops begin with what is known after [`fixed::DNS_START_NS`], and are told of every change by
+//! message.
 //! [`follow`] says what an answer, or none, means; [`system`] asks `/etc/hosts` and the name servers of `resolv.conf`.
 //! Literal addresses never come here. The thread is there only where a file has names.
 
@@ -21,11 +22,8 @@ use system::System;
 use tokio::sync::mpsc::UnboundedSender;
 use weir_stats::Key;
 use weir_topology::address::Address;
-use weir_topology::plan::{Point, Spec};
+use weir_topology::plan::{Point, Spec, fixed};
 use weir_topology::serving::{Role, Serving};
-
-/// How long a start waits for first answers. Who has none by then is down until it comes.
-const START: Duration = Duration::from_secs(3);
 
 /// The names of a plan.
 #[derive(Default)]
@@ -81,7 +79,7 @@ impl Names {
         count: usize,
         words: &Words,
     ) {
-        let end = Instant::now() + START;
+        let end = Instant::now() + Duration::from_nanos(fixed::DNS_START_NS);
         let mut heard = vec![false; count];
         while heard.contains(&false) {
             let Ok((name, list)) = answers.recv_timeout(end.saturating_duration_since(Instant::now())) else {

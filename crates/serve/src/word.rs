@@ -7,12 +7,7 @@ use crate::clock::Clock;
 use std::io::{self, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
-
-/// Lines a second at most.
-const MOST: u32 = 10;
-
-/// Lines that wait for a slow reader.
-const QUEUE: usize = 64;
+use weir_topology::plan::fixed::{ERROR_LOG_QUEUE as QUEUE, ERROR_LOG_RATE_PER_S as MOST};
 
 /// The words of a process.
 pub(crate) struct Words {

@@ -20,9 +20,7 @@ use std::task::{Context, Poll, ready};
 use weir_http1::{Client, Encoder, Framing, Here, Request, Version};
 use weir_policy::Kind;
 use weir_topology::plan::HalfClose;
-
-/// Bytes of further requests that are read while one is answered, to see whether the client has gone.
-const AHEAD: usize = 64 * 1024;
+use weir_topology::plan::fixed::MAX_READ_AHEAD_BYTES as AHEAD;
 
 /// Serves a request by its head. `last`: the connection ends with it.
 pub(super) async fn exchange(lp: Rc<Loop>, conn: Rc<Conn>, request: Request, last: bool) -> After {

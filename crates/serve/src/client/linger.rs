@@ -5,13 +5,9 @@ use crate::event_loop::Loop;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-
-/// Silence of the client that ends it, and its length in all, ns (`serving.md` §3).
-const SILENCE_NS: u64 = 2_000_000_000;
-const IN_ALL_NS: u64 = 10_000_000_000;
-
-/// Connections of a loop that linger at most.
-const MOST: u32 = 1000;
+use weir_topology::plan::fixed::{
+    LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS, MAX_LINGERING as MOST,
+};
 
 /// Ends a connection on which the last answer was written: nothing more is written, what comes is thrown away.
 pub(super) async fn linger(lp: &Rc<Loop>, conn: &Rc<Conn>) {

@@ -22,6 +22,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use weir_http1::{Hop, Limits, Refusal, Request, Seek};
+use weir_topology::plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
 
 /// A client's connection.
 pub(crate) struct Conn {
@@ -39,9 +40,6 @@ pub(crate) struct Conn {
     /// Told to end: an idle one closes, a busy one after its answer.
     pub ending: Cell<bool>,
 }
-
-/// For so long after it was accepted the first request of a connection is thought to be on its way, ns.
-const NEW_NS: u64 = 1_000_000_000;
 
 /// What becomes of a connection after an exchange.
 enum After {

@@ -14,13 +14,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Asked, Limits, Response, Seek};
-use weir_topology::plan::HealthCheck;
-
-/// What a server still says after its head is read up to so much, so that the end is no reset to it.
-const DRAINED: usize = 256 * 1024;
-
-/// And for so long, ns.
-const DRAIN_NS: u64 = 1_000_000_000;
+use weir_topology::plan::{HealthCheck, fixed};
 
 /// What is asked of one target.
 pub(crate) struct Question {
@@ -126,7 +120,11 @@ impl Question {
     fn poll_answer(&self, cx: &mut Context<'_>, wire: &mut Wire, seek: &mut Seek) -> Poll<bool> {
         // A server may answer before it has read all; whether it takes the rest shows when it is read.
         let _ = wire.poll_flush(cx);
-        let limits = Limits { max_head: 1 << 16, ..Limits::default() };
+        let limits = Limits {
+            max_head: fixed::MAX_CHECK_HEAD_BYTES,
+            max_headers: fixed::MAX_RESPONSE_HEADERS,
+            ..Limits::default()
+        };
         loop {
             match seek.response(wire.input(), &limits) {
                 Ok(Some(length)) => {
@@ -164,9 +162,9 @@ fn host(addr: Option<&str>) -> &str {
     }
 }
 
-/// Reads what still comes, for a while.
+/// Reads what still comes, for a while, so that the end is no reset to the server.
 async fn drain(lp: Rc<Loop>, mut wire: Wire) {
-    let mut limit = Some(lp.timers.after(DRAIN_NS));
+    let mut limit = Some(lp.timers.after(fixed::CHECK_DRAIN_NS));
     let mut read = 0;
     poll_fn(|cx| {
         loop {
@@ -178,7 +176,7 @@ async fn drain(lp: Rc<Loop>, mut wire: Wire) {
                 Poll::Pending if has_ended(&mut limit, cx) => return Poll::Ready(()),
                 Poll::Pending => return Poll::Pending,
             }
-            if read > DRAINED {
+            if read > fixed::MAX_CHECK_DRAIN_BYTES {
                 return Poll::Ready(());
             }
         }

@@ -11,17 +11,12 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::Piece;
 use weir_policy::{Kind, Outcome};
-
-/// Silence that ends it, ns.
-const SILENCE_NS: u64 = 30_000_000_000;
-
-/// Its length in all, ns.
-const IN_ALL_NS: u64 = 300_000_000_000;
+use weir_topology::plan::fixed::{ON_CANCEL_DRAIN_NS, ON_CANCEL_SILENCE_NS};
 
 /// Drains. Nothing here keeps the client's connection.
 pub(super) async fn drain(lp: Rc<Loop>, mut reply: Box<OriginReply>, mut holds: Holds) {
-    reply.conn.deadline.set(Some(SILENCE_NS));
-    let mut in_all = lp.timers.after(IN_ALL_NS);
+    reply.conn.deadline.set(Some(ON_CANCEL_SILENCE_NS));
+    let mut in_all = lp.timers.after(ON_CANCEL_DRAIN_NS);
     let ended = poll_fn(|cx| {
         if let Poll::Ready(ended) = poll(cx, &mut reply) {
             return Poll::Ready(Some(ended));
@@ -54,7 +49,7 @@ fn poll(cx: &mut Context<'_>, reply: &mut OriginReply) -> Poll<Outcome> {
             Err(_) => return Poll::Ready(Some(Kind::BadResponse)),
             Ok(Piece::Data(_, to)) => {
                 reply.conn.wire.consume(to);
-                reply.conn.deadline.set(Some(SILENCE_NS));
+                reply.conn.deadline.set(Some(ON_CANCEL_SILENCE_NS));
                 continue;
             }
             Ok(Piece::End) => {

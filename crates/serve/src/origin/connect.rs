@@ -10,12 +10,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
-
-/// After so long without success the next address of a name is tried beside the last (RFC 8305, 5).
-const NEXT_ADDRESS_NS: u64 = 250_000_000;
-
-/// A peer that takes no byte for so long has vanished (`serving.md` §6).
-const USER_TIMEOUT: Duration = Duration::from_secs(30);
+use weir_topology::plan::fixed;
 
 /// Where an origin is.
 #[derive(Clone, Debug)]
@@ -128,7 +123,7 @@ async fn tcp(lp: &Loop, addresses: &[SocketAddr]) -> io::Result<Stream<TcpStream
             while next.poll_ended(cx).is_ready() {
                 let Some(address) = rest.next() else { break };
                 attempts.push(Box::pin(one(lp, *address)));
-                next = lp.timers.after(NEXT_ADDRESS_NS);
+                next = lp.timers.after(fixed::NEXT_ADDRESS_NS);
             }
             let mut failed = false;
             let mut at = 0;
@@ -170,9 +165,9 @@ fn socket(domain: Domain) -> io::Result<socket2::Socket> {
 /// A peer that vanished is noticed, while idle by probes, with unacknowledged bytes by their age.
 pub(crate) fn watch_peer(socket: &SockRef<'_>) -> io::Result<()> {
     let probes = TcpKeepalive::new()
-        .with_time(Duration::from_secs(15))
-        .with_interval(Duration::from_secs(5))
-        .with_retries(3);
+        .with_time(Duration::from_nanos(fixed::TCP_KEEPALIVE_NS))
+        .with_interval(Duration::from_nanos(fixed::TCP_KEEPALIVE_INTERVAL_NS))
+        .with_retries(fixed::TCP_KEEPALIVE_PROBES);
     socket.set_tcp_keepalive(&probes)?;
-    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))
+    socket.set_tcp_user_timeout(Some(Duration::from_nanos(fixed::TCP_USER_TIMEOUT_NS)))
 }

@@ -2,9 +2,7 @@
 
 use super::OriginConn;
 use std::task::{Context, Poll, Waker};
-
-/// Idle connections kept at most, for each origin and loop.
-const MOST: usize = 1024;
+use weir_topology::plan::fixed;
 
 /// The pool.
 #[derive(Default)]
@@ -32,7 +30,7 @@ impl Pool {
     pub fn put(&mut self, mut conn: Box<OriginConn>, now_ns: u64) {
         let nothing_left = conn.wire.input().is_empty() && conn.wire.unsent() == 0 && !conn.wire.has_ended();
         assert!(nothing_left, "a connection with bytes of an exchange goes back to its pool");
-        if self.idle.len() < MOST {
+        if self.idle.len() < fixed::MAX_IDLE_CONNECTIONS {
             conn.wire.rest();
             conn.deadline.set(None);
             self.idle.push(Idle { conn, since_ns: now_ns });

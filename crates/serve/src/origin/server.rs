@@ -26,15 +26,9 @@ use std::task::{Context, Poll};
 use weir_http1::{Asked, BodyOut, Client, Decoder, Edits, Framing, Refusal, Seek, Version};
 use weir_policy::Kind;
 use weir_topology::plan::Origin;
-
-/// Interim responses that an origin may send before its answer.
-const MOST_INTERIM: u32 = 32;
-
-/// A client that expects a 100 gets it from weir after this silence of the origin.
-const CONTINUE_AFTER_NS: u64 = 1_000_000_000;
-
-/// Bytes of an idempotent request's body that are kept in case its reused connection ends.
-const RESEND: usize = 64 * 1024;
+use weir_topology::plan::fixed::{
+    CONTINUE_AFTER_NS, MAX_INTERIM as MOST_INTERIM, MAX_RESEND_BYTES as RESEND,
+};
 
 /// An origin as one loop sees it.
 pub(crate) struct Server {

@@ -6,9 +6,7 @@ use crate::failure::Failure;
 use crate::wire::Wire;
 use std::task::{Context, Poll};
 use weir_http1::{BodyOut, Encoder};
-
-/// Bytes that may wait for the origin before the client is read again.
-const QUEUED: usize = 64 * 1024;
+use weir_topology::plan::fixed;
 
 /// Pieces up to this size are copied behind what waits already, so that a head and a small body leave in one send.
 const SMALL: usize = 16 * 1024;
@@ -49,7 +47,7 @@ impl Upload {
         wire: &mut Wire,
     ) -> Poll<Result<(), Broken>> {
         loop {
-            if self.finished || wire.unsent() >= QUEUED {
+            if self.finished || wire.unsent() >= fixed::MAX_UPLOAD_QUEUE_BYTES {
                 match wire.poll_flush(cx) {
                     Poll::Ready(Ok(())) if self.finished => return Poll::Ready(Ok(())),
                     Poll::Ready(Ok(())) => {}

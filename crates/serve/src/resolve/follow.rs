@@ -1,26 +1,15 @@
 //! What answers for one name mean, as a state machine: time and draws are arguments.
 //!
 //! - An answer holds for its TTL, at least a second and at most a minute.
-//! - No answer (a server that fails, none that answers) keeps the last good one, for [`STALE_NS`] (RFC 8767 allows days; who
-//!   has moved shows in connections that fail). That there is no such name counts after [`DENIALS`] in a row.
+//! - No answer (a server that fails, none that answers) keeps the last good one, for [`DNS_STALE_NS`] (RFC 8767 allows days; who
+//!   has moved shows in connections that fail). That there is no such name counts after [`DNS_DENIALS`] in a row.
 //! - After a failure it is asked again after 1, 2, 4, ... 30 s, less up to a half.
 
 use std::net::IpAddr;
 use weir_stats::Key;
-
-const S: u64 = 1_000_000_000;
-
-/// The bounds of a TTL, ns.
-const TTL_NS: std::ops::RangeInclusive<u64> = S..=60 * S;
-
-/// How long the last good answer is kept where there is none, ns.
-const STALE_NS: u64 = 3600 * S;
-
-/// So many denials in a row are believed.
-const DENIALS: u32 = 3;
-
-/// The longest pause after failures, ns.
-const MOST_BACKOFF_NS: u64 = 30 * S;
+use weir_topology::plan::fixed::{
+    DNS_DENIALS, DNS_MAX_BACKOFF_NS, DNS_MAX_TTL_NS, DNS_MIN_BACKOFF_NS, DNS_MIN_TTL_NS, DNS_STALE_NS,
+};
 
 /// What was heard of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +65,7 @@ impl Follow {
                 why
             }
         };
-        let stale = now_ns.saturating_sub(self.good_ns) >= STALE_NS || self.denials >= DENIALS;
+        let stale = now_ns.saturating_sub(self.good_ns) >= DNS_STALE_NS || self.denials >= DNS_DENIALS;
         let gone = stale && !self.known.is_empty();
         if gone {
             self.known.clear();
@@ -93,11 +82,11 @@ impl Follow {
         let word = std::mem::take(&mut self.is_said).then(|| "resolves now".to_owned());
         let addresses = (list != self.known).then(|| list.clone());
         self.known = list;
-        Step { addresses, wait_ns: ttl_ns.clamp(*TTL_NS.start(), *TTL_NS.end()), word }
+        Step { addresses, wait_ns: ttl_ns.clamp(DNS_MIN_TTL_NS, DNS_MAX_TTL_NS), word }
     }
 
     fn backoff_ns(&mut self) -> u64 {
-        let longest = (S << self.failures.min(5)).min(MOST_BACKOFF_NS);
+        let longest = (DNS_MIN_BACKOFF_NS << self.failures.min(5)).min(DNS_MAX_BACKOFF_NS);
         self.failures += 1;
         longest - self.draw.with(u64::from(self.failures)).below(longest / 2)
     }
@@ -119,6 +108,8 @@ fn by_turns(list: &[IpAddr]) -> Vec<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const S: u64 = 1_000_000_000;
 
     fn ips(text: &str) -> Vec<IpAddr> {
         text.split_whitespace().map(|ip| ip.parse().unwrap()).collect()
@@ -156,7 +147,7 @@ mod tests {
         let mut name = Follow::new(Key::new(1));
         name.heard(0, good("10.0.0.1", 5));
         let (mut now, mut waits) = (5 * S, Vec::new());
-        while now < STALE_NS {
+        while now < DNS_STALE_NS {
             let step = name.heard(now, failed());
             assert_eq!((step.addresses, step.word), (None, None));
             waits.push(step.wait_ns);
