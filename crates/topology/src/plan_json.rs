@@ -2,7 +2,7 @@
 
 use crate::hash;
 use crate::json;
-use crate::plan::{Plan, Point};
+use crate::plan::{Plan, Point, fixed};
 use crate::validate;
 use serde::Serialize;
 use std::fmt;
@@ -21,7 +21,8 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl Plan {
-    /// The plan as JSON, UTF-8, one item of each list per line, a line feed at the end.
+    /// The plan as JSON, UTF-8, one item of each list per line, a line feed at the end. Beside the plan it shows what no file
+    /// can set ([`fixed`]).
     pub fn to_json(&self) -> Vec<u8> {
         let mut out = Vec::new();
         // Writing to memory does not fail, and plans hold nothing that JSON lacks.
@@ -38,7 +39,8 @@ impl Plan {
         rest.next() == Some(&b'{') && rest.next() == Some(&b'"')
     }
 
-    /// Reads a plan. Its hash is computed anew: a plan edited by hand has one of its own.
+    /// Reads a plan. Its hash is computed anew: a plan edited by hand has one of its own. What it says is fixed is passed over:
+    /// another version may have written it.
     ///
     /// # Errors
     /// JSON that is malformed, indices that lead nowhere, cycles, arguments out of range.
@@ -60,12 +62,22 @@ fn write_plan(plan: &Plan, out: &mut Vec<u8>) -> io::Result<()> {
         out.write_all(b",\n")?;
     }
     write_list("data_files", &plan.data_files, "", out)?;
+    write_fixed(out)?;
     out.write_all(b",\n\"points\": [")?;
     for (i, point) in plan.points.iter().enumerate() {
         out.write_all(if i == 0 { b"\n" } else { b",\n" })?;
         write_point(point, out)?;
     }
     out.write_all(b"\n]\n}\n")
+}
+
+/// What no file can set. It is this program's, not the plan's: reading passes it over.
+fn write_fixed(out: &mut Vec<u8>) -> io::Result<()> {
+    out.write_all(b",\n\"fixed\": {")?;
+    for (i, (name, value)) in fixed::LIMITS.iter().enumerate() {
+        write!(out, "{}\n \"{name}\": {value}", if i == 0 { "" } else { "," })?;
+    }
+    out.write_all(b"\n}")
 }
 
 fn write_point(point: &Point, out: &mut Vec<u8>) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! What nodes are when served, the defaults of serving, and plans that hold it all.
 
+use weir_topology::plan::fixed::LIMITS;
 use weir_topology::plan::{Http, Listen, ListenProtocol, Origin, Plan, Point, Spec, listeners};
 use weir_topology::serving::{Role, Serving, serving};
 use weir_topology::{Request, evaluate};
@@ -146,6 +147,41 @@ fn every_default_of_the_contract_is_in_the_plan() {
     let listen = Listen { addr, protocol: ListenProtocol::Http, loops: None, http: Http::default() };
     assert!(plan.points[0].specs.contains(&Spec::Listen(listen)) && Origin::default() == Origin::of(true));
     assert_eq!(Origin::of(false).response_timeout_ns, None);
+}
+
+/// What the contract has no name for is shown beside it, and is no part of the plan: another version may have another.
+#[test]
+fn what_no_file_can_set_is_shown_and_passed_over() {
+    let plan = plan("listen(\"127.0.0.1:0\", server(addr=\"x:1\"))\n");
+    let text = String::from_utf8(plan.to_json()).expect("UTF-8");
+    let from = text.find(",\n\"fixed\": {\n").expect("an object");
+    let to = from + text[from..].find("\n}").expect("its end") + 2;
+    let fixed = &text[from..to];
+    for part in [
+        // Section 2.
+        r#""max_resend": 65536"#,
+        r#""continue_after_ns": 1000000000"#,
+        r#""on_cancel_silence_ns": 30000000000"#,
+        r#""on_cancel_drain_ns": 300000000000"#,
+        // Section 3.
+        r#""max_method": 32"#,
+        r#""max_target": 8192"#,
+        r#""max_via_hops": 10"#,
+        r#""linger_silence_ns": 2000000000"#,
+        r#""linger_ns": 10000000000"#,
+        r#""max_lingering": 1000"#,
+        // Section 6.
+        r#""tcp_user_timeout_ns": 30000000000"#,
+    ] {
+        assert!(fixed.contains(&format!("\n {part}")), "{part} is not in {fixed}");
+    }
+    assert_eq!(fixed.lines().count(), LIMITS.len() + 3, "each on a line of its own: {fixed}");
+    for other in ["", ",\n\"fixed\": {}", ",\n\"fixed\": {\"max_target\": 1, \"of_another_version\": [1.5]}"]
+    {
+        let text = format!("{}{other}{}", &text[..from], &text[to..]);
+        let read = Plan::from_json(text.as_bytes()).expect(other);
+        assert_eq!((&read, &read.hash), (&plan, &plan.hash));
+    }
 }
 
 const ALL: &str = r#"
