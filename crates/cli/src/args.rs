@@ -38,6 +38,8 @@ pub(crate) enum Command {
     /// Report the errors of a file and what it offers to each pool; starts nothing
     Check(Check),
     /// Print the plan of a file as JSON
+    ///
+    /// Every default is written out; `fixed` holds the limits and times of serving that no file can set.
     Plan(File),
     /// Simulate the scenarios of a file
     Sim(Sim),

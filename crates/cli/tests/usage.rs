@@ -10,6 +10,7 @@ fn help_is_frozen_and_the_short_one_fits_a_screen() {
         ("help-long.txt", &["--help"]),
         ("help-check-short.txt", &["check", "-h"]),
         ("help-plan-short.txt", &["plan", "-h"]),
+        ("help-plan-long.txt", &["plan", "--help"]),
         ("help-serve-short.txt", &["serve", "-h"]),
         ("help-serve-long.txt", &["serve", "--help"]),
         ("help-sim-short.txt", &["sim", "-h"]),
