@@ -76,7 +76,7 @@ pub enum LogFormat {
 pub struct Http {
     /// Versions spoken, ascending, each once; at least one.
     pub versions: Vec<HttpVersion>,
-    /// The longest head of a request, bytes; 256 to 16 MiB.
+    /// The longest head of a request, bytes; 256 to 131,072.
     pub max_head: u64,
     /// Fields of a head at most; 1 to 10,000.
     pub max_headers: u32,
