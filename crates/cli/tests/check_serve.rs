@@ -23,6 +23,32 @@ fn what_is_left_out_is_a_line_on_standard_error() {
     assert_eq!(run_with_input(&["check", "--serve", "--quiet", "-"], source).err, "");
 }
 
+/// A server that is the file's own listener, directly or by way of another; chains and other machines are none.
+#[test]
+fn a_listener_that_reaches_itself_is_a_warning() {
+    let warned = |source: &str| {
+        let ran = run_with_input(&["check", "--serve", "-"], source);
+        ran.succeeds();
+        ran.err
+    };
+    let own = warned("x = 1\nlisten(\":1\", server(\"me\", addr=\"localhost:1\"), name=\"front\")\n");
+    for word in ["warning: ", "<stdin>:2:14", "localhost:1", "`front`", "508", "= help: "] {
+        assert!(own.contains(word), "{word}: {own}");
+    }
+    let two = |b: &str| {
+        warned(&format!(
+            "listen(\"127.0.0.1:1\", lb.random([server(addr=\"127.0.0.1:2\"), server(addr=\"127.0.0.1:9\")]), name=\"a\")\n\
+             listen(\"0.0.0.0:2\", lb.first([server(addr=\"x:9\")], on_empty={b}), name=\"b\")\n"
+        ))
+    };
+    let round = two("server(addr=\"127.0.0.1:1\")");
+    assert_eq!(round.matches("warning: ").count(), 2, "both close the circle: {round}");
+    assert!(round.contains("<stdin>:1:34") && round.contains("<stdin>:2:61"), "{round}");
+    assert_eq!(two("server(addr=\"127.0.0.1:3\")"), "", "a chain");
+    assert_eq!(two("respond(404)"), "");
+    assert_eq!(warned("listen(\"127.0.0.1:0\", server(addr=\"127.0.0.1:1\"))\n"), "");
+}
+
 #[test]
 fn what_cannot_be_served_is_refused_with_its_place() {
     for (source, says) in [

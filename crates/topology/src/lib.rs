@@ -11,6 +11,7 @@
 
 pub mod address;
 mod call;
+mod circles;
 mod context;
 mod data;
 pub mod diagnostic;

@@ -6,6 +6,7 @@
 //! hedges, routes, splits, rate limits, rewriting, buffering and fixed answers are never part of one, since weir does them.
 //! A `weight` right behind a balancer is the balancer's, not the built-in server's, so two weights of one server are one.
 
+use crate::circles::circles;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::plan::{NodeId, Point, Spec, To, listeners};
 use std::collections::BTreeSet;
@@ -57,7 +58,8 @@ pub fn serving(point: &Point, inject: bool) -> Result<Serving, Vec<Diagnostic>> 
         return Err(wrong);
     }
     let mut notes: Vec<String> = left_out(point, &roles).into_iter().collect();
-    notes.extend(hints(point, &roles).iter().map(ToString::to_string));
+    let circles = circles(point).into_iter().map(|(id, finding)| at(point, id, finding));
+    notes.extend(circles.chain(hints(point, &roles)).map(|finding| finding.to_string()));
     Ok(Serving { roles, notes })
 }
 
