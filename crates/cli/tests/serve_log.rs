@@ -152,7 +152,7 @@ fn failures_have_lines() {
     for (path, status, error, attempts) in [
         ("/reset", 502, Some("reset"), 2),
         ("/cut", 200, Some("reset"), 1),
-        ("/wait", 499, None, 1),
+        ("/wait", 499, Some("cancelled"), 1),
         ("/trace", 405, None, 0),
         ("*", 200, None, 0),
         ("/bad", 400, Some("bad_request"), 1),
@@ -162,6 +162,28 @@ fn failures_have_lines() {
         assert!(error.is_none_or(|e| line["error"] == e), "{line}");
         assert_eq!(line["attempts"], attempts, "{line}");
     }
+}
+
+/// What was read ahead of a client that leaves was not sent.
+#[test]
+fn what_the_client_did_not_take_was_not_sent() {
+    const BODY: usize = 16 << 20;
+    let scratch = Scratch::new("log-sent");
+    let path = scratch.path("access.log");
+    let origin = Origin::answering(|_| reply(&"x".repeat(BODY)));
+    let node = format!("buffered(server(\"app\", addr = \"{}\"), 32 * MiB)", origin.addr());
+    let mut weir = set(&path, "json", &node);
+    let mut client = weir.client();
+    client.send("GET /left HTTP/1.1\r\nHost: h\r\n\r\n").expect("it is sent");
+    pause(700);
+    drop(client);
+    assert!(until(3.0, || lines(&path).len() == 1));
+    assert_eq!(weir.get("/whole").body.len(), BODY);
+    end(&mut weir);
+    let got: Vec<Value> = lines(&path).iter().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    assert_eq!((&got[0]["status"], &got[0]["error"]), (&499.into(), &"cancelled".into()));
+    assert!(got[0]["sent"].as_u64().is_some_and(|sent| sent > 0 && sent < 3 * BODY as u64 / 4), "{}", got[0]);
+    assert_eq!((&got[1]["sent"], &got[1]["error"]), (&BODY.into(), &Value::Null));
 }
 
 /// Nothing that was answered before the end is missing from the log.

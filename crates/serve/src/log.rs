@@ -6,6 +6,7 @@
 use crate::client::Conn;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
+use crate::failure::Failure;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -33,7 +34,7 @@ pub(crate) struct Line {
     pub status: u16,
     /// What went wrong.
     pub failure: Option<Kind>,
-    /// Bytes of the response's body.
+    /// Bytes of the response's body that the client's socket took.
     pub sent: u64,
 }
 
@@ -41,6 +42,12 @@ impl Line {
     /// The line of an exchange that begins.
     pub fn new() -> Line {
         Line { status: 0, failure: None, sent: 0 }
+    }
+
+    /// The client left, or did not take its answer.
+    pub fn left(&mut self) {
+        let gone = Failure::gone();
+        (self.status, self.failure) = (gone.status, Some(gone.kind));
     }
 }
 

@@ -70,6 +70,11 @@ impl Wire {
         self.taken
     }
 
+    /// What [`Wire::taken`] will be when the socket has taken all that waits.
+    pub fn queued(&self) -> u64 {
+        self.taken + self.unsent() as u64
+    }
+
     /// What is left of the input moves to a buffer of its size.
     pub fn shrink(&mut self) {
         if let Some(chunk) = &mut self.input {

@@ -74,7 +74,7 @@ async fn write(
     close: bool,
     line: &mut Line,
 ) -> After {
-    line.sent = if ex.request.is_head() { 0 } else { body.len() as u64 };
+    let length = if ex.request.is_head() { 0 } else { body.len() as u64 };
     let unread = !ex.is_complete();
     let close = close || unread;
     let to = Client {
@@ -93,8 +93,16 @@ async fn write(
         ex.conn.wire.borrow_mut().queue_to(),
     );
     let sent = send(&ex.conn).await;
+    // Its body is the last of what waits.
+    line.sent = length.saturating_sub(ex.conn.wire.borrow().unsent() as u64);
     match (sent, close) {
-        (false, _) => After::Abort,
+        (false, _) => {
+            // Of a failure the log tells the cause.
+            if line.failure.is_none() {
+                line.left();
+            }
+            After::Abort
+        }
         (true, false) => After::Next,
         (true, true) => ex.conn.end(!unread, !ex.request.keep_alive()),
     }

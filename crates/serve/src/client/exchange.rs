@@ -162,7 +162,7 @@ fn ends_at_half_close(conn: &Conn, wire: &Wire) -> bool {
 async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Line) -> After {
     match answered {
         Err(failure) if failure.kind == Kind::Cancelled => {
-            line.status = failure.status;
+            line.left();
             After::Abort
         }
         Err(failure) => {
@@ -221,6 +221,7 @@ async fn relay(
         weir_http1::render_response(&reply.response, to, &reply.edits, &add, body, Some(&date), out);
     }
     let conn = ex.conn.clone();
+    let body_from = conn.wire.borrow().queued();
     if body == Framing::Close {
         // However this ends, unless the body comes to its end.
         conn.wire.borrow().socket.end_in_reset(true);
@@ -247,12 +248,11 @@ async fn relay(
         if has_gone(cx, ex) { Poll::Ready(Err(BrokenBody::Client)) } else { Poll::Pending }
     })
     .await;
-    let status = reply.response.status();
-    line.sent = reply.passed;
-    if matches!(relayed, Err(BrokenBody::Origin(_) | BrokenBody::Held(..))) {
+    let (status, passed) = (reply.response.status(), reply.passed);
+    if matches!(relayed, Err(BrokenBody::Origin(..) | BrokenBody::Held(..))) {
         send_what_there_is(&conn).await;
     }
-    match relayed {
+    let after = match relayed {
         Ok(()) => {
             holds.finish((status >= 500).then_some(Kind::Status5xx), Some(status));
             let complete = ex.is_complete();
@@ -260,7 +260,7 @@ async fn relay(
             reply.give_back(lp, ex);
             match (flush_quickly(lp, ex).await, to.close, complete) {
                 (false, _, _) => {
-                    line.status = 499;
+                    line.left();
                     if body == Framing::Close { After::Reset } else { After::Abort }
                 }
                 (true, false, true) => After::Next,
@@ -284,11 +284,14 @@ async fn relay(
             if body == Framing::Close { After::Reset } else { After::Abort }
         }
         Err(BrokenBody::Client) => {
-            line.status = 499;
+            line.left();
             holds.cancel(lp, ex, reply);
             if body == Framing::Close { After::Reset } else { After::Abort }
         }
-    }
+    };
+    // What was read ahead of the client and not taken by it was not sent.
+    line.sent = passed.min(conn.wire.borrow().taken().saturating_sub(body_from));
+    after
 }
 
 /// Of an answer that breaks off the client gets what had come, as far as its socket takes that.
