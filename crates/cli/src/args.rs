@@ -116,7 +116,10 @@ Examples:
   weir serve quickstart.star -p apps=8 --inject    models act before real servers too
 
 Prints `listening NAME ADDRESS` for each listener once it accepts. SIGTERM and SIGINT drain and exit with 0;
-a second one ends at once. SIGUSR1 opens log files anew.")]
+a second one ends at once. SIGUSR1 opens log files anew.
+
+Standard error tells of targets that go up and down, of names, and why requests failed, ten lines a second
+of either at most; with --quiet only why requests failed.")]
 pub(crate) struct Serve {
     /// Topology file, or its plan (JSON); `-` is standard input
     #[arg(value_name = "FILE")]

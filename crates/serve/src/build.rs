@@ -17,6 +17,7 @@ use crate::origin::server::Server;
 use crate::process::Process;
 use crate::runtime::Runtime;
 use crate::shared::OnLoop;
+use crate::trouble;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -235,7 +236,12 @@ impl Builder<'_> {
         origin: &Origin,
         servers: &mut Vec<Rc<Server>>,
     ) -> Node {
+        let spec = &self.point.specs[self.point.nodes[id as usize].spec as usize];
+        let addr =
+            if let Spec::Server { addr: Some(addr), .. } = spec { Some(Rc::from(&addr[..])) } else { None };
         let server = Rc::new(Server {
+            id,
+            addr,
             name: Rc::from(name.unwrap_or("server")),
             target,
             origin: origin.clone(),
@@ -289,7 +295,7 @@ impl Builder<'_> {
             has_spare: lb.spare.is_some(),
             known: Known::default(),
             name: self.point.nodes[id as usize].name.clone().unwrap_or_else(|| "a balancer".to_owned()),
-            names: names.clone(),
+            names: targets.iter().map(|t| self.described(*t)).collect(),
         });
         lb::Lb {
             id,
@@ -339,6 +345,23 @@ impl Builder<'_> {
         match self.point.specs[self.point.nodes[id as usize].spec as usize] {
             Spec::Weight { weight } => weight,
             _ => 1.0,
+        }
+    }
+
+    /// What a person is told of a target: the server that its only way leads to, with its address, else what its ways part at.
+    fn described(&self, mut id: NodeId) -> String {
+        loop {
+            let node = &self.point.nodes[id as usize];
+            let name = node.name.as_deref();
+            id = match (&self.point.specs[node.spec as usize], node.to) {
+                (Spec::Server { addr, .. }, _) => {
+                    return trouble::server(name.unwrap_or("server"), addr.as_deref());
+                }
+                (_, To::Node(next)) => next,
+                (spec, _) => {
+                    return name.map_or(spec.kind().to_owned(), |n| format!("{} {n:?}", spec.kind()));
+                }
+            }
         }
     }
 

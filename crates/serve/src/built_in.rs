@@ -5,7 +5,7 @@
 
 use crate::client;
 use crate::event_loop::Loop;
-use crate::failure::Failure;
+use crate::failure::{Failure, Why};
 use crate::limits::Clients;
 use crate::listener::Listener;
 use crate::nodes::{NodeId, Way};
@@ -50,7 +50,7 @@ pub(crate) fn failure(response: &Response) -> Failure {
     let text = |name| response.field(name).and_then(|v| std::str::from_utf8(v).ok());
     let kind = text(KIND).and_then(Kind::from_name).unwrap_or(Kind::BadResponse);
     let retry_after_s = text("retry-after").and_then(|v| v.parse().ok());
-    Failure { status: response.status(), retry_after_s, ..Failure::new(kind) }
+    Failure { status: response.status(), retry_after_s, ..Failure::new(kind).by(Why::Model(kind)) }
 }
 
 /// The field by which a built-in server knows a health check: what it costs, ns, and the process's token, so that no client

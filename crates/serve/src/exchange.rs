@@ -3,6 +3,7 @@
 use crate::client::Conn;
 use crate::event_loop::Loop;
 use crate::failure::Failure;
+use crate::origin::server::Server;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -29,8 +30,8 @@ pub(crate) struct Exchange {
     further: Cell<u32>,
     waited_ns: Cell<u64>,
     waiting_since_ns: Cell<u64>,
-    /// What the log says of the target.
-    pub origin: RefCell<Option<Rc<str>>>,
+    /// The server that was sent the request last.
+    pub origin: RefCell<Option<Rc<Server>>>,
     /// Whether an interim response of an origin went on to the client: no other origin may answer after that.
     pub passed_interim: Cell<bool>,
     /// Whether it was sent once more because its reused connection had ended.

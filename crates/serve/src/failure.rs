@@ -1,5 +1,10 @@
-//! How a request failed: the kind that policies count, and what the client is told.
+//! How a request failed: the kind that policies count, what the client is told, and what whoever runs weir is.
 
+use crate::nodes::NodeId;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+use weir_http1::Refusal;
 use weir_policy::Kind;
 
 /// An error on the way of a request.
@@ -11,6 +16,53 @@ pub(crate) struct Failure {
     pub status: u16,
     /// Seconds after which it may come again, where that is known.
     pub retry_after_s: Option<u32>,
+    /// What happened.
+    pub why: Why,
+    /// The server that it happened at, if it did at one.
+    pub at: Option<NodeId>,
+}
+
+/// What happened, as far as the kind leaves it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The kind says all.
+    Kind(Kind),
+    /// The target was removed, and `drain_timeout` is over.
+    Cut,
+    /// The system says no to a connection: its number for why.
+    Connect(i32),
+    /// There is no address to connect to.
+    Nowhere,
+    /// No connection stood in time.
+    ConnectLimit(Option<u64>),
+    /// As many connections as may be were busy all the time.
+    NoRoom,
+    /// This process has nothing left to make a connection of: the system's number for what.
+    Exhausted(i32),
+    /// The connection ended before any byte of an answer.
+    Silent,
+    /// It ended in the answer's head.
+    HeadCut,
+    /// The answer's head fits no buffer.
+    HeadTooLong,
+    /// Too many interim responses.
+    Interims,
+    /// The answer breaks a rule of HTTP.
+    Rule(Refusal),
+    /// No head of an answer came in time.
+    ResponseLimit(Option<u64>),
+    /// No byte of the request was taken in time.
+    UploadLimit(Option<u64>),
+    /// No byte of the answer's body came in time.
+    BodyLimit(Option<u64>),
+    /// The connection ended in the answer's body.
+    BodyCut,
+    /// A `timeout` ended.
+    Timeout(u64),
+    /// What ended an answer on its way: a `timeout`, or a crash of a `faulty` process.
+    Held(Kind),
+    /// A built-in server's model ended so.
+    Model(Kind),
 }
 
 impl Failure {
@@ -27,12 +79,12 @@ impl Failure {
             Kind::Cancelled => 499,
         };
         let retry_after_s = (kind == Kind::Overloaded).then_some(1);
-        Failure { kind, status, retry_after_s }
+        Failure { kind, status, retry_after_s, why: Why::Kind(kind), at: None }
     }
 
     /// The client's message is at fault: malformed, too large, or it stalls.
     pub fn client(status: u16) -> Failure {
-        Failure { kind: Kind::BadRequest, status, retry_after_s: None }
+        Failure { status, ..Failure::new(Kind::BadRequest) }
     }
 
     /// The client has gone.
@@ -40,8 +92,80 @@ impl Failure {
         Failure::new(Kind::Cancelled)
     }
 
+    /// The target was removed, and `drain_timeout` is over: nobody is to blame.
+    pub fn cut() -> Failure {
+        Failure::gone().by(Why::Cut)
+    }
+
+    /// The same, with what happened.
+    pub fn by(self, why: Why) -> Failure {
+        Failure { why, ..self }
+    }
+
+    /// The same, at this server.
+    pub fn at(self, server: NodeId) -> Failure {
+        Failure { at: Some(server), ..self }
+    }
+
     /// Whether nobody behind weir is to blame: then no target's account is touched.
     pub fn is_clients(&self) -> bool {
         matches!(self.kind, Kind::BadRequest | Kind::Cancelled)
+    }
+
+    /// Whether it says nothing of other attempts of its request that are open.
+    pub fn is_cut(&self) -> bool {
+        self.why == Why::Cut
+    }
+}
+
+impl Why {
+    /// The sentence of a connection that the system refuses.
+    pub fn of(e: &io::Error) -> Why {
+        e.raw_os_error().map_or(Why::Nowhere, Why::Connect)
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let system = |no: i32| io::Error::from_raw_os_error(no);
+        let ns = |ns: Option<u64>| Duration::from_nanos(ns.unwrap_or(u64::MAX));
+        match *self {
+            Why::Kind(kind) => f.write_str(of_kind(kind)),
+            Why::Cut => f.write_str("it was removed, and drain_timeout is over"),
+            Why::Connect(no) => write!(f, "cannot connect: {}", system(no)),
+            Why::Nowhere => f.write_str("cannot connect: it has no address"),
+            Why::ConnectLimit(limit) => write!(f, "no connection within connect_timeout ({:?})", ns(limit)),
+            Why::NoRoom => f.write_str("no connection was free within connect_timeout"),
+            Why::Exhausted(no) => write!(f, "cannot connect, since this process has no more: {}", system(no)),
+            Why::Silent => f.write_str("the connection ended before any byte of an answer"),
+            Why::HeadCut => f.write_str("the connection ended in the head of the answer"),
+            Why::HeadTooLong => f.write_str("malformed answer: its head is longer than a buffer"),
+            Why::Interims => f.write_str("malformed answer: too many interim responses"),
+            Why::Rule(rule) => write!(f, "malformed answer: {rule}"),
+            Why::ResponseLimit(limit) => write!(f, "no answer within response_timeout ({:?})", ns(limit)),
+            Why::UploadLimit(limit) => {
+                write!(f, "no byte of the request taken within body_timeout ({:?})", ns(limit))
+            }
+            Why::BodyLimit(limit) => {
+                write!(f, "no byte of the answer's body within body_timeout ({:?})", ns(limit))
+            }
+            Why::BodyCut => f.write_str("the connection ended in the body of the answer"),
+            Why::Timeout(limit) => write!(f, "a timeout ended ({:?})", ns(Some(limit))),
+            Why::Held(Kind::Timeout) => f.write_str("a timeout ended"),
+            Why::Held(_) => f.write_str("a process crashed"),
+            Why::Model(kind) => write!(f, "its model ends in {}", kind.name()),
+        }
+    }
+}
+
+/// What a node says of itself, where nothing more is known.
+fn of_kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Overloaded => "a queue or limit is full",
+        Kind::Timeout => "the wait for a place in a queue ended",
+        Kind::NoTarget => "no target is left",
+        Kind::Reset => "the connection broke",
+        Kind::BadResponse => "malformed answer",
+        other => other.name(),
     }
 }

@@ -34,6 +34,7 @@ mod runtime;
 mod shared;
 mod socket;
 mod timers;
+mod trouble;
 mod wire;
 mod word;
 

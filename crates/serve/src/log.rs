@@ -1,7 +1,7 @@
 //! The access log: a line for each exchange, written by a thread of its own; a loop never waits for it.
 //!
 //! Loops hand lines over through a bounded queue; what does not fit is dropped and counted, and the count is written as soon
-//! as there is room. `SIGUSR1` reopens files, so that they can be rotated.
+//! as there is room. `SIGUSR1` reopens files, so that they can be rotated. What each field means: `docs/logs.md`.
 
 use crate::client::Conn;
 use crate::event_loop::Loop;
@@ -242,7 +242,7 @@ fn json(lp: &Loop, ex: &Exchange, line: &Line) -> String {
     }
     text.push_str(",\"target\":");
     match ex.origin.borrow().as_deref() {
-        Some(name) => quote(&mut text, name.as_bytes()),
+        Some(server) => quote(&mut text, server.name.as_bytes()),
         None => text.push_str("null"),
     }
     let _ = writeln!(
@@ -361,7 +361,7 @@ fn quote(text: &mut String, bytes: &[u8]) {
 }
 
 /// Nothing that a client sends can end a line or a string of the log.
-fn escape(text: &mut String, bytes: &[u8]) {
+pub(crate) fn escape(text: &mut String, bytes: &[u8]) {
     for &b in bytes {
         match b {
             b'"' => text.push_str("\\u0022"),

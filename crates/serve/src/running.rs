@@ -40,7 +40,7 @@ pub struct Options {
     pub loops: Option<usize>,
     /// The name server that is asked in place of the system's.
     pub nameserver: Option<SocketAddr>,
-    /// Nothing is said on standard error of targets that go up and down, or of names.
+    /// Nothing is said on standard error of targets that go up and down, or of names; only why requests failed.
     pub quiet: bool,
 }
 

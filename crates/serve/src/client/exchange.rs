@@ -5,12 +5,13 @@ use super::{After, Conn, answer, tunnel};
 use crate::built_in;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::failure::Failure;
+use crate::failure::{Failure, Why};
 use crate::log::Line;
 use crate::nodes::{self, Answer, From, Holds, Own, Reply, Way};
 use crate::origin::OriginReply;
 use crate::origin::reply::BrokenBody;
 use crate::runtime::AfterOthers;
+use crate::trouble;
 use crate::wire::Wire;
 use smallvec::SmallVec;
 use std::future::{Future, poll_fn};
@@ -28,6 +29,7 @@ pub(super) async fn exchange(lp: Rc<Loop>, conn: Rc<Conn>, request: Request, las
     let checked = match weir_http1::check_request(&request, &conn.hop()) {
         Ok(checked) => checked,
         Err(refusal) => {
+            trouble::refused(lp, conn, &request, refusal);
             return Box::pin(answer::refuse(lp, conn, Some(&request), refusal.status())).await;
         }
     };
@@ -168,6 +170,7 @@ async fn pass_on(lp: &Rc<Loop>, ex: &Rc<Exchange>, answered: Answer, close: bool
         Err(failure) => {
             line.status = failure.status;
             line.failure = Some(failure.kind);
+            trouble::failed(lp, ex, &failure);
             if ex.conn.listener.is_built_in() && failure.kind == Kind::Reset {
                 return After::Abort;
             }
@@ -272,14 +275,16 @@ async fn relay(
                 }
             }
         }
-        Err(BrokenBody::Origin(kind)) => {
+        Err(BrokenBody::Origin(kind, why)) => {
             line.failure = Some(kind);
+            trouble::broke_off(lp, ex, &reply.server, why, passed);
             holds.finish(Some(kind), None);
             // The client must see that the body was cut short.
             if body == Framing::Close { After::Reset } else { After::Abort }
         }
         Err(BrokenBody::Held(at, kind)) => {
             line.failure = Some(kind);
+            trouble::broke_off(lp, ex, &reply.server, Why::Held(kind), passed);
             holds.broken(at, kind, lp, ex, reply);
             if body == Framing::Close { After::Reset } else { After::Abort }
         }

@@ -244,11 +244,8 @@ impl Kept {
                 false if reason.starts_with("ejected") => "ejected",
                 false => "down",
             };
-            let target = self.names.get(one.target as usize).filter(|n| !n.is_empty());
-            words.say(|| match target {
-                Some(target) => format!("target {target} of {} is {now} ({reason})", self.name),
-                None => format!("target {} of {} is {now} ({reason})", one.target, self.name),
-            });
+            let Some(target) = self.names.get(one.target as usize) else { continue };
+            words.say(|| format!("{target}, a target of {}, is {now} ({reason})", self.name));
         }
         self.known.half_open.resize(self.health.len() as usize, false);
         for (target, known) in (0u32..).zip(&mut self.known.half_open) {

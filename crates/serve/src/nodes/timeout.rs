@@ -8,7 +8,7 @@ use super::reply::{Answer, From};
 use super::{NodeId, Way, start};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::failure::Failure;
+use crate::failure::{Failure, Why};
 use crate::timers::Sleep;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -43,7 +43,7 @@ impl Timeout {
                 Ok(reply)
             }
             Some(failed) => failed,
-            None => Err(Failure::new(Kind::Timeout)),
+            None => Err(Failure::new(Kind::Timeout).by(Why::Timeout(self.time_ns))),
         }
     }
 }

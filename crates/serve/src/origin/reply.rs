@@ -5,7 +5,7 @@ use super::server::Server;
 use super::upload::{Broken, Upload};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::failure::Failure;
+use crate::failure::{Failure, Why};
 use crate::wire::Wire;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -35,7 +35,7 @@ pub(crate) struct OriginReply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BrokenBody {
     /// The origin is to blame.
-    Origin(Kind),
+    Origin(Kind, Why),
     /// Something that is held says so: a limit of time, or a crash; the number of the hold.
     Held(usize, Kind),
     /// The client is, or has gone; or weir gives the exchange up.
@@ -88,7 +88,9 @@ impl OriginReply {
             }
             let mut at = 0;
             match self.decoder.next(self.conn.wire.input(), &mut at) {
-                Err(_) => return Poll::Ready(Err(BrokenBody::Origin(Kind::BadResponse))),
+                Err(refusal) => {
+                    return Poll::Ready(Err(BrokenBody::Origin(Kind::BadResponse, Why::Rule(refusal))));
+                }
                 Ok(Piece::Data(from, to)) => {
                     self.conn.wire.consume(from);
                     self.passed += (to - from) as u64;
@@ -123,7 +125,7 @@ impl OriginReply {
                         self.ended = true;
                         encoder.end(None, client.queue_to());
                     }
-                    false => return Poll::Ready(Err(BrokenBody::Origin(Kind::Reset))),
+                    false => return Poll::Ready(Err(BrokenBody::Origin(Kind::Reset, Why::BodyCut))),
                 },
                 Poll::Pending => {
                     if client.unsent() > 0 && matches!(client.poll_flush(cx), Poll::Ready(Err(_))) {
@@ -133,7 +135,8 @@ impl OriginReply {
                         // An answer came before the request was whole: the origin may well wait for the client.
                         self.conn.deadline.set(self.server.origin.body_timeout_ns);
                     } else if self.conn.deadline.ended(cx) {
-                        return Poll::Ready(Err(BrokenBody::Origin(Kind::Timeout)));
+                        let why = Why::BodyLimit(self.server.origin.body_timeout_ns);
+                        return Poll::Ready(Err(BrokenBody::Origin(Kind::Timeout, why)));
                     }
                     return Poll::Pending;
                 }

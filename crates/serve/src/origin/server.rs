@@ -12,11 +12,12 @@ use super::upload::{Broken, Upload};
 use crate::built_in;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::failure::Failure;
+use crate::failure::{Failure, Why};
 use crate::nodes::way::Sending;
-use crate::nodes::{Answer, From, Holds, Reply, Way};
+use crate::nodes::{Answer, From, Holds, NodeId, Reply, Way};
 use crate::runtime::AfterOthers;
 use crate::timers::{Sleep, has_ended};
+use crate::trouble;
 use crate::wire::Wire;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -32,8 +33,12 @@ use weir_topology::plan::fixed::{
 
 /// An origin as one loop sees it.
 pub(crate) struct Server {
+    /// Its number among the nodes.
+    pub id: NodeId,
     /// Its name, for logs.
     pub name: Rc<str>,
+    /// Where the file says that it is; `None`: in this process.
+    pub addr: Option<Rc<str>>,
     /// Where it is.
     pub target: Target,
     /// Timeouts and limits of its connections.
@@ -63,7 +68,7 @@ impl Server {
         if !ex.can_send_again() {
             return Err(Failure::new(Kind::Reset));
         }
-        *ex.origin.borrow_mut() = Some(self.name.clone());
+        *ex.origin.borrow_mut() = Some(self.clone());
         let mut fresh = false;
         loop {
             way.sending(Sending::Begun);
@@ -77,7 +82,7 @@ impl Server {
                     Ok(conn) => conn,
                     Err(failure) => {
                         way.sending(Sending::Nowhere);
-                        return Err(failure);
+                        return Err(failure.at(self.id));
                     }
                 },
             };
@@ -90,7 +95,7 @@ impl Server {
                     let reply = attempt.into_reply();
                     let failure = built_in::failure(&reply.response);
                     reply.discard(lp, ex);
-                    return Err(failure);
+                    return Err(failure.at(self.id));
                 }
                 Ok(()) => {
                     return Ok(Reply { from: From::Origin(attempt.into_reply()), holds: Holds::default() });
@@ -101,17 +106,22 @@ impl Server {
                     let again =
                         reused && !self.is_built_in() && ex.request.is_idempotent() && ex.can_send_again();
                     if !again {
-                        return Err(Failure::new(Kind::Reset));
+                        return Err(Failure::new(Kind::Reset).by(Why::Silent).at(self.id));
                     }
                     ex.resent.set(true);
                     fresh = true;
                 }
                 Err(Failed::With(failure)) => {
                     way.sending(Sending::Nowhere);
-                    return Err(failure);
+                    return Err(failure.at(self.id));
                 }
             }
         }
+    }
+
+    /// How it is called to a person.
+    pub fn described(&self) -> String {
+        trouble::server(&self.name, self.addr.as_deref())
     }
 
     /// Whether it is one of this process.
@@ -129,7 +139,10 @@ impl Server {
     async fn connect(self: &Rc<Self>, lp: &Rc<Loop>) -> Result<Box<OriginConn>, Failure> {
         let mut limit = self.origin.connect_timeout_ns.map(|ns| lp.timers.after(ns));
         let counted = match &self.most {
-            Some(most) => Some(most.room(lp, &mut limit).await.ok_or(Failure::new(Kind::Overloaded))?),
+            Some(most) => {
+                let room = most.room(lp, &mut limit).await;
+                Some(room.ok_or(Failure::new(Kind::Overloaded).by(Why::NoRoom))?)
+            }
             None => None,
         };
         let mut connecting = std::pin::pin!(self.target.connect(lp));
@@ -143,8 +156,15 @@ impl Server {
         let socket = match socket {
             Some(Ok(socket)) => socket,
             // This process has nothing left: no target is to blame.
-            Some(Err(e)) if is_exhausted(&e) => return Err(Failure::new(Kind::Overloaded)),
-            Some(Err(_)) | None => return Err(Failure::new(Kind::ConnectFailed)),
+            Some(Err(e)) if is_exhausted(&e) => {
+                let errno = e.raw_os_error().unwrap_or_default();
+                return Err(Failure::new(Kind::Overloaded).by(Why::Exhausted(errno)));
+            }
+            Some(Err(e)) => return Err(Failure::new(Kind::ConnectFailed).by(Why::of(&e))),
+            None => {
+                let why = Why::ConnectLimit(self.origin.connect_timeout_ns);
+                return Err(Failure::new(Kind::ConnectFailed).by(why));
+            }
         };
         let now = lp.now();
         // Jitter of a tenth, so that connections made together do not end together.
@@ -281,7 +301,7 @@ impl Attempt {
                     }
                     self.interim += 1;
                     if self.interim > MOST_INTERIM {
-                        return bad_response();
+                        return bad_response(Why::Interims);
                     }
                     // A client that waits no more may be at its next request.
                     if way.is_wanted() {
@@ -290,16 +310,17 @@ impl Attempt {
                     continue;
                 }
                 Ok(false) => {}
-                Err(_) => return bad_response(),
+                Err(refusal) => return bad_response(Why::Rule(refusal)),
             }
             match self.reply.conn.wire.poll_fill(cx) {
-                Poll::Ready(Ok(usize::MAX)) => return bad_response(),
+                Poll::Ready(Ok(usize::MAX)) => return bad_response(Why::HeadTooLong),
                 Poll::Ready(Ok(n)) if n > 0 => {
                     self.any = true;
                     lp.now();
                 }
                 Poll::Ready(_) if self.any => {
-                    return Poll::Ready(Err(Failed::With(Failure::new(Kind::Reset))));
+                    let failure = Failure::new(Kind::Reset).by(Why::HeadCut);
+                    return Poll::Ready(Err(Failed::With(failure)));
                 }
                 Poll::Ready(_) => return Poll::Ready(Err(Failed::Silent)),
                 Poll::Pending => break,
@@ -317,9 +338,20 @@ impl Attempt {
             return Poll::Ready(Err(Failed::With(Failure::gone())));
         }
         if self.reply.conn.deadline.ended(cx) {
-            return Poll::Ready(Err(Failed::With(Failure::new(Kind::Timeout))));
+            return Poll::Ready(Err(Failed::With(self.is_late())));
         }
         Poll::Pending
+    }
+
+    /// The origin was silent for too long.
+    #[cold]
+    fn is_late(&self) -> Failure {
+        let OriginReply { server, upload, .. } = &*self.reply;
+        let why = match upload.finished || upload.broken {
+            true => Why::ResponseLimit(server.origin.response_timeout_ns),
+            false => Why::UploadLimit(server.origin.body_timeout_ns),
+        };
+        Failure::new(Kind::Timeout).by(why)
     }
 
     /// Whether a head has come whole; it is parsed and used up.
@@ -409,6 +441,7 @@ fn body_out(framing: Framing) -> BodyOut {
     }
 }
 
-fn bad_response() -> Poll<Result<(), Failed>> {
-    Poll::Ready(Err(Failed::With(Failure::new(Kind::BadResponse))))
+#[cold]
+fn bad_response(why: Why) -> Poll<Result<(), Failed>> {
+    Poll::Ready(Err(Failed::With(Failure::new(Kind::BadResponse).by(why))))
 }

@@ -132,7 +132,7 @@ limits! {
     "access_log_first_line" ACCESS_LOG_FIRST_LINE_BYTES: usize = KIB;
     /// How long the end of the process waits for the access log's last lines.
     "access_log_finish_ns" ACCESS_LOG_FINISH_NS: u64 = S;
-    /// Lines a second on standard error (§6); further ones are left out, and counted in the next.
+    /// Lines a second on standard error, of failed requests and of all else each (§6); further ones are left out, and counted.
     "error_log_rate_per_s" ERROR_LOG_RATE_PER_S: u32 = 10;
     /// Lines that wait for whoever reads standard error.
     "error_log_queue" ERROR_LOG_QUEUE: usize = 64;
