@@ -252,7 +252,6 @@ impl Builder<'_> {
             },
             pool: RefCell::new(Pool::default()),
             retired: Cell::new(false),
-            cut: Cell::new(false),
             most: self.process.connections.get(&id).cloned(),
         });
         servers.push(server.clone());
@@ -302,6 +301,7 @@ impl Builder<'_> {
             upstream: RefCell::new(upstream),
             targets,
             ends,
+            cuts: names.iter().map(|_| Rc::default()).collect(),
             lent: RefCell::default(),
             scope: lb.scope,
             common,

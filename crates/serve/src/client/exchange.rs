@@ -365,7 +365,7 @@ async fn upgrade(ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Hold
         weir_http1::render_response(&reply.response, to, &reply.edits, &add, Framing::None, None, out);
     }
     let idle_ns = ex.conn.listener.http.tunnel_idle_ns;
-    let ended = tunnel::tunnel(&ex.conn, &mut reply.conn, idle_ns, &reply.server.cut).await;
+    let ended = tunnel::tunnel(&ex.conn, &mut reply.conn, idle_ns, &reply.cut).await;
     if ended.is_err() {
         line.failure = Some(Kind::Reset);
     }

@@ -1,9 +1,9 @@
 //! A tunnel after 101 or an accepted CONNECT: bytes both ways, each half closed by itself.
 
 use super::Conn;
+use crate::nodes::lb::cut::Cut;
 use crate::origin::OriginConn;
 use crate::wire::Wire;
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
@@ -49,12 +49,12 @@ impl Half {
     }
 }
 
-/// Runs until both halves have ended, one side broke, nothing moved for so long, or the origin is cut off.
+/// Runs until both halves have ended, one side broke, nothing moved for so long, or the target is cut off.
 pub(super) async fn tunnel(
     conn: &Conn,
     origin: &mut OriginConn,
     idle_ns: Option<u64>,
-    cut: &Cell<bool>,
+    cut: &Cut,
 ) -> io::Result<()> {
     let OriginConn { wire: origin, deadline: idle, .. } = origin;
     let (mut up, mut down) = (Half::default(), Half::default());
@@ -69,7 +69,7 @@ pub(super) async fn tunnel(
         if moved {
             idle.set(idle_ns);
         }
-        if idle.ended(cx) || cut.get() {
+        if idle.ended(cx) || cut.is_off() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         Poll::Pending

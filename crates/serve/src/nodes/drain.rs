@@ -24,7 +24,7 @@ pub(super) async fn drain(lp: Rc<Loop>, mut reply: Box<OriginReply>, mut holds: 
         if let Some((_, kind)) = holds.poll_broken(cx, &lp, None) {
             return Poll::Ready(Some(Some(kind)));
         }
-        if reply.server.cut.get() {
+        if reply.cut.is_off() {
             return Poll::Ready(None);
         }
         if in_all.poll_ended(cx).is_ready() { Poll::Ready(None) } else { Poll::Pending }

@@ -83,6 +83,18 @@ impl Drop for Attempts<'_> {
 }
 
 impl Attempts<'_> {
+    /// Which of the last error and this answer is to be kept: the newer, unless it was only cut off.
+    fn rather(&mut self, answer: Answer) -> Answer {
+        match self.last.take() {
+            Some(last) if matches!(&answer, Err(failure) if failure.is_cut()) => last,
+            Some(Ok(reply)) => {
+                reply.discard(&self.lp, &self.ex);
+                answer
+            }
+            _ => answer,
+        }
+    }
+
     fn begin(&mut self) {
         let number = self.begun;
         self.begun += 1;
@@ -158,17 +170,17 @@ impl Attempts<'_> {
             self.open.borrow_mut().retain(|(attempt, _, _)| *attempt != number);
             let outcome = match &answer {
                 Ok(reply) => reply.outcome(),
-                Err(failure) if failure.is_clients() => return Poll::Ready(answer),
+                Err(failure) if failure.is_clients() && !failure.is_cut() => return Poll::Ready(answer),
                 Err(failure) => Some(failure.kind),
             };
-            match self.hedging.came_back(outcome) {
+            let step = self.hedging.came_back(outcome);
+            let answer = self.rather(answer);
+            match step {
                 Step::Answer(_) => return Poll::Ready(answer),
                 Step::Start => self.at_once = true,
                 Step::Wait => {}
             }
-            if let Some(Ok(reply)) = self.last.replace(answer) {
-                reply.discard(&self.lp, &self.ex);
-            }
+            self.last = Some(answer);
         }
         Poll::Pending
     }

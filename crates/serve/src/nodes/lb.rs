@@ -8,6 +8,7 @@
 
 mod back;
 pub(crate) mod common;
+pub(crate) mod cut;
 pub(crate) mod load;
 pub(crate) mod owner;
 
@@ -40,6 +41,8 @@ pub(crate) struct Lb {
     pub targets: Vec<NodeId>,
     /// Where their ways end.
     pub ends: Rc<[Ends]>,
+    /// Whether what is in flight there ends, since they were removed.
+    pub cuts: Box<[cut::Flag]>,
     /// What is hashed.
     pub key: Option<KeySource>,
     /// Who gets the request when no target is left.
@@ -226,6 +229,7 @@ impl Lb {
                 if let Some((open, me)) = &way.open {
                     open.borrow_mut().push((*me, self.id, ticket.target));
                 }
+                way.cut.push(&self.cuts[ticket.target as usize]);
                 let hold = Picked::new(self, lp, ticket, way.tried.clone(), slot);
                 Ok((self.targets[ticket.target as usize], Some(hold)))
             }

@@ -2,6 +2,7 @@
 
 use super::NodeId;
 use super::faulty::Process;
+use super::lb::cut::Cut;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -37,6 +38,8 @@ pub(crate) struct Way {
     pub tried: Option<(Exclude, Rc<RefCell<Tried>>)>,
     /// The attempts of the `hedge` around, and the number of this one.
     pub open: Option<(Open, u32)>,
+    /// The targets that it goes by.
+    pub cut: Cut,
     /// Changes of the request's head by `rewrite`.
     pub edits: Option<Rc<Edits>>,
     /// What work behind is multiplied by (`warmup`, `faulty` in mode `slow`).
@@ -143,6 +146,7 @@ impl Way {
             visits: SmallVec::new(),
             tried: None,
             open: None,
+            cut: Cut::default(),
             edits: None,
             factor: 1.0,
             first: true,

@@ -6,6 +6,7 @@ use super::upload::{Broken, Upload};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::{Failure, Why};
+use crate::nodes::lb::cut::Cut;
 use crate::wire::Wire;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -19,6 +20,8 @@ pub(crate) struct OriginReply {
     pub response: Response,
     pub decoder: Decoder,
     pub upload: Upload,
+    /// The targets by which the request came.
+    pub cut: Cut,
     /// Whether the response's last byte was read.
     pub ended: bool,
     /// Bytes of the body that were passed on.
@@ -76,7 +79,7 @@ impl OriginReply {
             if self.ended {
                 return Poll::Ready(Ok(()));
             }
-            if self.server.cut.get() {
+            if self.cut.is_off() {
                 return Poll::Ready(Err(BrokenBody::Client));
             }
             if client.unsent() > HEAD.max(self.ahead) {

@@ -49,8 +49,6 @@ pub(crate) struct Server {
     pub pool: RefCell<Pool>,
     /// Whether no target leads here any more: no connection is kept.
     pub retired: Cell<bool>,
-    /// Whether, `drain_timeout` after that, what is in flight here ends.
-    pub cut: Cell<bool>,
     /// How many connections there may be, over all loops.
     pub most: Option<Arc<Limit>>,
 }
@@ -251,6 +249,7 @@ impl Attempt {
             response: lp.buffers.response(),
             decoder: Decoder::new(Framing::None, &server.limits),
             upload: Upload::new(body_out(ex.request.framing()), keep),
+            cut: way.cut.clone(),
             ended: false,
             passed: 0,
             edits: Edits::default(),
@@ -334,8 +333,8 @@ impl Attempt {
                 ex.say_continue(cx);
             }
         }
-        if self.reply.server.cut.get() {
-            return Poll::Ready(Err(Failed::With(Failure::gone())));
+        if self.reply.cut.is_off() {
+            return Poll::Ready(Err(Failed::With(Failure::cut())));
         }
         if self.reply.conn.deadline.ended(cx) {
             return Poll::Ready(Err(Failed::With(self.is_late())));

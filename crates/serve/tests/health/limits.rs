@@ -1,6 +1,7 @@
 //! What is one for all loops: requests in flight at a target, a balancer's state, cookies; and targets that go.
 
-use crate::support::{Mode, Origin, serve, serve_whole, until};
+use crate::support::{Mode, Origin, pause, serve, serve_whole, until};
+use std::time::Duration;
 use weir_serve::Options;
 
 #[test]
@@ -189,28 +190,76 @@ listen("127.0.0.1:0", lb.round_robin(both, start="first", max_in_flight=1), http
     assert!(x.bodies(5).iter().all(|body| body == "b"));
 }
 
-/// Removed with what it has in the middle of a body; or nothing ends, since a route leads to its server as well.
+/// Removed with what it has in the middle of a body. What came to the same server by another way goes on.
 #[test]
-fn a_body_is_cut_and_a_server_in_use_is_not() {
-    for (otherwise, is_cut) in [("respond(404)", true), ("a", false)] {
+fn a_body_is_cut_by_its_target_and_not_by_its_server() {
+    for other in ["a", "lb.random([a])", "respond(404)"] {
         let (a, b) = (Origin::new("a"), Origin::new("b"));
         let x = serve_whole(
             &format!(
                 r#"a = server("a", addr="{}")
+other = {other}
 both = lb.first([a, server("b", addr="{}")])
-listen("127.0.0.1:0", route([(when(path="/"), both)], otherwise={otherwise}), http=http(drain_timeout="200ms"))"#,
+listen("127.0.0.1:0", route([(when(header=[("X-Other", "1")]), other)], otherwise=both), http=http(drain_timeout="200ms"))"#,
                 a.addr, b.addr
             ),
             Options { loops: Some(1), ..Options::default() },
         );
         a.answer(Mode::Half);
-        let first = x.send("");
-        until("a part has come", || first.is_answered());
+        let (first, second) = (x.send(""), x.send("X-Other: 1\r\n"));
+        until("a part has come", || first.is_answered() && second.is_answered());
         x.remove_target(0);
-        let first = first.wait();
-        assert_eq!((first.status, first.body == "half and half"), (200, !is_cut), "{}", first.body);
+        let (first, second) = (first.wait(), second.wait());
+        assert_eq!((first.status, first.body.as_str()), (200, "half and"), "{other}");
+        assert!(second.status == 404 || second.body == "half and half", "{other}: {}", second.body);
+        a.answer(Mode::Status(200));
         assert_eq!(x.get().body, "b");
+        let second = x.get_with("X-Other: 1\r\n");
+        assert!(second.status == 404 || second.body == "a", "{other}: {}", second.body);
     }
+}
+
+/// An attempt that is cut off says nothing of the one beside it, and where none is left the last error is the answer.
+#[test]
+fn a_hedge_goes_on_when_the_target_of_one_attempt_is_removed() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let whole = |targets: &str| {
+        let both = format!("hedge(\"10ms\", lb.round_robin([{targets}], start=\"first\"))");
+        let http = "http(drain_timeout=\"200ms\")";
+        let file = format!("listen(\"127.0.0.1:0\", {both}, http={http})");
+        serve_whole(&file, Options { loops: Some(1), ..Options::default() })
+    };
+    let (to_a, to_b) =
+        (format!(r#"server("a", addr="{}")"#, a.addr), format!(r#"server("b", addr="{}")"#, b.addr));
+    let x = whole(&format!("{to_a}, {to_b}"));
+    a.answer(Mode::Hold);
+    b.answer(Mode::Hold);
+    let first = x.send("");
+    until("both attempts are open", || (a.inside().0, b.inside().0) == (1, 1));
+    x.remove_target(0);
+    pause(Duration::from_millis(500));
+    assert!(!first.is_answered(), "the other attempt is still open");
+    b.answer(Mode::Status(200));
+    let first = first.wait();
+    assert_eq!((first.status, first.body.as_str()), (200, "b"));
+
+    a.answer(Mode::Close);
+    b.answer(Mode::Hold);
+    let before = b.requests();
+    let x = whole(&format!("{to_a}, {to_b}"));
+    let first = x.send("");
+    until("the second attempt is open", || b.requests() > before);
+    x.remove_target(1);
+    assert_eq!(first.wait().status, 502, "the first one's error");
+
+    b.answer(Mode::Status(200));
+    b.answer(Mode::Hold);
+    let before = b.requests();
+    let x = whole(&to_b);
+    let first = x.send("");
+    until("both attempts are open", || b.requests() == before + 2);
+    x.remove_target(0);
+    assert_eq!(first.wait().status, 0, "all are cut off");
 }
 
 #[test]

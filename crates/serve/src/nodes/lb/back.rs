@@ -4,8 +4,7 @@ use super::{Lb, Taken, owner};
 use crate::event_loop::Loop;
 use crate::health::ends::End;
 use crate::mailbox::{OWNER, ToLoop};
-use crate::nodes::{Node, NodeId};
-use crate::origin::server::Server;
+use crate::nodes::Node;
 use std::cell::RefCell;
 use std::rc::Rc;
 use weir_policy::config::Exclude;
@@ -80,7 +79,7 @@ impl Lb {
 
     /// Takes a target away: no new picks; what is in flight there goes on to its end or `drain_timeout`, idle connections
     /// close, clients that stuck to it are free, who waits asks again.
-    pub fn remove(&self, lp: &Rc<Loop>, target: u32) {
+    pub fn remove(self: &Rc<Self>, lp: &Rc<Loop>, target: u32) {
         self.upstream.borrow_mut().remove(lp.now(), target);
         if let Some(sticky) = &self.sticky {
             sticky.forget(target);
@@ -89,6 +88,7 @@ impl Lb {
             keeper.remove(lp, self.id, target);
         }
         retire(lp);
+        lp.runtime.spawn(cut_off(lp.clone(), self.clone(), target));
         self.tell_first();
     }
 
@@ -100,30 +100,28 @@ impl Lb {
     }
 }
 
-/// Closes the idle connections of servers to which no way leads any more; what is in flight there has `drain_timeout`.
-///
-/// Nothing marks a request with its target, so a server to which another way leads is left alone, with what it has.
-fn retire(lp: &Rc<Loop>) {
+/// Closes the idle connections of servers to which no way leads any more.
+fn retire(lp: &Loop) {
     let graph = lp.graph();
     let led_to = graph.led_to();
-    let gone = |(id, node): (NodeId, &Node)| match node {
-        Node::Server(server) if !led_to.contains(&id) && !server.retired.get() => Some(server.clone()),
-        _ => None,
-    };
-    let gone: Vec<Rc<Server>> = (0..).zip(&graph.nodes).filter_map(gone).collect();
-    gone.iter().for_each(|server| server.retire());
-    if !gone.is_empty() {
-        lp.runtime.spawn(cut_off(lp.clone(), gone));
+    for (id, node) in (0..).zip(&graph.nodes) {
+        if let Node::Server(server) = node
+            && !led_to.contains(&id)
+        {
+            server.retire();
+        }
     }
 }
 
-/// Ends what is in flight at servers when the longest `drain_timeout` has passed: as in a drain the client's connection is
+/// Ends what is in flight at a target when the longest `drain_timeout` has passed: as in a drain the client's connection is
 /// closed, and nobody is blamed.
-async fn cut_off(lp: Rc<Loop>, servers: Vec<Rc<Server>>) {
+async fn cut_off(lp: Rc<Loop>, lb: Rc<Lb>, target: u32) {
     let listeners = (0..).map_while(|number| lp.listener(number));
     let timeout_ns = listeners.map(|l| l.http.drain_timeout_ns).max().unwrap_or(0);
     lp.timers.after(timeout_ns).await;
-    servers.iter().for_each(|server| server.cut.set(true));
+    if let Some(flag) = lb.cuts.get(target as usize) {
+        flag.set(true);
+    }
     // Whoever waits for an origin waits for a deadline as well.
     lp.deadlines.wake_all();
 }
