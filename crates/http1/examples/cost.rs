@@ -57,6 +57,7 @@ fn request(name: &str, raw: &[u8]) {
         upgrades: &upgrades,
         connect: &[],
         raw_paths: false,
+        own: false,
     };
     let edits = Edits::default();
     let mut request = Request::default();

@@ -4,8 +4,8 @@ use crate::reason::reason;
 use crate::render_response::Client;
 use crate::write::{field, number};
 
-/// Appends an answer of weir's own: status line, Date, Content-Type if there is a body (`text/plain`, unless `extra` has
-/// one), Content-Length, `Connection: close` if `to.close`, the extra fields. The body is left out for HEAD, and body and
+/// Appends an answer of weir's own: status line, Date (unless `extra` has one), Content-Type if there is a body (`text/plain`,
+/// unless `extra` has one; an empty one stands for none), Content-Length, `Connection: close` if `to.close`, the extra fields. The body is left out for HEAD, and body and
 /// length for 1xx, 204 and 304 (RFC 9110 §8.6).
 pub fn render_answer(
     status: u16,
@@ -20,18 +20,21 @@ pub fn render_answer(
     out.push(b' ');
     out.extend_from_slice(reason(status).as_bytes());
     out.extend_from_slice(b"\r\n");
+    let has = |name: &str| extra.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
     let interim = status < 200;
     let bodiless = interim || matches!(status, 204 | 304);
     if let Some(date) = date
         && !interim
+        && !has("date")
     {
         field(out, b"Date", date);
     }
-    for (name, value) in extra {
+    let none = |name: &str, value: &[u8]| value.is_empty() && name.eq_ignore_ascii_case("content-type");
+    for (name, value) in extra.iter().filter(|(name, value)| !none(name, value)) {
         field(out, name.as_bytes(), value);
     }
     if !bodiless {
-        if !body.is_empty() && !extra.iter().any(|(n, _)| n.eq_ignore_ascii_case("content-type")) {
+        if !body.is_empty() && !has("content-type") {
             field(out, b"Content-Type", b"text/plain");
         }
         out.extend_from_slice(b"Content-Length: ");

@@ -6,6 +6,7 @@ use crate::framing::Version;
 use crate::name::Name;
 use crate::networks::Networks;
 use crate::request::Request;
+use crate::response::Response;
 use crate::rule::{Id, Refusal, refuse};
 use crate::target::has_encoded_control;
 use std::net::IpAddr;
@@ -23,10 +24,12 @@ pub struct Hop<'a> {
     pub trusted: &'a Networks,
     /// Protocols that may be upgraded to, in lower case. `h2c` never is, even if it stands here (RFC 9113 §3.1).
     pub upgrades: &'a [String],
-    /// Authorities that CONNECT may ask for: `host:port` or `host:*`.
+    /// Authorities that CONNECT may ask for: `host:port`, `*.example.com:port`, or with `*` for the port.
     pub connect: &'a [String],
     /// Pass encoded NUL, CR and LF in paths (`paths="raw"`).
     pub raw_paths: bool,
+    /// The other end is this very proxy: what it has added to Via is no hop.
+    pub own: bool,
 }
 
 /// What was found out once, before any node is asked.
@@ -72,7 +75,7 @@ pub fn check_request(request: &Request, hop: &Hop<'_>) -> Result<Checked, Refusa
             return Err(refuse(Id::Expectation));
         }
     }
-    if seen.has(Name::Via) && own_hops(request) > MOST_HOPS {
+    if seen.has(Name::Via) && own_hops(request) > MOST_HOPS + usize::from(hop.own) {
         return Err(refuse(Id::ViaLoop));
     }
     let here = match request.method() {
@@ -116,6 +119,14 @@ pub(crate) fn max_forwards(request: &Request) -> Result<Option<u64>, Refusal> {
     }
 }
 
+/// Whether a 101 leads to where the client wants to go: only to protocols of its Upgrade that were passed on (RFC 9110 §7.8).
+pub fn check_switch(request: &Request, hop: &Hop<'_>, response: &Response) -> Result<(), Refusal> {
+    let mut to = response.block.known(Name::Upgrade).flat_map(elements).peekable();
+    let named = to.peek().is_some() && response.version() == Version::H11;
+    let asked = |protocol: &[u8]| upgrades(request, hop).any(|p| p.eq_ignore_ascii_case(protocol));
+    if named && to.all(asked) { Ok(()) } else { Err(refuse(Id::Unasked).in_response()) }
+}
+
 fn own_hops(request: &Request) -> usize {
     let mut count = 0;
     for hop in request.block.known(Name::Via).flat_map(elements) {
@@ -125,10 +136,20 @@ fn own_hops(request: &Request) -> usize {
     count
 }
 
+/// Whether a request for this authority may be passed on: `*.` stands for one or more labels, `:*` for any port.
 fn allows(connect: &[String], authority: &[u8]) -> bool {
     let host = authority.iter().rposition(|&b| b == b':').map_or(authority, |i| &authority[..i]);
-    connect.iter().any(|allowed| match allowed.strip_suffix(":*") {
-        Some(any) => host.eq_ignore_ascii_case(any.as_bytes()),
-        None => authority.eq_ignore_ascii_case(allowed.as_bytes()),
+    connect.iter().any(|allowed| {
+        let (wanted, asked) = match allowed.strip_suffix(":*") {
+            Some(any) => (any, host),
+            None => (&allowed[..], authority),
+        };
+        match wanted.strip_prefix('*') {
+            Some(tail) => {
+                let from = asked.len().saturating_sub(tail.len());
+                from > 0 && asked[from..].eq_ignore_ascii_case(tail.as_bytes())
+            }
+            None => asked.eq_ignore_ascii_case(wanted.as_bytes()),
+        }
     })
 }

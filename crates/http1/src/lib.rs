@@ -38,7 +38,7 @@ mod trailers;
 mod write;
 
 pub use answer::render_answer;
-pub use check::{Checked, Here, Hop, check_request};
+pub use check::{Checked, Here, Hop, check_request, check_switch};
 pub use decoder::{Decoder, Piece};
 pub use edits::Edits;
 pub use encoder::{BodyOut, Encoder};

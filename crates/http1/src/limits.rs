@@ -11,6 +11,8 @@ pub struct Limits {
     pub max_target: usize,
     /// Bytes of a method. More is 400.
     pub max_method: usize,
+    /// Take an empty Host of HTTP/1.1 too: what a proxy makes of an HTTP/1.0 request without one.
+    pub empty_host: bool,
 }
 
 impl Limits {
@@ -36,6 +38,7 @@ impl Default for Limits {
             max_headers: 100,
             max_target: Limits::TARGET,
             max_method: Limits::METHOD,
+            empty_host: false,
         }
     }
 }

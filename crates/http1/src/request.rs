@@ -59,7 +59,7 @@ impl Request {
         self.method_end = line.method as u32;
         self.target = ((begin + target.path) as u32, line.target as u32);
         self.path_end = (begin + target.path_end) as u32;
-        self.host = self.read_host()?;
+        self.host = self.read_host(limits.empty_host)?;
         if let Some((from, to)) = target.authority {
             self.host = ((begin + from) as u32, (begin + to) as u32);
         }
@@ -75,7 +75,7 @@ impl Request {
     }
 
     /// Exactly one valid Host; none, or an empty one, is HTTP/1.0's alone (RFC 9112 §3.2).
-    fn read_host(&self) -> Result<(u32, u32), Refusal> {
+    fn read_host(&self, may_be_empty: bool) -> Result<(u32, u32), Refusal> {
         let mut host = None;
         if self.block.seen.has(Name::Host) {
             for line in self.block.lines.iter().filter(|l| l.known == Name::Host) {
@@ -90,7 +90,8 @@ impl Request {
             None if self.version == Version::H10 => return Ok((0, 0)),
             None => return Err(refuse(Id::HostMissing)),
         };
-        if from == to && self.version == Version::H10 || is_authority(self.block.slice(from, to)) {
+        let may_be_empty = may_be_empty || self.version == Version::H10;
+        if from == to && may_be_empty || is_authority(self.block.slice(from, to)) {
             Ok((from, to))
         } else {
             Err(refuse(Id::HostInvalid))

@@ -13,7 +13,7 @@ pub struct Trailers {
 }
 
 /// Fields that mean something only before a body: how to read it, or whether to.
-const NEVER: [&str; 18] = [
+const NEVER: [&str; 20] = [
     "content-encoding",
     "content-type",
     "content-range",
@@ -32,6 +32,8 @@ const NEVER: [&str; 18] = [
     "if-unmodified-since",
     "if-range",
     "authentication-info",
+    "cookie2",
+    "set-cookie2",
 ];
 
 impl Trailers {

@@ -40,6 +40,7 @@ fn none_for_the_second_message() {
         upgrades: &[],
         connect: &[],
         raw_paths: false,
+        own: false,
     };
     let raw = b"POST http://h?q HTTP/1.1\r\nHost: h\r\nConnection: X-A, keep-alive\r\nX-A: 1\r\nX-Forwarded-For: 1.2.3.4\r\n\
         Cookie: a=1; b=2\r\nTE: trailers\r\nVia: 1.1 a\r\nTransfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\n\r\n";

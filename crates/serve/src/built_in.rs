@@ -116,7 +116,14 @@ fn inside(root: NodeId) -> Listener {
         node: root,
         http,
         // What weir adds to a head comes on top of what it lets in.
-        limits: Limits { max_head: 1 << 20, max_headers: 11_000, max_target: 1 << 16, ..Limits::default() },
+        limits: Limits {
+            max_head: 1 << 20,
+            max_headers: 11_000,
+            max_target: 1 << 16,
+            // Of an HTTP/1.0 request without one.
+            empty_host: true,
+            ..Limits::default()
+        },
         trusted: Networks::default(),
         raw_paths: true,
         port: None,

@@ -111,6 +111,11 @@ impl Exchange {
         body.complete && body.is_kept
     }
 
+    /// Whether no more of the body was read than so many bytes. (More may be kept, for other nodes or other reasons.)
+    pub fn is_within(&self, replay: usize) -> bool {
+        self.body.borrow().received <= replay as u64
+    }
+
     /// A further attempt began.
     pub fn count_attempt(&self) {
         self.further.set(self.further.get() + 1);
@@ -165,6 +170,9 @@ impl Exchange {
         let mut body = self.body.borrow_mut();
         if !body.told {
             body.told = true;
+            self.conn.deadline.set(self.conn.listener.http.body_timeout_ns);
+            // Who reads the body waits for the client from now on.
+            cx.waker().wake_by_ref();
             // A client that is gone shows when it is read.
             let _ = self.conn.wire.borrow_mut().push(cx, b"HTTP/1.1 100 Continue\r\n\r\n");
         }
@@ -202,6 +210,8 @@ impl Exchange {
                 }
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(_)) => return Poll::Ready(Err(Failure::gone())),
+                // It is not the client's turn before it was told to go on.
+                Poll::Pending if !body.told => return Poll::Pending,
                 Poll::Pending => {
                     self.waits_for_client(lp, true);
                     if self.conn.deadline.ended(cx) {

@@ -49,6 +49,8 @@ pub(crate) enum Why {
     Interims,
     /// The answer breaks a rule of HTTP.
     Rule(Refusal),
+    /// Nobody waits for the answer any more, and the origin was silent for too long.
+    Unwanted,
     /// No head of an answer came in time.
     ResponseLimit(Option<u64>),
     /// No byte of the request was taken in time.
@@ -142,6 +144,7 @@ impl fmt::Display for Why {
             Why::HeadTooLong => f.write_str("malformed answer: its head is longer than a buffer"),
             Why::Interims => f.write_str("malformed answer: too many interim responses"),
             Why::Rule(rule) => write!(f, "malformed answer: {rule}"),
+            Why::Unwanted => f.write_str("silent for too long, after the client had left"),
             Why::ResponseLimit(limit) => write!(f, "no answer within response_timeout ({:?})", ns(limit)),
             Why::UploadLimit(limit) => {
                 write!(f, "no byte of the request taken within body_timeout ({:?})", ns(limit))

@@ -162,6 +162,7 @@ fn rendered(request: &Request) -> Vec<u8> {
         upgrades: &[],
         connect: &[],
         raw_paths: true,
+        own: false,
     };
     let body = match request.framing() {
         Framing::Length(n) => BodyOut::Length(n),

@@ -33,6 +33,7 @@ impl Setup {
             upgrades: &self.upgrades,
             connect: &self.connect,
             raw_paths: self.raw_paths,
+            own: false,
         }
     }
 }

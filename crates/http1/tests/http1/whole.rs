@@ -11,6 +11,7 @@ fn hop<'a>(trusted: &'a Networks, upgrades: &'a [String]) -> Hop<'a> {
         upgrades,
         connect: &[],
         raw_paths: false,
+        own: false,
     }
 }
 
@@ -71,4 +72,52 @@ fn a_response_comes_back() {
         "HTTP/1.1 200 Fine\r\nServer: o\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nx-a: 1\r\n\
          Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nTransfer-Encoding: chunked\r\n\r\n"
     );
+}
+
+fn head(raw: &str) -> Request {
+    let mut request = Request::default();
+    request.parse(raw.as_bytes(), &Limits::default()).unwrap();
+    request
+}
+
+/// To a protocol that was asked for and let pass, by its name in any case, and to no other.
+#[test]
+fn an_origin_switches_only_to_what_was_asked_for() {
+    let (networks, upgrades) = (Networks::default(), ["websocket".to_owned()]);
+    let hop = hop(&networks, &upgrades);
+    let request = head("GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: foo, websocket\r\n\r\n");
+    let asked = Asked { upgrade: true, ..Asked::default() };
+    let switches = |rest: &str| {
+        let mut response = Response::default();
+        let raw = format!("{rest}Connection: Upgrade\r\n\r\n");
+        response.parse(raw.as_bytes(), asked, &Limits::default()).unwrap();
+        check_switch(&request, &hop, &response).is_ok()
+    };
+    assert!(switches("HTTP/1.1 101 S\r\nUpgrade: WebSocket\r\n"));
+    for other in
+        ["HTTP/1.1 101 S\r\nUpgrade: foo\r\n", "HTTP/1.1 101 S\r\nUpgrade: h2c\r\n", "HTTP/1.1 101 S\r\n"]
+    {
+        assert!(!switches(other), "{other}");
+    }
+    assert!(!switches("HTTP/1.0 101 S\r\nUpgrade: websocket\r\n"));
+    assert!(!switches("HTTP/1.1 101 S\r\nUpgrade: websocket, h2c\r\n"));
+}
+
+#[test]
+fn connect_goes_where_it_may() {
+    let (networks, connect) =
+        (Networks::default(), ["a.example:443", "*.b.example:80", "c.example:*"].map(String::from));
+    let hop = Hop { connect: &connect, ..hop(&networks, &[]) };
+    let may = |authority: &str| {
+        let request = head(&format!("CONNECT {authority} HTTP/1.1\r\nHost: {authority}\r\n\r\n"));
+        check_request(&request, &hop).is_ok()
+    };
+    assert!(
+        ["a.example:443", "A.Example:443", "x.y.b.example:80", "c.example:1"].map(may).iter().all(|may| *may)
+    );
+    for other in
+        ["a.example:80", "b.example:80", ".b.example:80", "xb.example:80", "x.b.example:81", "d.c.example:1"]
+    {
+        assert!(!may(other), "{other}");
+    }
 }

@@ -76,6 +76,7 @@ impl Conn {
             upgrades: &http.upgrade,
             connect: &http.connect,
             raw_paths: self.listener.raw_paths,
+            own: self.listener.is_built_in(),
         }
     }
 

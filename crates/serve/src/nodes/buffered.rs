@@ -48,7 +48,7 @@ impl Buffered {
             ex.say_continue(cx);
             loop {
                 let mut body = ex.body.borrow_mut();
-                if body.complete || body.kept.len() >= self.bytes {
+                if body.complete || body.kept.len() > self.bytes {
                     return Poll::Ready(Ok(()));
                 }
                 match ex.poll_more(cx, lp, &mut body) {

@@ -1,11 +1,12 @@
 //! A response that nobody wants any more is read to its end, while what goes on without a client is held (`on_cancel`).
 //!
 //! It ends with the response, with a limit of time or a crash inside of what is held, after 30 s without a byte, or after
-//! five minutes (`serving.md` §2).
+//! five minutes (`serving.md` §2). Before its head the attempt itself sees to the 30 s, and the `queue` to the five minutes.
 
 use super::hold::Holds;
 use crate::event_loop::Loop;
 use crate::origin::OriginReply;
+use crate::timers::Sleep;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -13,10 +14,15 @@ use weir_http1::Piece;
 use weir_policy::{Kind, Outcome};
 use weir_topology::plan::fixed::{ON_CANCEL_DRAIN_NS, ON_CANCEL_SILENCE_NS};
 
-/// Drains. Nothing here keeps the client's connection.
-pub(super) async fn drain(lp: Rc<Loop>, mut reply: Box<OriginReply>, mut holds: Holds) {
+/// Drains. Nothing here keeps the client's connection. `in_all`: what is left of the five minutes, if they have begun.
+pub(super) async fn drain(
+    lp: Rc<Loop>,
+    mut reply: Box<OriginReply>,
+    mut holds: Holds,
+    in_all: Option<Sleep>,
+) {
     reply.conn.deadline.set(Some(ON_CANCEL_SILENCE_NS));
-    let mut in_all = lp.timers.after(ON_CANCEL_DRAIN_NS);
+    let mut in_all = in_all.unwrap_or_else(|| lp.timers.after(ON_CANCEL_DRAIN_NS));
     let ended = poll_fn(|cx| {
         if let Poll::Ready(ended) = poll(cx, &mut reply) {
             return Poll::Ready(Some(ended));

@@ -117,8 +117,9 @@ impl Attempts<'_> {
                 return Poll::Pending;
             }
             // Past what is kept of the body there is no further attempt; before its end one has to wait.
-            let whole = self.ex.is_whole_and_kept();
-            if !whole && self.ex.can_send_again() && !self.runs.is_empty() {
+            let within = self.ex.is_within(self.hedge.replay);
+            let whole = self.ex.is_whole_and_kept() && within;
+            if !whole && self.ex.can_send_again() && within && !self.runs.is_empty() {
                 return Poll::Pending;
             }
             let paid = match &self.hedge.budget {

@@ -117,7 +117,7 @@ impl Holds {
     /// The client has gone: what goes on regardless does so in the background, the rest is cancelled.
     pub fn cancel(mut self, lp: &Rc<Loop>, ex: &Exchange, reply: Box<OriginReply>) {
         if reply.is_sent_whole() && ex.is_complete() && self.keep_what_goes_on() {
-            lp.runtime.spawn(drain::drain(lp.clone(), reply, self));
+            lp.runtime.spawn(drain::drain(lp.clone(), reply, self, None));
         }
     }
 

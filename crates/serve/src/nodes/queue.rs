@@ -13,12 +13,14 @@ use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
 use crate::shared::{Gate, Slot};
+use crate::timers::Sleep;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 use weir_model::OnCancel;
 use weir_policy::Kind;
+use weir_topology::plan::fixed::ON_CANCEL_DRAIN_NS;
 
 /// The node.
 pub(crate) struct Queue {
@@ -155,6 +157,8 @@ async fn task(queue: Rc<Queue>, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way, meetin
             holds.around(start(lp, ex, way, queue.node).await)
         })
     };
+    // Of what goes on without its client; from when it has its slot.
+    let mut in_all: Option<Sleep> = None;
     let sending = || afar.as_ref().map_or(Sending::Nowhere, |a| a.sending());
     let mut judged = false;
     let answer = poll_fn(|cx| {
@@ -175,6 +179,12 @@ async fn task(queue: Rc<Queue>, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way, meetin
         if let Poll::Ready(answer) = run.as_mut().poll(cx) {
             return Poll::Ready(Some(answer));
         }
+        if meeting.gone.get() && inside.get() {
+            let limit = in_all.get_or_insert_with(|| lp.timers.after(ON_CANCEL_DRAIN_NS));
+            if limit.poll_ended(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+        }
         *meeting.task.borrow_mut() = Some(cx.waker().clone());
         Poll::Pending
     })
@@ -191,7 +201,7 @@ async fn task(queue: Rc<Queue>, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way, meetin
         match reply.from {
             From::Origin(origin) if origin.is_sent_whole() => {
                 drop(ex);
-                drain::drain(lp, origin, reply.holds).await;
+                drain::drain(lp, origin, reply.holds, in_all).await;
             }
             From::Origin(_) => drop(reply.holds),
             From::Own(_) => reply.holds.finish(None, None),

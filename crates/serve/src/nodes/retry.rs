@@ -33,12 +33,13 @@ impl Retry {
         if let (true, Some(budget)) = (way.first, &self.budget) {
             budget.with(|b| b.earn(lp.now())).await;
         }
+        let replay = usize::try_from(self.config.replay_bytes).unwrap_or(usize::MAX);
         let mut attempt = Attempt::FIRST;
         loop {
             let mut inner = way.attempt(attempt.0, self.config.work);
             inner.tried = tried.clone().map(|t| (self.config.exclude, t)).or(inner.tried);
             inner.first = way.first && attempt == Attempt::FIRST;
-            inner.keep = inner.keep.max(usize::try_from(self.config.replay_bytes).unwrap_or(usize::MAX));
+            inner.keep = inner.keep.max(replay);
             let answer = start(lp.clone(), ex.clone(), inner, self.node).await;
             let (outcome, status) = match &answer {
                 Ok(reply) => (reply.outcome(), Some(reply.status())),
@@ -46,7 +47,8 @@ impl Retry {
                 Err(failure) => (Some(failure.kind), None),
             };
             let next = self.config.next(attempt, outcome, status, idempotent);
-            let Some(next) = next.filter(|_| ex.can_send_again()) else { return answer };
+            let may = ex.can_send_again() && ex.is_within(replay);
+            let Some(next) = next.filter(|_| may) else { return answer };
             if let Some(budget) = &self.budget
                 && !budget.with(|b| b.take(lp.now())).await
             {

@@ -36,7 +36,7 @@ impl Rewrite {
         let mut edits = way.edits.as_deref().cloned().unwrap_or_default();
         let view = View::new(ex, way.edits.as_deref());
         if let Some((from, to)) = &config.path
-            && let Some(rest) = view.target().strip_prefix(from.as_bytes())
+            && let Some(rest) = view.behind(from)
         {
             edits.target = Some([to.as_bytes(), rest].concat());
         }
@@ -47,9 +47,9 @@ impl Rewrite {
 
     /// Changes the request, runs what is behind, changes its response.
     pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way) -> Answer {
-        self.request(&ex, &mut way);
         let view = View::new(&ex, way.edits.as_deref());
         let values: Vec<Vec<u8>> = self.config.response_set.iter().map(|(_, t)| view.fill(t)).collect();
+        self.request(&ex, &mut way);
         let mut reply = start(lp, ex.clone(), way, self.node).await?;
         match &mut reply.from {
             From::Origin(origin) => {
@@ -72,6 +72,10 @@ impl Rewrite {
             config.response_remove.iter().any(is) || config.response_set.iter().any(|(n, _)| is(n))
         };
         own.headers.retain(|(name, _)| !gone(name));
+        if config.response_remove.iter().any(|n| n.eq_ignore_ascii_case("content-type")) {
+            // It is one that nobody wrote.
+            own.headers.push(("Content-Type".to_owned(), String::new()));
+        }
         for ((name, _), value) in config.response_set.iter().zip(values) {
             own.headers.push((name.clone(), String::from_utf8_lossy(&value).into_owned()));
         }

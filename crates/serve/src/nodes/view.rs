@@ -32,6 +32,23 @@ impl<'a> View<'a> {
         &target[..target.iter().position(|b| *b == b'?').unwrap_or(target.len())]
     }
 
+    /// What follows a prefix of the path, as it came; the prefix fits as it does in a condition.
+    pub fn behind(&self, prefix: &str) -> Option<&'a [u8]> {
+        let (target, mut at) = (self.target(), 0);
+        for byte in prefix.bytes() {
+            let rest = target.get(at..)?;
+            let (first, length) = match percent(rest).filter(|b| is_unreserved(*b)) {
+                Some(decoded) => (decoded, 3),
+                None => (*rest.first()?, 1),
+            };
+            if first != byte {
+                return None;
+            }
+            at += length;
+        }
+        target.get(at..)
+    }
+
     /// Host as it goes on, with its port.
     pub fn host(&self) -> &'a [u8] {
         self.edits.and_then(|e| value(e, b"host")).unwrap_or(self.ex.request.host())
@@ -161,7 +178,11 @@ fn decoded(path: &[u8]) -> Cow<'_, [u8]> {
     if !path.contains(&b'%') {
         return Cow::Borrowed(path);
     }
-    Cow::Owned(decode(path, |b| b.is_ascii_alphanumeric() || b"-._~".contains(&b)))
+    Cow::Owned(decode(path, is_unreserved))
+}
+
+fn is_unreserved(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || b"-._~".contains(&b)
 }
 
 fn decode(path: &[u8], also: impl Fn(u8) -> bool) -> Vec<u8> {
@@ -188,8 +209,7 @@ fn normalised(path: &[u8]) -> Option<Vec<u8>> {
     if !suspicious {
         return None;
     }
-    let unreserved = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
-    let mut plain = decode(path, |b| unreserved(b) || matches!(b, b'/' | b'\\' | 0));
+    let mut plain = decode(path, |b| is_unreserved(b) || matches!(b, b'/' | b'\\' | 0));
     plain.iter_mut().filter(|b| **b == b'\\').for_each(|b| *b = b'/');
     if let Some(end) = plain.iter().position(|b| *b == 0) {
         plain.truncate(end);

@@ -28,7 +28,7 @@ use weir_http1::{Asked, BodyOut, Client, Decoder, Edits, Framing, Refusal, Seek,
 use weir_policy::Kind;
 use weir_topology::plan::Origin;
 use weir_topology::plan::fixed::{
-    CONTINUE_AFTER_NS, MAX_INTERIM as MOST_INTERIM, MAX_RESEND_BYTES as RESEND,
+    CONTINUE_AFTER_NS, MAX_INTERIM as MOST_INTERIM, MAX_RESEND_BYTES as RESEND, ON_CANCEL_SILENCE_NS,
 };
 
 /// An origin as one loop sees it.
@@ -216,6 +216,8 @@ struct Attempt {
     /// Whether any byte of an answer came.
     any: bool,
     continue_after: Option<Sleep>,
+    /// How long the origin may still be silent, once no client waits any more.
+    silence: Option<Sleep>,
     /// Bytes read from the client and not taken by the origin, when last looked at.
     progress: (u64, usize),
 }
@@ -264,6 +266,7 @@ impl Attempt {
             interim: 0,
             any: false,
             continue_after,
+            silence: None,
             progress: (u64::MAX, 0),
         }
     }
@@ -296,7 +299,7 @@ impl Attempt {
             match self.take_head() {
                 Ok(true) => {
                     if !self.reply.response.is_interim() {
-                        return Poll::Ready(Ok(()));
+                        return Poll::Ready(self.may_switch(ex));
                     }
                     self.interim += 1;
                     if self.interim > MOST_INTERIM {
@@ -315,6 +318,7 @@ impl Attempt {
                 Poll::Ready(Ok(usize::MAX)) => return bad_response(Why::HeadTooLong),
                 Poll::Ready(Ok(n)) if n > 0 => {
                     self.any = true;
+                    self.silence = None;
                     lp.now();
                 }
                 Poll::Ready(_) if self.any => {
@@ -339,7 +343,26 @@ impl Attempt {
         if self.reply.conn.deadline.ended(cx) {
             return Poll::Ready(Err(Failed::With(self.is_late())));
         }
+        if !way.is_wanted() && self.is_silent(cx, lp) {
+            return Poll::Ready(Err(Failed::With(Failure::new(Kind::Timeout).by(Why::Unwanted))));
+        }
         Poll::Pending
+    }
+
+    /// Whether the origin has said nothing for as long as what nobody waits for is waited for.
+    #[cold]
+    fn is_silent(&mut self, cx: &mut Context<'_>, lp: &Loop) -> bool {
+        let silence = self.silence.get_or_insert_with(|| lp.timers.after(ON_CANCEL_SILENCE_NS));
+        silence.poll_ended(cx).is_ready()
+    }
+
+    /// A 101 leads only to what was asked for.
+    fn may_switch(&self, ex: &Exchange) -> Result<(), Failed> {
+        if self.reply.response.status() != 101 {
+            return Ok(());
+        }
+        weir_http1::check_switch(&ex.request, &ex.conn.hop(), &self.reply.response)
+            .map_err(|refusal| Failed::With(Failure::new(Kind::BadResponse).by(Why::Rule(refusal))))
     }
 
     /// The origin was silent for too long.

@@ -170,3 +170,17 @@ pub fn hedge_waits_for_the_body() {
     assert_eq!(conn.response().body, "fast");
     assert_eq!(fast.seen()[0].1, b"abcdef");
 }
+
+/// However much is kept for other reasons: past `replay` the attempt is the last.
+#[test]
+fn a_small_replay_is_kept_to() {
+    let origin = Origin::new(|_, _| Then::Status(503));
+    let put = |n: usize| format!("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {n}\r\n\r\n{}", "x".repeat(n));
+    let served = serve_node(&format!("retry(3, {}, on=[503], replay=1*KiB)", server("a", &origin)));
+    assert_eq!((send(&served.addr, put(1025)).status, origin.count()), (503, 1));
+    assert_eq!((send(&served.addr, put(1024)).status, origin.count()), (503, 4));
+    let slow = Origin::new(|_, _| Then::After(200, Box::new(Then::Ok("x".into()))));
+    let served = serve_node(&format!("hedge(20*ms, {}, attempts=3, replay=10)", server("slow", &slow)));
+    assert_eq!((send(&served.addr, put(11)).body.as_str(), slow.count()), ("x", 1));
+    assert_eq!((send(&served.addr, put(10)).body.as_str(), slow.count()), ("x", 4));
+}

@@ -64,3 +64,16 @@ pub fn a_slow_client_holds_no_server() {
     assert_eq!(get(&served.addr, "/").status, 504);
     drop(slow);
 }
+
+/// Of chunks the end shows only behind the last byte.
+#[test]
+fn exactly_so_many_bytes_are_waited_for() {
+    let origin = Origin::named("x");
+    let served = serve_node(&format!("buffered(server(\"a\", addr=\"{}\"), 4)", origin.addr));
+    let mut conn = Conn::new(&served.addr);
+    conn.send("PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n");
+    pause(50);
+    assert_eq!(origin.connections(), 0);
+    conn.send("0\r\n\r\n");
+    assert_eq!(conn.response().body, "x");
+}

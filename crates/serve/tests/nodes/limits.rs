@@ -57,3 +57,30 @@ pub fn timeout_breaks_a_body() {
     conn.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(conn.try_response().is_none());
 }
+
+/// A client that was not told to go on is not waited for: the time is the origin's.
+#[test]
+fn who_waits_for_a_100_is_not_waited_for() {
+    let origin = Origin::named("x");
+    let served = serve_node(&format!("timeout(300*ms, server(\"a\", addr=\"{}\"))", origin.addr));
+    let mut conn = Conn::new(&served.addr);
+    let ask = "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n";
+    let (ms, response) = timed(|| {
+        conn.send(ask);
+        conn.response()
+    });
+    assert_eq!(response.status, 504);
+    assert!((290.0..900.0).contains(&ms), "{ms}");
+    // It is told after a second, and has its own time from then on.
+    let served =
+        serve_node(&format!("server(\"a\", addr=\"{}\"), http=http(body_timeout=500*ms)", origin.addr));
+    let mut conn = Conn::new(&served.addr);
+    conn.send(ask);
+    assert_eq!(conn.response().status, 100);
+    pause(250);
+    conn.send("abc");
+    assert_eq!(conn.response().body, "x");
+    let mut conn = Conn::new(&served.addr);
+    conn.send(ask);
+    assert_eq!([conn.response().status, conn.response().status], [100, 408]);
+}

@@ -58,3 +58,30 @@ pub fn what_is_behind_sees_it() {
     assert_eq!(get_with(&served.addr, "/", "x-user: a\r\n").status, 200);
     assert_eq!(get_with(&served.addr, "/", "x-user: b\r\n").status, 429);
 }
+
+/// A prefix fits as it does in `when`: a client cannot choose by the way it writes a path whether it is rewritten.
+#[test]
+fn encoded_letters_are_letters() {
+    let origin = Origin::named("x");
+    let served = serve_node(&format!(
+        "rewrite(server(\"a\", addr=\"{}\"), path=(\"/api/\", \"/v1/\"), response_set={{\"x-came\": \"{{uri}}\"}})",
+        origin.addr
+    ));
+    assert_eq!(get(&served.addr, "/%61p%69/%61?b").header("x-came"), Some("/%61p%69/%61?b"));
+    get(&served.addr, "/api%2Fx");
+    let seen: Vec<String> = origin.seen().into_iter().map(|(head, _)| head).collect();
+    assert!(seen[0].starts_with("GET /v1/%61?b ") && seen[1].starts_with("GET /api%2Fx "), "{seen:?}");
+}
+
+/// Fields that weir would add itself.
+#[test]
+fn answers_of_weirs_own_change_too() {
+    let dates = |text: &str| {
+        let response = get(&serve_node(text).addr, "/");
+        let dates = response.headers.iter().filter(|(name, _)| name == "date").count();
+        (dates, response.header("content-type").is_some())
+    };
+    assert_eq!(dates("respond(200, body=\"x\", headers={\"Date\": \"q\"})"), (1, true));
+    assert_eq!(dates("rewrite(respond(200, body=\"x\"), response_set={\"Date\": \"q\"})"), (1, true));
+    assert_eq!(dates("rewrite(respond(200, body=\"x\"), response_remove=[\"Content-Type\"])"), (1, false));
+}
