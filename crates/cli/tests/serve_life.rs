@@ -77,6 +77,37 @@ fn a_socket_file_that_exists_is_said_with_the_remedy() {
     );
 }
 
+/// As with a TCP port: whoever comes next need not wait for the drain, and is left alone by it.
+#[test]
+fn a_successor_takes_the_path_while_a_drain_lasts() {
+    let origin = slow(1500);
+    let scratch = Scratch::new("serve-successor");
+    let path = scratch.path("web.sock");
+    let listen = |node: &str| format!("listen(\"unix:{path}\", {node}, loops = 2)\n");
+    let mut first = Weir::new(&listen(&server(&origin)));
+    let mut busy = first.client();
+    busy.send(GET).expect("it is sent");
+    assert!(until(3.0, || origin.arrivals().len() == 1));
+    first.signal(Signal::TERM);
+    assert!(until(1.0, || !std::fs::exists(&path).expect("readable")), "it drains, and keeps the path");
+    let mut second = Weir::new(&listen("respond(200, \"second\")"));
+    assert_eq!(busy.response("GET").expect("an answer").body_text(), "slow");
+    drop(busy);
+    assert_eq!(first.ends(5.0), Some(0));
+    assert_eq!(second.get("/").body_text(), "second");
+    // A file that another has put in its place is not its own, however it ends.
+    for signals in [1, 2] {
+        std::fs::remove_file(&path).expect("it is there");
+        let third = Weir::new(&listen("respond(200, \"third\")"));
+        for _ in 0..signals {
+            second.signal(Signal::TERM);
+        }
+        assert!(second.ends(5.0).is_some());
+        assert_eq!(third.get("/").body_text(), "third");
+        second = third;
+    }
+}
+
 #[test]
 fn a_name_without_address_is_a_target_that_is_down() {
     let mut weir = Weir::before("server(\"app\", addr = \"no-such-name.invalid:80\")");

@@ -37,7 +37,7 @@ impl Bound {
     pub fn shares(self) -> Vec<Share> {
         match self {
             Bound::Tcp(sockets, _) => sockets.into_iter().map(Share::Tcp).collect(),
-            Bound::Unix(sockets, _) => sockets.into_iter().map(Share::Unix).collect(),
+            Bound::Unix(sockets) => sockets.into_iter().map(Share::Unix).collect(),
         }
     }
 }

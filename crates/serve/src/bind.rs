@@ -1,10 +1,11 @@
 //! Listening sockets: one for each loop of a listener, and the errors that people meet here.
 
+use crate::socket_file::{SocketFile, SocketFiles};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use weir_topology::plan::fixed;
 
 /// Sockets of one listener, one for each loop.
@@ -12,8 +13,8 @@ use weir_topology::plan::fixed;
 pub(crate) enum Bound {
     /// TCP, and the address.
     Tcp(Vec<std::net::TcpListener>, SocketAddr),
-    /// A Unix socket, and its path, which is removed at the end.
-    Unix(Vec<std::os::unix::net::UnixListener>, PathBuf),
+    /// A Unix socket.
+    Unix(Vec<std::os::unix::net::UnixListener>),
 }
 
 /// Why a listener cannot listen.
@@ -33,12 +34,12 @@ impl fmt::Display for CannotListen {
 
 impl std::error::Error for CannotListen {}
 
-/// Binds a listener's address for so many loops.
-pub(crate) fn bind(addr: &str, loops: usize) -> Result<Bound, CannotListen> {
+/// Binds a listener's address for so many loops; the file of a Unix socket joins the others.
+pub(crate) fn bind(addr: &str, loops: usize, files: &SocketFiles) -> Result<Bound, CannotListen> {
     let explain = |e: io::Error| CannotListen { addr: addr.to_owned(), why: why(&e) };
     if let Some(path) = addr.strip_prefix("unix:") {
         let path = Path::new(path);
-        return unix(path, loops).map_err(|e| match e.kind() {
+        return unix(path, loops, files).map_err(|e| match e.kind() {
             io::ErrorKind::AddrInUse => {
                 CannotListen { addr: addr.to_owned(), why: in_the_way(path).to_owned() }
             }
@@ -92,15 +93,16 @@ fn local(socket: &Socket) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| io::Error::other("no address"))
 }
 
-fn unix(path: &Path, loops: usize) -> io::Result<Bound> {
+fn unix(path: &Path, loops: usize, files: &SocketFiles) -> io::Result<Bound> {
     let first = std::os::unix::net::UnixListener::bind(path)?;
+    files.add(SocketFile::of(path)?);
     first.set_nonblocking(true)?;
     let mut sockets = Vec::with_capacity(loops);
     for _ in 1..loops {
         sockets.push(first.try_clone()?);
     }
     sockets.push(first);
-    Ok(Bound::Unix(sockets, path.to_owned()))
+    Ok(Bound::Unix(sockets))
 }
 
 /// Why a file that exists cannot be a listener's. It is not removed unasked: it may be anything.

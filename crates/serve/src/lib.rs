@@ -33,6 +33,7 @@ mod running;
 mod runtime;
 mod shared;
 mod socket;
+mod socket_file;
 mod timers;
 mod trouble;
 mod wire;

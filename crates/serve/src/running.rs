@@ -17,11 +17,11 @@ use crate::origin::limit::Limit;
 use crate::process::Process;
 use crate::resolve::Names;
 use crate::runtime::{Joined, Runtime};
+use crate::socket_file::SocketFiles;
 use crate::word::Words;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -104,25 +104,6 @@ pub struct Remote {
     files: Arc<SocketFiles>,
 }
 
-/// The files of Unix sockets that listen: they would be in the way of the next start.
-#[derive(Default)]
-struct SocketFiles(Vec<PathBuf>);
-
-impl SocketFiles {
-    fn remove(&self) {
-        for path in &self.0 {
-            // Whoever removed it before has done what was to be done.
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-impl Drop for SocketFiles {
-    fn drop(&mut self) {
-        self.remove();
-    }
-}
-
 impl Remote {
     /// Ends it: after the drain delay listeners close, and what is in progress has the drain timeout.
     pub fn drain(&self) {
@@ -199,17 +180,14 @@ pub fn start(
     let mut logs = Logs::default();
     let mut listening = Vec::new();
     // Removed again, should anything fail from here on.
-    let mut files = SocketFiles::default();
+    let files = Arc::new(SocketFiles::default());
     let mut confs = Vec::new();
     let mut shares: Vec<Vec<(usize, Share)>> = (0..loops).map(|_| Vec::new()).collect();
     for (number, (name, listen, inside)) in listens.iter().enumerate() {
-        let bound = bind::bind(&listen.addr, count(listen)).map_err(Error::Listen)?;
+        let bound = bind::bind(&listen.addr, count(listen), &files).map_err(Error::Listen)?;
         let (addr, port) = match &bound {
             Bound::Tcp(_, address) => (address.to_string(), Some(address.port())),
-            Bound::Unix(_, path) => {
-                files.0.push(path.clone());
-                (listen.addr.clone(), None)
-            }
+            Bound::Unix(..) => (listen.addr.clone(), None),
         };
         listening.push(Listening { name: name.clone(), addr });
         let own = listen.http.max_clients.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
@@ -256,7 +234,8 @@ pub fn start(
         mail,
     });
     let confs = Arc::new(confs);
-    let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
+    let shared =
+        Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs, files };
     let (end, ended) = channel();
     let (inside, broken) = (shared.clone(), end.clone());
     let (begin, begun) = channel();
@@ -295,7 +274,7 @@ pub fn start(
         threads.push(thread);
     }
     let logs = logs.0.into_iter().map(|(_, log)| log).collect();
-    let files = Arc::new(files);
+    let files = shared.files;
     let remote = Remote { loops: Arc::new(tells), logs, draining: Arc::default(), process, files };
     Ok(Running { listening, remote, threads, ended })
 }
@@ -349,6 +328,7 @@ struct Shared {
     serving: Arc<Serving>,
     process: Arc<Process>,
     confs: Arc<Vec<Conf>>,
+    files: Arc<SocketFiles>,
 }
 
 impl Shared {
@@ -396,6 +376,8 @@ impl Shared {
             lp.timers.after(delay_ns).await;
         }
         self.process.guests.close();
+        // Before the queues are looked at for the last time: nobody new finds the way in then.
+        self.files.remove();
         lp.closing.send_replace(true);
         let end_ns = lp.now().saturating_add(longest(|c| c.listen.http.drain_timeout_ns));
         for task in accepting {

@@ -1,0 +1,63 @@
+//! The files of Unix sockets that listen. They would be in the way of the next start, so they go as soon as the listener
+//! closes: a successor can bind while this process still drains, as it can with a TCP port. A file that somebody has put
+//! there meanwhile is not ours, and stays.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// A socket's file, as it was when it was made.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// Device and inode. As long as the socket is open no other file can have them.
+    is: (u64, u64),
+}
+
+impl SocketFile {
+    /// The file that was just bound.
+    pub fn of(path: &Path) -> io::Result<SocketFile> {
+        Ok(SocketFile { path: path.to_owned(), is: identity(path)? })
+    }
+
+    fn remove(&self) {
+        if identity(&self.path).is_ok_and(|is| is == self.is) {
+            // Whoever removed it before has done what was to be done.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = path.symlink_metadata()?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// Those of a process; removed when dropped.
+#[derive(Default)]
+pub(crate) struct SocketFiles(Mutex<Vec<SocketFile>>);
+
+impl SocketFiles {
+    /// One more.
+    pub fn add(&self, file: SocketFile) {
+        self.files().push(file);
+    }
+
+    /// Removes them, once: what is there later is another's. To be called while their sockets are still open.
+    pub fn remove(&self) {
+        let files = std::mem::take(&mut *self.files());
+        files.iter().for_each(SocketFile::remove);
+    }
+
+    fn files(&self) -> std::sync::MutexGuard<'_, Vec<SocketFile>> {
+        // A list is a list, even if a thread died while it held the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for SocketFiles {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
