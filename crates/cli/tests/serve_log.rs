@@ -233,6 +233,73 @@ fn sigusr1_opens_the_file_anew() {
     assert!(until(3.0, || lines(&old).len() == 2));
 }
 
+/// Without any traffic: whoever rotates is to find the new file, and the old one free.
+#[test]
+fn sigusr1_needs_no_request() {
+    let scratch = Scratch::new("log-idle");
+    let (path, old) = (scratch.path("access.log"), scratch.path("access.log.1"));
+    let weir = set(&path, "json", "respond(200)");
+    std::fs::rename(&path, &old).expect("it is there");
+    weir.signal(Signal::USR1);
+    assert!(until(3.0, || std::fs::exists(&path).expect("readable")), "it waits for a request");
+    std::fs::remove_file(&path).expect("it is there");
+    std::fs::create_dir(&path).expect("a folder can be made");
+    weir.signal(Signal::USR1);
+    assert!(until(3.0, || weir.err().contains("anew")), "it does not say that it cannot");
+}
+
+/// Lines that it says were lost, over all.
+fn lost(err: &str) -> usize {
+    let counts =
+        err.lines().filter_map(|l| l.split(" lost ").nth(1)?.split(' ').next()?.parse::<usize>().ok());
+    counts.sum()
+}
+
+#[test]
+fn each_lost_line_is_counted_once() {
+    let mut weir = set("/dev/full", "json", "respond(200)");
+    for n in 0..5 {
+        assert_eq!(weir.get(&format!("/{n}")).status(), 200);
+        pause(20);
+    }
+    // No further line is needed for the count.
+    assert!(until(3.0, || lost(&weir.err()) == 5), "{}", weir.err());
+    end(&mut weir);
+    assert_eq!(lost(&weir.err()), 5, "{}", weir.err());
+}
+
+/// As on a disk that is full for a while: here the file may not grow, until it is emptied.
+#[test]
+fn a_full_disk_tears_and_doubles_no_line() {
+    let scratch = Scratch::new("log-full");
+    let path = scratch.path("access.log");
+    let file = format!(
+        "listen(\"127.0.0.1:0\", respond(200), name = \"web\", http = http(access_log = \"{path}\"))\n"
+    );
+    let mut weir = Weir::limited(&file, "trap '' XFSZ && ulimit -f 16");
+    let mut client = weir.client();
+    let mut ask = |paths: std::ops::Range<usize>| {
+        for n in paths {
+            assert_eq!(client.get(&format!("/{n}")).expect("an answer").status(), 200);
+        }
+    };
+    ask(0..300);
+    assert!(until(3.0, || lost(&weir.err()) > 0), "{}", weir.err());
+    let mut got = lines(&path);
+    std::fs::OpenOptions::new().write(true).open(&path).and_then(|f| f.set_len(0)).expect("it is there");
+    ask(300..310);
+    end(&mut weir);
+    got.extend(lines(&path));
+    let number = |line: &String| {
+        let line: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        line["path"].as_str().and_then(|p| p[1..].parse::<usize>().ok()).expect("a number")
+    };
+    let numbers: Vec<usize> = got.iter().map(number).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    assert!(numbers.ends_with(&[308, 309]), "{numbers:?}");
+    assert_eq!(numbers.len() + lost(&weir.err()), 310, "{}", weir.err());
+}
+
 #[test]
 fn a_file_that_cannot_be_opened_is_said_at_start() {
     let file = "listen(\"127.0.0.1:0\", respond(200), http = http(access_log = \"/no/such/folder/x.log\"))\n";

@@ -1,19 +1,23 @@
 //! The access log: a line for each exchange, written by a thread of its own; a loop never waits for it.
 //!
 //! Loops hand lines over through a bounded queue; what does not fit is dropped and counted, and the count is written as soon
-//! as there is room. `SIGUSR1` reopens files, so that they can be rotated. What each field means: `docs/logs.md`.
+//! as there is room. `SIGUSR1` reopens files, so that they can be rotated. What each field means: `docs/logs.md`; how whole
+//! lines are written, and lost ones counted: `log/out.rs`.
+
+mod out;
+mod writer;
 
 use crate::client::Conn;
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::failure::Failure;
+use out::Out;
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use weir_http1::{Request, Version};
 use weir_policy::Kind;
@@ -21,9 +25,7 @@ use weir_topology::plan::LogFormat;
 use weir_topology::plan::fixed::{
     self, ACCESS_LOG_FIRST_LINE_BYTES as FIRST_LINE, ACCESS_LOG_QUEUE as QUEUE,
 };
-
-/// Entries that are written before it is looked whether the file is to be opened anew.
-const AT_ONCE: usize = 1024;
+use writer::Writer;
 
 /// How long the end of the process waits for the last lines.
 const FINISH: Duration = Duration::from_nanos(fixed::ACCESS_LOG_FINISH_NS);
@@ -56,6 +58,8 @@ enum Entry {
     Line(String),
     /// All that came before is to be written, and this told.
     Written(SyncSender<()>),
+    /// There is something to do beside the lines.
+    Look,
 }
 
 /// A log that loops write to.
@@ -77,7 +81,7 @@ impl Log {
         let to = to.to_owned();
         std::thread::Builder::new()
             .name("weir-log".to_owned())
-            .spawn(move || write(out, &to, &queue, &dropped, &reopen))?;
+            .spawn(move || Writer::new(out, to, &dropped, &reopen).run(&queue))?;
         Ok(log)
     }
 
@@ -87,9 +91,11 @@ impl Log {
         self
     }
 
-    /// The file is opened anew before the next line.
+    /// The file is opened anew, at once.
     pub fn reopen(&self) {
         self.reopen.store(true, Ordering::Relaxed);
+        // Where there is no room, the writer is at work, and looks before the next lines.
+        let _ = self.lines.try_send(Entry::Look);
     }
 
     /// Hands a line over.
@@ -133,91 +139,6 @@ impl Log {
         }
         let _ = told.recv_timeout(end.saturating_duration_since(Instant::now()));
     }
-}
-
-/// Where lines go.
-enum Out {
-    Stdout,
-    Stderr,
-    File(BufWriter<File>),
-}
-
-impl Out {
-    fn open(to: &str) -> io::Result<Out> {
-        Ok(match to {
-            "stdout" => Out::Stdout,
-            "stderr" => Out::Stderr,
-            path => Out::File(BufWriter::new(OpenOptions::new().create(true).append(true).open(path)?)),
-        })
-    }
-
-    /// A full disk or a closed pipe loses lines, never requests.
-    fn put(&mut self, text: &str) -> io::Result<()> {
-        match self {
-            Out::Stdout => io::stdout().write_all(text.as_bytes()),
-            Out::Stderr => io::stderr().write_all(text.as_bytes()),
-            Out::File(file) => file.write_all(text.as_bytes()),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Out::Stdout => io::stdout().flush(),
-            Out::Stderr => Ok(()),
-            Out::File(file) => file.flush(),
-        }
-    }
-}
-
-/// Writes until no loop is left.
-fn write(mut out: Out, to: &str, queue: &Receiver<Entry>, dropped: &AtomicU64, reopen: &AtomicBool) {
-    let (mut lost, mut why, mut said) = (0, None, None::<Instant>);
-    while let Ok(first) = queue.recv() {
-        if reopen.swap(false, Ordering::Relaxed) {
-            let _ = out.flush();
-            match Out::open(to) {
-                Ok(anew) => out = anew,
-                Err(e) => {
-                    say(&format!("cannot open the access log {to} anew: {e}; it goes on in the old file"))
-                }
-            }
-        }
-        let mut told = Vec::new();
-        // All that waits goes in one piece.
-        for entry in std::iter::once(first).chain(queue.try_iter().take(AT_ONCE)) {
-            match entry {
-                Entry::Line(line) => {
-                    if let Err(e) = out.put(&line) {
-                        (lost, why) = (lost + 1, Some(e));
-                    }
-                }
-                Entry::Written(tell) => told.push(tell),
-            }
-        }
-        if let Err(e) = out.flush() {
-            (lost, why) = (lost + 1, Some(e));
-        }
-        lost += dropped.swap(0, Ordering::Relaxed);
-        // Not more than one such line a second, whatever happens; and none is kept back at the end.
-        let is_end = !told.is_empty();
-        if lost > 0 && (is_end || said.is_none_or(|at| at.elapsed() >= Duration::from_secs(1))) {
-            said = Some(Instant::now());
-            let why = why
-                .take()
-                .map_or_else(|| "they came faster than they could be written".to_owned(), |e| e.to_string());
-            say(&format!("the access log {to} lost {lost} lines: {why}"));
-            lost = 0;
-        }
-        for tell in told {
-            let _ = tell.send(());
-        }
-    }
-    let _ = out.flush();
-}
-
-fn say(text: &str) {
-    // Where nobody reads it, it is lost.
-    let _ = writeln!(io::stderr(), "weir: {text}");
 }
 
 fn json(lp: &Loop, ex: &Exchange, line: &Line) -> String {

@@ -62,10 +62,15 @@ impl Weir {
 
     /// Serves it with at most so many descriptors.
     pub(crate) fn with_descriptors(file: &str, most: u32) -> Weir {
+        Weir::limited(file, &format!("ulimit -n {most}"))
+    }
+
+    /// Serves it where this command of the shell has set limits.
+    pub(crate) fn limited(file: &str, limits: &str) -> Weir {
         let scratch = scratch();
         let path = scratch.file("topology.star", file);
         let mut command = Command::new("sh");
-        let script = format!("ulimit -n {most} && exec \"$0\" serve \"$1\"");
+        let script = format!("{limits} && exec \"$0\" serve \"$1\"");
         command.args(["-c", &script, env!("CARGO_BIN_EXE_weir"), &path]).stdin(Stdio::null());
         Weir::run(command, scratch, file.matches("listen(").count())
     }

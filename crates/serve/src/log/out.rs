@@ -1,0 +1,197 @@
+//! Where the access log's lines go, whole or not at all.
+//!
+//! The buffer is the log's own, and holds what is not written yet: when writing fails, the lines in it are lost and counted,
+//! and none of them comes back later. A line of which a part was written is cut back; where that cannot be, as in a pipe, its
+//! rest stays in the buffer and is written before anything else.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+
+/// Bytes that are gathered before they are written.
+const PIECE: usize = 64 * 1024;
+
+/// A file, a pipe or a terminal.
+pub(super) struct Out<F = File> {
+    file: F,
+    buffer: Vec<u8>,
+    /// Whether the buffer begins with the rest of a line that was written in part.
+    is_torn: bool,
+    /// Lines that were not written, and will not be.
+    lost: u64,
+    why: Option<io::Error>,
+}
+
+/// What a line goes to: it may be cut back, or not.
+pub(super) trait Sink: Write {
+    /// Takes back what was written last.
+    fn cut(&mut self, bytes: u64) -> io::Result<()>;
+}
+
+impl Sink for File {
+    fn cut(&mut self, bytes: u64) -> io::Result<()> {
+        // Where somebody else has written or cut meanwhile, the end is not ours.
+        let end = self.stream_position()?;
+        if self.metadata()?.len() != end || end < bytes {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        self.set_len(end - bytes)?;
+        // Standard output may be a file that is not appended to.
+        self.seek(SeekFrom::Start(end - bytes)).map(drop)
+    }
+}
+
+impl Out {
+    /// `stdout`, `stderr`, or a file that is appended to.
+    pub fn open(to: &str) -> io::Result<Out> {
+        // Not by the handles of the standard library, which have a buffer of their own.
+        let file = match to {
+            "stdout" => io::stdout().as_fd().try_clone_to_owned()?.into(),
+            "stderr" => io::stderr().as_fd().try_clone_to_owned()?.into(),
+            path => OpenOptions::new().create(true).append(true).open(path)?,
+        };
+        Ok(Out::new(file))
+    }
+}
+
+impl<F: Sink> Out<F> {
+    fn new(file: F) -> Out<F> {
+        Out { file, buffer: Vec::new(), is_torn: false, lost: 0, why: None }
+    }
+
+    /// A line, with its end.
+    pub fn put(&mut self, line: &str) {
+        self.buffer.extend_from_slice(line.as_bytes());
+        if self.buffer.len() >= PIECE {
+            self.flush();
+        }
+    }
+
+    /// Writes all lines, or loses them: never waits for room.
+    pub fn flush(&mut self) {
+        let mut written = 0;
+        while written < self.buffer.len() {
+            match self.file.write(&self.buffer[written..]) {
+                Ok(0) => return self.lose(written, io::ErrorKind::WriteZero.into()),
+                Ok(n) => written += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return self.lose(written, e),
+            }
+        }
+        self.buffer.clear();
+        self.is_torn = false;
+    }
+
+    /// So much of the buffer was written; the rest is not, but for a line that would be torn.
+    fn lose(&mut self, written: usize, why: io::Error) {
+        self.why = Some(why);
+        let end = |at: usize| self.buffer[at..].iter().position(|b| *b == b'\n').map_or(at, |n| at + n + 1);
+        let begun = self.buffer[..written].iter().rposition(|b| *b == b'\n').map(|n| n + 1);
+        // What is written of the last line; of the one that was torn before, it is not known any more where it began.
+        let part = match begun {
+            Some(begun) => written - begun,
+            None if self.is_torn => 0,
+            None => written,
+        };
+        let tears = part > 0 || (self.is_torn && begun.is_none());
+        self.is_torn = tears && (part == 0 || self.file.cut(part as u64).is_err());
+        let kept = if self.is_torn { end(written) } else { written };
+        self.lost += ends(&self.buffer[kept..]);
+        self.buffer.truncate(kept);
+        self.buffer.drain(..written);
+    }
+
+    /// Nothing is written any more: the line whose rest is still here is lost as well.
+    pub fn give_up(&mut self) {
+        self.lost += ends(&self.buffer);
+        self.buffer.clear();
+        self.is_torn = false;
+    }
+
+    /// Lines that were lost since this was last asked, and why the last was.
+    pub fn lost(&mut self) -> (u64, Option<io::Error>) {
+        (std::mem::take(&mut self.lost), self.why.take())
+    }
+}
+
+/// Lines that end in it.
+fn ends(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|b| **b == b'\n').count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes so many bytes more, and then none.
+    struct Narrow {
+        got: Vec<u8>,
+        room: usize,
+        can_cut: bool,
+    }
+
+    impl Write for Narrow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let n = bytes.len().min(self.room);
+            if n == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.room -= n;
+            self.got.extend_from_slice(&bytes[..n]);
+            Ok(n)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Sink for Narrow {
+        fn cut(&mut self, bytes: u64) -> io::Result<()> {
+            if !self.can_cut {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
+            self.got.truncate(self.got.len() - bytes as usize);
+            self.room += bytes as usize;
+            Ok(())
+        }
+    }
+
+    /// Whatever room there is, and whenever it comes: each line is there once or counted, and none is torn.
+    #[test]
+    fn every_line_is_whole_or_lost() {
+        for can_cut in [true, false] {
+            for rooms in (0..30).flat_map(|a| (0..30).map(move |b| [a, b])) {
+                let mut out = Out::new(Narrow { got: Vec::new(), room: 0, can_cut });
+                let mut number = 100;
+                for room in rooms.into_iter().chain([1, 1000]) {
+                    out.file.room = room;
+                    for _ in 0..3 {
+                        out.put(&format!("<{number}>\n"));
+                        number += 1;
+                    }
+                    out.flush();
+                }
+                let text = String::from_utf8(out.file.got.clone()).unwrap();
+                let lines: Vec<&str> = text.lines().collect();
+                assert!(lines.iter().all(|l| l.len() == 5 && l.starts_with('<')), "{rooms:?}: {lines:?}");
+                assert!(lines.is_sorted_by(|a, b| a < b), "{rooms:?}: {lines:?}");
+                assert_eq!(out.lost().0 + lines.len() as u64, 12, "{rooms:?}: {lines:?}");
+                assert!(out.buffer.is_empty() && !out.is_torn);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_given_up_is_lost() {
+        let mut out = Out::new(Narrow { got: Vec::new(), room: 2, can_cut: false });
+        out.put("<1>\n");
+        out.put("<2>\n");
+        out.flush();
+        assert_eq!(out.lost().0, 1);
+        out.flush();
+        assert_eq!(out.lost().0, 0);
+        out.give_up();
+        assert_eq!(out.lost().0, 1);
+    }
+}

@@ -1,0 +1,122 @@
+//! The thread that writes an access log: lines as they come, the file opened anew when that is asked, and a word on standard
+//! error of what was lost.
+
+use super::Entry;
+use super::out::Out;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// Entries that are taken before it is looked whether the file is to be opened anew.
+const AT_ONCE: usize = 1024;
+
+/// Between two words of lost lines.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What it works with.
+pub(super) struct Writer<'a> {
+    out: Out,
+    /// What it was opened by.
+    to: String,
+    /// Lines that found no room in the queue.
+    dropped: &'a AtomicU64,
+    reopen: &'a AtomicBool,
+    lost: u64,
+    /// Why the last line was lost that could not be written.
+    why: Option<io::Error>,
+    /// When that was said last.
+    said: Option<Instant>,
+}
+
+impl<'a> Writer<'a> {
+    /// To where this is open.
+    pub fn new(out: Out, to: String, dropped: &'a AtomicU64, reopen: &'a AtomicBool) -> Writer<'a> {
+        Writer { out, to, dropped, reopen, lost: 0, why: None, said: None }
+    }
+
+    /// Writes until no loop is left.
+    pub fn run(mut self, queue: &Receiver<Entry>) {
+        loop {
+            // What was lost is said though nothing else may come.
+            let wait = if self.lost > 0 { PAUSE } else { Duration::MAX };
+            let first = match queue.recv_timeout(wait) {
+                Ok(entry) => entry,
+                Err(RecvTimeoutError::Timeout) => Entry::Look,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            if self.reopen.swap(false, Ordering::Relaxed) {
+                self.open_anew();
+            }
+            self.write(first, queue);
+        }
+        self.finish();
+    }
+
+    fn open_anew(&mut self) {
+        match Out::open(&self.to) {
+            Ok(anew) => {
+                // The rest of a line has no place in another file.
+                self.out.give_up();
+                self.count();
+                self.out = anew;
+            }
+            Err(e) => {
+                let (to, remedy) = (&self.to, "check its folder and permissions, then send SIGUSR1 again");
+                say(&format!(
+                    "cannot open the access log {to} anew: {e}; it goes on in the old file; {remedy}"
+                ));
+            }
+        }
+    }
+
+    /// Writes all that waits.
+    fn write(&mut self, first: Entry, queue: &Receiver<Entry>) {
+        let mut told = Vec::new();
+        for entry in std::iter::once(first).chain(queue.try_iter().take(AT_ONCE)) {
+            match entry {
+                Entry::Line(line) => self.out.put(&line),
+                Entry::Written(tell) => told.push(tell),
+                Entry::Look => {}
+            }
+        }
+        self.out.flush();
+        self.count();
+        if !told.is_empty() {
+            self.finish();
+        } else if self.said.is_none_or(|at| at.elapsed() >= PAUSE) {
+            self.say_lost();
+        }
+        for tell in told {
+            let _ = tell.send(());
+        }
+    }
+
+    /// All is written, and none of what was lost is kept back.
+    fn finish(&mut self) {
+        self.out.give_up();
+        self.count();
+        self.say_lost();
+    }
+
+    fn count(&mut self) {
+        let (lost, why) = self.out.lost();
+        self.lost += lost + self.dropped.swap(0, Ordering::Relaxed);
+        self.why = why.or(self.why.take());
+    }
+
+    fn say_lost(&mut self) {
+        let lost = std::mem::take(&mut self.lost);
+        if lost > 0 {
+            self.said = Some(Instant::now());
+            let too_fast = || "they came faster than they could be written".to_owned();
+            let why = self.why.take().map_or_else(too_fast, |e| e.to_string());
+            say(&format!("the access log {} lost {lost} lines: {why}", self.to));
+        }
+    }
+}
+
+fn say(text: &str) {
+    // Where nobody reads it, it is lost.
+    let _ = writeln!(io::stderr(), "weir: {text}");
+}
