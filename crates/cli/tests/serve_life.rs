@@ -242,6 +242,32 @@ fn without_descriptors_accepting_pauses() {
     drop(clients);
 }
 
+/// That this process has no descriptor to ask with says nothing of who would have been asked.
+#[test]
+fn without_descriptors_no_target_goes_down() {
+    let origin = Origin::named("origin");
+    let weir = Weir::new(&format!(
+        "listen(\"127.0.0.1:0\", lb.random([server(\"app\", addr = \"{}\")], panic = 0.0, \
+         health = health.http(\"/check\", interval = 50*ms, fall = 2)), loops = 1)\n",
+        origin.addr()
+    ));
+    let mut client = weir.client();
+    assert_eq!(client.get("/").expect("an answer").status(), 200);
+    weir.may_open(false);
+    let checks = || origin.arrivals().iter().filter(|a| a.contains("/check")).count();
+    pause(100);
+    let before = checks();
+    pause(500);
+    assert_eq!(checks(), before, "it still has descriptors");
+    assert_eq!(client.get("/").expect("an answer").status(), 200, "{}", weir.err());
+    assert!(!weir.err().contains("is down"), "{}", weir.err());
+    // Checks go on, and count again.
+    weir.may_open(true);
+    assert!(until(3.0, || checks() > before + 2));
+    drop(origin);
+    assert!(until(3.0, || weir.err().contains("is down")), "{}", weir.err());
+}
+
 #[test]
 fn a_full_house_drains() {
     let mut weir = Weir::new(

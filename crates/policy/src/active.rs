@@ -124,6 +124,17 @@ impl Checks {
         changes.then_some(up)
     }
 
+    /// A check has ended that says nothing of its target: what is believed stays, and the next comes in its turn.
+    pub fn no_result(&mut self, now: u64, target: u32) {
+        let Some(state) = self.states.get_mut(target as usize).filter(|s| s.exists && s.running) else {
+            return;
+        };
+        state.running = false;
+        state.number += 1;
+        let next = self.next(target).max(now);
+        self.due.push(Reverse((next, target, self.states[target as usize].number)));
+    }
+
     /// When a target is checked again.
     fn next(&self, target: u32) -> u64 {
         let state = &self.states[target as usize];
@@ -238,6 +249,20 @@ mod tests {
         let down = Check { down_interval_ns: Some(5 * S), fall: 1, ..config(Initial::Up) };
         let (began, _) = run(&mut Checks::new(down, 1, 0, Key::new(1)), 20 * S, 0, |_, _| false);
         assert_eq!(began.iter().map(|b| b.0 / S).collect::<Vec<_>>(), [0, 5, 10, 15]);
+    }
+
+    #[test]
+    fn a_check_without_result_changes_nothing_but_the_time() {
+        let mut checks = Checks::new(config(Initial::Up), 1, 0, Key::new(1));
+        for (k, result) in [Some(false), Some(false), None, None, None, Some(false)].into_iter().enumerate() {
+            assert_eq!(checks.next_due(), Some(2 * S * k as u64));
+            assert!(checks.start(2 * S * k as u64) == Some(0) && checks.is_up(0));
+            match result {
+                Some(passed) => drop(checks.result(2 * S * k as u64, 0, passed)),
+                None => checks.no_result(2 * S * k as u64, 0),
+            }
+        }
+        assert!(!checks.is_up(0), "those before and after still count");
     }
 
     #[test]

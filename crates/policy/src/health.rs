@@ -356,6 +356,13 @@ impl Health {
         self.set(now, target, Input::Active(up), reason)
     }
 
+    /// A check has ended that says nothing of its target.
+    pub fn check_said_nothing(&mut self, now: u64, target: u32) {
+        if let Some(checks) = &mut self.checks {
+            checks.no_result(now, target);
+        }
+    }
+
     /// When [`Health::tick`] has something to do; checks not counted.
     pub fn next_deadline(&mut self) -> Option<u64> {
         let ejections = self.ejections.as_mut().and_then(Ejections::next_deadline);

@@ -4,7 +4,7 @@ use super::message::Message;
 use super::stream::{Fault, Stream};
 use super::until;
 use crate::common::{Scratch, weir};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -192,6 +192,14 @@ impl Weir {
         let ticks = |i: usize| after.split(' ').nth(i).and_then(|t| t.parse::<u64>().ok()).expect("a number");
         // Ticks of a hundredth of a second, as on all that Linux runs on today.
         (ticks(11) + ticks(12)) * 10
+    }
+
+    /// From now on it may open no descriptor, or again as many as it likes; those it has stay open.
+    pub(crate) fn may_open(&self, more: bool) {
+        let pid = Pid::from_raw(self.child.id() as i32);
+        let hard = getrlimit(Resource::Nofile).maximum;
+        let current = if more { hard } else { Some(3) };
+        prlimit(pid, Resource::Nofile, Rlimit { current, maximum: hard }).expect("its own child");
     }
 
     /// Open descriptors.

@@ -7,7 +7,7 @@ use crate::built_in;
 use crate::event_loop::Loop;
 use crate::health::ends::{Checked, Ends};
 use crate::nodes::{Node, Way, cable};
-use crate::origin::server::Server;
+use crate::origin::server::{Server, is_exhausted};
 use crate::timers::has_ended;
 use crate::wire::Wire;
 use std::future::poll_fn;
@@ -15,6 +15,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Asked, Limits, Response, Seek};
 use weir_topology::plan::{HealthCheck, fixed};
+
+/// This process has no descriptor or port left to ask with: that says nothing of the target.
+pub(crate) struct NothingLeft;
 
 /// What is asked of one target.
 pub(crate) struct Question {
@@ -60,25 +63,25 @@ impl Question {
     }
 
     /// Whether what is behind a target passes, within the time that it has.
-    pub async fn ask(&self, lp: &Rc<Loop>, ends: &Ends) -> bool {
+    pub async fn ask(&self, lp: &Rc<Loop>, ends: &Ends) -> Result<bool, NothingLeft> {
         let mut limit = Some(lp.timers.after(self.timeout_ns));
         let mut asking = std::pin::pin!(self.go(lp, ends));
         poll_fn(|cx| match asking.as_mut().poll(cx) {
-            Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(false),
+            Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Ok(false)),
             polled => polled,
         })
         .await
     }
 
     /// There and back: through cables, queues and faults, as a request.
-    async fn go(&self, lp: &Rc<Loop>, ends: &Ends) -> bool {
+    async fn go(&self, lp: &Rc<Loop>, ends: &Ends) -> Result<bool, NothingLeft> {
         let graph = lp.graph();
         let (mut way, mut slots, mut cables) = (Way::new(lp.draw()), Vec::new(), Vec::new());
         for node in ends.way.iter().map(|id| graph.node(*id)) {
             match node {
                 Node::Queue(queue) => match queue.enter(lp).await {
                     Ok(slot) => slots.push(slot),
-                    Err(_) => return false,
+                    Err(_) => return Ok(false),
                 },
                 Node::Cable(cable) => {
                     let (out, back) = cable.crossings(&mut way);
@@ -87,7 +90,7 @@ impl Question {
                 }
                 Node::Faulty(faulty) => match faulty.check(lp, &mut way).await {
                     Ok(true) => {}
-                    lies => return lies.is_ok(),
+                    lies => return Ok(lies.is_ok()),
                 },
                 _ => {}
             }
@@ -96,25 +99,29 @@ impl Question {
             Checked::Alive => true,
             Checked::Status(status) => status < 500 && self.fits(status),
             Checked::Server(id) => match graph.node(id) {
-                Node::Server(server) => self.connect_and_ask(lp, server).await,
+                Node::Server(server) => self.connect_and_ask(lp, server).await?,
                 _ => true,
             },
         };
         for back in cables.into_iter().rev() {
             cable::cross(lp, back).await;
         }
-        passed
+        Ok(passed)
     }
 
-    async fn connect_and_ask(&self, lp: &Rc<Loop>, server: &Server) -> bool {
-        let Ok(socket) = server.target.connect_to(lp, self.port).await else { return false };
-        let Some(head) = &self.head else { return true };
+    async fn connect_and_ask(&self, lp: &Rc<Loop>, server: &Server) -> Result<bool, NothingLeft> {
+        let socket = match server.target.connect_to(lp, self.port).await {
+            Ok(socket) => socket,
+            Err(e) if is_exhausted(&e) => return Err(NothingLeft),
+            Err(_) => return Ok(false),
+        };
+        let Some(head) = &self.head else { return Ok(true) };
         let mut wire = Wire::new(socket, lp.buffers.clone());
         wire.queue(head);
         let mut seek = Seek::default();
         let passed = poll_fn(|cx| self.poll_answer(cx, &mut wire, &mut seek)).await;
         lp.runtime.spawn(drain(lp.clone(), wire));
-        passed
+        Ok(passed)
     }
 
     fn poll_answer(&self, cx: &mut Context<'_>, wire: &mut Wire, seek: &mut Seek) -> Poll<bool> {

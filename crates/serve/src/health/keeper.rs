@@ -4,7 +4,7 @@
 //! changed to all loops. Balancers inside tell those outside whether anyone is left; a plan's nodes come after all that they
 //! lead to, so one pass in their order is enough.
 
-use super::check::Question;
+use super::check::{NothingLeft, Question};
 use super::ends::{End, Ends};
 use crate::event_loop::Loop;
 use crate::mailbox::ToLoop;
@@ -113,8 +113,9 @@ impl Keeper {
         lp.runtime.spawn(async move {
             let Some(ends) = ends.get(target as usize) else { return };
             let passed = question.ask(&own, ends).await;
-            keeper.change_one(&own, lb, |now_ns, kept| {
-                kept.health.check_result(now_ns, target, passed);
+            keeper.change_one(&own, lb, |now_ns, kept| match passed {
+                Ok(passed) => drop(kept.health.check_result(now_ns, target, passed)),
+                Err(NothingLeft) => kept.health.check_said_nothing(now_ns, target),
             });
             keeper.kick();
         });

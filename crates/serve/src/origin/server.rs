@@ -449,7 +449,7 @@ impl Attempt {
 }
 
 /// Whether descriptors or ports of this machine have run out.
-fn is_exhausted(e: &std::io::Error) -> bool {
+pub(crate) fn is_exhausted(e: &std::io::Error) -> bool {
     use rustix::io::Errno;
     matches!(Errno::from_io_error(e), Some(Errno::MFILE | Errno::NFILE | Errno::ADDRNOTAVAIL | Errno::NOBUFS))
 }
