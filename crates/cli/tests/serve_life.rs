@@ -242,6 +242,63 @@ fn without_descriptors_accepting_pauses() {
     drop(clients);
 }
 
+/// Who waits because descriptors have run out waits for a reason that somebody can read and mend; not ten times a second.
+#[test]
+fn without_descriptors_it_says_so() {
+    let weir = Weir::with("listen(\"127.0.0.1:0\", respond(200), loops = 2)\n", &["--quiet"], 1);
+    assert_eq!(weir.get("/").status(), 200);
+    weir.may_open(false);
+    let mut waits = weir.client();
+    waits.send(GET).expect("it is sent");
+    let says = || weir.err().lines().filter(|l| l.contains("Too many open files")).count();
+    assert!(until(3.0, || says() > 0));
+    for word in ["cannot accept", "ulimit -n", "LimitNOFILE", "max_clients"] {
+        assert!(weir.err().contains(word), "{}", weir.err());
+    }
+    pause(1000);
+    assert_eq!(says(), 1, "{}", weir.err());
+    weir.may_open(true);
+    assert_eq!(waits.response("GET").expect("an answer").status(), 200);
+}
+
+/// With few descriptors it serves, or says why not: whatever it is that finds none.
+#[test]
+fn a_start_without_room_for_a_client_fails() {
+    let origin = Origin::named("origin");
+    let scratch = Scratch::new("serve-room");
+    let path = scratch.path("web.sock");
+    let listen = |addr: &str| format!("listen(\"{addr}\", {}, name = \"web\", loops = 2)\n", server(&origin));
+    let file = scratch.file(
+        "t.star",
+        &(listen("127.0.0.1:0") + &listen(&format!("unix:{path}")).replace("web\"", "unix\"")),
+    );
+    let mut served = 0;
+    // With fewer the file cannot even be read.
+    for most in (10..60).step_by(2) {
+        let script = format!("exec 2>&1; ulimit -n {most} && exec \"$0\" serve \"$1\"");
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_weir"), &file]).stdin(std::process::Stdio::null());
+        let mut child = command.stdout(std::process::Stdio::piped()).spawn().expect("the shell starts");
+        let mut said = String::new();
+        let mut out = std::io::BufReader::new(child.stdout.take().expect("piped"));
+        std::io::BufRead::read_line(&mut out, &mut said).expect("UTF-8");
+        if let Some(addr) = said.strip_prefix("listening web ") {
+            let answer = Stream::connect(addr.trim()).expect("it listens").get("/").expect("an answer");
+            assert_eq!(answer.status(), 200, "{most} descriptors");
+            served += 1;
+            child.kill().expect("it runs");
+            child.wait().expect("it has ended");
+            std::fs::remove_file(&path).expect("it was killed");
+            continue;
+        }
+        std::io::Read::read_to_string(&mut out, &mut said).expect("UTF-8");
+        assert_eq!(child.wait().expect("it has ended").code(), Some(3), "{most} descriptors: {said}");
+        assert!(said.contains("Too many open files") && said.contains("ulimit -n"), "{most}: {said}");
+        assert!(!std::fs::exists(&path).expect("readable"), "{most}: {said}");
+    }
+    assert!((1..25).contains(&served), "{served}");
+}
+
 /// That this process has no descriptor to ask with says nothing of who would have been asked.
 #[test]
 fn without_descriptors_no_target_goes_down() {

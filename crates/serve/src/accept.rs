@@ -111,8 +111,12 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
             }
             // One connection that broke before it was accepted is no reason to wait.
             Some(Err(e)) if e.kind() == io::ErrorKind::ConnectionAborted => {}
-            Some(Err(_)) if pauses(&lp, &door, closes.as_mut()).await => {}
-            Some(Err(_)) => break,
+            Some(Err(e)) => {
+                lp.process.words.cannot_accept(&e);
+                if !pauses(&lp, &door, closes.as_mut()).await {
+                    break;
+                }
+            }
         }
     }
     for (socket, peer) in door.rest() {

@@ -1,5 +1,6 @@
 //! Listening sockets: one for each loop of a listener, and the errors that people meet here.
 
+use crate::limits::explained;
 use crate::socket_file::{SocketFile, SocketFiles};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fmt;
@@ -124,6 +125,6 @@ fn why(e: &io::Error) -> String {
         }
         io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
         io::ErrorKind::NotFound => format!("{e}; check the name or the folder"),
-        _ => e.to_string(),
+        _ => explained(e),
     }
 }

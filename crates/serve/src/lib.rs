@@ -40,4 +40,5 @@ mod wire;
 mod word;
 
 pub use bind::CannotListen;
+pub use limits::explained;
 pub use running::{Error, Listening, Options, Remote, Running, start};

@@ -1,7 +1,9 @@
 //! How many clients may be connected: the limit of descriptors, a listener's own, one address's.
 
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashMap;
+use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,6 +17,29 @@ pub(crate) fn most_clients() -> usize {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: limit.maximum });
     let now = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
     usize::try_from((now / 2).saturating_sub(DESCRIPTORS_RESERVE).max(MIN_CLIENTS)).unwrap_or(usize::MAX)
+}
+
+/// What can be done where descriptors have run out.
+pub(crate) fn remedy(e: &io::Error) -> Option<&'static str> {
+    match Errno::from_io_error(e)? {
+        Errno::MFILE => Some("raise the limit (`ulimit -n`, LimitNOFILE= of a systemd unit)"),
+        Errno::NFILE => Some("the whole machine has no more: raise the sysctl fs.file-max"),
+        _ => None,
+    }
+}
+
+/// An error of the system, with the remedy where descriptors have run out.
+pub fn explained(e: &io::Error) -> String {
+    remedy(e).map_or_else(|| e.to_string(), |remedy| format!("{e}; {remedy}"))
+}
+
+/// Whether so many descriptors could still be opened.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn has_room_for(descriptors: usize) -> io::Result<()> {
+    let some = || socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None);
+    (0..descriptors).map(|_| some()).collect::<io::Result<Vec<_>>>().map(drop)
 }
 
 /// No loop.

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::event_loop::Loop;
 use crate::handover::Guests;
 use crate::health::keeper::{Keeper, Kept};
-use crate::limits::Clients;
+use crate::limits::{Clients, explained, has_room_for, remedy};
 use crate::listener::Listener;
 use crate::log::Log;
 use crate::mailbox::{self, OWNER, ToLoop};
@@ -60,6 +60,8 @@ pub enum Error {
     Listen(CannotListen),
     /// An access log cannot be opened.
     Log(String, io::Error),
+    /// All is open, and nothing is left for clients.
+    Full(io::Error),
     /// The system refused something else.
     System(io::Error),
 }
@@ -69,9 +71,11 @@ impl fmt::Display for Error {
         match self {
             Error::Listen(e) => e.fmt(f),
             Error::Log(to, e) => {
-                write!(f, "cannot open the access log {to}: {e}; check its folder and permissions")
+                let remedy = remedy(e).unwrap_or("check its folder and permissions");
+                write!(f, "cannot open the access log {to}: {e}; {remedy}")
             }
-            Error::System(e) => e.fmt(f),
+            Error::Full(e) => write!(f, "no client could be accepted: {}", explained(e)),
+            Error::System(e) => write!(f, "cannot start: {}", explained(e)),
         }
     }
 }
@@ -161,6 +165,9 @@ struct Doors {
     shares: Vec<(usize, Share)>,
     messages: UnboundedReceiver<Message>,
     mailbox: UnboundedReceiver<ToLoop>,
+    files: Arc<SocketFiles>,
+    /// Told once it accepts.
+    begun: Sender<()>,
 }
 
 /// Binds everything, then starts the threads.
@@ -234,8 +241,7 @@ pub fn start(
         mail,
     });
     let confs = Arc::new(confs);
-    let shared =
-        Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs, files };
+    let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
     let (end, ended) = channel();
     let (inside, broken) = (shared.clone(), end.clone());
     let (begin, begun) = channel();
@@ -260,23 +266,56 @@ pub fn start(
             why.unwrap_or_else(|| io::Error::other("the built-in servers have ended")),
         ));
     }
-    let (mut threads, mut tells) = (Vec::new(), Vec::new());
+    let (loops, threads) = start_loops(&shared, shares, mailboxes, &files, &end)?;
+    let logs = logs.0.into_iter().map(|(_, log)| log).collect();
+    let remote = Remote { loops: Arc::new(loops), logs, draining: Arc::default(), process, files };
+    Ok(Running { listening, remote, threads, ended })
+}
+
+/// How loops are told, and their threads.
+type Loops = (Vec<UnboundedSender<Message>>, Vec<JoinHandle<io::Result<()>>>);
+
+/// Starts the loops, and waits until all accept: one that cannot ends the others.
+fn start_loops(
+    shared: &Shared,
+    shares: Vec<Vec<(usize, Share)>>,
+    mailboxes: Vec<UnboundedReceiver<ToLoop>>,
+    files: &Arc<SocketFiles>,
+    end: &Sender<Option<io::Error>>,
+) -> io::Result<Loops> {
+    let (mut tells, mut threads) = (Vec::new(), Vec::new());
+    let (begin, begun) = channel();
+    let mut result = Ok(());
     for ((number, shares), mailbox) in shares.into_iter().enumerate().zip(mailboxes) {
         let (tell, messages) = unbounded_channel();
         let shared = shared.clone();
-        let doors = Doors { shares, messages, mailbox };
-        let end = Ends(end.clone(), process.clone());
+        let doors = Doors { shares, messages, mailbox, files: files.clone(), begun: begin.clone() };
+        let end = Ends(end.clone(), shared.process.clone());
         let thread = std::thread::Builder::new().name(format!("weir-loop-{number}")).spawn(move || {
             let _end = end;
             on_runtime(|runtime| shared.serve(runtime, number as u32, doors))
-        })?;
+        });
+        match thread {
+            Ok(thread) => threads.push(thread),
+            Err(e) => result = result.and(Err(e)),
+        }
         tells.push(tell);
-        threads.push(thread);
     }
-    let logs = logs.0.into_iter().map(|(_, log)| log).collect();
-    let files = shared.files;
-    let remote = Remote { loops: Arc::new(tells), logs, draining: Arc::default(), process, files };
-    Ok(Running { listening, remote, threads, ended })
+    drop(begin);
+    if begun.iter().count() == tells.len() {
+        return Ok((tells, threads));
+    }
+    // Those that have begun end when nobody can tell them anything any more.
+    drop(tells);
+    Err(all_ended(threads, result).err().unwrap_or_else(|| io::Error::other("an event loop has ended")))
+}
+
+/// Waits for threads to end; the first error.
+fn all_ended(threads: Vec<JoinHandle<io::Result<()>>>, before: io::Result<()>) -> io::Result<()> {
+    threads.into_iter().fold(before, |result, thread| {
+        let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("an event loop has panicked")));
+        result.and(ended)
+    })
 }
 
 /// What the process's state draws by, beside the seed.
@@ -328,7 +367,6 @@ struct Shared {
     serving: Arc<Serving>,
     process: Arc<Process>,
     confs: Arc<Vec<Conf>>,
-    files: Arc<SocketFiles>,
 }
 
 impl Shared {
@@ -350,26 +388,30 @@ impl Shared {
         lp.run(self.serve_on(&lp, kept, doors)).await
     }
 
-    async fn serve_on(&self, lp: &Rc<Loop>, kept: Vec<Kept>, mut doors: Doors) -> io::Result<()> {
+    async fn serve_on(&self, lp: &Rc<Loop>, kept: Vec<Kept>, doors: Doors) -> io::Result<()> {
         if lp.number == OWNER {
             lp.keep(Keeper::new(kept));
         }
-        lp.needs("the mailbox", mailbox::run(lp.clone(), doors.mailbox));
+        let Doors { shares, mut messages, mailbox, files, begun } = doors;
+        lp.needs("the mailbox", mailbox::run(lp.clone(), mailbox));
         let listeners: Vec<Rc<Listener>> =
             (0..).zip(self.confs.iter()).map(|(n, c)| Rc::new(c.listener(n))).collect();
         lp.has_listeners(listeners.clone());
         let mut accepting = Vec::new();
-        for (at, share) in doors.shares {
+        for (at, share) in shares {
             let task = accept::run(lp.clone(), listeners[at].clone(), share.open(&lp.runtime)?);
             accepting.push(lp.runtime.spawn(task));
         }
-        let Some(Message::Drain) = doors.messages.recv().await else { return Ok(()) };
-        self.drain(lp, accepting).await;
+        // Whoever waits for all loops hears of this one, or that it is gone.
+        let _ = begun.send(());
+        drop(begun);
+        let Some(Message::Drain) = messages.recv().await else { return Ok(()) };
+        self.drain(lp, accepting, &files).await;
         Ok(())
     }
 
     /// Ends a loop (`serving.md` §2, Drain).
-    async fn drain(&self, lp: &Rc<Loop>, accepting: Vec<Joined>) {
+    async fn drain(&self, lp: &Rc<Loop>, accepting: Vec<Joined>, files: &SocketFiles) {
         let longest = |of: fn(&Conf) -> u64| self.confs.iter().map(of).max().unwrap_or(0);
         let delay_ns = longest(|c| c.listen.http.drain_delay_ns);
         if delay_ns > 0 {
@@ -377,7 +419,7 @@ impl Shared {
         }
         self.process.guests.close();
         // Before the queues are looked at for the last time: nobody new finds the way in then.
-        self.files.remove();
+        files.remove();
         lp.closing.send_replace(true);
         let end_ns = lp.now().saturating_add(longest(|c| c.listen.http.drain_timeout_ns));
         for task in accepting {
@@ -434,14 +476,16 @@ impl Running {
         self.remote.clone()
     }
 
+    /// Whether a client could be accepted, and a connection made for it: to be asked once all else is open.
+    pub fn check_room(&self) -> Result<(), Error> {
+        has_room_for(2).map_err(Error::Full)
+    }
+
     /// Waits for the end: of a drain, or of a loop that has failed, which ends the others too.
     pub fn join(self) -> io::Result<()> {
-        let mut result = self.ended.recv().ok().flatten().map_or(Ok(()), Err);
+        let result = self.ended.recv().ok().flatten().map_or(Ok(()), Err);
         self.remote.drain();
-        for thread in self.threads {
-            let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("an event loop has panicked")));
-            result = result.and(ended);
-        }
+        let result = all_ended(self.threads, result);
         self.remote.files.remove();
         self.remote.logs.iter().for_each(Log::finish);
         result

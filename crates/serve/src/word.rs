@@ -1,10 +1,11 @@
 //! What a person should read on standard error: targets that go up and down, names that do not resolve, requests that failed.
 //!
 //! Ten lines a second of either sort at most: however many requests fail, that a target went down is said. The count of what
-//! was left out comes with the next line, or after a second. A thread of its own writes, so that no loop ever waits for
-//! whoever reads.
+//! was left out comes with the next line, or after a second. That nobody can be accepted is told once in ten seconds, as long
+//! as it lasts. A thread of its own writes, so that no loop ever waits for whoever reads.
 
 use crate::clock::Clock;
+use crate::limits::{explained, remedy};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,6 +19,9 @@ const MOST: u64 = ERROR_LOG_RATE_PER_S as u64;
 /// After so long without a line nothing more is coming that would tell of what was left out.
 const SETTLED: Duration = Duration::from_secs(1);
 
+/// Between two lines that say that nobody can be accepted, ns: it is tried twenty times a second.
+const FULL_PAUSE_NS: u64 = 10_000_000_000;
+
 /// The words of a process.
 pub(crate) struct Words {
     clock: Clock,
@@ -26,6 +30,8 @@ pub(crate) struct Words {
     quiet: bool,
     news: Arc<Rate>,
     failures: Arc<Rate>,
+    /// When it may be said again that nobody can be accepted.
+    full_ns: AtomicU64,
 }
 
 impl Words {
@@ -35,7 +41,7 @@ impl Words {
         let (news, failures) = (Arc::new(Rate::default()), Arc::new(Rate::default()));
         let rates = [news.clone(), failures.clone()];
         std::thread::Builder::new().name("weir-words".to_owned()).spawn(move || write(&lines, &rates))?;
-        Ok(Words { clock, out, quiet, news, failures })
+        Ok(Words { clock, out, quiet, news, failures, full_ns: AtomicU64::new(0) })
     }
 
     /// Says it of targets and names, if there is room.
@@ -48,6 +54,21 @@ impl Words {
     /// Says why a request failed, if there is room.
     pub fn request_failed(&self, text: impl FnOnce() -> String) {
         self.put(&self.failures, text);
+    }
+
+    /// Says that the system gives no further client, and what can be done.
+    #[cold]
+    pub fn cannot_accept(&self, why: &io::Error) {
+        let now = self.clock.now();
+        let next = self.full_ns.load(Relaxed);
+        let is_mine = || self.full_ns.compare_exchange(next, now + FULL_PAUSE_NS, Relaxed, Relaxed).is_ok();
+        if now >= next && is_mine() {
+            let text = format!("cannot accept clients, who wait: {}", explained(why));
+            let or = remedy(why).map_or("", |_| ", or lower max_clients");
+            if self.out.try_send(text + or).is_err() {
+                self.full_ns.store(next, Relaxed);
+            }
+        }
     }
 
     fn put(&self, rate: &Rate, text: impl FnOnce() -> String) {

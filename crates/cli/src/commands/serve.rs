@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::sync::Arc;
-use weir_serve::Remote;
+use weir_serve::{Remote, explained};
 use weir_topology::Plan;
 use weir_topology::plan::{NodeId, Point, listeners};
 use weir_topology::serving::{Serving, serving};
@@ -26,19 +26,23 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     let options = weir_serve::Options { loops, quiet: args.quiet, ..Default::default() };
     let running = weir_serve::start(&point, &serving, &chosen, &options)
         .map_err(|e| Failure::Environment(e.to_string()))?;
-    obey_signals(running.remote())?;
+    let remote = running.remote();
+    obey_signals(remote.clone())
+        .and_then(|()| running.check_room().map_err(|e| Failure::Environment(e.to_string())))
+        .inspect_err(|_| remote.abandon())?;
     let mut out = std::io::stdout().lock();
     for one in &running.listening {
         // Nobody reads it: no reason not to serve.
         let _ = writeln!(out, "listening {} {}", one.name, one.addr).and_then(|()| out.flush());
     }
     drop(out);
-    running.join().map_err(|e| Failure::Environment(format!("an event loop has ended: {e}")))
+    running.join().map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explained(&e))))
 }
 
 /// SIGTERM and SIGINT drain, a second one ends at once; SIGUSR1 reopens the logs.
 fn obey_signals(remote: Remote) -> Result<(), Failure> {
-    let failed = |e: std::io::Error| Failure::Environment(format!("signals cannot be waited for: {e}"));
+    let failed =
+        |e: std::io::Error| Failure::Environment(format!("signals cannot be waited for: {}", explained(&e)));
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP]).map_err(failed)?;
     std::thread::Builder::new()
         .name("weir-signals".to_owned())
