@@ -336,6 +336,54 @@ fn a_full_house_drains() {
     assert_eq!(weir.ends(6.0), Some(0), "max_clients are connected, and it does not drain");
 }
 
+/// Who has come before the signal and waits for a place is served as places become free; who comes after it is not let in.
+#[test]
+fn those_who_wait_at_a_drain_are_served() {
+    for loops in [1, 2] {
+        let origin = slow(200);
+        let http = "http = http(max_clients = 2, drain_timeout = 8*s)";
+        let mut weir =
+            Weir::new(&format!("listen(\"127.0.0.1:0\", {}, loops = {loops}, {http})\n", server(&origin)));
+        let mut clients: Vec<Stream> = (0..8).map(|_| weir.client()).collect();
+        for client in &mut clients {
+            client.send(GET).expect("it is sent");
+        }
+        assert!(until(3.0, || origin.arrivals().len() == 2));
+        let before = weir.cpu_ms();
+        weir.signal(Signal::TERM);
+        assert!(until(0.5, || Stream::connect(&weir.listening[0].1).is_err()), "it still accepts");
+        for client in &mut clients {
+            let answer = client.response("GET").expect("an answer");
+            assert_eq!((answer.status(), answer.closes()), (200, true));
+        }
+        let spent = weir.cpu_ms() - before;
+        assert!(spent < 300, "{spent} ms of processor time for six answers");
+        drop(clients);
+        assert_eq!(weir.ends(3.0), Some(0));
+    }
+}
+
+/// More than there are descriptors for wait at the door itself.
+#[test]
+fn those_who_wait_beyond_descriptors_are_served_too() {
+    let origin = slow(20);
+    let file = format!(
+        "listen(\"127.0.0.1:0\", {}, loops = 1, http = http(max_clients = 4, drain_timeout = 9*s))\n",
+        server(&origin)
+    );
+    let mut weir = Weir::with_descriptors(&file, 40);
+    let mut clients: Vec<Stream> = (0..60).map(|_| weir.client()).collect();
+    for client in &mut clients {
+        client.send(GET).expect("it is sent");
+    }
+    weir.signal(Signal::TERM);
+    for client in &mut clients {
+        assert_eq!(client.response("GET").expect("an answer").status(), 200);
+    }
+    drop(clients);
+    assert_eq!(weir.ends(3.0), Some(0));
+}
+
 #[test]
 fn sigterm_drains() {
     for signal in [Signal::TERM, Signal::INT] {

@@ -1,4 +1,7 @@
-//! Accepting: a task for each listener of a loop. Where descriptors run out it pauses, and never spins.
+//! Accepting: a task for each listener of a loop. Where descriptors run out it pauses, and never spins. Who still waits as the
+//! doors close: `accept/late.rs`.
+
+mod late;
 
 use crate::bind::Bound;
 use crate::client;
@@ -68,16 +71,16 @@ impl Door {
         }
     }
 
-    /// Closes it, and gives those who wait before it: of the last ones no event may have told yet.
-    fn rest(self) -> Vec<Accepted> {
-        let mut rest = Vec::new();
+    /// The next of those who wait before it, of whom no event may have told yet; `None`: nobody does.
+    fn next(&self) -> io::Result<Option<Accepted>> {
         loop {
             match self.acceptor.accept() {
-                Ok((socket, peer)) => rest.push(self.of_kind(socket, peer)),
+                Ok((socket, peer)) => return Ok(Some(self.of_kind(socket, peer))),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
                 // One that broke before it was accepted is passed over.
                 Err(e)
                     if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
-                Err(_) => return rest,
+                Err(e) => return Err(e),
             }
         }
     }
@@ -85,6 +88,7 @@ impl Door {
 
 /// Accepts until the loop closes its doors; those who wait then are still let in.
 pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
+    let mut first = None;
     let mut closing = lp.closing.subscribe();
     let mut closes = std::pin::pin!(closing.wait_for(|closing| *closing));
     loop {
@@ -106,7 +110,10 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
                 while place.is_none() && pauses(&lp, &door, closes.as_mut()).await {
                     place = listener.take_place();
                 }
-                let Some(place) = place else { break };
+                let Some(place) = place else {
+                    first = Some((socket, peer));
+                    break;
+                };
                 let_in(&lp, &listener, socket, peer, place);
             }
             // One connection that broke before it was accepted is no reason to wait.
@@ -119,10 +126,7 @@ pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
             }
         }
     }
-    for (socket, peer) in door.rest() {
-        let Some(place) = listener.take_place() else { return };
-        let_in(&lp, &listener, socket, peer, place);
-    }
+    late::begin(&lp, listener, door, first);
 }
 
 fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Raw, peer: Option<SocketAddr>, place: Place) {

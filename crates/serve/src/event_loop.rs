@@ -50,6 +50,8 @@ pub(crate) struct Loop {
     /// The task that the loop cannot do without and that has ended, if one has.
     failed: tokio::sync::watch::Sender<Option<&'static str>>,
     clients: RefCell<Slab<Weak<Conn>>>,
+    /// Listeners before which somebody waits though the doors are closing.
+    late: Cell<u32>,
     listeners: RefCell<Vec<Rc<Listener>>>,
     date: Cell<[u8; 29]>,
     lately: Cell<u64>,
@@ -75,6 +77,7 @@ impl Loop {
             closing: tokio::sync::watch::Sender::new(false),
             failed: tokio::sync::watch::Sender::new(None),
             clients: RefCell::default(),
+            late: Cell::new(0),
             listeners: RefCell::default(),
             date: Cell::new(crate::date::now()),
             lately: Cell::new(clock.now()),
@@ -232,9 +235,15 @@ impl Loop {
         }
     }
 
-    /// Clients that are connected.
-    pub fn clients(&self) -> usize {
-        self.clients.borrow().len()
+    /// Whether clients are connected, or wait for a place.
+    pub fn has_clients(&self) -> bool {
+        self.late.get() > 0 || !self.clients.borrow().is_empty()
+    }
+
+    /// From now on some wait for a place, until it is dropped.
+    pub fn clients_wait(self: &Rc<Self>) -> Waits {
+        self.late.set(self.late.get() + 1);
+        Waits(self.clone())
     }
 }
 
@@ -247,6 +256,15 @@ struct Needed {
 impl Drop for Needed {
     fn drop(&mut self) {
         self.lp.failed.send_replace(Some(self.what));
+    }
+}
+
+/// Clients that wait for a place.
+pub(crate) struct Waits(Rc<Loop>);
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        self.0.late.set(self.0.late.get() - 1);
     }
 }
 

@@ -15,8 +15,13 @@ pub(crate) fn most_clients() -> usize {
     let most = limit.maximum.or(limit.current);
     // It fails only where the system says less than it did; the limit stays what it was.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: limit.maximum });
+    (descriptors() / 2).saturating_sub(DESCRIPTORS_RESERVE as usize).max(MIN_CLIENTS as usize)
+}
+
+/// How many descriptors this process may have.
+pub(crate) fn descriptors() -> usize {
     let now = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
-    usize::try_from((now / 2).saturating_sub(DESCRIPTORS_RESERVE).max(MIN_CLIENTS)).unwrap_or(usize::MAX)
+    usize::try_from(now).unwrap_or(usize::MAX)
 }
 
 /// What can be done where descriptors have run out.

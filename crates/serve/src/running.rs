@@ -431,7 +431,7 @@ impl Shared {
         // The keeper's loop ends last: others ask it, as long as they have requests.
         let is_needed = || lp.number == OWNER && self.process.serving.load(Ordering::Relaxed) > 1;
         let are_coming = || self.process.guests.are_coming(lp.number);
-        while (lp.clients() > 0 || are_coming() || is_needed()) && lp.now() < end_ns {
+        while (lp.has_clients() || are_coming() || is_needed()) && lp.now() < end_ns {
             lp.timers.after(LOOK_NS).await;
         }
     }
