@@ -186,6 +186,52 @@ fn what_the_client_did_not_take_was_not_sent() {
     assert_eq!((&got[1]["sent"], &got[1]["error"]), (&BODY.into(), &Value::Null));
 }
 
+/// What went each way in a tunnel is counted, and that it ends by silence is no error.
+#[test]
+fn a_tunnel_has_its_bytes_and_its_end() {
+    let scratch = Scratch::new("log-tunnel");
+    let path = scratch.path("access.log");
+    let origin = Origin::new(|peer| {
+        let request = peer.request()?;
+        peer.send(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nhello",
+        )?;
+        if request.target() == "/breaks" {
+            return peer.breaks();
+        }
+        peer.wait_for_end()
+    });
+    let http = format!("access_log = \"{path}\", tunnel_idle = 300*ms");
+    let mut weir = Weir::set(&http, &format!("server(\"app\", addr = \"{}\")", origin.addr()));
+    let mut tunnels = Vec::new();
+    for (at, target) in ["/idle", "/closed", "/breaks"].iter().enumerate() {
+        let mut client = weir.client();
+        let ask =
+            format!("GET {target} HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
+        client.send(&ask).expect("it is sent");
+        // With the first bytes of the other protocol right behind the head.
+        assert!(until(3.0, || origin.arrivals().len() == at + 1));
+        let _ = client.send("0123456789");
+        pause(100);
+        // Read, so that closing is no reset.
+        let _ = client.response("GET");
+        if *target != "/closed" {
+            tunnels.push(client);
+        }
+    }
+    assert!(until(3.0, || lines(&path).len() == 3), "{:?}", lines(&path));
+    end(&mut weir);
+    let got: Vec<Value> = lines(&path).iter().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    for (target, error) in [("/idle", None), ("/closed", None), ("/breaks", Some("reset"))] {
+        let line = got.iter().find(|l| l["path"] == target).expect("its line");
+        assert_eq!(line["status"], 101, "{line}");
+        assert_eq!(line["error"].as_str(), error, "{line}");
+        if error.is_none() {
+            assert_eq!((&line["received"], &line["sent"]), (&10.into(), &5.into()), "{line}");
+        }
+    }
+}
+
 /// Nothing that was answered before the end is missing from the log.
 #[test]
 fn the_last_lines_are_written() {

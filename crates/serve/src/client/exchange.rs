@@ -365,7 +365,10 @@ async fn upgrade(ex: &Rc<Exchange>, mut reply: Box<OriginReply>, mut holds: Hold
         weir_http1::render_response(&reply.response, to, &reply.edits, &add, Framing::None, None, out);
     }
     let idle_ns = ex.conn.listener.http.tunnel_idle_ns;
+    let (up_from, down_from) = (reply.conn.wire.queued(), ex.conn.wire.borrow().queued());
     let ended = tunnel::tunnel(&ex.conn, &mut reply.conn, idle_ns, &reply.cut).await;
+    ex.body.borrow_mut().received += reply.conn.wire.queued().saturating_sub(up_from);
+    line.sent = ex.conn.wire.borrow().taken().saturating_sub(down_from);
     if ended.is_err() {
         line.failure = Some(Kind::Reset);
     }

@@ -49,7 +49,8 @@ impl Half {
     }
 }
 
-/// Runs until both halves have ended, one side broke, nothing moved for so long, or the target is cut off.
+/// Runs until both halves have ended or nothing moved for so long, which are ends in order, or until one side broke or the
+/// target is cut off.
 pub(super) async fn tunnel(
     conn: &Conn,
     origin: &mut OriginConn,
@@ -69,8 +70,11 @@ pub(super) async fn tunnel(
         if moved {
             idle.set(idle_ns);
         }
-        if idle.ended(cx) || cut.is_off() {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        if cut.is_off() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        if idle.ended(cx) {
+            return Poll::Ready(Ok(()));
         }
         Poll::Pending
     })
