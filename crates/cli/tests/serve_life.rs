@@ -43,6 +43,18 @@ fn a_port_in_use_is_said_with_the_remedy() {
 }
 
 #[test]
+fn an_address_that_is_not_ours_is_said_with_the_remedy() {
+    let listen = |addr: &str| format!("listen(\"{addr}\", respond(200), loops = 1)\n");
+    serve_fails(
+        &listen("no-such-name.invalid:80"),
+        3,
+        &["no-such-name.invalid:80", "/etc/hosts", "or an address"],
+    );
+    // Of the documentation's network (RFC 5737).
+    serve_fails(&listen("192.0.2.1:0"), 3, &["192.0.2.1:0", "no such address", "`ip address`", "\":PORT\""]);
+}
+
+#[test]
 fn a_socket_file_that_exists_is_said_with_the_remedy() {
     let scratch = Scratch::new("serve-exists");
     let path = scratch.path("web.sock");

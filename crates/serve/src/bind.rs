@@ -47,7 +47,7 @@ pub(crate) fn bind(addr: &str, loops: usize, files: &SocketFiles) -> Result<Boun
             _ => explain(e),
         });
     }
-    let address = resolve(addr).map_err(explain)?;
+    let address = resolve(addr).map_err(|e| CannotListen { addr: addr.to_owned(), why: unresolved(&e) })?;
     // Without SO_REUSEPORT first: with it, another weir of this user would not be noticed.
     let probe = tcp(address, false).map_err(explain)?;
     let address = local(&probe).map_err(explain)?;
@@ -114,6 +114,14 @@ fn in_the_way(path: &Path) -> &'static str {
     }
 }
 
+/// Why a listener's name gives no address.
+fn unresolved(e: &io::Error) -> String {
+    format!(
+        "{}; a listener needs a name that /etc/hosts or DNS knows as this machine's, or an address",
+        explained(e)
+    )
+}
+
 /// An error of the system as a sentence with the remedy.
 fn why(e: &io::Error) -> String {
     match e.kind() {
@@ -123,7 +131,9 @@ fn why(e: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => {
             "not permitted; ports below 1024 need the capability CAP_NET_BIND_SERVICE, socket files a folder that may be written".to_owned()
         }
-        io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
+        io::ErrorKind::AddrNotAvailable => {
+            "this machine has no such address; `ip address` lists those that it has, \":PORT\" stands for all of them".to_owned()
+        }
         io::ErrorKind::NotFound => format!("{e}; check the name or the folder"),
         _ => explained(e),
     }
