@@ -53,7 +53,7 @@ fn a_request_that_fails_is_told_with_its_reason() {
     }
     assert_eq!(weir.get("/slow").status(), 504);
     let line = says(&weir, &["weir: listener \"web\": a timeout ended (100ms); 504 to GET /slow"]);
-    assert!(line.ends_with(&format!(", sent to {}", bad.trim_end_matches(": "))), "{line}");
+    assert!(line.ends_with(&format!(", last tried: {}", bad.trim_end_matches(": "))), "{line}");
     for (path, why) in [("/chunk", "chunk-size, RFC 9112"), ("/cut", "ended in the body")] {
         assert!(weir.get(path).cut.is_some());
         says(&weir, &[&bad, why, &format!("the answer to GET {path} is cut short after 4 bytes")]);

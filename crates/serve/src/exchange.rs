@@ -30,7 +30,7 @@ pub(crate) struct Exchange {
     further: Cell<u32>,
     waited_ns: Cell<u64>,
     waiting_since_ns: Cell<u64>,
-    /// The server that was sent the request last.
+    /// The server that was tried last.
     pub origin: RefCell<Option<Rc<Server>>>,
     /// Whether an interim response of an origin went on to the client: no other origin may answer after that.
     pub passed_interim: Cell<bool>,
@@ -175,6 +175,15 @@ impl Exchange {
             cx.waker().wake_by_ref();
             // A client that is gone shows when it is read.
             let _ = self.conn.wire.borrow_mut().push(cx, b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+    }
+
+    /// A final answer goes on: the client, told to go on or not, does what it does in its own time.
+    pub fn is_answered(&self) {
+        let mut body = self.body.borrow_mut();
+        if !body.told {
+            body.told = true;
+            self.conn.deadline.set(self.conn.listener.http.body_timeout_ns);
         }
     }
 

@@ -63,7 +63,7 @@ pub(crate) enum Why {
     Timeout(u64),
     /// What ended an answer on its way: a `timeout`, or a crash of a `faulty` process.
     Held(Kind),
-    /// A built-in server's model ended so.
+    /// A model ended so.
     Model(Kind),
 }
 
@@ -156,7 +156,7 @@ impl fmt::Display for Why {
             Why::Timeout(limit) => write!(f, "a timeout ended ({:?})", ns(Some(limit))),
             Why::Held(Kind::Timeout) => f.write_str("a timeout ended"),
             Why::Held(_) => f.write_str("a process crashed"),
-            Why::Model(kind) => write!(f, "its model ends in {}", kind.name()),
+            Why::Model(kind) => write!(f, "a model ends in {}", kind.name()),
         }
     }
 }

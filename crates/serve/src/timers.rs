@@ -156,13 +156,17 @@ impl Timers {
         loop {
             poll_fn(|cx| self.source.poll_readable(cx)).await;
             // How often it expired does not matter; once it is read, the next time is an event of its own.
-            let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+            let has_expired = rustix::io::read(&self.fd, &mut [0; 8]).is_ok();
             self.source.is_read();
-            if let Some(tells_ns) = self.tells_ns.take() {
-                self.lead.borrow_mut().woken(self.clock.now().saturating_sub(tells_ns));
-            }
+            // Set anew since it told, it shows nothing of how late that was.
+            let late_ns =
+                self.tells_ns.take().filter(|_| has_expired).map(|at| self.clock.now().saturating_sub(at));
             let mut since = None;
             poll_fn(|cx| self.poll_fire(&rt, &mut since, cx)).await;
+            // Only now: it was woken by the lead as it was.
+            if let Some(late_ns) = late_ns {
+                self.lead.borrow_mut().woken(late_ns);
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn failed(lp: &Loop, ex: &Exchange, failure: &Failure) {
         };
         // What no server did may still have happened while one was waited for.
         let last = match (&at, ex.origin.borrow().as_ref()) {
-            (None, Some(server)) => format!(", sent to {}", server.described()),
+            (None, Some(server)) => format!(", last tried: {}", server.described()),
             _ => String::new(),
         };
         let at = at.unwrap_or_else(|| listener(&ex.conn));

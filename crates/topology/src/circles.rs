@@ -1,11 +1,11 @@
-//! Servers whose address is one of the file's own listeners, from which requests come back to them: each would go round until
+//! Servers whose address is one of the file's own listeners, from which requests come back to them: each may go round until
 //! weir answers 508, by its own hops in Via. A chain of listeners that ends elsewhere is none.
 
 use crate::address::Address;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::plan::{NodeId, Point, Spec, To, listeners};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// A server behind one listener that leads to another, by the listeners' places among all.
 struct Link {
@@ -43,7 +43,7 @@ fn finding(point: &Point, server: NodeId, listener: NodeId) -> Diagnostic {
         _ => "",
     };
     let finding = Diagnostic::error(format!(
-        "this server's address, {addr}, is that of the listener `{name}`, from which requests come back here: they would go round in circles until weir answers 508"
+        "this server's address, {addr}, is that of the listener `{name}`, from which requests come back here: they may go round in circles until weir answers 508"
     ));
     let finding = Diagnostic { severity: Severity::Warning, ..finding };
     finding.help("write the address of the origin that is meant, or let the listener have another port")
@@ -94,6 +94,9 @@ fn leads(links: &[Link], from: usize, to: usize) -> bool {
     false
 }
 
+/// What `localhost` is everywhere.
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
 /// Whether whoever connects there comes to a listener here. Only what is certain counts: of this machine's addresses the file
 /// names none but those that loop back.
 fn hears(listener: &Address, there: &Address) -> bool {
@@ -109,9 +112,11 @@ fn hears(listener: &Address, there: &Address) -> bool {
             looks_back(at.ip()) && (own.is_ipv6() || at.is_ipv4())
         }
         (Address::Ip(own), Address::Ip(at)) => own == at,
-        (Address::Ip(own), Address::Name(host, _)) => host == "localhost" && looks_back(own.ip()),
+        (Address::Ip(own), Address::Name(host, _)) => {
+            host == "localhost" && (own.ip() == LOCALHOST || own.ip().is_unspecified())
+        }
         (Address::Name(host, port), Address::Ip(at)) => {
-            host == "localhost" && *at == SocketAddr::from(([127, 0, 0, 1], *port))
+            host == "localhost" && *at == SocketAddr::new(LOCALHOST, *port)
         }
         (own, there) => own == there,
     }
@@ -149,6 +154,7 @@ mod tests {
             ("0.0.0.0:80", "[::1]:80"),
             ("127.0.0.1:80", "127.0.0.2:80"),
             ("10.0.0.1:80", "localhost:80"),
+            ("127.0.0.2:80", "localhost:80"),
             ("app:80", "localhost:80"),
             ("unix:/a", "unix:/b"),
             ("127.0.0.1:0", "127.0.0.1:80"),

@@ -74,7 +74,8 @@ async fn write(
     close: bool,
     line: &mut Line,
 ) -> After {
-    let length = if ex.request.is_head() { 0 } else { body.len() as u64 };
+    let has_body = !ex.request.is_head() && !matches!(status, 204 | 304);
+    let length = if has_body { body.len() as u64 } else { 0 };
     let unread = !ex.is_complete();
     let close = close || unread;
     let to = Client {

@@ -204,6 +204,7 @@ async fn relay(
     line: &mut Line,
 ) -> After {
     let close = close || !ex.is_complete() || lp.is_draining() || ex.conn.ending.get();
+    ex.is_answered();
     let mut to = Client {
         version: ex.version(),
         head: ex.request.is_head(),

@@ -9,7 +9,7 @@ use super::reply::{Answer, From};
 use super::{NodeId, Way, start};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::failure::Failure;
+use crate::failure::{Failure, Why};
 use crate::shared::fault::Local;
 use crate::timers::Sleep;
 use std::future::{pending, poll_fn};
@@ -99,7 +99,7 @@ impl Faulty {
                 Ok(reply)
             }
             Some(failed) => failed,
-            None => Err(Failure::new(Kind::Reset)),
+            None => Err(Failure::new(Kind::Reset).by(Why::Held(Kind::Reset))),
         }
     }
 }

@@ -5,7 +5,7 @@ use super::way::Purpose;
 use super::{NodeId, Way, start};
 use crate::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::failure::Failure;
+use crate::failure::{Failure, Why};
 use std::rc::Rc;
 use weir_model::flaky;
 use weir_policy::Kind;
@@ -32,6 +32,6 @@ impl Flaky {
         }
         // Those behind have done their work well.
         reply.discard(&lp, &ex);
-        Err(Failure::new(self.kind))
+        Err(Failure::new(self.kind).by(Why::Model(self.kind)))
     }
 }

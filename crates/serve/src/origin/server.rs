@@ -368,8 +368,8 @@ impl Attempt {
     /// The origin was silent for too long.
     #[cold]
     fn is_late(&self) -> Failure {
-        let OriginReply { server, upload, .. } = &*self.reply;
-        let why = match upload.finished || upload.broken {
+        let OriginReply { server, upload, conn, .. } = &*self.reply;
+        let why = match upload.finished && conn.wire.unsent() == 0 || upload.broken {
             true => Why::ResponseLimit(server.origin.response_timeout_ns),
             false => Why::UploadLimit(server.origin.body_timeout_ns),
         };

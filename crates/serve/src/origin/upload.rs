@@ -18,7 +18,7 @@ pub(crate) struct Upload {
     /// Bytes that may be kept.
     keep: usize,
     encoder: Encoder,
-    /// Whether all was handed to the socket.
+    /// Whether all waits for the socket, or was taken by it.
     pub finished: bool,
     /// Whether the origin has stopped taking it.
     pub broken: bool,

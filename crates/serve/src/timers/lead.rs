@@ -95,4 +95,22 @@ mod tests {
         lead.was_awake(SAVED_NS);
         assert_eq!(lead.begins(later, later + 100_000), later + 100_000, "no turn without an end");
     }
+
+    /// As a loop does it: a waking ends in being awake until its time, and shows how late it was only then.
+    #[test]
+    fn a_waking_in_time_stays_awake_until_it_is_due() {
+        let mut lead = Lead::default();
+        (0..1000).for_each(|_| lead.woken(100_000));
+        let mut now = 1_000_000_000;
+        for _ in 0..20 {
+            let due = now + 1_000_000;
+            let tells = lead.begins(now, due);
+            now = tells + 1_000;
+            assert!(tells < due && lead.stays_awake(now, due), "{lead:?}");
+            lead.was_awake(due - now);
+            lead.woken(now - tells);
+            now = due;
+        }
+        assert!(lead.lead_ns >= 100_000 - 20 * STEP_NS, "{lead:?}");
+    }
 }

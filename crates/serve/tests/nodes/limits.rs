@@ -1,6 +1,7 @@
 //! `limit.rate` and `timeout`.
 
 use crate::common::{Conn, Origin, Then, get, get_with, near, pause, serve_node, serve_with, timed};
+use std::io::{Read, Write};
 
 #[test]
 pub fn rate_is_429_with_retry_after() {
@@ -83,4 +84,24 @@ fn who_waits_for_a_100_is_not_waited_for() {
     let mut conn = Conn::new(&served.addr);
     conn.send(ask);
     assert_eq!([conn.response().status, conn.response().status], [100, 408]);
+}
+
+/// An answer has begun, and nobody tells the client to go on any more: its silence has its limit all the same.
+#[test]
+fn an_early_answer_that_stalls_has_an_end() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut origin, _) = listener.accept().unwrap();
+        let mut read = [0; 1024];
+        let _ = origin.read(&mut read);
+        let _ = origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
+        let _ = origin.read(&mut read);
+    });
+    let served = serve_node(&format!("server(\"a\", addr=\"{addr}\"), http=http(body_timeout=300*ms)"));
+    let mut conn = Conn::new(&served.addr);
+    conn.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+    let (ms, response) = timed(|| conn.try_response());
+    assert_eq!(response, None, "it breaks off");
+    assert!(ms < 5_000.0, "{ms}");
 }

@@ -33,9 +33,9 @@ limits! {
     "max_method" MAX_METHOD_BYTES: usize = Limits::METHOD;
     /// Empty lines before a request line that are skipped; more is 400 (RFC 9112 §2.2).
     "max_empty_lines" MAX_EMPTY_LINES: usize = Limits::EMPTY_LINES;
-    /// Options over all Connection lines of a message; more is 400 (RFC 9110 §7.6.1 sets no bound).
+    /// Options over all Connection lines of a message; more is 400, of an origin 502 (RFC 9110 §7.6.1 sets no bound).
     "max_connection_options" MAX_CONNECTION_OPTIONS: usize = Limits::OPTIONS;
-    /// Bytes of chunk extensions that a whole body may carry; more is 400 (RFC 9112 §7.1.1, CVE-2023-39326).
+    /// Bytes of chunk extensions that a whole body may carry; more is 400, of an origin 502 (RFC 9112 §7.1.1, CVE-2023-39326).
     "max_chunk_extensions" MAX_CHUNK_EXTENSIONS_BYTES: usize = Limits::EXTENSIONS;
     /// Own hops in Via; more is 508 (§3; RFC 9110 §7.6.3).
     "max_via_hops" MAX_VIA_HOPS: usize = Limits::OWN_HOPS;
