@@ -69,6 +69,9 @@ pub(crate) fn check_cost(request: &Request, token: u64) -> Option<u64> {
     if proof == format!("{token:016x}") { cost.parse().ok() } else { None }
 }
 
+/// Connections to built-in servers, by their roots.
+pub(crate) type Arrivals = UnboundedReceiver<(NodeId, UnixStream)>;
+
 /// The way to the built-in servers.
 pub(crate) struct BuiltIn {
     connections: UnboundedSender<(NodeId, UnixStream)>,
@@ -76,7 +79,7 @@ pub(crate) struct BuiltIn {
 
 impl BuiltIn {
     /// The way, and its end.
-    pub fn new() -> (BuiltIn, UnboundedReceiver<(NodeId, UnixStream)>) {
+    pub fn new() -> (BuiltIn, Arrivals) {
         let (connections, arrivals) = tokio::sync::mpsc::unbounded_channel();
         (BuiltIn { connections }, arrivals)
     }
@@ -88,7 +91,7 @@ impl BuiltIn {
 }
 
 /// Serves connections for as long as any loop is there.
-pub(crate) async fn run(lp: Rc<Loop>, mut arrivals: UnboundedReceiver<(NodeId, UnixStream)>) {
+pub(crate) async fn run(lp: Rc<Loop>, mut arrivals: Arrivals) {
     let mut listeners: std::collections::HashMap<NodeId, Rc<Listener>> = std::collections::HashMap::new();
     while let Some((root, stream)) = arrivals.recv().await {
         let Ok(socket) = Raw::Unix(stream).watch(&lp.runtime) else { continue };

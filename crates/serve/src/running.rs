@@ -3,7 +3,7 @@
 use crate::accept::{self, Share};
 use crate::bind::{self, Bound, CannotListen};
 use crate::build::Builder;
-use crate::built_in::{self, BuiltIn};
+use crate::built_in::{self, Arrivals, BuiltIn};
 use crate::clock::Clock;
 use crate::event_loop::Loop;
 use crate::handover::Guests;
@@ -178,70 +178,103 @@ pub fn start(
     options: &Options,
 ) -> Result<Running, Error> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let default = options.loops.unwrap_or(cores);
+    let Opened { files, listening, confs, shares, logs } =
+        open(point, nodes, options.loops.unwrap_or(cores))?;
+    let (built_in, arrivals) = BuiltIn::new();
+    let (process, mailboxes) = process(point, serving, options, shares.len(), built_in)?;
+    let confs = Arc::new(confs);
+    let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
+    let (end, ended) = start_built_in(&shared, arrivals)?;
+    let (loops, threads) = start_loops(&shared, shares, mailboxes, &files, &end)?;
+    let logs = logs.0.into_iter().map(|(_, log)| log).collect();
+    let remote = Remote { loops: Arc::new(loops), logs, draining: Arc::default(), process, files };
+    Ok(Running { listening, remote, threads, ended })
+}
+
+/// What is open before anything runs.
+struct Opened {
+    /// First, as the fields are dropped in this order: removed again while the sockets are open, should anything fail.
+    files: Arc<SocketFiles>,
+    listening: Vec<Listening>,
+    confs: Vec<Conf>,
+    /// By loop: the listener's place and the loop's socket.
+    shares: Vec<Vec<(usize, Share)>>,
+    logs: Logs,
+}
+
+/// Binds the listeners and opens their logs. `default`: the loops of those that do not say.
+fn open(point: &Point, nodes: &[NodeId], default: usize) -> Result<Opened, Error> {
     let listens: Vec<(String, &Listen, NodeId)> = nodes.iter().filter_map(|id| listen(point, *id)).collect();
     let count = |l: &Listen| l.loops.map_or(default, |n| n as usize).max(1);
     let loops = listens.iter().map(|(_, l, _)| count(l)).max().unwrap_or(1);
     // Descriptors are the process's: listeners without a limit of their own share them.
     let common = Clients::new(crate::limits::most_clients(), None, 0);
-    let mut logs = Logs::default();
-    let mut listening = Vec::new();
-    // Removed again, should anything fail from here on.
-    let files = Arc::new(SocketFiles::default());
-    let mut confs = Vec::new();
-    let mut shares: Vec<Vec<(usize, Share)>> = (0..loops).map(|_| Vec::new()).collect();
-    for (number, (name, listen, inside)) in listens.iter().enumerate() {
-        let bound = bind::bind(&listen.addr, count(listen), &files).map_err(Error::Listen)?;
+    let mut opened = Opened {
+        files: Arc::default(),
+        listening: Vec::new(),
+        confs: Vec::new(),
+        shares: (0..loops).map(|_| Vec::new()).collect(),
+        logs: Logs::default(),
+    };
+    for (number, (name, listen, node)) in listens.into_iter().enumerate() {
+        let bound = bind::bind(&listen.addr, count(listen), &opened.files).map_err(Error::Listen)?;
         let (addr, port) = match &bound {
             Bound::Tcp(_, address) => (address.to_string(), Some(address.port())),
             Bound::Unix(..) => (listen.addr.clone(), None),
         };
-        listening.push(Listening { name: name.clone(), addr });
-        let own = listen.http.max_clients.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        confs.push(Conf {
-            name: name.clone(),
-            listen: (*listen).clone(),
-            node: *inside,
-            port,
-            clients: Clients::new(
-                own.unwrap_or(usize::MAX),
-                listen.http.max_clients_per_address,
-                count(listen),
-            ),
-            common: own.is_none().then(|| common.clone()),
-            log: logs.of(&listen.http)?,
-        });
         for (at, share) in bound.shares().into_iter().enumerate() {
-            shares[at].push((number, share));
+            opened.shares[at].push((number, share));
         }
+        opened.listening.push(Listening { name: name.clone(), addr });
+        let own = listen.http.max_clients.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+        let per_address = listen.http.max_clients_per_address;
+        opened.confs.push(Conf {
+            name,
+            listen: listen.clone(),
+            node,
+            port,
+            clients: Clients::new(own.unwrap_or(usize::MAX), per_address, count(listen)),
+            common: own.is_none().then(|| common.clone()),
+            log: opened.logs.of(&listen.http)?,
+        });
     }
-    let (built_in, arrivals) = BuiltIn::new();
+    Ok(opened)
+}
+
+/// What belongs to the process, and what the loops read of it.
+fn process(
+    point: &Arc<Point>,
+    serving: &Serving,
+    options: &Options,
+    loops: usize,
+    built_in: BuiltIn,
+) -> Result<(Arc<Process>, Vec<UnboundedReceiver<ToLoop>>), Error> {
     let (clock, seed) = (Clock::new(), seed()?);
-    let state = crate::shared::Shared::new(point, loops, clock.now(), Key::new(seed).with(STATE));
     let (mail, mailboxes): (Vec<_>, Vec<_>) = (0..loops).map(|_| unbounded_channel()).unzip();
-    let secret = [self::seed()?, self::seed()?];
-    let lbs = Process::lbs(point);
-    let draw = Key::new(seed).with(NAMES);
-    let serving_loops = AtomicU32::new(loops as u32);
-    let connections = Limit::of(point, serving);
     let words = Arc::new(Words::start(clock, options.quiet)?);
-    let names = Names::start(point, serving, options.nameserver, clock, draw, mail.clone(), &words)?;
-    let process = Arc::new(Process {
+    let draw = Key::new(seed).with(NAMES);
+    let process = Process {
         clock,
         seed,
-        secret,
+        secret: [self::seed()?, self::seed()?],
         built_in,
-        names,
+        names: Names::start(point, serving, options.nameserver, clock, draw, mail.clone(), &words)?,
         words,
-        connections,
-        shared: state,
-        lbs,
+        connections: Limit::of(point, serving),
+        shared: crate::shared::Shared::new(point, loops, clock.now(), Key::new(seed).with(STATE)),
+        lbs: Process::lbs(point),
         guests: Guests::new(loops),
-        serving: serving_loops,
+        serving: AtomicU32::new(loops as u32),
         mail,
-    });
-    let confs = Arc::new(confs);
-    let shared = Shared { point: point.clone(), serving: serving.clone(), process: process.clone(), confs };
+    };
+    Ok((Arc::new(process), mailboxes))
+}
+
+/// Where threads tell how they ended, and where that is heard.
+type Ending = (Sender<Option<io::Error>>, Receiver<Option<io::Error>>);
+
+/// Starts the thread of the built-in servers, and waits until it has begun.
+fn start_built_in(shared: &Shared, arrivals: Arrivals) -> io::Result<Ending> {
     let (end, ended) = channel();
     let (inside, broken) = (shared.clone(), end.clone());
     let (begin, begun) = channel();
@@ -259,17 +292,13 @@ pub fn start(
         // Before it has begun the starting thread hears of it, later whoever waits for the end.
         let _ = broken.send(result.err());
     })?;
-    if begun.recv().is_err() {
-        drop(end);
-        let why = ended.recv().ok().flatten();
-        return Err(Error::System(
-            why.unwrap_or_else(|| io::Error::other("the built-in servers have ended")),
-        ));
+    if begun.recv().is_ok() {
+        return Ok((end, ended));
     }
-    let (loops, threads) = start_loops(&shared, shares, mailboxes, &files, &end)?;
-    let logs = logs.0.into_iter().map(|(_, log)| log).collect();
-    let remote = Remote { loops: Arc::new(loops), logs, draining: Arc::default(), process, files };
-    Ok(Running { listening, remote, threads, ended })
+    // Else nobody could say why, where the thread has panicked.
+    drop(end);
+    let why = ended.recv().ok().flatten();
+    Err(why.unwrap_or_else(|| io::Error::other("the built-in servers have ended")))
 }
 
 /// How loops are told, and their threads.
@@ -488,6 +517,7 @@ impl Running {
         let result = all_ended(self.threads, result);
         self.remote.files.remove();
         self.remote.logs.iter().for_each(Log::finish);
+        self.remote.process.words.finish();
         result
     }
 }

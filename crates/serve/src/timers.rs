@@ -237,27 +237,23 @@ mod tests {
         runtime.block_on(all).unwrap();
     }
 
-    /// For `bench/timers`: prints how late sleeps end, without the connections around them.
+    /// Waking early must not show. It prints how late they end, for `bench/timers`: the timers without the connections.
     #[test]
-    #[ignore = "a measurement"]
-    fn how_late_sleeps_are() {
+    fn sleeps_never_end_early() {
         let (runtime, clock) = (Runtime::new().unwrap(), Clock::new());
         let all = async {
             let timers = Timers::new(&runtime, clock).unwrap();
             runtime.spawn(timers.clone().run(runtime.clone()));
             for delay_ns in [100_000, 370_000, 1_000_000, 2_500_000, 10_000_000] {
-                let mut late_us = Vec::new();
-                for _ in 0..1000 {
+                let mut late_ns = Vec::new();
+                for _ in 0..100 {
                     let due_ns = clock.now() + delay_ns;
                     timers.at(due_ns).await;
-                    late_us.push((clock.now() - due_ns) as f64 / 1e3);
+                    late_ns.push(clock.now().checked_sub(due_ns).expect("not before its time"));
                 }
-                late_us.sort_unstable_by(f64::total_cmp);
-                let [median, p90, p99] = [500, 900, 990].map(|i| late_us[i]);
-                let delay_ms = delay_ns as f64 / 1e6;
-                println!(
-                    "a sleep of {delay_ms} ms, late by us: median {median:.1}, p90 {p90:.1}, p99 {p99:.1}"
-                );
+                late_ns.sort_unstable();
+                let [median, p90] = [50, 90].map(|i| late_ns[i] as f64 / 1e3);
+                println!("sleeps of {} ms end {median:.1} us late, p90 {p90:.1}", delay_ns as f64 / 1e6);
             }
         };
         runtime.block_on(all).unwrap();

@@ -9,9 +9,11 @@ use crate::limits::{explained, remedy};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
-use weir_topology::plan::fixed::{ERROR_LOG_QUEUE as QUEUE, ERROR_LOG_RATE_PER_S};
+use weir_topology::plan::fixed::{
+    ACCEPT_LOG_PAUSE_NS, ERROR_LOG_FINISH_NS, ERROR_LOG_QUEUE, ERROR_LOG_RATE_PER_S,
+};
 
 /// Lines a second of one sort at most.
 const MOST: u64 = ERROR_LOG_RATE_PER_S as u64;
@@ -19,13 +21,17 @@ const MOST: u64 = ERROR_LOG_RATE_PER_S as u64;
 /// After so long without a line nothing more is coming that would tell of what was left out.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// Between two lines that say that nobody can be accepted, ns: it is tried twenty times a second.
-const FULL_PAUSE_NS: u64 = 10_000_000_000;
+/// What the writer is told.
+enum Said {
+    Line(String),
+    /// To answer once all before it is written.
+    All(Sender<()>),
+}
 
 /// The words of a process.
 pub(crate) struct Words {
     clock: Clock,
-    out: SyncSender<String>,
+    out: SyncSender<Said>,
     /// Nothing is said but that requests failed.
     quiet: bool,
     news: Arc<Rate>,
@@ -37,10 +43,12 @@ pub(crate) struct Words {
 impl Words {
     /// Of a process; `quiet`: of failed requests only.
     pub fn start(clock: Clock, quiet: bool) -> io::Result<Words> {
-        let (out, lines) = sync_channel::<String>(QUEUE);
+        let (out, said) = sync_channel(ERROR_LOG_QUEUE);
         let (news, failures) = (Arc::new(Rate::default()), Arc::new(Rate::default()));
         let rates = [news.clone(), failures.clone()];
-        std::thread::Builder::new().name("weir-words".to_owned()).spawn(move || write(&lines, &rates))?;
+        std::thread::Builder::new()
+            .name("weir-words".to_owned())
+            .spawn(move || write(&mut io::stderr(), &said, &rates))?;
         Ok(Words { clock, out, quiet, news, failures, full_ns: AtomicU64::new(0) })
     }
 
@@ -61,13 +69,22 @@ impl Words {
     pub fn cannot_accept(&self, why: &io::Error) {
         let now = self.clock.now();
         let next = self.full_ns.load(Relaxed);
-        let is_mine = || self.full_ns.compare_exchange(next, now + FULL_PAUSE_NS, Relaxed, Relaxed).is_ok();
+        let is_mine =
+            || self.full_ns.compare_exchange(next, now + ACCEPT_LOG_PAUSE_NS, Relaxed, Relaxed).is_ok();
         if now >= next && is_mine() {
             let text = format!("cannot accept clients, who wait: {}", explained(why));
             let or = remedy(why).map_or("", |_| ", or lower max_clients");
-            if self.out.try_send(text + or).is_err() {
+            if self.out.try_send(Said::Line(text + or)).is_err() {
                 self.full_ns.store(next, Relaxed);
             }
+        }
+    }
+
+    /// All that was said is written, unless whoever reads it takes too long. To be called at the end.
+    pub fn finish(&self) {
+        let (tell, told) = channel();
+        if self.out.try_send(Said::All(tell)).is_ok() {
+            let _ = told.recv_timeout(Duration::from_nanos(ERROR_LOG_FINISH_NS));
         }
     }
 
@@ -75,7 +92,7 @@ impl Words {
         let Some(left_out) = rate.admits(self.clock.now()) else { return };
         let more =
             if left_out > 0 { format!(" ({} left out before it)", lines(left_out)) } else { String::new() };
-        if self.out.try_send(text() + &more).is_err() {
+        if self.out.try_send(Said::Line(text() + &more)).is_err() {
             rate.left_out.fetch_add(left_out + 1, Relaxed);
         }
     }
@@ -86,21 +103,34 @@ fn lines(count: u64) -> String {
 }
 
 /// Writes until nobody is left who could say something. Where nobody reads it is lost.
-fn write(said: &Receiver<String>, rates: &[Arc<Rate>]) {
-    while let Ok(first) = said.recv() {
-        let mut line = first;
-        loop {
-            let _ = writeln!(io::stderr(), "weir: {line}");
-            line = match said.recv_timeout(SETTLED) {
-                Ok(next) => next,
-                Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => break,
-            };
+fn write(out: &mut impl Write, said: &Receiver<Said>, rates: &[Arc<Rate>]) {
+    let mut settled = true;
+    loop {
+        let next = if settled {
+            said.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            said.recv_timeout(SETTLED)
+        };
+        settled = true;
+        match next {
+            Ok(Said::Line(line)) => {
+                settled = false;
+                let _ = writeln!(out, "weir: {line}");
+            }
+            Ok(Said::All(tell)) => {
+                say_left_out(out, rates);
+                let _ = tell.send(());
+            }
+            Err(RecvTimeoutError::Timeout) => say_left_out(out, rates),
+            Err(RecvTimeoutError::Disconnected) => return say_left_out(out, rates),
         }
-        let left_out: u64 = rates.iter().map(|rate| rate.left_out.swap(0, Relaxed)).sum();
-        if left_out > 0 {
-            let _ = writeln!(io::stderr(), "weir: {} left out", lines(left_out));
-        }
+    }
+}
+
+fn say_left_out(out: &mut impl Write, rates: &[Arc<Rate>]) {
+    let left_out: u64 = rates.iter().map(|rate| rate.left_out.swap(0, Relaxed)).sum();
+    if left_out > 0 {
+        let _ = writeln!(out, "weir: {} left out", lines(left_out));
     }
 }
 
@@ -139,5 +169,21 @@ mod tests {
         assert_eq!((0..13).filter_map(|_| rate.admits(5)).collect::<Vec<_>>(), [0; 10]);
         assert_eq!(rate.admits(999_999_999), None);
         assert_eq!([rate.admits(1_000_000_000), rate.admits(1_000_000_001)], [Some(4), Some(0)]);
+    }
+
+    #[test]
+    fn the_last_words_are_written_before_the_end() {
+        let rate = Arc::new(Rate::default());
+        let (out, said) = sync_channel(4);
+        let (tell, told) = channel();
+        rate.left_out.store(1, Relaxed);
+        for word in [Said::Line("a".to_owned()), Said::All(tell), Said::Line("b".to_owned())] {
+            assert!(out.send(word).is_ok());
+        }
+        drop(out);
+        let mut text = Vec::new();
+        write(&mut text, &said, &[rate]);
+        assert_eq!(String::from_utf8_lossy(&text), "weir: a\nweir: 1 line left out\nweir: b\n");
+        assert_eq!(told.recv(), Ok(()));
     }
 }

@@ -134,8 +134,12 @@ limits! {
     "access_log_finish_ns" ACCESS_LOG_FINISH_NS: u64 = S;
     /// Lines a second on standard error, of failed requests and of all else each (§6); further ones are left out, and counted.
     "error_log_rate_per_s" ERROR_LOG_RATE_PER_S: u32 = 10;
+    /// Between two lines there which say that no client can be accepted.
+    "accept_log_pause_ns" ACCEPT_LOG_PAUSE_NS: u64 = 10 * S;
     /// Lines that wait for whoever reads standard error.
     "error_log_queue" ERROR_LOG_QUEUE: usize = 64;
+    /// How long the end of the process waits for the last of them.
+    "error_log_finish_ns" ERROR_LOG_FINISH_NS: u64 = S;
 }
 
 #[cfg(test)]
