@@ -5,40 +5,18 @@
 //! takes a lock.
 #![forbid(unsafe_code)]
 
-mod accept;
-mod bind;
-mod buffers;
-mod build;
-mod built_in;
-mod client;
-mod clock;
-mod date;
-mod deadlines;
-mod event_loop;
+mod control;
 mod exchange;
-mod failure;
 mod graph;
-mod handover;
+mod h1;
 mod health;
-mod limits;
-mod listener;
+mod io;
 mod log;
-mod mailbox;
 mod nodes;
-mod origin;
-mod process;
-mod resolve;
-mod reuse;
-mod running;
-mod runtime;
-mod shared;
-mod socket;
-mod socket_file;
-mod timers;
-mod trouble;
-mod wire;
-mod word;
+mod sync;
+mod transport;
+mod upstream;
 
-pub use bind::CannotListen;
-pub use limits::explained;
-pub use running::{Error, Listening, Options, Remote, Running, start};
+pub use control::clients::explained;
+pub use control::start::{Error, Listening, Options, Remote, Running, start};
+pub use transport::bind::CannotListen;

@@ -3,13 +3,13 @@
 //! A built-in server is asked over its socket with [`built_in::CHECK`] in the head, so that its models take the check for
 //! one: it costs what the file says, and skips what checks skip.
 
-use crate::built_in;
-use crate::event_loop::Loop;
-use crate::health::ends::{Checked, Ends};
+use crate::control::built_in;
+use crate::control::event_loop::Loop;
+use crate::graph::ends::{Checked, Ends};
+use crate::io::timers::has_ended;
 use crate::nodes::{Node, Way, cable};
-use crate::origin::server::{Server, is_exhausted};
-use crate::timers::has_ended;
-use crate::wire::Wire;
+use crate::transport::wire::Wire;
+use crate::upstream::server::{Server, is_exhausted};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};

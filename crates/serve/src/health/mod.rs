@@ -13,5 +13,4 @@
 //! ([`crate::nodes::lb::common`]).
 
 pub(crate) mod check;
-pub(crate) mod ends;
-pub(crate) mod keeper;
+pub(crate) mod monitor;

@@ -1,8 +1,8 @@
 //! The thread that writes an access log: lines as they come, the file opened anew when that is asked, and a word on standard
 //! error of what was lost.
 
-use super::Entry;
-use super::out::Out;
+use crate::log::Entry;
+use crate::log::out::Out;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};

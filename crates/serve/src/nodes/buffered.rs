@@ -5,11 +5,11 @@
 //! are read ahead of the client: where that is all of it, the origin's connection and what is held are free while a slow
 //! client still reads. Draws: nothing.
 
-use super::reply::{Answer, From};
-use super::{NodeId, Way, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
+use crate::exchange::failure::Failure;
+use crate::exchange::reply::{Answer, From};
 use crate::exchange::{Exchange, More};
-use crate::failure::Failure;
+use crate::nodes::{NodeId, Way, start};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;

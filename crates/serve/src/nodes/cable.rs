@@ -3,11 +3,11 @@
 //! A crossing that is lost takes so much longer as sending again takes, or never ends: then nobody answers until somebody
 //! gives up. Draws: each crossing, and how often it is lost.
 
-use super::reply::Answer;
-use super::way::Purpose;
-use super::{NodeId, Way, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
+use crate::exchange::context::Purpose;
+use crate::exchange::reply::Answer;
+use crate::nodes::{NodeId, Way, start};
 use std::future::pending;
 use std::rc::Rc;
 use weir_model::crossing;

@@ -2,9 +2,9 @@
 //! at random, limits of time and further attempts, and costs a server what the file says. What decides for each request is
 //! alive: behind it are checks of their own. Draws: nothing.
 
-use super::reply::{Answer, Own, Reply};
-use super::{Node, NodeId, Way};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
+use crate::exchange::reply::{Answer, Own, Reply};
+use crate::nodes::{Node, NodeId, Way};
 use std::rc::Rc;
 
 /// What a check does at a node.

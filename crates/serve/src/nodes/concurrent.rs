@@ -4,11 +4,11 @@
 //! `on_cancel` "skip" or "finish" a request stays inside, wanted by nobody, unless the process around it crashes.
 //! Draws: the work.
 
-use super::faulty;
-use super::reply::{Answer, Own, Reply};
-use super::way::{Purpose, Way};
-use crate::event_loop::Loop;
-use crate::timers::Sleep;
+use crate::control::event_loop::Loop;
+use crate::exchange::context::{Purpose, Way};
+use crate::exchange::reply::{Answer, Own, Reply};
+use crate::io::timers::Sleep;
+use crate::nodes::faulty;
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

@@ -1,8 +1,8 @@
 //! `delay(time, node)`: work, or waiting, before the node behind. Draws: how long.
 
-use super::way::Purpose;
-use super::{NodeId, Way};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
+use crate::exchange::context::Purpose;
+use crate::nodes::{NodeId, Way};
 use std::rc::Rc;
 use weir_model::sampler::Sampler;
 

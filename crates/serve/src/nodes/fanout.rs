@@ -1,10 +1,10 @@
 //! `fanout(nodes, need=None)`: all at once; it ends when `need` are ok, or no longer can be. The rest is cancelled. In
 //! built-in servers only. Draws: nothing of its own.
 
-use super::reply::{Answer, Own, Reply};
-use super::{NodeId, Run, Way, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
+use crate::exchange::reply::{Answer, Own, Reply};
+use crate::nodes::{NodeId, Run, Way, start};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;

@@ -4,14 +4,14 @@
 //! inside `reset` as it goes down, in the phase of the body too); `blackhole` swallows what enters; `slow` multiplies the
 //! work of what enters. Draws: the periods, by the time-line.
 
-use super::hold::Hold;
-use super::reply::{Answer, From};
-use super::{NodeId, Way, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::failure::{Failure, Why};
-use crate::shared::fault::Local;
-use crate::timers::Sleep;
+use crate::exchange::failure::{Failure, Why};
+use crate::exchange::hold::Hold;
+use crate::exchange::reply::{Answer, From};
+use crate::io::timers::Sleep;
+use crate::nodes::{NodeId, Way, start};
+use crate::sync::timeline::Local;
 use std::future::{pending, poll_fn};
 use std::rc::Rc;
 use std::task::{Context, Poll};

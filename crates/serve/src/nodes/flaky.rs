@@ -1,11 +1,11 @@
 //! `flaky(p, node, kind="status_5xx")`: fails with probability p after the node behind has done its work. Draws: whether.
 
-use super::reply::Answer;
-use super::way::Purpose;
-use super::{NodeId, Way, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::failure::{Failure, Why};
+use crate::exchange::context::Purpose;
+use crate::exchange::failure::{Failure, Why};
+use crate::exchange::reply::Answer;
+use crate::nodes::{NodeId, Way, start};
 use std::rc::Rc;
 use weir_model::flaky;
 use weir_policy::Kind;

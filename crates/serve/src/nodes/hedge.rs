@@ -4,13 +4,13 @@
 //! requests unless the file says otherwise, and pay the budget. The losers are dropped, which cancels them. Draws: the
 //! attempts' ways.
 
-use super::reply::Answer;
-use super::way::Open;
-use super::{NodeId, Run, Way, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::shared::Brief;
-use crate::timers::Sleep;
+use crate::exchange::context::Open;
+use crate::exchange::reply::Answer;
+use crate::io::timers::Sleep;
+use crate::nodes::{NodeId, Run, Way, start};
+use crate::sync::Brief;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -8,19 +8,19 @@
 
 mod back;
 pub(crate) mod common;
-pub(crate) mod cut;
 pub(crate) mod load;
 pub(crate) mod owner;
 
-use super::sticky::Sticky;
-use super::view::View;
-use super::{NodeId, Way};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::failure::Failure;
-use crate::health::ends::Ends;
-use crate::shared::{Gate, Slot};
-use crate::timers::has_ended;
+use crate::exchange::abort;
+use crate::exchange::failure::Failure;
+use crate::exchange::view::View;
+use crate::graph::ends::Ends;
+use crate::io::timers::has_ended;
+use crate::nodes::sticky::Sticky;
+use crate::nodes::{NodeId, Way};
+use crate::sync::{Gate, Slot};
 pub(crate) use back::Picked;
 use common::{Claim, Common};
 use std::cell::{Cell, RefCell};
@@ -42,7 +42,7 @@ pub(crate) struct Lb {
     /// Where their ways end.
     pub ends: Rc<[Ends]>,
     /// Whether what is in flight there ends, since they were removed.
-    pub cuts: Box<[cut::Flag]>,
+    pub cuts: Box<[abort::Flag]>,
     /// What is hashed.
     pub key: Option<KeySource>,
     /// Who gets the request when no target is left.

@@ -1,9 +1,9 @@
 //! `server(name, model=...)` without address: a built-in server. Its model does the work, and it answers. Draws: nothing.
 
-use super::reply::{Answer, From, Own, Reply};
-use super::{NodeId, Way, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
+use crate::exchange::reply::{Answer, From, Own, Reply};
+use crate::nodes::{NodeId, Way, start};
 use std::rc::Rc;
 
 /// The node.

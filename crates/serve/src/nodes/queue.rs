@@ -1,19 +1,20 @@
 //! `queue(node, concurrency=1, capacity=None, timeout=None, on_cancel=...)`: at most so many inside, the rest in order.
 //!
-//! Slots and line are the process's ([`crate::shared::gate`]). A request inside holds its slot until its response has come
+//! Slots and line are the process's ([`crate::sync::semaphore`]). A request inside holds its slot until its response has come
 //! back whole. With `on_cancel` "skip" or "finish" what is behind runs as a task of its own, so that it can go on when its
 //! client has gone: once it was sent whole, or while nothing of it is sent if its body is complete and kept (`serving.md`
 //! §2). Its response is drained then, and the slot held until that has ended. Draws: nothing.
 
-use super::hold::{Hold, Holds};
-use super::reply::{Answer, From, Reply};
-use super::way::{Afar, Sending};
-use super::{NodeId, Run, Way, drain, faulty, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::failure::Failure;
-use crate::shared::{Gate, Slot};
-use crate::timers::Sleep;
+use crate::exchange::context::{Afar, Sending};
+use crate::exchange::drain;
+use crate::exchange::failure::Failure;
+use crate::exchange::hold::{Hold, Holds};
+use crate::exchange::reply::{Answer, From, Reply};
+use crate::io::timers::Sleep;
+use crate::nodes::{NodeId, Run, Way, faulty, start};
+use crate::sync::{Gate, Slot};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;

@@ -2,12 +2,12 @@
 //!
 //! The buckets are the process's. Requests without the key that is asked for share one. Draws: nothing.
 
-use super::view::View;
-use super::{NodeId, Way};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::failure::Failure;
-use crate::shared::Brief;
+use crate::exchange::failure::Failure;
+use crate::exchange::view::View;
+use crate::nodes::{NodeId, Way};
+use crate::sync::Brief;
 use std::sync::Arc;
 use weir_policy::Kind;
 use weir_policy::rate::RateLimit;

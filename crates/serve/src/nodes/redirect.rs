@@ -2,10 +2,10 @@
 //!
 //! Draws: nothing.
 
-use super::Way;
-use super::reply::Own;
-use super::view::View;
 use crate::exchange::Exchange;
+use crate::exchange::reply::Own;
+use crate::exchange::view::View;
+use crate::nodes::Way;
 use std::rc::Rc;
 
 /// The node.

@@ -3,10 +3,10 @@
 //! An attempt is judged at its head: a status that `on` names is held back while attempts remain. Attempts end for good once
 //! the request's body is not kept any more. Each further one pays the budget; only a request's very first attempt earns it.
 
-use super::{Answer, NodeId, Way, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::shared::Brief;
+use crate::nodes::{Answer, NodeId, Way, start};
+use crate::sync::Brief;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;

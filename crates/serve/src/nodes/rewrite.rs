@@ -4,11 +4,11 @@
 //! ones after the outer for requests, the outer after the inner for responses. Routes and keys behind see the new request.
 //! Draws: nothing.
 
-use super::reply::{Answer, From, Own, Reply};
-use super::view::View;
-use super::{NodeId, Way, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
+use crate::exchange::reply::{Answer, From, Own, Reply};
+use crate::exchange::view::View;
+use crate::nodes::{NodeId, Way, start};
 use std::rc::Rc;
 use weir_http1::Edits;
 use weir_topology::plan;

@@ -3,10 +3,10 @@
 //! A request whose path means one thing as it stands and another normalised (dot segments, `//`, `\`, %2f, %5c, %00) is 400
 //! where the two would take different ways, unless the listener says `paths="raw"`. Draws: nothing.
 
-use super::view::View;
-use super::{NodeId, Way};
 use crate::exchange::Exchange;
-use crate::failure::Failure;
+use crate::exchange::failure::Failure;
+use crate::exchange::view::View;
+use crate::nodes::{NodeId, Way};
 use weir_policy::Kind;
 use weir_topology::Matched;
 use weir_topology::plan::When;

@@ -1,9 +1,9 @@
 //! `sequence(nodes)`: one after another, to the first error. In built-in servers only. Draws: nothing of its own.
 
-use super::reply::{Answer, Own, Reply};
-use super::{NodeId, Way, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
+use crate::exchange::reply::{Answer, Own, Reply};
+use crate::nodes::{NodeId, Way, start};
 use std::rc::Rc;
 
 /// The node.

@@ -2,9 +2,9 @@
 //!
 //! Drawn afresh for each attempt. A request without the key that is asked for is drawn as well. Draws: the way's.
 
-use super::view::View;
-use super::{NodeId, Way};
 use crate::exchange::Exchange;
+use crate::exchange::view::View;
+use crate::nodes::{NodeId, Way};
 use weir_policy::key;
 use weir_policy::split::Split as Shares;
 use weir_topology::plan::KeySource;

@@ -3,12 +3,12 @@
 //! The cookie's value is a keyed hash of the target's name (`policy::sticky`); the secret is the process's. Where the target
 //! is gone, not eligible, full or excluded the policy picks, and the client is given the new one. Draws: nothing.
 
-use super::hold::{Hold, Holds};
-use super::lb::Lb;
-use super::reply::{Answer, From};
-use super::{Way, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
+use crate::exchange::hold::{Hold, Holds};
+use crate::exchange::reply::{Answer, From};
+use crate::nodes::lb::Lb;
+use crate::nodes::{Way, start};
 use std::cell::RefCell;
 use std::rc::Rc;
 use weir_policy::key;

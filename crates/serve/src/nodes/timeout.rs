@@ -3,13 +3,13 @@
 //! Before the response's head: the failure `timeout` (504). After it: the body breaks off; the limit travels with the reply
 //! as a hold and the relay asks it. The clock stands still while weir waits for the client (`serving.md` §2).
 
-use super::hold::Hold;
-use super::reply::{Answer, From};
-use super::{NodeId, Way, start};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::failure::{Failure, Why};
-use crate::timers::Sleep;
+use crate::exchange::failure::{Failure, Why};
+use crate::exchange::hold::Hold;
+use crate::exchange::reply::{Answer, From};
+use crate::io::timers::Sleep;
+use crate::nodes::{NodeId, Way, start};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};

@@ -1,11 +1,11 @@
 //! `warmup(node, factor, requests=None, time=None)`: the work behind takes longer at first, and after a crash above.
 //!
-//! How warm it is belongs to the process; what restarts it is the time-line of the crash ([`crate::shared::fault`]).
+//! How warm it is belongs to the process; what restarts it is the time-line of the crash ([`crate::sync::timeline`]).
 //! Draws: nothing.
 
-use super::{NodeId, Way};
-use crate::event_loop::Loop;
-use crate::shared::Brief;
+use crate::control::event_loop::Loop;
+use crate::nodes::{NodeId, Way};
+use crate::sync::Brief;
 use std::sync::Arc;
 use weir_model::warmup::{self, Law};
 

@@ -1,10 +1,10 @@
 //! What comes back to a balancer: requests, health, targets that go.
 
-use super::{Lb, Taken, owner};
-use crate::event_loop::Loop;
-use crate::health::ends::End;
-use crate::mailbox::{OWNER, ToLoop};
+use crate::control::event_loop::Loop;
+use crate::control::mailbox::{OWNER, ToLoop};
+use crate::graph::ends::End;
 use crate::nodes::Node;
+use crate::nodes::lb::{Lb, Taken, owner};
 use std::cell::RefCell;
 use std::rc::Rc;
 use weir_policy::config::Exclude;

@@ -3,9 +3,9 @@
 //!
 //! Between the keeper's word on a probe that failed and its coming to a loop, some microseconds, that loop may still send a
 //! request there. Atomics, set by the keeper of health ([`crate::health`]); nobody waits for anybody here. Slots and the line of those who
-//! wait for one are [`crate::shared::gate`].
+//! wait for one are [`crate::sync::semaphore`].
 
-use super::load::Load;
+use crate::nodes::lb::load::Load;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::SeqCst};
 use weir_policy::Upstream;

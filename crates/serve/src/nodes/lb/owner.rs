@@ -4,14 +4,14 @@
 //! simulator's objects, whose state is more than counts (cursors, estimates, probes), and one state seen by one request at a
 //! time is exactly what `scope="process"` promises. The price is a message each way, some ten microseconds per request.
 
-use super::{Lb, Taken, Went};
-use crate::event_loop::Loop;
+use crate::control::event_loop::Loop;
+use crate::control::mailbox::{OWNER, ToLoop};
+use crate::control::process::Process;
 use crate::exchange::Exchange;
-use crate::failure::Failure;
-use crate::mailbox::{OWNER, ToLoop};
+use crate::exchange::failure::Failure;
+use crate::io::timers::has_ended;
+use crate::nodes::lb::{Lb, Taken, Went};
 use crate::nodes::{NodeId, Way};
-use crate::process::Process;
-use crate::timers::has_ended;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,0 +1,77 @@
+//! The head of a response on its way back, and what is held until its end.
+
+use crate::control::event_loop::Loop;
+use crate::exchange::Exchange;
+use crate::exchange::failure::Failure;
+use crate::exchange::hold::Holds;
+use crate::exchange::origin_reply::OriginReply;
+use std::rc::Rc;
+use weir_policy::{Kind, Outcome};
+
+/// What is behind a node, or how it failed.
+pub(crate) type Answer = Result<Reply, Failure>;
+
+/// The head of a response and what is held until its end.
+pub(crate) struct Reply {
+    pub from: From,
+    pub holds: Holds,
+}
+
+/// Where a response comes from.
+pub(crate) enum From {
+    /// weir's own: `respond`, `redirect`, a built-in server. It is there whole, so that nothing is held for it.
+    Own(Rc<Own>),
+    /// An origin.
+    Origin(Box<OriginReply>),
+}
+
+/// A response of weir's own.
+#[derive(Clone)]
+pub(crate) struct Own {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Rc<[u8]>,
+    /// Whether a built-in server says so, rather than a fixed answer.
+    pub by_server: bool,
+}
+
+impl Own {
+    /// What a built-in server of that name answers.
+    pub fn server(name: &str) -> Own {
+        Own {
+            status: 200,
+            headers: vec![("X-Weir-Server".to_owned(), name.to_owned())],
+            body: format!("{name}\n").into_bytes().into(),
+            by_server: true,
+        }
+    }
+}
+
+impl Reply {
+    /// A response of weir's own.
+    pub fn own(own: Rc<Own>) -> Reply {
+        Reply { from: From::Own(own), holds: Holds::default() }
+    }
+
+    /// The response's status.
+    pub fn status(&self) -> u16 {
+        match &self.from {
+            From::Own(own) => own.status,
+            From::Origin(origin) => origin.response.status(),
+        }
+    }
+
+    /// Nobody wants it: another attempt follows. What is held learns how it ended.
+    pub fn discard(self, lp: &Loop, ex: &Exchange) {
+        let (outcome, status) = (self.outcome(), self.status());
+        self.holds.finish(outcome, Some(status));
+        if let From::Origin(origin) = self.from {
+            origin.discard(lp, ex);
+        }
+    }
+
+    /// How policies see it.
+    pub fn outcome(&self) -> Outcome {
+        (self.status() >= 500).then_some(Kind::Status5xx)
+    }
+}

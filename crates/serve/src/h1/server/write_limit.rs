@@ -1,0 +1,28 @@
+//! `write_timeout`: how long a client may take nothing of what waits for it. Every byte that its socket takes begins it anew.
+
+use crate::h1::server::Conn;
+use crate::transport::wire::Wire;
+use std::task::Context;
+
+/// The limit of one answer.
+#[derive(Default)]
+pub(crate) struct WriteLimit {
+    /// What the socket had taken when it was last begun; `None`: nothing waits.
+    taken: Option<u64>,
+}
+
+impl WriteLimit {
+    /// Whether it has ended; else the task is woken when it does.
+    pub fn has_ended(&mut self, cx: &mut Context<'_>, conn: &Conn, wire: &Wire) -> bool {
+        if wire.unsent() == 0 {
+            self.taken = None;
+            return false;
+        }
+        let deadline = conn.write_deadline.get_or_init(|| conn.deadline.another(None));
+        if self.taken != Some(wire.taken()) {
+            self.taken = Some(wire.taken());
+            deadline.set(conn.listener.http.write_timeout_ns);
+        }
+        deadline.ended(cx)
+    }
+}

@@ -1,0 +1,9 @@
+//! What a thread runs on: tasks and sockets, timers, buffers, the clock. Knows no other room.
+
+pub(crate) mod buffers;
+pub(crate) mod clock;
+pub(crate) mod date;
+pub(crate) mod deadlines;
+pub(crate) mod reuse;
+pub(crate) mod runtime;
+pub(crate) mod timers;

@@ -1,0 +1,215 @@
+//! Slots and lines with real threads, each with an event loop of its own.
+
+use super::*;
+use crate::io::clock::Clock;
+use crate::io::runtime::Runtime;
+use crate::io::timers::Timers;
+use crate::sync::wait_queue::Public;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::sync::mpsc::unbounded_channel;
+use weir_stats::Key;
+
+/// What all threads of a test see.
+struct World {
+    slots: Arc<Slots>,
+    public: Arc<Public>,
+    inside: AtomicU32,
+    most: AtomicU32,
+    entered: AtomicU64,
+    left: AtomicUsize,
+    /// Tickets in the order in which they were let in.
+    order: Mutex<Vec<u64>>,
+}
+
+fn local<F: Future<Output = ()>>(main: impl FnOnce(Runtime) -> F) {
+    let runtime = Runtime::new().expect("a runtime");
+    runtime.block_on(main(runtime.clone())).expect("it runs");
+}
+
+/// Runs `tasks` of `script` on each of `k` threads; ends when all are done, or fails after a minute.
+fn run<F: Future<Output = ()> + 'static>(
+    k: usize,
+    concurrency: u32,
+    tasks: usize,
+    script: impl Fn(Rc<Gate>, Rc<Timers>, Arc<World>, Key) -> F + Copy + Send + 'static,
+) -> Arc<World> {
+    let (mail, boxes): (Vec<_>, Vec<_>) = (0..k).map(|_| unbounded_channel()).unzip();
+    let world = Arc::new(World {
+        slots: Arc::new(Slots::new(1, concurrency)),
+        public: Arc::new(Public::new(0, mail.into())),
+        inside: AtomicU32::new(0),
+        most: AtomicU32::new(0),
+        entered: AtomicU64::new(0),
+        left: AtomicUsize::new(k * tasks),
+        order: Mutex::default(),
+    });
+    let threads: Vec<_> = boxes
+        .into_iter()
+        .enumerate()
+        .map(|(me, mut mail)| {
+            let world = world.clone();
+            std::thread::spawn(move || {
+                local(|runtime| async move {
+                    let timers = Timers::new(&runtime, Clock::new()).expect("timers");
+                    runtime.spawn(timers.clone().run(runtime.clone()));
+                    let line = Line::new(world.public.clone(), me);
+                    let gate = Rc::new(Gate { slots: world.slots.clone(), line: line.clone() });
+                    runtime.spawn(async move {
+                        while mail.recv().await.is_some() {
+                            line.told();
+                        }
+                    });
+                    for task in 0..tasks {
+                        let key = Key::new(me as u64).with(task as u64);
+                        let (gate, timers, world) = (gate.clone(), timers.clone(), world.clone());
+                        runtime.spawn(async move {
+                            script(gate, timers, world.clone(), key).await;
+                            world.left.fetch_sub(1, SeqCst);
+                        });
+                    }
+                    // Others may still need this loop to pass on what is free.
+                    let begun = std::time::Instant::now();
+                    while world.left.load(SeqCst) > 0 {
+                        assert!(begun.elapsed() < Duration::from_secs(60), "somebody waits for ever");
+                        timers.after(200_000).await;
+                    }
+                });
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|t| t.join().expect("a thread"));
+    assert!(world.most.load(SeqCst) <= concurrency);
+    assert_eq!((world.slots.inside(0), world.inside.load(SeqCst)), (0, 0));
+    world
+}
+
+/// Is inside for a moment.
+async fn visit(world: &World, slot: Slot) {
+    let inside = world.inside.fetch_add(1, SeqCst) + 1;
+    world.most.fetch_max(inside, SeqCst);
+    world.entered.fetch_add(1, Relaxed);
+    crate::io::runtime::yield_now().await;
+    world.inside.fetch_sub(1, SeqCst);
+    drop(slot);
+}
+
+/// Tens of thousands of entries over four loops; never more inside than allowed, and nobody is forgotten.
+#[test]
+fn nobody_is_forgotten_and_never_too_many_are_inside() {
+    for (k, concurrency) in [(1, 1), (4, 1), (4, 3)] {
+        let world = run(k, concurrency, 100, |gate, _, world, _| async move {
+            for _ in 0..150 {
+                let slot = gate.enter(u64::MAX, || None).await.expect("it waits as long as it takes");
+                visit(&world, slot).await;
+            }
+        });
+        assert_eq!(world.entered.load(SeqCst), k as u64 * 100 * 150);
+        assert_eq!(world.most.load(SeqCst), concurrency);
+        assert!(world.public.is_at_rest());
+    }
+}
+
+/// Waiters that leave at any moment, and a line that is full now and then.
+#[test]
+fn those_who_leave_take_nothing_along() {
+    let world = run(4, 2, 60, |gate, timers, world, key| async move {
+        for i in 0..100u64 {
+            let draw = key.with(i);
+            let limit = || Some(timers.after(draw.below(10_000_000)));
+            let capacity = if draw.nth(1).below(8) == 0 { 20 } else { u64::MAX };
+            let entering = gate.enter(capacity, limit);
+            // Dropped half-way, as a cancelled request is.
+            let entered = if draw.nth(2).below(4) == 0 {
+                let mut polls = draw.nth(3).below(3);
+                let mut entering = std::pin::pin!(entering);
+                poll_fn(|cx| match entering.as_mut().poll(cx) {
+                    Poll::Ready(done) => Poll::Ready(Some(done)),
+                    Poll::Pending if polls == 0 => Poll::Ready(None),
+                    Poll::Pending => {
+                        polls -= 1;
+                        Poll::Pending
+                    }
+                })
+                .await
+            } else {
+                Some(entering.await)
+            };
+            if let Some(Ok(slot)) = entered {
+                visit(&world, slot).await;
+            }
+        }
+    });
+    assert!(world.entered.load(SeqCst) > 1000);
+    assert!(world.public.is_at_rest());
+}
+
+/// Whoever is let in from the line has the lowest ticket of all that wait, on whichever loop.
+#[test]
+fn the_lowest_ticket_is_next() {
+    let world = run(4, 1, 50, |gate, _, world, _| async move {
+        for _ in 0..100 {
+            let place = gate.line.join(u64::MAX).expect("there is room");
+            poll_fn(|cx| {
+                if place.is_first(cx) && gate.slots.take(0) {
+                    // With the slot in hand nobody else is let in.
+                    world.order.lock().expect("no thread has panicked").push(place.ticket());
+                    return Poll::Ready(());
+                }
+                Poll::Pending
+            })
+            .await;
+            drop(place);
+            visit(&world, gate.slot(0)).await;
+        }
+    });
+    let order = world.order.lock().expect("no thread has panicked");
+    assert_eq!(order.len(), 4 * 50 * 100);
+    assert!(order.windows(2).all(|w| w[0] < w[1]), "somebody was overtaken");
+}
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Woken(AtomicU32);
+
+impl std::task::Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// Whoever is told that a slot is free and leaves before he looks hands the chance on: here and on another loop.
+#[test]
+fn a_chance_is_handed_on() {
+    let (mail, mut boxes): (Vec<_>, Vec<_>) = (0..2).map(|_| unbounded_channel()).unzip();
+    let public = Arc::new(Public::new(7, mail.into()));
+    let slots = Arc::new(Slots::new(1, 1));
+    let gates: Vec<Rc<Gate>> = (0..2)
+        .map(|me| Rc::new(Gate { slots: slots.clone(), line: Line::new(public.clone(), me) }))
+        .collect();
+    let wakers: Vec<Arc<Woken>> = (0..4).map(|_| Arc::default()).collect();
+    let woken = |i: usize| wakers[i].0.load(SeqCst);
+    assert!(slots.take(0));
+    let inside = gates[0].slot(0);
+    // Two wait here, then one there.
+    let mut waiting: Vec<_> = [0, 0, 1].map(|on| Box::pin(gates[on].enter(9, || None))).into_iter().collect();
+    for (i, one) in waiting.iter_mut().enumerate() {
+        assert!(
+            one.as_mut().poll(&mut std::task::Context::from_waker(&wakers[i].clone().into())).is_pending()
+        );
+    }
+    drop(inside);
+    assert_eq!((woken(0), woken(1), woken(2)), (1, 0, 0), "the first is told");
+    drop(waiting.remove(0));
+    assert_eq!((woken(1), woken(2)), (1, 0), "then the next one here");
+    drop(waiting.remove(0));
+    assert_eq!(boxes[1].try_recv().ok(), Some(7), "then the other loop");
+    gates[1].line.told();
+    assert_eq!(woken(2), 1);
+    let done = waiting[0].as_mut().poll(&mut std::task::Context::from_waker(&wakers[2].clone().into()));
+    assert!(matches!(done, Poll::Ready(Ok(_))));
+    drop(waiting);
+    drop(done);
+    assert!(public.is_at_rest() && slots.inside(0) == 0);
+}

@@ -1,0 +1,132 @@
+//! A time-line of faults, shared by all nodes on it (`together`, `block`) and all loops.
+//!
+//! The state is the model's own (`weir_model::faulty`), looked at for a moment when a request enters. What is inside of a
+//! process that crashes is cut off: with an eager clock everybody inside knows beforehand when that is; a lazy one goes down
+//! when a request finds it so, and then all loops are told to look.
+
+use crate::io::clock::Clock;
+use crate::sync::Brief;
+use slab::Slab;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::task::{Context, Waker};
+use tokio::sync::mpsc::UnboundedSender;
+use weir_model::faulty::{Faulty, Law};
+use weir_model::warmup::Warmup;
+use weir_stats::Key;
+
+/// A time-line.
+pub(crate) struct TimeLine {
+    number: u32,
+    law: Law,
+    lazy: bool,
+    state: Brief<Faulty>,
+    /// How often it has flipped, as far as anybody has seen.
+    flips: AtomicU64,
+    /// What begins cold when it comes up again: those behind nodes that crash.
+    pub warmups: Vec<Arc<Brief<Warmup>>>,
+    mail: Arc<[UnboundedSender<u32>]>,
+}
+
+/// How a request found it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub up: bool,
+    /// Flips until then.
+    pub flips: u64,
+    /// When it flips next, if that is known.
+    pub next_ns: Option<u64>,
+}
+
+impl TimeLine {
+    /// At the start of the process. Messages about it have this number.
+    pub fn new(number: u32, law: Law, lazy: bool, key: Key, mail: Arc<[UnboundedSender<u32>]>) -> TimeLine {
+        let state = Brief::new(Faulty::new(&law, key));
+        TimeLine { number, law, lazy, state, flips: AtomicU64::new(0), warmups: Vec::new(), mail }
+    }
+
+    /// The number of messages about it.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// How often it has flipped, as far as anybody has seen.
+    pub fn flips(&self) -> u64 {
+        self.flips.load(SeqCst)
+    }
+
+    /// A request enters.
+    pub async fn look(&self, clock: Clock) -> Seen {
+        let (seen, up_at) = self
+            .state
+            .with(|state| {
+                let now = clock.now();
+                let before = state.flips();
+                let mut up_at = None;
+                if self.lazy {
+                    let up = state.is_up(&self.law, now, true);
+                    up_at = (up && state.flips() != before).then_some(now);
+                } else {
+                    while state.next_flip_ns() <= now {
+                        let at = state.next_flip_ns();
+                        state.flip_due(&self.law);
+                        up_at = state.is_up_now().then_some(at).or(up_at);
+                    }
+                }
+                let next_ns = (!self.lazy).then_some(state.next_flip_ns());
+                (Seen { up: state.is_up_now(), flips: state.flips(), next_ns }, up_at)
+            })
+            .await;
+        if self.flips.fetch_max(seen.flips, SeqCst) < seen.flips && self.lazy {
+            for loop_ in self.mail.iter() {
+                // A loop that has ended holds nothing.
+                let _ = loop_.send(self.number);
+            }
+        }
+        if let Some(at) = up_at {
+            for warmup in &self.warmups {
+                warmup.with(|w| w.restart(at)).await;
+            }
+        }
+        seen
+    }
+}
+
+/// A time-line as one loop has it.
+pub(crate) struct Local {
+    pub public: Arc<TimeLine>,
+    watching: RefCell<Slab<Option<Waker>>>,
+}
+
+impl Local {
+    /// Nobody is inside yet.
+    pub fn new(public: Arc<TimeLine>) -> Rc<Local> {
+        Rc::new(Local { public, watching: RefCell::default() })
+    }
+
+    /// A message has come: it has flipped.
+    pub fn told(&self) {
+        let due: Vec<Waker> = self.watching.borrow_mut().iter_mut().filter_map(|(_, w)| w.take()).collect();
+        due.into_iter().for_each(Waker::wake);
+    }
+
+    /// A place for the waker of somebody inside.
+    pub fn watch(&self) -> usize {
+        self.watching.borrow_mut().insert(None)
+    }
+
+    /// Whether it has flipped since; else the task is woken when a lazy one does.
+    pub fn has_flipped(&self, since: u64, place: usize, cx: &mut Context<'_>) -> bool {
+        if let Some(waker) = self.watching.borrow_mut().get_mut(place) {
+            *waker = Some(cx.waker().clone());
+        }
+        self.public.flips() != since
+    }
+
+    /// The place is free again.
+    pub fn unwatch(&self, place: usize) {
+        self.watching.borrow_mut().try_remove(place);
+    }
+}

@@ -1,0 +1,7 @@
+//! Connections as streams of bytes: sockets that listen, sockets that are connected.
+
+pub(crate) mod bind;
+pub(crate) mod listener;
+pub(crate) mod socket;
+pub(crate) mod socket_file;
+pub(crate) mod wire;

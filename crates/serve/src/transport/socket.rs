@@ -1,0 +1,149 @@
+//! A connected socket as the relay sees it: four poll functions. Protocols on top (TLS) will be further variants.
+
+use crate::io::runtime::{Runtime, Stream};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::task::{Context, Poll};
+
+/// A connection that no loop watches yet, and that does not block.
+pub(crate) enum Raw {
+    /// TCP, of either version of IP.
+    Tcp(TcpStream),
+    /// A Unix socket.
+    Unix(UnixStream),
+}
+
+impl Raw {
+    /// Watched by this loop from now on.
+    ///
+    /// # Errors
+    /// When the system watches no more.
+    pub fn watch(self, rt: &Runtime) -> io::Result<Socket> {
+        Ok(match self {
+            Raw::Tcp(stream) => Socket::Tcp(Stream::new(rt, stream)?),
+            Raw::Unix(stream) => Socket::Unix(Stream::new(rt, stream)?),
+        })
+    }
+}
+
+/// A stream of bytes both ways.
+pub(crate) enum Socket {
+    /// TCP, of either version of IP.
+    Tcp(Stream<TcpStream>),
+    /// A Unix socket, named or one of a pair.
+    Unix(Stream<UnixStream>),
+    /// It was closed, though somebody may still know it.
+    Closed,
+}
+
+/// What every use of a closed socket says.
+fn closed<T>() -> Poll<io::Result<T>> {
+    Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
+}
+
+impl Socket {
+    /// Whether something may be read, an end or an error included; else the task is woken then.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Socket::Tcp(s) => s.poll_readable(cx),
+            Socket::Unix(s) => s.poll_readable(cx),
+            Socket::Closed => Poll::Ready(()),
+        }
+    }
+
+    /// Reads what has come, at most as much as fits; 0 is the end of the stream.
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Socket::Tcp(s) => s.poll_read(cx, into),
+            Socket::Unix(s) => s.poll_read(cx, into),
+            Socket::Closed => closed(),
+        }
+    }
+
+    /// Writes as much as is taken.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Socket::Tcp(s) => s.poll_write(cx, bytes),
+            Socket::Unix(s) => s.poll_write(cx, bytes),
+            Socket::Closed => closed(),
+        }
+    }
+
+    /// What was written has left this process. (Sockets keep nothing back; TLS will.)
+    pub fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Socket::Tcp(_) | Socket::Unix(_) => Poll::Ready(Ok(())),
+            Socket::Closed => closed(),
+        }
+    }
+
+    /// Says that nothing more will be written.
+    pub fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Socket::Tcp(s) => Poll::Ready(s.io().shutdown(Shutdown::Write)),
+            Socket::Unix(s) => Poll::Ready(s.io().shutdown(Shutdown::Write)),
+            Socket::Closed => closed(),
+        }
+    }
+
+    /// Whether the other side has ended or broken the connection, though bytes may still lie unread.
+    pub fn is_hung_up(&self) -> bool {
+        self.events(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
+    }
+
+    /// Whether something can be read, though no event may have told yet.
+    pub fn has_input(&self) -> bool {
+        self.events(PollFlags::IN)
+    }
+
+    /// Whether the connection is broken in both directions.
+    pub fn is_broken(&self) -> bool {
+        self.events(PollFlags::HUP | PollFlags::ERR)
+    }
+
+    /// Whether the task that runs may still read and write in its turn.
+    pub fn has_budget(&self) -> bool {
+        match self {
+            Socket::Tcp(s) => s.has_budget(),
+            Socket::Unix(s) => s.has_budget(),
+            Socket::Closed => true,
+        }
+    }
+
+    /// The other side's address; `None` for Unix sockets.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Socket::Tcp(s) => s.io().peer_addr().ok(),
+            Socket::Unix(_) | Socket::Closed => None,
+        }
+    }
+
+    /// From now on closing it ends in a reset, or does not any more: only a reset cannot be taken for the end of a body that
+    /// ends with its connection.
+    pub fn end_in_reset(&self, reset: bool) {
+        if let Some(fd) = self.fd() {
+            let linger = reset.then_some(std::time::Duration::ZERO);
+            // It fails for what is closed already, and for Unix sockets, which know no reset.
+            let _ = socket2::SockRef::from(&fd).set_linger(linger);
+        }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Socket::Tcp(s) => Some(s.as_fd()),
+            Socket::Unix(s) => Some(s.as_fd()),
+            Socket::Closed => None,
+        }
+    }
+
+    /// A closed socket is whatever is asked.
+    fn events(&self, any: PollFlags) -> bool {
+        let Some(fd) = self.fd() else { return true };
+        let mut fds = [PollFd::from_borrowed_fd(fd, any)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&at_once)).is_ok() && fds[0].revents().intersects(any)
+    }
+}
