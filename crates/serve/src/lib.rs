@@ -17,6 +17,6 @@ mod sync;
 mod transport;
 mod upstream;
 
-pub use control::clients::explained;
 pub use control::start::{Error, Listening, Options, Remote, Running, start};
+pub use io::system::explained;
 pub use transport::bind::CannotListen;

@@ -1,11 +1,10 @@
 //! How many clients may be connected: the limit of descriptors, a listener's own, one address's.
 
-use rustix::io::Errno;
+use crate::io::system::descriptors;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashMap;
-use std::io;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_topology::plan::fixed::{DESCRIPTORS_RESERVE, MIN_CLIENTS};
 
@@ -16,35 +15,6 @@ pub(crate) fn most_clients() -> usize {
     // It fails only where the system says less than it did; the limit stays what it was.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: limit.maximum });
     (descriptors() / 2).saturating_sub(DESCRIPTORS_RESERVE as usize).max(MIN_CLIENTS as usize)
-}
-
-/// How many descriptors this process may have.
-pub(crate) fn descriptors() -> usize {
-    let now = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20);
-    usize::try_from(now).unwrap_or(usize::MAX)
-}
-
-/// What can be done where descriptors have run out.
-pub(crate) fn remedy(e: &io::Error) -> Option<&'static str> {
-    match Errno::from_io_error(e)? {
-        Errno::MFILE => Some("raise the limit (`ulimit -n`, LimitNOFILE= of a systemd unit)"),
-        Errno::NFILE => Some("the whole machine has no more: raise the sysctl fs.file-max"),
-        _ => None,
-    }
-}
-
-/// An error of the system, with the remedy where descriptors have run out.
-pub fn explained(e: &io::Error) -> String {
-    remedy(e).map_or_else(|| e.to_string(), |remedy| format!("{e}; {remedy}"))
-}
-
-/// Whether so many descriptors could still be opened.
-///
-/// # Errors
-/// Why not.
-pub(crate) fn has_room_for(descriptors: usize) -> io::Result<()> {
-    let some = || socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None);
-    (0..descriptors).map(|_| some()).collect::<io::Result<Vec<_>>>().map(drop)
 }
 
 /// No loop.
@@ -65,6 +35,8 @@ struct Inner {
     most_each: Option<usize>,
     /// By address, where that is limited. Locked once when a connection is accepted and once when it ends, never for a request.
     each: Mutex<HashMap<IpAddr, usize>>,
+    /// Whether it was said that the limits are reached: all clients, one address's.
+    said: [AtomicBool; 2],
 }
 
 /// A client that counts, until it is dropped.
@@ -85,6 +57,7 @@ impl Clients {
             most,
             most_each,
             each: Mutex::default(),
+            said: Default::default(),
         }))
     }
 
@@ -95,6 +68,11 @@ impl Clients {
             Some(least) if load(me) >= load(least) + load(least) / 4 + SLACK => least,
             _ => me,
         }
+    }
+
+    /// Whether a limit is to be said of, which is once: `each`: that of one address.
+    pub fn says(&self, each: bool) -> bool {
+        !self.0.said[usize::from(each)].swap(true, Ordering::Relaxed)
     }
 
     /// Whether no further one may be accepted.
@@ -116,22 +94,24 @@ impl Clients {
 }
 
 impl Counted {
-    /// Counted for that loop and address; `None` if there are too many from it.
-    pub fn on(mut self, address: Option<IpAddr>, on: usize) -> Option<Counted> {
+    /// Counted for that loop and address; as it was if there are too many from it.
+    pub fn on(mut self, address: Option<IpAddr>, on: usize) -> Result<Counted, Counted> {
         let limited = address.filter(|_| self.clients.0.most_each.is_some());
         if let (Some(ip), Some(most)) = (limited, self.clients.0.most_each) {
             let mut each = self.clients.each();
             let count = each.entry(ip).or_insert(0);
             if *count >= most {
-                return None;
+                drop(each);
+                return Err(self);
             }
             *count += 1;
+            drop(each);
         }
         if let Some(n) = self.clients.0.on_loop.get(on) {
             n.fetch_add(1, Ordering::Relaxed);
         }
         (self.address, self.on) = (limited, on);
-        Some(self)
+        Ok(self)
     }
 }
 
@@ -162,7 +142,9 @@ mod tests {
         let clients = Clients::new(usize::MAX, None, 4);
         let mut held = Vec::new();
         for _ in 0..1000 {
-            held.push(clients.take_place().and_then(|place| place.on(None, clients.lightest(0))).unwrap());
+            held.push(
+                clients.take_place().and_then(|place| place.on(None, clients.lightest(0)).ok()).unwrap(),
+            );
         }
         let loads: Vec<usize> = clients.0.on_loop.iter().map(|n| n.load(Ordering::Relaxed)).collect();
         let least = *loads[1..].iter().min().unwrap();
@@ -175,7 +157,7 @@ mod tests {
     #[test]
     fn one_address_has_its_own_limit() {
         let clients = Clients::new(usize::MAX, Some(2), 1);
-        let count = |ip| clients.take_place().and_then(|place| place.on(ip, 0));
+        let count = |ip| clients.take_place().and_then(|place| place.on(ip, 0).ok());
         let (a, b) = ("10.0.0.1".parse().ok(), "10.0.0.2".parse().ok());
         let one = count(a);
         let two = count(a);

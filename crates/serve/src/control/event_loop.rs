@@ -1,101 +1,91 @@
-//! One event loop: a thread with its own listeners, connections, pools and balancer state; nothing of it is shared.
+//! One event loop: a thread with its own listeners, connections, targets and graph; nothing of it is shared. The threads that
+//! serve no client (the owner of the process's state, the built-in servers) are loops without listeners.
 
-use crate::control::mailbox::ToLoop;
-use crate::control::process::Process;
-use crate::exchange::Exchange;
+use super::admission::Admission;
+use super::process::Process;
+use crate::exchange::Bound;
 use crate::graph::Graph;
-use crate::h1::server::Conn;
-use crate::health::monitor::Keeper;
-use crate::io::buffers::Buffers;
-use crate::io::clock::Clock;
-use crate::io::deadlines::{Deadlines, TICK_NS};
-use crate::io::reuse::Reuse;
-use crate::io::runtime::Runtime;
-use crate::io::timers::Timers;
-use crate::log::Line;
-use crate::nodes::{Node, NodeId};
+use crate::graph::state::LocalState;
+use crate::health::monitor::Monitor;
+use crate::io::Core;
+use crate::io::deadlines::TICK_NS;
+use crate::nodes::Id;
+use crate::nodes::lb::Lb;
 use crate::transport::listener::Listener;
+use crate::transport::session::Session;
+use crate::upstream::target::Targets;
 use slab::Slab;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use weir_stats::Key;
 
 /// A loop.
 pub(crate) struct Loop {
-    /// Which one; the thread of the built-in servers is `u32::MAX`.
+    /// Which thread.
     pub number: u32,
+    pub core: Rc<Core>,
     pub process: Arc<Process>,
-    pub clock: Clock,
-    /// Its tasks and sockets.
-    pub runtime: Runtime,
-    pub timers: Rc<Timers>,
-    pub deadlines: Rc<Deadlines>,
-    pub buffers: Rc<Buffers>,
-    /// Memory of requests' futures.
-    pub reuse: Reuse,
-    /// Connections that are being closed with care.
-    pub lingering: Cell<u32>,
-    graph: RefCell<Rc<Graph>>,
-    keeper: OnceCell<Rc<Keeper>>,
-    seed: Key,
-    drawn: Cell<u64>,
-    draining: Cell<bool>,
+    /// The targets that it has.
+    pub targets: Rc<Targets>,
+    /// The process's state, as it has it.
+    pub state: Rc<LocalState>,
+    graph: OnceCell<Rc<Graph>>,
+    monitor: OnceCell<Rc<Monitor>>,
+    listeners: OnceCell<Vec<(Rc<Listener>, Admission)>>,
+    clients: RefCell<Slab<Client>>,
+    /// Counts how often another loop was asked for room.
+    turn: Cell<u32>,
+    /// Listeners before which somebody waits though the listening sockets are closing.
+    late: Cell<u32>,
     /// Told once, when accepting ends.
     pub closing: tokio::sync::watch::Sender<bool>,
     /// The task that the loop cannot do without and that has ended, if one has.
     failed: tokio::sync::watch::Sender<Option<&'static str>>,
-    clients: RefCell<Slab<Weak<Conn>>>,
-    /// Listeners before which somebody waits though the doors are closing.
-    late: Cell<u32>,
-    listeners: RefCell<Vec<Rc<Listener>>>,
-    date: Cell<[u8; 29]>,
-    lately: Cell<u64>,
+}
+
+/// A connection that the loop serves.
+struct Client {
+    session: Rc<Session>,
+    bound: Rc<Bound>,
 }
 
 impl Loop {
-    /// A loop on this runtime.
-    pub fn new(runtime: Runtime, process: Arc<Process>, graph: Graph, number: u32) -> io::Result<Rc<Loop>> {
-        let clock = process.clock;
+    /// A loop without nodes or listeners.
+    pub fn new(number: u32, core: Rc<Core>, process: Arc<Process>, state: Rc<LocalState>) -> Rc<Loop> {
         let lp = Rc::new(Loop {
             number,
-            keeper: OnceCell::new(),
-            timers: Timers::new(&runtime, clock)?,
-            runtime,
-            deadlines: Deadlines::new(clock),
-            buffers: Rc::default(),
-            reuse: Reuse::default(),
-            lingering: Cell::new(0),
-            graph: RefCell::new(Rc::new(graph)),
-            seed: Key::new(process.seed).with(u64::from(number)),
-            drawn: Cell::new(0),
-            draining: Cell::new(false),
+            core,
+            process,
+            targets: Rc::default(),
+            state,
+            graph: OnceCell::new(),
+            monitor: OnceCell::new(),
+            listeners: OnceCell::new(),
+            clients: RefCell::default(),
+            turn: Cell::new(0),
+            late: Cell::new(0),
             closing: tokio::sync::watch::Sender::new(false),
             failed: tokio::sync::watch::Sender::new(None),
-            clients: RefCell::default(),
-            late: Cell::new(0),
-            listeners: RefCell::default(),
-            date: Cell::new(crate::io::date::now()),
-            lately: Cell::new(clock.now()),
-            process,
-            clock,
         });
-        lp.needs("the timers", lp.timers.clone().run(lp.runtime.clone()));
+        lp.needs("the timers", lp.core.timers.clone().run(lp.core.runtime.clone()));
         lp.needs("the clock", lp.clone().tick());
-        Ok(lp)
+        lp
     }
 
-    /// Begins a task that the loop cannot do without: should it ever end, as by a panic, so does the loop.
-    pub fn needs(self: &Rc<Self>, what: &'static str, task: impl Future<Output = ()> + 'static) {
+    /// Begins a task that the loop cannot do without before it drains: should it end sooner, as by a panic, so does the loop.
+    pub fn needs(
+        self: &Rc<Self>,
+        what: &'static str,
+        task: impl Future<Output = ()> + 'static,
+    ) -> crate::io::runtime::Joined {
         let needed = Needed { lp: self.clone(), what };
-        self.runtime.spawn(async move {
+        self.core.runtime.spawn(async move {
             let _needed = needed;
             task.await;
-        });
+        })
     }
 
     /// Does something until it ends, or until something that the loop cannot do without has.
@@ -113,97 +103,52 @@ impl Loop {
         .await
     }
 
-    /// Now, ns since the start of the process.
-    pub fn now(&self) -> u64 {
-        let now = self.clock.now();
-        self.lately.set(now);
-        now
+    /// The nodes that it runs from now on.
+    pub fn has_graph(&self, graph: Rc<Graph>) {
+        let _ = self.graph.set(graph);
     }
 
-    /// What [`Loop::now`] said last: for whoever is called right after something was read, since that asks for the time.
-    pub fn lately(&self) -> u64 {
-        self.lately.get()
+    /// The nodes that new requests meet; `None` only while it starts.
+    pub fn graph(&self) -> Option<&Rc<Graph>> {
+        self.graph.get()
     }
 
-    /// Randomness that nobody else has got.
-    pub fn draw(&self) -> Key {
-        let n = self.drawn.get();
-        self.drawn.set(n + 1);
-        self.seed.with(n)
+    /// A balancer as other threads name it; `None`: it is of another graph.
+    pub fn lb(&self, id: Id) -> Option<&Rc<Lb>> {
+        self.graph()?.lb(id)
     }
 
-    /// The nodes that new requests meet.
-    pub fn graph(&self) -> Rc<Graph> {
-        self.graph.borrow().clone()
-    }
-
-    /// From now on this loop keeps the health of all targets.
-    pub fn keep(self: &Rc<Self>, keeper: Keeper) {
-        let keeper = self.keeper.get_or_init(|| Rc::new(keeper));
-        self.needs("the keeper of health", keeper.clone().run(self.clone()));
-    }
-
-    /// The keeper of health, if this loop has it.
-    pub fn keeper(&self) -> Option<&Rc<Keeper>> {
-        self.keeper.get()
-    }
-
-    /// Tells all other loops that serve.
-    pub fn tell_others(&self, message: impl Fn() -> ToLoop) {
-        for other in (0..self.process.loops()).filter(|n| *n != self.number && self.number != u32::MAX) {
-            self.process.tell(other, message());
+    /// From now on this loop monitors the health of all targets.
+    pub fn monitors(self: &Rc<Self>, monitor: Rc<Monitor>) {
+        if self.monitor.set(monitor.clone()).is_ok() {
+            self.needs("the health monitor", monitor.run());
         }
     }
 
-    /// Closes one idle connection to a server.
-    pub fn close_idle(&self, server: NodeId) {
-        if let Some(Node::Server(server)) = self.graph().nodes.get(server as usize) {
-            server.pool.borrow_mut().close_one();
-        }
-    }
-
-    /// A name has these addresses now.
-    pub fn name_has(self: &Rc<Self>, name: u32, addresses: &[SocketAddr]) {
-        for server in &self.graph().servers {
-            if server.target.is_named(name) {
-                server.moved(self.now(), addresses);
-            }
-        }
-        if let Some(keeper) = self.keeper() {
-            keeper.look_at_names(self);
-        }
-    }
-
-    /// Whether nothing new is begun.
-    pub fn is_draining(&self) -> bool {
-        self.draining.get()
-    }
-
-    /// The time for `Date` fields.
-    pub fn date(&self) -> [u8; 29] {
-        self.date.get()
-    }
-
-    /// Writes an exchange's line.
-    pub fn log(&self, ex: &Exchange, line: &Line) {
-        if let Some(log) = &ex.conn.listener.log {
-            log.write(self, ex, line);
-        }
+    /// The health monitor, if this loop has it.
+    pub fn monitor(&self) -> Option<&Rc<Monitor>> {
+        self.monitor.get()
     }
 
     /// The listeners of the process, by their numbers; said once, before anything is accepted.
-    pub fn has_listeners(&self, listeners: Vec<Rc<Listener>>) {
-        *self.listeners.borrow_mut() = listeners;
+    pub fn has_listeners(&self, listeners: Vec<(Rc<Listener>, Admission)>) {
+        let _ = self.listeners.set(listeners);
     }
 
-    /// A listener.
-    pub fn listener(&self, number: usize) -> Option<Rc<Listener>> {
-        self.listeners.borrow().get(number).cloned()
+    /// A listener, and who may come in.
+    pub fn listener(&self, number: usize) -> Option<&(Rc<Listener>, Admission)> {
+        self.listeners.get()?.get(number)
     }
 
-    /// Keeps a connection in mind, to be told to end.
-    pub fn know(self: &Rc<Self>, conn: &Rc<Conn>) -> Known {
-        let key = self.clients.borrow_mut().insert(Rc::downgrade(conn));
+    /// The longest that any listener lets a drain take, ns.
+    pub fn drain_timeout_ns(&self) -> u64 {
+        let all = self.listeners.get().into_iter().flatten();
+        all.map(|(listener, _)| listener.http.drain_timeout_ns).max().unwrap_or(0)
+    }
+
+    /// Keeps a connection in mind for as long as it lasts, to be told to end.
+    pub fn know(self: &Rc<Self>, session: Rc<Session>, bound: Rc<Bound>) -> Known {
+        let key = self.clients.borrow_mut().insert(Client { session, bound });
         Known { lp: self.clone(), key }
     }
 
@@ -211,14 +156,17 @@ impl Loop {
     async fn tick(self: Rc<Self>) {
         let mut count = 0u64;
         loop {
-            self.timers.after(TICK_NS).await;
-            self.deadlines.sweep();
+            let due_ns = self.core.now().saturating_add(TICK_NS);
+            self.core.timers.at(due_ns).await;
+            self.process.pulse(self.number).lag(self.core.now().saturating_sub(due_ns));
+            self.core.deadlines.sweep();
             count += 1;
             if count.is_multiple_of(10) {
-                self.date.set(crate::io::date::now());
-                let now = self.now();
-                for server in &self.graph().servers {
-                    server.pool.borrow_mut().sweep(now, server.origin.idle_timeout_ns);
+                self.core.renew_date();
+                let now_ns = self.core.now();
+                self.targets.for_each(|target| target.sweep(now_ns));
+                for (_, client) in self.clients.borrow().iter() {
+                    client.bound.sweep(now_ns);
                 }
             }
         }
@@ -226,18 +174,29 @@ impl Loop {
 
     /// Begins nothing new: idle connections close, busy ones after their answer.
     pub fn drain(&self) {
-        self.draining.set(true);
-        for (_, conn) in self.clients.borrow().iter() {
-            if let Some(conn) = conn.upgrade() {
-                conn.ending.set(true);
-                conn.deadline.wake();
-            }
+        self.core.drain();
+        for (_, client) in self.clients.borrow().iter() {
+            client.session.end();
         }
     }
 
-    /// Whether clients are connected, or wait for a place.
-    pub fn has_clients(&self) -> bool {
-        self.late.get() > 0 || !self.clients.borrow().is_empty()
+    /// The connection that has been idle for longest, for so long at least, of those that `which` takes.
+    pub fn longest_idle(&self, least_ns: u64, which: impl Fn(&Session) -> bool) -> Option<Rc<Session>> {
+        let latest_ns = self.core.now().checked_sub(least_ns)?;
+        let clients = self.clients.borrow();
+        let idle = clients.iter().map(|(_, client)| &client.session);
+        let idle = idle.filter(|s| s.idle_since_ns.get() <= latest_ns && !s.is_ending() && which(s));
+        idle.min_by_key(|s| s.idle_since_ns.get()).cloned()
+    }
+
+    /// How often this was asked before.
+    pub fn turn(&self) -> u32 {
+        self.turn.replace(self.turn.get().wrapping_add(1))
+    }
+
+    /// Whether clients are connected, or wait for a place, or something goes on without them.
+    pub fn is_busy(&self) -> bool {
+        self.late.get() > 0 || !self.clients.borrow().is_empty() || self.core.has_background()
     }
 
     /// From now on some wait for a place, until it is dropped.
@@ -255,7 +214,10 @@ struct Needed {
 
 impl Drop for Needed {
     fn drop(&mut self) {
-        self.lp.failed.send_replace(Some(self.what));
+        // Accepting ends as a drain begins; a panic may come at any time.
+        if std::thread::panicking() || !*self.lp.closing.borrow() {
+            self.lp.failed.send_replace(Some(self.what));
+        }
     }
 }
 
@@ -276,6 +238,7 @@ pub(crate) struct Known {
 
 impl Drop for Known {
     fn drop(&mut self) {
-        self.lp.clients.borrow_mut().try_remove(self.key);
+        let client = self.lp.clients.borrow_mut().try_remove(self.key);
+        drop(client);
     }
 }

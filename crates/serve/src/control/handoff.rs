@@ -4,50 +4,47 @@
 //! A loop hands over what it accepts while it has more than a quarter and a few more connections of that listener than the
 //! loop that has fewest. So with many connections nothing is moved, and with few the loops differ by a handful at most.
 //!
-//! Once any loop has closed its doors nothing is handed over any more. A loop that drains waits for what was on its way to it
-//! before: who hands over counts first and looks for a closed door then, who closes does it the other way round.
+//! Once any loop has closed its listening sockets nothing is handed over any more. A loop that drains waits for what was on its
+//! way to it before: who hands over counts first and looks whether all is closed then, who closes does it the other way round.
 
-use crate::control::event_loop::Loop;
-use crate::control::mailbox::ToLoop;
-use crate::control::process::Process;
-use crate::h1::server;
-use crate::transport::listener::Place;
-use crate::transport::socket::Raw;
-use std::future::poll_fn;
-use std::net::SocketAddr;
+use super::admission::Place;
+use super::connection;
+use super::event_loop::Loop;
+use super::mailbox::ToLoop;
+use super::process::Process;
+use crate::transport::listening::Accepted;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
 /// A connection on its way to another loop.
-pub(crate) struct Guest {
+pub(crate) struct HandedOver {
     /// The number of its listener.
     listener: usize,
-    socket: Raw,
-    peer: Option<SocketAddr>,
+    accepted: Accepted,
     place: Place,
-    invited: Invited,
+    transit: InTransit,
 }
 
 /// Connections on their way to each loop.
-pub(crate) struct Guests {
+pub(crate) struct Transits {
     coming: Box<[AtomicU32]>,
     closed: AtomicBool,
 }
 
 /// A connection that a loop waits for, until it is known there.
-pub(crate) struct Invited {
+pub(crate) struct InTransit {
     process: Arc<Process>,
     to: usize,
 }
 
-impl Guests {
+impl Transits {
     /// Of so many loops.
-    pub fn new(loops: usize) -> Guests {
-        Guests { coming: (0..loops).map(|_| AtomicU32::new(0)).collect(), closed: AtomicBool::new(false) }
+    pub fn new(loops: usize) -> Transits {
+        Transits { coming: (0..loops).map(|_| AtomicU32::new(0)).collect(), closed: AtomicBool::new(false) }
     }
 
-    /// A loop closes its doors, or has ended: from now on nothing is handed over.
+    /// A loop closes its listening sockets, or has ended: from now on nothing is handed over.
     pub fn close(&self) {
         self.closed.store(true, SeqCst);
     }
@@ -58,54 +55,32 @@ impl Guests {
     }
 }
 
-impl Invited {
+impl InTransit {
     /// To be handed to that loop; `None`: nothing is any more.
-    pub fn to(process: &Arc<Process>, to: usize) -> Option<Invited> {
-        process.guests.coming.get(to)?.fetch_add(1, SeqCst);
-        let invited = Invited { process: process.clone(), to };
-        (!process.guests.closed.load(SeqCst)).then_some(invited)
+    pub fn to(process: &Arc<Process>, to: usize) -> Option<InTransit> {
+        process.transits.coming.get(to)?.fetch_add(1, SeqCst);
+        let transit = InTransit { process: process.clone(), to };
+        (!process.transits.closed.load(SeqCst)).then_some(transit)
     }
 }
 
-impl Drop for Invited {
+impl Drop for InTransit {
     fn drop(&mut self) {
-        self.process.guests.coming[self.to].fetch_sub(1, SeqCst);
+        self.process.transits.coming[self.to].fetch_sub(1, SeqCst);
     }
 }
 
 /// Hands a connection to another loop, for which it is counted already.
-pub(crate) fn send(
-    lp: &Loop,
-    invited: Invited,
-    listener: usize,
-    socket: Raw,
-    peer: Option<SocketAddr>,
-    place: Place,
-) {
-    let to = invited.to as u32;
-    lp.process.tell(to, ToLoop::Client(Box::new(Guest { listener, socket, peer, place, invited })));
+pub(crate) fn send(lp: &Loop, transit: InTransit, listener: usize, accepted: Accepted, place: Place) {
+    let to = transit.to as u32;
+    lp.process.tell(to, ToLoop::Client(Box::new(HandedOver { listener, accepted, place, transit })));
 }
 
-impl Guest {
+impl HandedOver {
     /// Serves it here.
-    pub fn welcome(self, lp: &Rc<Loop>) {
-        let socket = self.socket.watch(&lp.runtime);
-        // What cannot be watched closes, as one does that cannot be accepted.
-        if let (Ok(socket), Some(listener)) = (socket, lp.listener(self.listener)) {
-            let Place { own, common } = self.place;
-            let serving = server::serve(lp.clone(), listener, socket, self.peer, own);
-            let mut invited = Some(self.invited);
-            lp.runtime.spawn(async move {
-                let _common = common;
-                let mut serving = std::pin::pin!(serving);
-                poll_fn(|cx| {
-                    let end = serving.as_mut().poll(cx);
-                    // The loop knows it now, and counts it itself.
-                    drop(invited.take());
-                    end
-                })
-                .await;
-            });
+    pub fn serve(self, lp: &Rc<Loop>) {
+        if let Some((listener, _)) = lp.listener(self.listener) {
+            connection::begin(lp, listener, self.accepted, Box::new(self.place), Some(self.transit));
         }
     }
 }

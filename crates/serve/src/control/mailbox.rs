@@ -1,72 +1,122 @@
-//! What loops tell each other. Each has a mailbox; sending takes no lock that waits and never blocks the sender.
+//! What threads tell each other. Each has a mailbox; sending takes no lock that waits and never blocks the sender. Things are
+//! named by their identity and epoch, never by an index that another graph may use for something else.
 
-use crate::control::event_loop::Loop;
-use crate::control::handoff::Guest;
-use crate::nodes::{Node, NodeId, lb};
+use super::admission::{self, Whose};
+use super::event_loop::Loop;
+use super::handoff::HandedOver;
+use crate::health::target_set::TargetSlot;
+use crate::nodes::Id;
+use crate::nodes::lb::ToOwner;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use weir_policy::snapshot::Snapshot;
-use weir_policy::{Outcome, Ticket};
 
-/// The loop that keeps health and owns balancers that all loops share.
-pub(crate) const OWNER: u32 = 0;
+/// Messages that are read before the sockets are asked again.
+const AT_ONCE: u32 = 64;
 
-/// A message to a loop.
+/// A message to a thread that runs a graph.
 pub(crate) enum ToLoop {
-    /// To the keeper of health: a request came back from a target.
-    Outcome {
-        lb: NodeId,
-        target: u32,
-        /// Whether it was the one that tried the target.
-        probe: bool,
-        outcome: Outcome,
-        status: Option<u16>,
-    },
-    /// From the keeper: the health of a balancer's targets is another.
-    Health { lb: NodeId, seen: Arc<Snapshot> },
-    /// To the owner of a balancer that all loops share: a target is wanted.
-    Pick(Box<lb::owner::Wanted>),
-    /// To that owner: a request has come back, or (`None`) was cancelled.
-    Back { lb: NodeId, ticket: Ticket, came: lb::owner::Came },
+    /// From the health monitor: the health of a balancer's targets is another.
+    Health { lb: Id, seen: Arc<Snapshot> },
     /// A name has these addresses now.
     Addresses { name: u32, addresses: Arc<[SocketAddr]> },
     /// A connection that another loop has accepted.
-    Client(Box<Guest>),
-    /// Another loop wants to connect to this server, and there may be no more connections.
-    CloseIdle { server: NodeId },
-    /// A balancer's target is gone.
-    Remove { lb: NodeId, target: u32 },
+    Client(Box<HandedOver>),
+    /// Another loop wants to connect to this target, and there may be no more connections.
+    CloseIdle { target: u32 },
+    /// Another loop has no descriptor left.
+    CloseOldest,
+    /// A client of another loop waits for a place.
+    MakeRoom(Whose),
+    /// To the owner: a balancer's target is to go.
+    WantsRemoved { lb: Id, target: u32 },
+    /// From the owner: a balancer's target is gone.
+    Removed { lb: Id, slot: TargetSlot },
 }
 
-/// Reads a loop's mail for ever.
+/// Reads a thread's mail for ever.
 pub(crate) async fn run(lp: Rc<Loop>, mut mail: UnboundedReceiver<ToLoop>) {
+    let mut read_now = 0;
     while let Some(message) = mail.recv().await {
         read(&lp, message);
+        read_now += 1;
+        if read_now >= AT_ONCE {
+            read_now = 0;
+            lp.core.runtime.next_turn().await;
+        }
+    }
+}
+
+/// Reads what the owner of the process's state is told and asked, for ever.
+pub(crate) async fn run_owner(lp: Rc<Loop>, mut mail: UnboundedReceiver<ToOwner>) {
+    let mut read_now = 0;
+    while let Some(message) = mail.recv().await {
+        read_as_owner(&lp, message);
+        read_now += 1;
+        if read_now >= AT_ONCE {
+            read_now = 0;
+            lp.core.runtime.next_turn().await;
+        }
     }
 }
 
 fn read(lp: &Rc<Loop>, message: ToLoop) {
     match message {
-        ToLoop::Outcome { lb, target, probe, outcome, status } => {
-            if let Some(keeper) = lp.keeper() {
-                keeper.outcome(lp, lb, target, probe, outcome, status);
+        ToLoop::Health { lb, seen } => {
+            if let Some(lb) = lp.lb(lb) {
+                lb.follow(&seen);
             }
         }
-        ToLoop::Health { lb, seen } => with(lp, lb, |lb| lb.follow(lp, &seen)),
-        ToLoop::Pick(wanted) => with(lp, wanted.lb, |lb| wanted.answer(lp, lb)),
-        ToLoop::Back { lb, ticket, came } => with(lp, lb, |lb| lb.back(lp, ticket, came)),
-        ToLoop::Addresses { name, addresses } => lp.name_has(name, &addresses),
-        ToLoop::Client(guest) => guest.welcome(lp),
-        ToLoop::CloseIdle { server } => lp.close_idle(server),
-        ToLoop::Remove { lb, target } => with(lp, lb, |lb| lb.remove(lp, target)),
+        ToLoop::Addresses { name, addresses } => {
+            lp.targets.name_has(lp.core.now(), name, &addresses);
+            if let Some(monitor) = lp.monitor() {
+                monitor.look_at_names();
+            }
+        }
+        ToLoop::Client(client) => client.serve(lp),
+        ToLoop::CloseIdle { target } => lp.targets.close_idle(target),
+        ToLoop::CloseOldest => drop(lp.targets.close_oldest()),
+        ToLoop::MakeRoom(whose) => drop(admission::close_idle(lp, whose)),
+        ToLoop::WantsRemoved { lb, target } => {
+            if let Some(slot) = lp.monitor().and_then(|monitor| monitor.remove(lb, target)) {
+                lp.process.tell_all(|| ToLoop::Removed { lb, slot });
+            }
+        }
+        ToLoop::Removed { lb, slot } => removed(lp, lb, slot),
     }
 }
 
-fn with(lp: &Rc<Loop>, id: NodeId, act: impl FnOnce(&Rc<lb::Lb>)) {
-    let graph = lp.graph();
-    if let Some(Node::Lb(lb)) = graph.nodes.get(id as usize) {
-        act(lb);
+fn read_as_owner(lp: &Loop, message: ToOwner) {
+    match message {
+        ToOwner::Outcome { lb, target, probe, outcome, status } => {
+            if let Some(monitor) = lp.monitor() {
+                monitor.outcome(lb, target, probe, outcome, status);
+            }
+        }
+        ToOwner::Pick(request) => {
+            if let Some(lb) = lp.lb(request.lb) {
+                request.answer(lb);
+            }
+        }
+        ToOwner::Back { lb, ticket, returned } => {
+            if let Some(lb) = lp.lb(lb) {
+                lb.back(ticket, returned);
+            }
+        }
     }
+}
+
+/// A target is gone: no new picks, its idle connections close where no other way leads there, and what is in flight has
+/// `drain_timeout` to end.
+fn removed(lp: &Rc<Loop>, id: Id, slot: TargetSlot) {
+    let (Some(graph), Some(lb)) = (lp.graph(), lp.lb(id)) else { return };
+    lb.remove(slot.index);
+    graph.retire_unreachable();
+    let (lp, lb) = (lp.clone(), lb.clone());
+    lp.core.clone().runtime.spawn(async move {
+        lp.core.timers.after(lp.drain_timeout_ns()).await;
+        lb.abort(slot.index);
+    });
 }

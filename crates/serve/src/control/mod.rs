@@ -1,10 +1,14 @@
-//! The process: its threads, listeners, mail among loops, and how it starts and ends.
+//! The process: its threads, listeners, mail among them, and how it starts and ends.
 
-pub(crate) mod accept;
-pub(crate) mod built_in;
-pub(crate) mod clients;
-pub(crate) mod event_loop;
-pub(crate) mod handoff;
-pub(crate) mod mailbox;
-pub(crate) mod process;
+mod accept;
+mod admission;
+mod built_in;
+mod clients;
+mod connection;
+mod event_loop;
+mod handoff;
+mod mailbox;
+mod process;
 pub(crate) mod start;
+mod threads;
+mod watchdog;

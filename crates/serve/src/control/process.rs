@@ -1,71 +1,95 @@
-//! What all loops of a process share: the clock, the seed, their mailboxes, the way to the built-in servers, and state that
+//! What all threads of a process share: the clock, the seed, their mailboxes, the way to the built-in servers, and state that
 //! is the process's.
 
-use crate::control::built_in::BuiltIn;
-use crate::control::handoff::Guests;
-use crate::control::mailbox::ToLoop;
-use crate::graph::state::Shared;
+use super::handoff::Transits;
+use super::mailbox::ToLoop;
+use super::watchdog::Pulse;
+use crate::graph::state::ProcessState;
 use crate::io::clock::Clock;
-use crate::log::error_log::Words;
-use crate::nodes::NodeId;
-use crate::nodes::lb::common::Common;
-use crate::nodes::lb::load::Loads;
-use crate::upstream::limit::Limit;
-use crate::upstream::names::Names;
-use std::collections::BTreeMap;
+use crate::log::ErrorLog;
+use crate::upstream::connect::BuiltInServers;
+use crate::upstream::names::Audience;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use tokio::sync::mpsc::UnboundedSender;
-use weir_topology::plan::{Node, Point, Spec, To};
 
-/// Shared by all loops.
+/// Shared by all threads.
 pub(crate) struct Process {
     pub clock: Clock,
     /// Where draws begin.
     pub seed: u64,
     /// What nobody outside can guess: the secret of cookies, the proof of health checks.
     pub secret: [u64; 2],
-    pub built_in: BuiltIn,
-    /// Names of origins.
-    pub names: Names,
+    pub built_in: BuiltInServers,
     /// What is said on standard error.
-    pub words: Arc<Words>,
-    /// Servers that may have so many connections only.
-    pub connections: BTreeMap<NodeId, Arc<Limit>>,
+    pub errors: Arc<ErrorLog>,
     /// Queues, limits, budgets, faults.
-    pub shared: Shared,
-    /// What all loops know of balancers, by their nodes.
-    pub lbs: BTreeMap<NodeId, Arc<Common>>,
+    pub state: Arc<ProcessState>,
     /// Connections that are being handed over.
-    pub guests: Guests,
+    pub transits: Transits,
     /// Loops that have not ended.
     pub serving: AtomicU32,
-    /// The mailboxes of the loops that serve, by their numbers.
-    pub mail: Vec<UnboundedSender<ToLoop>>,
+    /// Told when the threads that serve no client are to end.
+    pub ending: tokio::sync::watch::Sender<bool>,
+    /// Signs of life, by thread: the loops, then the owner.
+    pub pulses: Arc<[Pulse]>,
+    /// Mailboxes: of the loops that serve, by their numbers, then of the owner.
+    pub mail: Mail,
+}
+
+/// The mailboxes of all threads that have a graph of the proxy.
+#[derive(Clone)]
+pub(crate) struct Mail(pub Arc<[UnboundedSender<ToLoop>]>);
+
+impl Audience for Mail {
+    fn tell(&self, name: u32, addresses: &Arc<[SocketAddr]>) {
+        for mailbox in self.0.iter() {
+            // A thread that has ended needs no telling.
+            let _ = mailbox.send(ToLoop::Addresses { name, addresses: addresses.clone() });
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        self.0.iter().any(|mailbox| !mailbox.is_closed())
+    }
 }
 
 impl Process {
     /// Loops that serve.
     pub fn loops(&self) -> u32 {
-        self.mail.len() as u32
+        self.owner()
     }
 
-    /// Tells a loop that serves; one that has ended needs no telling.
+    /// The number of the owner of what is the process's: health, and balancers that all loops share.
+    pub fn owner(&self) -> u32 {
+        self.mail.0.len() as u32 - 1
+    }
+
+    /// The number of the thread of the built-in servers.
+    pub fn built_in(&self) -> u32 {
+        self.mail.0.len() as u32
+    }
+
+    /// Tells a thread; one that has ended needs no telling.
     pub fn tell(&self, number: u32, message: ToLoop) {
-        if let Some(mail) = self.mail.get(number as usize) {
+        if let Some(mail) = self.mail.0.get(number as usize) {
             let _ = mail.send(message);
         }
     }
 
-    /// What all loops know of each balancer of a plan.
-    pub fn lbs(point: &Point) -> BTreeMap<NodeId, Arc<Common>> {
-        let loads = Loads::of(point);
-        let of = |(id, node): (NodeId, &Node)| {
-            let Spec::Lb(lb) = &point.specs[node.spec as usize] else { return None };
-            let targets = if let To::List(list) = node.to { &point.lists[list as usize][..] } else { &[] };
-            let common = Common::new(targets.len(), lb.outlier.is_some(), loads.among(targets));
-            Some((id, Arc::new(common)))
-        };
-        (0..).zip(&point.nodes).filter_map(of).collect()
+    /// Tells all loops and the owner.
+    pub fn tell_all(&self, message: impl Fn() -> ToLoop) {
+        (0..=self.owner()).for_each(|number| self.tell(number, message()));
+    }
+
+    /// Tells all loops, and the owner, but this thread.
+    pub fn tell_others(&self, me: u32, message: impl Fn() -> ToLoop) {
+        (0..=self.owner()).filter(|number| *number != me).for_each(|number| self.tell(number, message()));
+    }
+
+    /// The sign of life of a thread.
+    pub fn pulse(&self, number: u32) -> &Pulse {
+        &self.pulses[(number as usize).min(self.pulses.len() - 1)]
     }
 }

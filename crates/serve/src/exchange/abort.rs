@@ -6,20 +6,20 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 /// Whether what is in flight at a target of one loop's balancer ends now.
-pub(crate) type Flag = Rc<Cell<bool>>;
+pub(crate) type AbortFlag = Rc<Cell<bool>>;
 
 /// The targets that a request was sent by: one for each balancer on its way.
 #[derive(Clone, Default)]
-pub(crate) struct Cut(SmallVec<[Flag; 2]>);
+pub(crate) struct Abort(SmallVec<[AbortFlag; 2]>);
 
-impl Cut {
+impl Abort {
     /// One balancer more.
-    pub fn push(&mut self, target: &Flag) {
+    pub fn push(&mut self, target: &AbortFlag) {
         self.0.push(target.clone());
     }
 
     /// Whether the request ends, since one of them is gone.
-    pub fn is_off(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         self.0.iter().any(|flag| flag.get())
     }
 }

@@ -1,6 +1,6 @@
 //! How a request failed: the kind that policies count, what the client is told, and what whoever runs weir is.
 
-use crate::nodes::NodeId;
+use super::NodeId;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -28,13 +28,15 @@ pub(crate) enum Why {
     /// The kind says all.
     Kind(Kind),
     /// The target was removed, and `drain_timeout` is over.
-    Cut,
+    Aborted,
     /// The system says no to a connection: its number for why.
     Connect(i32),
     /// There is no address to connect to.
     Nowhere,
     /// No connection stood in time.
     ConnectLimit(Option<u64>),
+    /// The thread of process-wide balancers does not answer.
+    OwnerSilent,
     /// As many connections as may be were busy all the time.
     NoRoom,
     /// This process has nothing left to make a connection of: the system's number for what.
@@ -95,8 +97,8 @@ impl Failure {
     }
 
     /// The target was removed, and `drain_timeout` is over: nobody is to blame.
-    pub fn cut() -> Failure {
-        Failure::gone().by(Why::Cut)
+    pub fn aborted() -> Failure {
+        Failure::gone().by(Why::Aborted)
     }
 
     /// The same, with what happened.
@@ -115,8 +117,8 @@ impl Failure {
     }
 
     /// Whether it says nothing of other attempts of its request that are open.
-    pub fn is_cut(&self) -> bool {
-        self.why == Why::Cut
+    pub fn is_aborted(&self) -> bool {
+        self.why == Why::Aborted
     }
 }
 
@@ -133,10 +135,11 @@ impl fmt::Display for Why {
         let ns = |ns: Option<u64>| Duration::from_nanos(ns.unwrap_or(u64::MAX));
         match *self {
             Why::Kind(kind) => f.write_str(of_kind(kind)),
-            Why::Cut => f.write_str("it was removed, and drain_timeout is over"),
+            Why::Aborted => f.write_str("it was removed, and drain_timeout is over"),
             Why::Connect(no) => write!(f, "cannot connect: {}", system(no)),
             Why::Nowhere => f.write_str("cannot connect: it has no address"),
             Why::ConnectLimit(limit) => write!(f, "no connection within connect_timeout ({:?})", ns(limit)),
+            Why::OwnerSilent => f.write_str("the thread of balancers with scope=\"process\" does not answer"),
             Why::NoRoom => f.write_str("no connection was free within connect_timeout"),
             Why::Exhausted(no) => write!(f, "cannot connect, since this process has no more: {}", system(no)),
             Why::Silent => f.write_str("the connection ended before any byte of an answer"),

@@ -1,29 +1,112 @@
-//! What nodes hold until a response has come back whole: a balancer's count, a queue's slot, a limit of time.
+//! What nodes hold until a response has come back whole: a balancer's count, a queue's permit, a limit of time.
 //!
 //! Dropped unfinished, the request was cancelled; finished, a hold learns how it ended.
 
-use crate::control::event_loop::Loop;
-use crate::exchange::Exchange;
-use crate::exchange::drain;
-use crate::exchange::failure::Failure;
-use crate::exchange::origin_reply::OriginReply;
-use crate::exchange::reply::{Answer, From};
-use crate::nodes::{faulty, lb, queue, timeout};
+use super::drain;
+use super::origin_reply::OriginReply;
+use super::reply::{Answer, From};
+use super::time_limit::TimeLimit;
+use super::{Exchange, Failure};
+use crate::io::Core;
+use crate::sync::Permit;
+use crate::sync::process::CrashWatch;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::Context;
-use weir_policy::{Kind, Outcome};
+use weir_model::OnCancel;
+use weir_policy::config::Exclude;
+use weir_policy::retry::Tried;
+use weir_policy::{Kind, Outcome, Ticket};
 
 /// Something that a node holds.
 pub(crate) enum Hold {
     /// A balancer's count of a target.
-    Target(lb::Picked),
+    Target(Picked),
     /// A limit of time.
-    Timeout(timeout::Limit),
-    /// A queue's slot.
-    Slot(queue::Held),
+    Timeout(TimeLimit),
+    /// A queue's permit.
+    Permit(HeldPermit),
     /// A process that may crash.
-    Process(faulty::Watch),
+    Process(CrashWatch),
+}
+
+/// A balancer that counts requests at its targets.
+pub(crate) trait Counts {
+    /// A request that it picked for has come back so.
+    fn came_back(self: Rc<Self>, ticket: Ticket, outcome: Outcome, status: Option<u16>);
+
+    /// A request that it picked for was cancelled.
+    fn was_cancelled(self: Rc<Self>, ticket: Ticket);
+}
+
+/// Which targets a request has tried, with the rule of the `retry` around.
+pub(crate) type Attempts = Option<(Exclude, Rc<RefCell<Tried>>)>;
+
+/// A request counted at a target.
+pub(crate) struct Picked {
+    /// The balancer; `None` once it was told.
+    balancer: Option<Rc<dyn Counts>>,
+    /// Its number among the nodes.
+    node: super::NodeId,
+    ticket: Ticket,
+    tried: Attempts,
+    /// Freed last: who waits for it finds the rest done.
+    _permit: Option<Permit>,
+}
+
+impl Picked {
+    /// One that begins.
+    pub fn new(
+        balancer: Rc<dyn Counts>,
+        node: super::NodeId,
+        ticket: Ticket,
+        tried: Attempts,
+        permit: Option<Permit>,
+    ) -> Picked {
+        Picked { balancer: Some(balancer), node, ticket, tried, _permit: permit }
+    }
+
+    /// Which one.
+    pub fn target(&self) -> u32 {
+        self.ticket.target
+    }
+
+    /// It came back so.
+    fn finish(mut self, outcome: Outcome, status: Option<u16>) {
+        if let Some((rule, tried)) = &self.tried {
+            tried.borrow_mut().came_back(*rule, self.node, self.ticket.target, outcome);
+        }
+        if let Some(balancer) = self.balancer.take() {
+            balancer.came_back(self.ticket, outcome, status);
+        }
+    }
+}
+
+impl Drop for Picked {
+    fn drop(&mut self) {
+        if let Some(balancer) = self.balancer.take() {
+            balancer.was_cancelled(self.ticket);
+        }
+    }
+}
+
+/// A queue's permit while a response comes back.
+pub(crate) struct HeldPermit {
+    _permit: Permit,
+    on_cancel: OnCancel,
+}
+
+impl HeldPermit {
+    /// Of a queue whose requests do so when their client goes.
+    pub fn new(permit: Permit, on_cancel: OnCancel) -> HeldPermit {
+        HeldPermit { _permit: permit, on_cancel }
+    }
+
+    /// Whether the request goes on without its client.
+    fn goes_on(&self) -> bool {
+        self.on_cancel.goes_on(true)
+    }
 }
 
 /// What is held, the innermost first.
@@ -46,7 +129,7 @@ impl Holds {
         for hold in self.0 {
             match hold {
                 Hold::Target(picked) => picked.finish(outcome, status),
-                Hold::Timeout(_) | Hold::Slot(_) | Hold::Process(_) => {}
+                Hold::Timeout(_) | Hold::Permit(_) | Hold::Process(_) => {}
             }
         }
     }
@@ -81,24 +164,24 @@ impl Holds {
     pub fn poll_broken(
         &mut self,
         cx: &mut Context<'_>,
-        lp: &Loop,
+        core: &Core,
         ex: Option<&Exchange>,
     ) -> Option<(usize, Kind)> {
         (0..).zip(&mut self.0).find_map(|(at, hold)| match hold {
-            Hold::Timeout(limit) => limit.has_ended(cx, lp, ex).then_some((at, Kind::Timeout)),
+            Hold::Timeout(limit) => limit.has_ended(cx, core, ex).then_some((at, Kind::Timeout)),
             Hold::Process(watch) => watch.has_crashed(cx).then_some((at, Kind::Reset)),
-            Hold::Target(_) | Hold::Slot(_) => None,
+            Hold::Target(_) | Hold::Permit(_) => None,
         })
     }
 
     /// One of them has ended the response so: those around it learn that, and what is inside is cancelled. A crash takes
     /// along what would go on.
-    pub fn broken(mut self, at: usize, kind: Kind, lp: &Rc<Loop>, ex: &Exchange, reply: Box<OriginReply>) {
+    pub fn broken(mut self, at: usize, kind: Kind, ex: &Exchange, reply: Box<OriginReply>) {
         let around: SmallVec<[Hold; 1]> = self.0.drain((at + 1).min(self.0.len())..).collect();
         let crashed = matches!(self.0.pop(), Some(Hold::Process(_)));
         Holds(around).finish(Some(kind), None);
         if !crashed {
-            self.cancel(lp, ex, reply);
+            self.cancel(ex, reply);
         }
     }
 
@@ -109,16 +192,17 @@ impl Holds {
 
     /// Leaves what is inside of the outermost hold that goes on without a client, that one included; the rest is
     /// cancelled. Whether there is any.
-    pub fn keep_what_goes_on(&mut self) -> bool {
-        let last = self.0.iter().rposition(|hold| matches!(hold, Hold::Slot(slot) if slot.goes_on()));
+    fn keep_what_goes_on(&mut self) -> bool {
+        let last = self.0.iter().rposition(|hold| matches!(hold, Hold::Permit(permit) if permit.goes_on()));
         self.0.truncate(last.map_or(0, |at| at + 1));
         last.is_some()
     }
 
     /// The client has gone: what goes on regardless does so in the background, the rest is cancelled.
-    pub fn cancel(mut self, lp: &Rc<Loop>, ex: &Exchange, reply: Box<OriginReply>) {
+    pub fn cancel(mut self, ex: &Exchange, reply: Box<OriginReply>) {
         if reply.is_sent_whole() && ex.is_complete() && self.keep_what_goes_on() {
-            lp.runtime.spawn(drain::drain(lp.clone(), reply, self, None));
+            let core = ex.core.clone();
+            ex.core.runtime.spawn(drain::drain(core, reply, self, None));
         }
     }
 

@@ -1,35 +1,85 @@
-//! One request and all that its attempts share: its head, what has come of its body, and how long weir waited for the client.
+//! One request in flight, with all that its attempts share: the graph that it began in, its head, what has come of its body,
+//! how long weir waited for the client. Its two ends ([`ClientEnd`], [`OriginEnd`]) know the protocols; here nobody does.
+//!
+//! [`serve`] runs a request from its head to the end of its answer; [`relay`] and [`upload`] pass bodies between the ends.
 
 pub(crate) mod abort;
-pub(crate) mod answer;
+mod answer;
+pub(crate) mod built_in;
+mod client_end;
 pub(crate) mod context;
 pub(crate) mod drain;
 pub(crate) mod failure;
-pub(crate) mod failure_log;
+mod failure_log;
 pub(crate) mod hold;
+mod origin_end;
 pub(crate) mod origin_reply;
+pub(crate) mod progress;
+mod relay;
 pub(crate) mod reply;
 pub(crate) mod serve;
-pub(crate) mod tunnel;
+pub(crate) mod time_limit;
+mod tunnel;
 pub(crate) mod upload;
+pub(crate) mod upstream;
 pub(crate) mod view;
 
-use crate::control::event_loop::Loop;
-use crate::exchange::failure::Failure;
-use crate::h1::server::Conn;
-use crate::upstream::server::Server;
+pub(crate) use client_end::ClientEnd;
+pub(crate) use context::RequestContext;
+pub(crate) use failure::Failure;
+pub(crate) use origin_end::{OriginConn, OriginEnd};
+pub(crate) use upstream::Upstream;
+
+use crate::h1::Piece;
+use crate::h1::server::BodyError;
+use crate::io::Core;
+use crate::transport::listener::Listener;
+use reply::Answer;
 use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Checked, Decoder, Piece, Request, Version};
+use weir_http1::{Checked, Hop, Request, Version};
 use weir_policy::key;
 use weir_stats::Key;
 use weir_topology::plan::KeySource;
 
+/// Index of a node in the graph of a request; it means nothing in another graph.
+pub(crate) type NodeId = u32;
+
+/// A request on its way through nodes, as a future that owns what it needs.
+pub(crate) type Run = Pin<Box<dyn Future<Output = Answer>>>;
+
+/// The nodes that a request runs through, from its beginning to its end. What nodes know of the graph that they are part of.
+pub(crate) trait Graph {
+    /// Runs a request from this node on.
+    fn start(self: Rc<Self>, ex: Rc<Exchange>, ctx: RequestContext, node: NodeId) -> Run;
+
+    /// What a server is called, for whoever reads of it; `None`: that node is none.
+    fn describe(&self, node: NodeId) -> Option<String>;
+}
+
+/// What a client's connection keeps beyond one request: the origin connection that belongs to this client alone (NTLM,
+/// Negotiate), with the target that it leads to, and the limits that every idle one has.
+#[derive(Default)]
+pub(crate) struct Bound(RefCell<Option<BoundConn>>);
+
+struct BoundConn {
+    target: u32,
+    conn: OriginConn,
+    since_ns: u64,
+    idle_timeout_ns: Option<u64>,
+}
+
 /// A request in progress.
 pub(crate) struct Exchange {
-    /// The client's connection.
-    pub conn: Rc<Conn>,
+    pub core: Rc<Core>,
+    /// The nodes that it began in.
+    pub graph: Rc<dyn Graph>,
+    /// The client.
+    pub client: ClientEnd,
+    pub bound: Rc<Bound>,
     /// The head.
     pub request: Request,
     /// What was found out about it.
@@ -44,8 +94,8 @@ pub(crate) struct Exchange {
     further: Cell<u32>,
     waited_ns: Cell<u64>,
     waiting_since_ns: Cell<u64>,
-    /// The server that was tried last.
-    pub origin: RefCell<Option<Rc<Server>>>,
+    /// The target that was tried last.
+    pub origin: RefCell<Option<Rc<dyn Upstream>>>,
     /// Whether an interim response of an origin went on to the client: no other origin may answer after that.
     pub passed_interim: Cell<bool>,
     /// Whether it was sent once more because its reused connection had ended.
@@ -56,7 +106,6 @@ pub(crate) struct Exchange {
 
 /// The body of a request.
 pub(crate) struct Body {
-    pub decoder: Decoder,
     /// Its bytes from the start, for further attempts.
     pub kept: Vec<u8>,
     /// Whether `kept` is all that was read.
@@ -69,36 +118,35 @@ pub(crate) struct Body {
     pub told: bool,
 }
 
-/// What a look for more of the body found.
-pub(crate) enum More {
-    /// `input[from..to]` of the client's wire is data; to be used up.
-    Data(usize, usize),
-    /// That was all.
-    End,
-}
-
 const NOT_WAITING: u64 = u64::MAX;
 
 impl Exchange {
     /// A request whose head was read and checked.
-    pub fn new(lp: &Loop, conn: Rc<Conn>, request: Request, checked: Checked) -> Exchange {
-        let decoder = Decoder::new(request.framing(), &conn.listener.limits);
-        let complete = decoder.ended();
-        let told = !checked.expect;
+    pub fn new(
+        core: Rc<Core>,
+        graph: Rc<dyn Graph>,
+        client: ClientEnd,
+        bound: Rc<Bound>,
+        request: Request,
+        checked: Checked,
+    ) -> Exchange {
+        let body = Body {
+            kept: Vec::new(),
+            is_kept: true,
+            complete: client.has_no_body(),
+            received: 0,
+            told: !checked.expect,
+        };
         Exchange {
+            draw: core.draw(),
+            begun_ns: core.now(),
+            body: RefCell::new(body),
+            core,
+            graph,
+            client,
+            bound,
             request,
             checked,
-            draw: lp.draw(),
-            begun_ns: lp.now(),
-            body: RefCell::new(Body {
-                decoder,
-                kept: Vec::new(),
-                is_kept: true,
-                complete,
-                received: 0,
-                told,
-            }),
-            conn,
             further: Cell::new(0),
             waited_ns: Cell::new(0),
             waiting_since_ns: Cell::new(NOT_WAITING),
@@ -107,6 +155,26 @@ impl Exchange {
             resent: Cell::new(false),
             reused: Cell::new(false),
         }
+    }
+
+    /// Runs it from a node of its graph on: for nodes that do something after what is behind them.
+    pub fn start(self: &Rc<Self>, ctx: RequestContext, node: NodeId) -> Run {
+        self.graph.clone().start(self.clone(), ctx, node)
+    }
+
+    /// Where it came in.
+    pub fn listener(&self) -> &Listener {
+        &self.client.session().listener
+    }
+
+    /// Whether a loop has sent it to a built-in server of this process.
+    pub fn is_built_in(&self) -> bool {
+        self.listener().is_built_in()
+    }
+
+    /// What the rules want to know of the client's hop.
+    pub fn hop(&self) -> Hop<'_> {
+        hop(&self.client)
     }
 
     /// Whether the body was read whole.
@@ -141,18 +209,18 @@ impl Exchange {
     }
 
     /// How long weir has waited for the client, ns: no `timeout` counts that.
-    pub fn waited_for_client_ns(&self, lp: &Loop) -> u64 {
+    pub fn waited_for_client_ns(&self) -> u64 {
         let since = self.waiting_since_ns.get();
-        let running = if since == NOT_WAITING { 0 } else { lp.now().saturating_sub(since) };
+        let running = if since == NOT_WAITING { 0 } else { self.core.now().saturating_sub(since) };
         self.waited_ns.get() + running
     }
 
     /// From now on weir waits for the client, or does not any more.
-    pub fn waits_for_client(&self, lp: &Loop, waits: bool) {
+    pub fn waits_for_client(&self, waits: bool) {
         match (self.waiting_since_ns.get() != NOT_WAITING, waits) {
-            (false, true) => self.waiting_since_ns.set(lp.now()),
+            (false, true) => self.waiting_since_ns.set(self.core.now()),
             (true, false) => {
-                self.waited_ns.set(self.waited_for_client_ns(lp));
+                self.waited_ns.set(self.waited_for_client_ns());
                 self.waiting_since_ns.set(NOT_WAITING);
             }
             _ => {}
@@ -184,11 +252,9 @@ impl Exchange {
         let mut body = self.body.borrow_mut();
         if !body.told {
             body.told = true;
-            self.conn.deadline.set(self.conn.listener.http.body_timeout_ns);
             // Who reads the body waits for the client from now on.
             cx.waker().wake_by_ref();
-            // A client that is gone shows when it is read.
-            let _ = self.conn.wire.borrow_mut().push(cx, b"HTTP/1.1 100 Continue\r\n\r\n");
+            self.client.send_continue(cx);
         }
     }
 
@@ -197,57 +263,74 @@ impl Exchange {
         let mut body = self.body.borrow_mut();
         if !body.told {
             body.told = true;
-            self.conn.deadline.set(self.conn.listener.http.body_timeout_ns);
+            self.client.expects_body();
         }
     }
 
-    /// More of the body, from what was read or from the client's socket. With `Data` the caller uses up `input[..to]`.
-    pub fn poll_more(&self, cx: &mut Context<'_>, lp: &Loop, body: &mut Body) -> Poll<Result<More, Failure>> {
-        let mut wire = self.conn.wire.borrow_mut();
-        loop {
-            let mut at = 0;
-            match body.decoder.next(wire.input(), &mut at) {
-                Err(refusal) => return Poll::Ready(Err(Failure::client(refusal.status()))),
-                Ok(Piece::Data(from, to)) => {
-                    body.received += (to - from) as u64;
-                    if self.conn.listener.http.max_body.is_some_and(|most| body.received > most) {
-                        return Poll::Ready(Err(Failure::client(413)));
-                    }
-                    self.waits_for_client(lp, false);
-                    self.conn.deadline.set(self.conn.listener.http.body_timeout_ns);
-                    return Poll::Ready(Ok(More::Data(from, to)));
-                }
-                Ok(Piece::End) => {
-                    wire.consume(at);
-                    body.complete = true;
-                    self.waits_for_client(lp, false);
-                    self.conn.deadline.set(None);
-                    return Poll::Ready(Ok(More::End));
-                }
-                Ok(Piece::More) => wire.consume(at),
-            }
-            match wire.poll_fill(cx) {
-                Poll::Ready(Ok(0)) => {
-                    let _ = body.decoder.eof();
-                    return Poll::Ready(Err(Failure::client(400)));
-                }
-                Poll::Ready(Ok(_)) => {}
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(Failure::gone())),
-                // It is not the client's turn before it was told to go on.
-                Poll::Pending if !body.told => return Poll::Pending,
-                Poll::Pending => {
-                    self.waits_for_client(lp, true);
-                    if self.conn.deadline.ended(cx) {
-                        return Poll::Ready(Err(Failure::client(408)));
-                    }
-                    return Poll::Pending;
+    /// More of the body, from what was read or from the client's connection. Data stands first in the client's input, and is
+    /// to be used up by the caller.
+    pub fn poll_body(&self, cx: &mut Context<'_>, body: &mut Body) -> Poll<Result<Piece, Failure>> {
+        let polled = self.client.poll_body(cx, body.told);
+        // It is not the client's turn before it was told to go on.
+        self.waits_for_client(polled.is_pending() && body.told);
+        polled.map(|piece| match piece {
+            Ok(Piece::Data(n)) => {
+                body.received += n as u64;
+                match self.listener().http.max_body {
+                    Some(most) if body.received > most => Err(Failure::client(413)),
+                    _ => Ok(Piece::Data(n)),
                 }
             }
-        }
+            Ok(Piece::End) => {
+                body.complete = true;
+                Ok(Piece::End)
+            }
+            Err(BodyError::Refused(status)) => Err(Failure::client(status)),
+            Err(BodyError::Gone) => Err(Failure::gone()),
+        })
     }
 
     /// The version that the client speaks.
     pub fn version(&self) -> Version {
         self.request.version()
+    }
+}
+
+/// What the rules want to know of a client's hop.
+fn hop(client: &ClientEnd) -> Hop<'_> {
+    let session = client.session();
+    let listener = &session.listener;
+    Hop {
+        peer: session.peer.map(|p| p.ip()),
+        https: false,
+        port: listener.port,
+        trusted: &listener.trusted,
+        upgrades: &listener.http.upgrade,
+        connect: &listener.http.connect,
+        raw_paths: listener.raw_paths,
+        own: listener.is_built_in(),
+    }
+}
+
+impl Bound {
+    /// The connection to this target that only this client may use, if it is still good.
+    pub fn take(&self, target: u32, now_ns: u64) -> Option<OriginConn> {
+        let mut bound = self.0.borrow_mut();
+        let mut bound = bound.take_if(|bound| bound.target == target)?;
+        bound.conn.is_usable(now_ns, bound.since_ns, bound.idle_timeout_ns).then_some(bound.conn)
+    }
+
+    /// Closes it if it has been idle for too long, is too old, or the origin has closed it.
+    pub fn sweep(&self, now_ns: u64) {
+        self.0
+            .borrow_mut()
+            .take_if(|bound| !bound.conn.is_usable(now_ns, bound.since_ns, bound.idle_timeout_ns));
+    }
+
+    /// From now on only this client may use it.
+    pub fn put(&self, upstream: &dyn Upstream, mut conn: OriginConn, now_ns: u64) {
+        conn.rest();
+        let (target, idle_timeout_ns) = (upstream.target(), upstream.origin().idle_timeout_ns);
+        *self.0.borrow_mut() = Some(BoundConn { target, conn, since_ns: now_ns, idle_timeout_ns });
     }
 }

@@ -1,29 +1,20 @@
 //! A response's head that an origin has sent, with the connection on which the rest of it comes.
 
-use crate::control::event_loop::Loop;
-use crate::exchange::Exchange;
-use crate::exchange::abort::Cut;
-use crate::exchange::failure::{Failure, Why};
-use crate::exchange::upload::{Broken, Upload};
-use crate::transport::wire::Wire;
-use crate::upstream::OriginConn;
-use crate::upstream::server::Server;
+use super::abort::Abort;
+use super::upload::{BrokenUpload, Upload};
+use super::{Exchange, Failure, OriginEnd, Upstream};
+use crate::io::Core;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Decoder, Edits, Encoder, Framing, Piece, Response};
-use weir_policy::Kind;
+use weir_http1::{Edits, Response};
 
 /// A response that comes from an origin.
 pub(crate) struct OriginReply {
-    pub server: Rc<Server>,
-    pub conn: Box<OriginConn>,
-    pub response: Response,
-    pub decoder: Decoder,
+    pub upstream: Rc<dyn Upstream>,
+    pub origin: OriginEnd,
     pub upload: Upload,
     /// The targets by which the request came.
-    pub cut: Cut,
-    /// Whether the response's last byte was read.
-    pub ended: bool,
+    pub abort: Abort,
     /// Bytes of the body that were passed on.
     pub passed: u64,
     /// Changes of its head (`rewrite`).
@@ -34,31 +25,39 @@ pub(crate) struct OriginReply {
     pub ahead: usize,
 }
 
-/// How the relay of a body broke off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BrokenBody {
-    /// The origin is to blame.
-    Origin(Kind, Why),
-    /// Something that is held says so: a limit of time, or a crash; the number of the hold.
-    Held(usize, Kind),
-    /// The client is, or has gone; or weir gives the exchange up.
-    Client,
-}
-
 impl OriginReply {
+    /// A request that was begun at its origin, and may come to be answered.
+    pub fn new(upstream: Rc<dyn Upstream>, origin: OriginEnd, upload: Upload, abort: Abort) -> OriginReply {
+        let edits = Edits::default();
+        OriginReply { upstream, origin, upload, abort, passed: 0, edits, add: Vec::new(), ahead: 0 }
+    }
+
+    /// The head.
+    pub fn response(&self) -> &Response {
+        self.origin.response()
+    }
+
     /// Whether the origin was sent the whole request.
     pub fn is_sent_whole(&self) -> bool {
-        self.upload.finished && !self.upload.broken && self.conn.wire.unsent() == 0
+        self.upload.finished && !self.upload.broken && self.origin.unsent() == 0
+    }
+
+    /// Whether more of the request is wanted and the origin has all that came of it.
+    pub fn is_clients_turn(&self) -> bool {
+        !self.upload.finished && !self.upload.broken && self.origin.unsent() == 0
     }
 
     /// Goes on with the request's body, if it is still under way: an origin may answer before it has come whole.
-    pub fn poll_upload(&mut self, cx: &mut Context<'_>, lp: &Loop, ex: &Exchange) -> Result<(), Failure> {
-        if self.upload.finished && self.conn.wire.unsent() == 0 || self.upload.broken {
+    ///
+    /// # Errors
+    /// When the client breaks off.
+    pub fn poll_upload(&mut self, cx: &mut Context<'_>, ex: &Exchange) -> Result<(), Failure> {
+        if self.upload.finished && self.origin.unsent() == 0 || self.upload.broken {
             return Ok(());
         }
-        match self.upload.poll(cx, lp, ex, &mut self.conn.wire) {
-            Poll::Ready(Err(Broken::Client(failure))) => Err(failure),
-            Poll::Ready(Err(Broken::Origin)) => {
+        match self.upload.poll(cx, ex, &mut self.origin) {
+            Poll::Ready(Err(BrokenUpload::Client(failure))) => Err(failure),
+            Poll::Ready(Err(BrokenUpload::Origin)) => {
                 self.upload.broken = true;
                 Ok(())
             }
@@ -66,155 +65,32 @@ impl OriginReply {
         }
     }
 
-    /// Passes the body on, with its trailers if the client wants them; ready when all of it was read. What the client's
-    /// socket has not taken waits in its wire.
-    pub fn poll_body(
-        &mut self,
-        cx: &mut Context<'_>,
-        client: &mut Wire,
-        encoder: &Encoder,
-        trailers: bool,
-    ) -> Poll<Result<(), BrokenBody>> {
-        loop {
-            if self.ended {
-                return Poll::Ready(Ok(()));
-            }
-            if self.cut.is_off() {
-                return Poll::Ready(Err(BrokenBody::Client));
-            }
-            if client.unsent() > HEAD.max(self.ahead) {
-                match client.poll_flush(cx) {
-                    Poll::Ready(Ok(())) => {}
-                    Poll::Ready(Err(_)) => return Poll::Ready(Err(BrokenBody::Client)),
-                    Poll::Pending => return Poll::Pending,
-                }
-            }
-            let mut at = 0;
-            match self.decoder.next(self.conn.wire.input(), &mut at) {
-                Err(refusal) => {
-                    return Poll::Ready(Err(BrokenBody::Origin(Kind::BadResponse, Why::Rule(refusal))));
-                }
-                Ok(Piece::Data(from, to)) => {
-                    self.conn.wire.consume(from);
-                    self.passed += (to - from) as u64;
-                    encoder.before(to - from, client.queue_to());
-                    let sent = if client.unsent() > HEAD || to - from <= SMALL {
-                        client.queue(&self.conn.wire.input()[..to - from]);
-                        self.conn.wire.consume(to - from);
-                        Ok(())
-                    } else {
-                        client.push_behind(cx, &mut self.conn.wire, to - from)
-                    };
-                    encoder.after(client.queue_to());
-                    if sent.is_err() {
-                        return Poll::Ready(Err(BrokenBody::Client));
-                    }
-                    self.conn.deadline.set(self.server.origin.body_timeout_ns);
-                    continue;
-                }
-                Ok(Piece::End) => {
-                    self.conn.wire.consume(at);
-                    self.ended = true;
-                    let named = |name: &[u8]| self.response.names(name);
-                    encoder.end_without(trailers.then(|| self.decoder.trailers()), named, client.queue_to());
-                    continue;
-                }
-                Ok(Piece::More) => self.conn.wire.consume(at),
-            }
-            match self.conn.wire.poll_fill(cx) {
-                Poll::Ready(Ok(n)) if n > 0 => {}
-                Poll::Ready(end) => match end.is_ok() && self.decoder.eof().is_ok() {
-                    true => {
-                        self.ended = true;
-                        encoder.end(None, client.queue_to());
-                    }
-                    false => return Poll::Ready(Err(BrokenBody::Origin(Kind::Reset, Why::BodyCut))),
-                },
-                Poll::Pending => {
-                    if client.unsent() > 0 && matches!(client.poll_flush(cx), Poll::Ready(Err(_))) {
-                        return Poll::Ready(Err(BrokenBody::Client));
-                    }
-                    if self.is_clients_turn() {
-                        // An answer came before the request was whole: the origin may well wait for the client.
-                        self.conn.deadline.set(self.server.origin.body_timeout_ns);
-                    } else if self.conn.deadline.ended(cx) {
-                        let why = Why::BodyLimit(self.server.origin.body_timeout_ns);
-                        return Poll::Ready(Err(BrokenBody::Origin(Kind::Timeout, why)));
-                    }
-                    return Poll::Pending;
-                }
-            }
-        }
-    }
-
-    /// Whether more of the request is wanted and the origin has all that came of it.
-    fn is_clients_turn(&self) -> bool {
-        !self.upload.finished && !self.upload.broken && self.conn.wire.unsent() == 0
-    }
-
     /// Nobody wants it. Its connection is kept for others if the rest of it is here already.
-    pub fn discard(mut self: Box<Self>, lp: &Loop, ex: &Exchange) {
-        loop {
-            let mut at = 0;
-            match self.decoder.next(self.conn.wire.input(), &mut at) {
-                Ok(Piece::Data(_, to)) => self.conn.wire.consume(to),
-                Ok(Piece::End) => {
-                    self.conn.wire.consume(at);
-                    self.ended = true;
-                    return self.give_back(lp, ex);
-                }
-                Ok(Piece::More) | Err(_) => return,
-            }
+    pub fn discard(mut self: Box<Self>, ex: &Exchange) {
+        if self.origin.skip_what_is_here() {
+            self.give_back(ex);
         }
     }
 
-    /// The exchange is over: the connection is kept for the next one, if nothing speaks against it.
-    ///
-    /// The condition stands on every path to a pool (`serving.md` §3): the request was sent whole, the response read whole,
-    /// no byte is left over, nobody said close, nothing was upgraded or aborted.
-    pub fn give_back(self: Box<Self>, lp: &Loop, ex: &Exchange) {
-        let clean = ex.is_complete() && self.is_clean();
-        let OriginReply { server, mut conn, response, .. } = *self;
-        conn.is_doubtful = response.framing() == Framing::None;
-        match (clean, response.binds_connection()) {
-            (true, true) => {
-                conn.bound = true;
-                ex.conn.bind(server, conn);
+    /// The exchange is over: the connection is kept for the next one, if nothing speaks against it. This and
+    /// [`OriginReply::give_back_drained`] are the only ways into a pool.
+    pub fn give_back(self: Box<Self>, ex: &Exchange) {
+        let sent = ex.is_complete() && self.is_sent_whole();
+        let OriginReply { upstream, origin, .. } = *self;
+        if let Some(conn) = origin.end(&ex.core, sent) {
+            match conn.is_bound() {
+                true => ex.bound.put(&*upstream, conn, ex.core.recent()),
+                false => upstream.put(&ex.core, conn),
             }
-            (true, false) if conn.bound => ex.conn.bind(server, conn),
-            (true, false) => server.put(lp, conn),
-            (false, _) => {}
         }
-        lp.buffers.keep_response(response);
     }
 
     /// The same after a drain: the request was complete, and its client is not there any more.
-    pub fn give_back_drained(self: Box<Self>, lp: &Loop) {
-        let clean = self.is_clean() && !self.response.binds_connection();
-        let OriginReply { server, conn, response, .. } = *self;
-        if clean && !conn.bound {
-            server.put(lp, conn);
+    pub fn give_back_drained(self: Box<Self>, core: &Core) {
+        let sent = self.is_sent_whole();
+        let OriginReply { upstream, origin, .. } = *self;
+        if let Some(conn) = origin.end(core, sent).filter(|conn| !conn.is_bound()) {
+            upstream.put(core, conn);
         }
-        lp.buffers.keep_response(response);
-    }
-
-    fn is_clean(&self) -> bool {
-        let OriginReply { conn, response, upload, ended, .. } = self;
-        *ended
-            && upload.finished
-            && !upload.broken
-            && conn.wire.unsent() == 0
-            && conn.wire.input().is_empty()
-            && !conn.wire.has_ended()
-            && response.keep_alive()
-            && response.status() != 101
-            // A 204 that announces a body may well send one.
-            && (response.status() != 204 || response.field("content-length").is_none_or(|n| n == b"0"))
     }
 }
-
-/// Pieces up to this size are copied behind the head, and leave with it at the end of the turn.
-const SMALL: usize = 4 * 1024;
-
-/// Bytes of a head that wait for the body which comes with it.
-const HEAD: usize = 8 * 1024;

@@ -1,10 +1,8 @@
 //! The head of a response on its way back, and what is held until its end.
 
-use crate::control::event_loop::Loop;
-use crate::exchange::Exchange;
-use crate::exchange::failure::Failure;
-use crate::exchange::hold::Holds;
-use crate::exchange::origin_reply::OriginReply;
+use super::hold::Holds;
+use super::origin_reply::OriginReply;
+use super::{Exchange, Failure};
 use std::rc::Rc;
 use weir_policy::{Kind, Outcome};
 
@@ -57,16 +55,16 @@ impl Reply {
     pub fn status(&self) -> u16 {
         match &self.from {
             From::Own(own) => own.status,
-            From::Origin(origin) => origin.response.status(),
+            From::Origin(origin) => origin.response().status(),
         }
     }
 
     /// Nobody wants it: another attempt follows. What is held learns how it ended.
-    pub fn discard(self, lp: &Loop, ex: &Exchange) {
+    pub fn discard(self, ex: &Exchange) {
         let (outcome, status) = (self.outcome(), self.status());
         self.holds.finish(outcome, Some(status));
         if let From::Origin(origin) = self.from {
-            origin.discard(lp, ex);
+            origin.discard(ex);
         }
     }
 

@@ -1,9 +1,7 @@
 //! A tunnel after 101 or an accepted CONNECT: bytes both ways, each half closed by itself.
 
-use crate::exchange::abort::Cut;
-use crate::h1::server::Conn;
-use crate::transport::wire::Wire;
-use crate::upstream::OriginConn;
+use super::origin_reply::OriginReply;
+use super::{ClientEnd, Exchange, OriginEnd};
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
@@ -17,30 +15,62 @@ struct Half {
 }
 
 impl Half {
-    /// Passes on what there is; `true` if anything moved.
-    fn poll(&mut self, cx: &mut Context<'_>, from: &mut Wire, to: &mut Wire) -> io::Result<bool> {
+    /// From the client to the origin; `true` if anything moved.
+    fn poll_up(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &ClientEnd,
+        origin: &mut OriginEnd,
+    ) -> io::Result<bool> {
         let mut moved = false;
         while !self.shut {
-            match to.poll_flush(cx) {
+            match origin.poll_flush(cx) {
                 Poll::Ready(done) => done?,
                 Poll::Pending => break,
             }
-            if !from.input().is_empty() {
-                let n = from.input().len();
-                to.push_from(cx, from, n, &[])?;
-                moved = true;
-                continue;
+            if self.ended {
+                self.shut = origin.poll_shutdown(cx).is_ready();
+                break;
+            }
+            match client.poll_tunnel(cx) {
+                Poll::Ready(Ok(true)) => {
+                    let mut input = client.input();
+                    let n = input.bytes().len();
+                    origin.send_tunnel(cx, &mut input, n)?;
+                    moved = true;
+                }
+                Poll::Ready(Ok(false)) => self.ended = true,
+                Poll::Ready(Err(e)) => return Err(e),
+                Poll::Pending => break,
+            }
+        }
+        Ok(moved)
+    }
+
+    /// From the origin to the client.
+    fn poll_down(
+        &mut self,
+        cx: &mut Context<'_>,
+        client: &ClientEnd,
+        origin: &mut OriginEnd,
+    ) -> io::Result<bool> {
+        let mut moved = false;
+        while !self.shut {
+            match client.poll_flush(cx) {
+                Poll::Ready(done) => done?,
+                Poll::Pending => break,
             }
             if self.ended {
-                match to.socket.poll_shutdown(cx) {
-                    Poll::Ready(_) => self.shut = true,
-                    Poll::Pending => break,
-                }
-                continue;
+                self.shut = client.poll_shutdown(cx).is_ready();
+                break;
             }
-            match from.poll_fill(cx) {
-                Poll::Ready(Ok(0)) => self.ended = true,
-                Poll::Ready(Ok(_)) => {}
+            match origin.poll_tunnel(cx) {
+                Poll::Ready(Ok(true)) => {
+                    let n = origin.input().bytes().len();
+                    client.send_tunnel(cx, origin.input(), n)?;
+                    moved = true;
+                }
+                Poll::Ready(Ok(false)) => self.ended = true,
                 Poll::Ready(Err(e)) => return Err(e),
                 Poll::Pending => break,
             }
@@ -49,34 +79,26 @@ impl Half {
     }
 }
 
-/// Runs until both halves have ended or nothing moved for so long, which are ends in order, or until one side broke or the
-/// target is cut off.
-pub(crate) async fn tunnel(
-    conn: &Conn,
-    origin: &mut OriginConn,
-    idle_ns: Option<u64>,
-    cut: &Cut,
-) -> io::Result<()> {
-    let OriginConn { wire: origin, deadline: idle, .. } = origin;
+/// Runs until both halves have ended or nothing moved for `tunnel_idle`, which are ends in order, or until one side broke or
+/// the target's `drain_timeout` is over.
+pub(super) async fn tunnel(ex: &Exchange, reply: &mut OriginReply) -> io::Result<()> {
+    let OriginReply { origin, abort, .. } = reply;
+    let idle_ns = ex.listener().http.tunnel_idle_ns;
     let (mut up, mut down) = (Half::default(), Half::default());
-    conn.deadline.set(None);
-    idle.set(idle_ns);
+    ex.client.session().deadline.set(None);
+    origin.set_deadline(idle_ns);
     poll_fn(|cx| {
-        let mut client = conn.wire.borrow_mut();
-        let moved = up.poll(cx, &mut client, origin)? | down.poll(cx, origin, &mut client)?;
+        let moved = up.poll_up(cx, &ex.client, origin)? | down.poll_down(cx, &ex.client, origin)?;
         if up.shut && down.shut {
             return Poll::Ready(Ok(()));
         }
         if moved {
-            idle.set(idle_ns);
+            origin.set_deadline(idle_ns);
         }
-        if cut.is_off() {
+        if abort.is_set() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
-        if idle.ended(cx) {
-            return Poll::Ready(Ok(()));
-        }
-        Poll::Pending
+        if origin.is_late(cx) { Poll::Ready(Ok(())) } else { Poll::Pending }
     })
     .await
 }

@@ -1,6 +1,6 @@
 //! A request as nodes behind a `rewrite` see it: its head with the changes so far.
 
-use crate::exchange::Exchange;
+use super::Exchange;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use weir_http1::Edits;

@@ -1,6 +1,6 @@
 //! Where the ways behind a balancer's targets end: what a check asks, and what must be there for a target to be of use.
 
-use crate::nodes::NodeId;
+use crate::exchange::NodeId;
 use weir_topology::plan::{Point, Spec, To};
 use weir_topology::serving::{Role, Serving};
 

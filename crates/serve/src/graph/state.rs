@@ -1,17 +1,21 @@
-//! State that belongs to the process: queues, limits, budgets, faults. Shared by atomics and messages; no request waits for
-//! a lock (`serving.md` §1).
+//! What nodes have in the process, whatever loop and whatever graph they are in: semaphores, token buckets, budgets, faults.
+//! It belongs to identities ([`super::identity`]), so that a later graph takes over what stays.
 //!
-//! Built from the plan before any thread runs. Every loop, and the thread of the built-in servers behind them, has a number
-//! and a mailbox: a message is the number of a line (or of a time-line of faults) that is to be looked at again.
+//! Shared by atomics and messages; no request waits for a lock (`serving.md` §1): the two locks here are taken while a graph
+//! is built. Every thread has a number and a mailbox: a message is the identity of a semaphore (or of a time-line of faults)
+//! that is to be looked at again.
 
-use crate::io::runtime::Runtime;
-use crate::nodes::NodeId;
-use crate::sync::{Brief, Gate, Line, Slots, timeline as fault, wait_queue as line};
+use super::identity::{Interner, Keys};
+use crate::exchange::NodeId;
+use crate::sync::counter::Counter;
+use crate::sync::timeline::{LocalTimeLine, TimeLine};
+use crate::sync::wait_queue::SharedQueue;
+use crate::sync::{LocalSemaphore, Semaphore, TryCell, WaitQueue};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use weir_model::faulty::Law;
 use weir_model::warmup::Warmup;
 use weir_policy::budget::Tokens;
@@ -20,124 +24,147 @@ use weir_stats::Key;
 use weir_topology::plan::{self, Clock, Mode, Point, Spec, To};
 
 /// What a node has that is the process's.
+#[derive(Clone)]
 enum State {
-    /// Slots with a line: a queue's, a balancer's.
-    Gate(Arc<Slots>, Arc<line::Public>),
+    /// Permits with a wait queue: a queue's, a balancer's.
+    Semaphore(Arc<Semaphore>, Arc<SharedQueue>),
     /// The buckets of a limit.
-    Rate(Arc<Brief<RateLimit>>),
+    Rate(Arc<TryCell<RateLimit>>),
     /// What further attempts are charged to.
-    Budget(Arc<Brief<Tokens>>),
+    Budget(Arc<TryCell<Tokens>>),
     /// How warm it is.
-    Warmup(Arc<Brief<Warmup>>),
+    Warmup(Arc<TryCell<Warmup>>),
     /// Its time-line of faults.
-    Fault(Arc<fault::TimeLine>),
+    Fault(Arc<TimeLine>),
 }
 
 /// The process's state.
-pub(crate) struct Shared {
+pub(crate) struct ProcessState {
     mail: Arc<[UnboundedSender<u32>]>,
-    /// Taken by each loop as it begins.
-    boxes: Vec<Mutex<Option<UnboundedReceiver<u32>>>>,
-    states: BTreeMap<NodeId, State>,
+    draw: Key,
+    known: Mutex<Known>,
 }
 
-impl Shared {
-    /// For so many loops, and the thread of the built-in servers behind them.
-    pub fn new(point: &Point, loops: usize, now_ns: u64, draw: Key) -> Shared {
-        let (mail, boxes): (Vec<_>, Vec<_>) = (0..=loops).map(|_| unbounded_channel()).unzip();
-        let mut shared = Shared {
-            mail: mail.into(),
-            boxes: boxes.into_iter().map(|b| Mutex::new(Some(b))).collect(),
-            states: BTreeMap::new(),
-        };
-        for (id, node) in (0..).zip(&point.nodes) {
+#[derive(Default)]
+struct Known {
+    interner: Interner,
+    /// By identity.
+    states: BTreeMap<u32, State>,
+    /// Connections to targets, by identity.
+    open: BTreeMap<u32, Arc<Counter>>,
+}
+
+impl ProcessState {
+    /// Of threads with these mailboxes; what is drawn is drawn by `draw`.
+    pub fn new(mail: Arc<[UnboundedSender<u32>]>, draw: Key) -> ProcessState {
+        ProcessState { mail, draw, known: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // What is in it is whole after every step.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who is who in a plan; its nodes have all that they need from now on.
+    pub fn prepare(&self, point: &Point, now_ns: u64) -> Keys {
+        let mut known = self.known();
+        let keys = known.interner.keys(point);
+        for (node, &key) in point.nodes.iter().zip(&keys.nodes) {
             let targets = match node.to {
                 To::List(list) => point.lists[list as usize].len(),
                 _ => 0,
             };
-            if let Some(state) = shared.state(id, &point.specs[node.spec as usize], targets, now_ns) {
-                shared.states.insert(id, state);
+            if !known.states.contains_key(&key)
+                && let Some(state) = self.state(key, &point.specs[node.spec as usize], targets, now_ns)
+            {
+                known.states.insert(key, state);
             }
         }
-        shared.time_lines(point, draw);
-        shared
+        self.time_lines(point, &keys, &mut known);
+        keys
     }
 
-    fn state(&self, id: NodeId, spec: &Spec, targets: usize, now_ns: u64) -> Option<State> {
-        let budget = |b: &_| State::Budget(Arc::new(Brief::new(Tokens::new(b, now_ns))));
+    fn state(&self, key: u32, spec: &Spec, targets: usize, now_ns: u64) -> Option<State> {
+        let budget = |b: &_| State::Budget(Arc::new(TryCell::new(Tokens::new(b, now_ns))));
         match spec {
-            Spec::Queue { concurrency, .. } => Some(self.gate(id, 1, *concurrency)),
+            Spec::Queue { concurrency, .. } => Some(self.semaphore(key, 1, *concurrency)),
             Spec::Lb(lb) => {
                 let most = lb.max_in_flight.into_iter().chain(lb.max_connections).min()?;
-                Some(self.gate(id, targets, most))
+                Some(self.semaphore(key, targets, most))
             }
-            Spec::Rate { rate, .. } => Some(State::Rate(Arc::new(Brief::new(RateLimit::new(rate))))),
+            Spec::Rate { rate, .. } => Some(State::Rate(Arc::new(TryCell::new(RateLimit::new(rate))))),
             Spec::Retry(retry) => retry.budget.as_ref().map(budget),
             Spec::Hedge(hedged) => hedged.budget.as_ref().map(budget),
-            Spec::Warmup { .. } => Some(State::Warmup(Arc::new(Brief::new(Warmup::default())))),
+            Spec::Warmup { .. } => Some(State::Warmup(Arc::new(TryCell::new(Warmup::default())))),
             _ => None,
         }
     }
 
-    fn gate(&self, id: NodeId, n: usize, most: u32) -> State {
-        State::Gate(Arc::new(Slots::new(n, most)), Arc::new(line::Public::new(id, self.mail.clone())))
+    fn semaphore(&self, key: u32, n: usize, most: u32) -> State {
+        let queue = Arc::new(SharedQueue::new(key, self.mail.clone()));
+        State::Semaphore(Arc::new(Semaphore::new(n, most)), queue)
     }
 
-    /// The time-lines of faulty nodes, one for all that share it. The messages of each have the number of its first node.
-    fn time_lines(&mut self, point: &Point, draw: Key) {
-        let mut known: BTreeMap<plan::Line, NodeId> = BTreeMap::new();
-        let mut made: BTreeMap<NodeId, (fault::TimeLine, Vec<NodeId>)> = BTreeMap::new();
+    /// The time-lines of faulty nodes, one for all that share it. The messages of each name its first node.
+    fn time_lines(&self, point: &Point, keys: &Keys, known: &mut Known) {
+        let mut first_of: BTreeMap<plan::Line, NodeId> = BTreeMap::new();
+        let mut made: BTreeMap<NodeId, (TimeLine, Vec<NodeId>)> = BTreeMap::new();
         for (id, node) in (0..).zip(&point.nodes) {
             let Spec::Faulty(faulty) = &point.specs[node.spec as usize] else { continue };
+            if known.states.contains_key(&keys.nodes[id as usize]) {
+                continue;
+            }
             let first = match &faulty.line {
                 plan::Line::Own => id,
-                line => *known.entry(line.clone()).or_insert(id),
+                line => *first_of.entry(line.clone()).or_insert(id),
             };
             let lazy = faulty.clock == Clock::Lazy;
             let (line, nodes) = made.entry(first).or_insert_with(|| {
                 let law = Law::new(faulty.mtbf_ns, faulty.mttr_ns, lazy, faulty.starts_up);
-                let key = draw.with(u64::from(id));
-                (fault::TimeLine::new(id, law, lazy, key, self.mail.clone()), Vec::new())
+                let key = keys.nodes[id as usize];
+                let line = TimeLine::new(key, law, lazy, self.draw.with(u64::from(key)), self.mail.clone());
+                (line, Vec::new())
             });
             nodes.push(id);
             if faulty.mode == Mode::Crash {
-                line.warmups.extend(behind(point, id).into_iter().filter_map(
-                    |n| match self.states.get(&n) {
+                let cold = behind(point, id).into_iter().filter_map(|n| {
+                    match known.states.get(&keys.nodes[n as usize]) {
                         Some(State::Warmup(warmup)) => Some(warmup.clone()),
                         _ => None,
-                    },
-                ));
+                    }
+                });
+                line.warmups.extend(cold);
             }
         }
         for (line, nodes) in made.into_values() {
             let line = Arc::new(line);
-            self.states.extend(nodes.into_iter().map(|n| (n, State::Fault(line.clone()))));
+            let of = nodes.into_iter().map(|n| (keys.nodes[n as usize], State::Fault(line.clone())));
+            known.states.extend(of);
         }
     }
 
-    /// The number of the thread of the built-in servers.
-    pub fn built_in(&self) -> usize {
-        self.mail.len() - 1
+    fn get(&self, key: u32) -> Option<State> {
+        self.known().states.get(&key).cloned()
     }
 
     /// The buckets of a limit.
-    pub fn rate(&self, id: NodeId) -> Option<Arc<Brief<RateLimit>>> {
-        if let Some(State::Rate(rate)) = self.states.get(&id) { Some(rate.clone()) } else { None }
+    pub fn rate(&self, key: u32) -> Option<Arc<TryCell<RateLimit>>> {
+        if let Some(State::Rate(rate)) = self.get(key) { Some(rate) } else { None }
     }
 
     /// A budget.
-    pub fn budget(&self, id: NodeId) -> Option<Arc<Brief<Tokens>>> {
-        if let Some(State::Budget(budget)) = self.states.get(&id) { Some(budget.clone()) } else { None }
+    pub fn budget(&self, key: u32) -> Option<Arc<TryCell<Tokens>>> {
+        if let Some(State::Budget(budget)) = self.get(key) { Some(budget) } else { None }
     }
 
     /// How warm a node is.
-    pub fn warmup(&self, id: NodeId) -> Option<Arc<Brief<Warmup>>> {
-        if let Some(State::Warmup(warmup)) = self.states.get(&id) { Some(warmup.clone()) } else { None }
+    pub fn warmup(&self, key: u32) -> Option<Arc<TryCell<Warmup>>> {
+        if let Some(State::Warmup(warmup)) = self.get(key) { Some(warmup) } else { None }
     }
 
-    /// The process's state as loop `me` has it.
-    pub fn on(&self, me: usize) -> OnLoop<'_> {
-        OnLoop { shared: self, me, addressees: RefCell::default() }
+    /// Connections to a target, over all loops.
+    pub fn open(&self, target: u32) -> Arc<Counter> {
+        self.known().open.entry(target).or_default().clone()
     }
 }
 
@@ -159,59 +186,52 @@ fn behind(point: &Point, id: NodeId) -> BTreeSet<NodeId> {
     seen
 }
 
-/// The process's state while a loop is built.
-pub(crate) struct OnLoop<'a> {
-    shared: &'a Shared,
+/// The process's state as one thread has it, and who is told there when something is to be looked at again.
+pub(crate) struct LocalState {
+    process: Arc<ProcessState>,
     me: usize,
-    addressees: RefCell<Addressees>,
+    semaphores: RefCell<BTreeMap<u32, Rc<LocalSemaphore>>>,
+    timelines: RefCell<BTreeMap<u32, Rc<LocalTimeLine>>>,
 }
 
-/// Who is told on a loop, by number.
-#[derive(Default)]
-struct Addressees {
-    lines: BTreeMap<u32, Rc<Line>>,
-    faults: BTreeMap<u32, Rc<fault::Local>>,
-}
+impl LocalState {
+    /// Of the thread with this number.
+    pub fn new(process: Arc<ProcessState>, me: usize) -> Rc<LocalState> {
+        let (semaphores, timelines) = (RefCell::default(), RefCell::default());
+        Rc::new(LocalState { process, me, semaphores, timelines })
+    }
 
-impl OnLoop<'_> {
-    /// The slots of a node; `None`: it has none.
-    pub fn gate(&self, id: NodeId) -> Option<Rc<Gate>> {
-        let Some(State::Gate(slots, public)) = self.shared.states.get(&id) else { return None };
-        let line = Line::new(public.clone(), self.me);
-        self.addressees.borrow_mut().lines.insert(id, line.clone());
-        Some(Rc::new(Gate { slots: slots.clone(), line }))
+    /// What is not a thread's own.
+    pub fn process(&self) -> &ProcessState {
+        &self.process
+    }
+
+    /// The permits of a node; `None`: it has none.
+    pub fn semaphore(&self, key: u32) -> Option<Rc<LocalSemaphore>> {
+        let Some(State::Semaphore(semaphore, queue)) = self.process.get(key) else { return None };
+        let mut all = self.semaphores.borrow_mut();
+        let new = || Rc::new(LocalSemaphore::new(semaphore, WaitQueue::new(queue, self.me)));
+        Some(all.entry(key).or_insert_with(new).clone())
     }
 
     /// The time-line of a faulty node.
-    pub fn time_line(&self, id: NodeId) -> Option<Rc<fault::Local>> {
-        let Some(State::Fault(public)) = self.shared.states.get(&id) else { return None };
-        let mut addressees = self.addressees.borrow_mut();
-        let local =
-            addressees.faults.entry(public.number()).or_insert_with(|| fault::Local::new(public.clone()));
-        Some(local.clone())
+    pub fn time_line(&self, key: u32) -> Option<Rc<LocalTimeLine>> {
+        let Some(State::Fault(shared)) = self.process.get(key) else { return None };
+        let mut all = self.timelines.borrow_mut();
+        Some(all.entry(shared.number()).or_insert_with(|| LocalTimeLine::new(shared)).clone())
     }
 
-    /// From now on the loop's messages are read.
-    pub fn read(self, rt: &Runtime) {
-        let mailbox = self.shared.boxes.get(self.me);
-        let mail = mailbox.and_then(|m| m.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let to = self.addressees.into_inner();
-        if let Some(mail) = mail
-            && !(to.lines.is_empty() && to.faults.is_empty())
-        {
-            rt.spawn(read(mail, to));
-        }
-    }
-}
-
-/// Reads a loop's mail for ever.
-async fn read(mut mail: UnboundedReceiver<u32>, to: Addressees) {
-    while let Some(number) = mail.recv().await {
-        if let Some(line) = to.lines.get(&number) {
-            line.told();
-        }
-        if let Some(line) = to.faults.get(&number) {
-            line.told();
+    /// Reads the thread's mail for ever.
+    pub async fn read(self: Rc<Self>, mut mail: UnboundedReceiver<u32>) {
+        while let Some(key) = mail.recv().await {
+            let semaphore = self.semaphores.borrow().get(&key).cloned();
+            if let Some(semaphore) = semaphore {
+                semaphore.queue.notified();
+            }
+            let timeline = self.timelines.borrow().get(&key).cloned();
+            if let Some(timeline) = timeline {
+                timeline.notified();
+            }
         }
     }
 }

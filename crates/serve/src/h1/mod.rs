@@ -1,3 +1,19 @@
-//! HTTP/1.1 behind the two ends of an exchange.
+//! HTTP/1.1 behind the two ends of an exchange: [`server`] faces clients, [`client`] faces origins. Knows no node, no
+//! policy, no graph; what a message must look like is `weir_http1`'s.
 
+pub(crate) mod client;
 pub(crate) mod server;
+
+/// What a look for more of a body found; of either side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// So many bytes of data stand first in the input; to be used up.
+    Data(usize),
+    /// That was all.
+    End,
+}
+
+/// The body of an error: its status in words, nothing about weir or what is behind it.
+pub(crate) fn page(status: u16) -> String {
+    format!("{status} {}\n", weir_http1::reason(status))
+}

@@ -3,18 +3,19 @@
 //! A built-in server is asked over its socket with [`built_in::CHECK`] in the head, so that its models take the check for
 //! one: it costs what the file says, and skips what checks skip.
 
-use crate::control::built_in;
-use crate::control::event_loop::Loop;
+use crate::exchange::{NodeId, RequestContext, built_in};
+use crate::graph::Graph;
 use crate::graph::ends::{Checked, Ends};
+use crate::h1::client::probe;
+use crate::io::Core;
+use crate::io::system::is_exhausted;
 use crate::io::timers::has_ended;
-use crate::nodes::{Node, Way, cable};
-use crate::transport::wire::Wire;
-use crate::upstream::server::{Server, is_exhausted};
+use crate::nodes::{Node, cable};
+use crate::upstream::server::Server;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Context, Poll};
-use weir_http1::{Asked, Limits, Response, Seek};
-use weir_topology::plan::{HealthCheck, fixed};
+use std::task::Poll;
+use weir_topology::plan::HealthCheck;
 
 /// This process has no descriptor or port left to ask with: that says nothing of the target.
 pub(crate) struct NothingLeft;
@@ -63,9 +64,9 @@ impl Question {
     }
 
     /// Whether what is behind a target passes, within the time that it has.
-    pub async fn ask(&self, lp: &Rc<Loop>, ends: &Ends) -> Result<bool, NothingLeft> {
-        let mut limit = Some(lp.timers.after(self.timeout_ns));
-        let mut asking = std::pin::pin!(self.go(lp, ends));
+    pub async fn ask(&self, core: &Rc<Core>, graph: &Graph, ends: &Ends) -> Result<bool, NothingLeft> {
+        let mut limit = Some(core.timers.after(self.timeout_ns));
+        let mut asking = std::pin::pin!(self.go(core, graph, ends));
         poll_fn(|cx| match asking.as_mut().poll(cx) {
             Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Ok(false)),
             polled => polled,
@@ -74,21 +75,20 @@ impl Question {
     }
 
     /// There and back: through cables, queues and faults, as a request.
-    async fn go(&self, lp: &Rc<Loop>, ends: &Ends) -> Result<bool, NothingLeft> {
-        let graph = lp.graph();
-        let (mut way, mut slots, mut cables) = (Way::new(lp.draw()), Vec::new(), Vec::new());
-        for node in ends.way.iter().map(|id| graph.node(*id)) {
+    async fn go(&self, core: &Rc<Core>, graph: &Graph, ends: &Ends) -> Result<bool, NothingLeft> {
+        let (mut ctx, mut permits, mut cables) = (RequestContext::new(core.draw()), Vec::new(), Vec::new());
+        for node in ends.way.iter().map(|id: &NodeId| graph.node(*id)) {
             match node {
-                Node::Queue(queue) => match queue.enter(lp).await {
-                    Ok(slot) => slots.push(slot),
+                Node::Queue(queue) => match queue.enter(core).await {
+                    Ok(permit) => permits.push(permit),
                     Err(_) => return Ok(false),
                 },
                 Node::Cable(cable) => {
-                    let (out, back) = cable.crossings(&mut way);
-                    cable::cross(lp, out).await;
+                    let (out, back) = cable.crossings(&mut ctx);
+                    cable::cross(core, out).await;
                     cables.push(back);
                 }
-                Node::Faulty(faulty) => match faulty.check(lp, &mut way).await {
+                Node::Faulty(faulty) => match faulty.check(core, &mut ctx).await {
                     Ok(true) => {}
                     lies => return Ok(lies.is_ok()),
                 },
@@ -99,64 +99,25 @@ impl Question {
             Checked::Alive => true,
             Checked::Status(status) => status < 500 && self.fits(status),
             Checked::Server(id) => match graph.node(id) {
-                Node::Server(server) => self.connect_and_ask(lp, server).await?,
+                Node::Server(server) => self.connect_and_ask(core, server).await?,
                 _ => true,
             },
         };
         for back in cables.into_iter().rev() {
-            cable::cross(lp, back).await;
+            cable::cross(core, back).await;
         }
         Ok(passed)
     }
 
-    async fn connect_and_ask(&self, lp: &Rc<Loop>, server: &Server) -> Result<bool, NothingLeft> {
-        let socket = match server.target.connect_to(lp, self.port).await {
+    async fn connect_and_ask(&self, core: &Rc<Core>, server: &Server) -> Result<bool, NothingLeft> {
+        let socket = match server.target.place.connect_to(core, self.port).await {
             Ok(socket) => socket,
             Err(e) if is_exhausted(&e) => return Err(NothingLeft),
             Err(_) => return Ok(false),
         };
         let Some(head) = &self.head else { return Ok(true) };
-        let mut wire = Wire::new(socket, lp.buffers.clone());
-        wire.queue(head);
-        let mut seek = Seek::default();
-        let passed = poll_fn(|cx| self.poll_answer(cx, &mut wire, &mut seek)).await;
-        lp.runtime.spawn(drain(lp.clone(), wire));
-        Ok(passed)
-    }
-
-    fn poll_answer(&self, cx: &mut Context<'_>, wire: &mut Wire, seek: &mut Seek) -> Poll<bool> {
-        // A server may answer before it has read all; whether it takes the rest shows when it is read.
-        let _ = wire.poll_flush(cx);
-        let limits = Limits {
-            max_head: fixed::MAX_CHECK_HEAD_BYTES,
-            max_headers: fixed::MAX_RESPONSE_HEADERS,
-            ..Limits::default()
-        };
-        loop {
-            match seek.response(wire.input(), &limits) {
-                Ok(Some(length)) => {
-                    let mut response = Response::default();
-                    let asked = Asked { head: self.is_head, connect: false, upgrade: false };
-                    if response.parse(&wire.input()[..length], asked, &limits).is_err() {
-                        return Poll::Ready(false);
-                    }
-                    wire.consume(length);
-                    seek.reset();
-                    if !response.is_interim() {
-                        let failed = response.field(built_in::KIND).is_some();
-                        return Poll::Ready(!failed && self.fits(response.status()));
-                    }
-                    continue;
-                }
-                Ok(None) => {}
-                Err(_) => return Poll::Ready(false),
-            }
-            match wire.poll_fill(cx) {
-                Poll::Ready(Ok(n)) if n > 0 && n != usize::MAX => {}
-                Poll::Ready(_) => return Poll::Ready(false),
-                Poll::Pending => return Poll::Pending,
-            }
-        }
+        let answer = probe::ask(core, socket, head, self.is_head).await;
+        Ok(answer.is_some_and(|a| a.field(built_in::KIND).is_none() && self.fits(a.status())))
     }
 }
 
@@ -167,26 +128,4 @@ fn host(addr: Option<&str>) -> &str {
         Some(addr) if addr.starts_with("unix:") => "localhost",
         Some(addr) => addr.strip_suffix(":80").unwrap_or(addr),
     }
-}
-
-/// Reads what still comes, for a while, so that the end is no reset to the server.
-async fn drain(lp: Rc<Loop>, mut wire: Wire) {
-    let mut limit = Some(lp.timers.after(fixed::CHECK_DRAIN_NS));
-    let mut read = 0;
-    poll_fn(|cx| {
-        loop {
-            let n = wire.input().len();
-            wire.consume(n);
-            match wire.poll_fill(cx) {
-                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(()),
-                Poll::Ready(Ok(n)) => read += n,
-                Poll::Pending if has_ended(&mut limit, cx) => return Poll::Ready(()),
-                Poll::Pending => return Poll::Pending,
-            }
-            if read > fixed::MAX_CHECK_DRAIN_BYTES {
-                return Poll::Ready(());
-            }
-        }
-    })
-    .await;
 }

@@ -1,17 +1,20 @@
-//! The keeper of health: on one loop, for all balancers of the process.
+//! The health monitor: on one thread, for all balancers of the process.
 //!
-//! It hears how requests ended, begins checks when they are due, ends ejections and moves ramps on, and sends what has
+//! It hears how requests ended, begins checks when they are due, ends ejections and moves ramps on, and publishes what has
 //! changed to all loops. Balancers inside tell those outside whether anyone is left; a plan's nodes come after all that they
 //! lead to, so one pass in their order is enough.
 
-use crate::control::event_loop::Loop;
-use crate::control::mailbox::ToLoop;
+use super::check::{NothingLeft, Question};
+use super::target_set::{TargetSet, TargetSlot};
+use crate::exchange::NodeId;
+use crate::graph::Graph;
+use crate::graph::blueprint::Blueprint;
 use crate::graph::ends::{End, Ends};
-use crate::health::check::{NothingLeft, Question};
+use crate::io::Core;
 use crate::io::timers::has_ended;
-use crate::log::error_log::Words;
-use crate::nodes::lb::common::Common;
-use crate::nodes::{Node, NodeId};
+use crate::log::ErrorLog;
+use crate::nodes::lb::TargetFlags;
+use crate::nodes::{Id, Node};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -20,54 +23,85 @@ use std::task::{Poll, Waker};
 use weir_policy::Outcome;
 use weir_policy::health::Health;
 use weir_policy::snapshot::Snapshot;
+use weir_topology::plan::{Lb, Spec};
 
-/// The keeper.
-pub(crate) struct Keeper {
+/// Sends what has changed of a balancer's health to all that follow it.
+pub(crate) type Publish = Box<dyn Fn(Id, Arc<Snapshot>)>;
+
+/// The monitor.
+pub(crate) struct Monitor {
+    core: Rc<Core>,
+    graph: Rc<Graph>,
+    errors: Arc<ErrorLog>,
+    publish: Publish,
     /// By number of the node, ascending.
-    lbs: RefCell<Vec<Kept>>,
-    kicked: Cell<bool>,
+    lbs: RefCell<Vec<Monitored>>,
+    notified: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
-/// What is kept of one balancer.
-pub(crate) struct Kept {
-    pub id: NodeId,
-    pub health: Health,
-    pub ends: Rc<[Ends]>,
-    pub common: Arc<Common>,
+/// What is known of one balancer.
+struct Monitored {
+    node: NodeId,
+    id: Id,
+    health: Health,
+    set: TargetSet,
+    ends: Rc<[Ends]>,
+    flags: Arc<TargetFlags>,
     /// What a check asks of each target; empty without checks.
-    pub questions: Vec<Rc<Question>>,
+    questions: Vec<Rc<Question>>,
     /// Whether another node takes what no target is left for.
-    pub has_spare: bool,
+    has_spare: bool,
     /// What others know of it.
-    pub known: Known,
+    told: Told,
     /// What it is called.
-    pub name: String,
+    name: String,
     /// What its targets are called.
-    pub names: Vec<String>,
+    names: Vec<String>,
 }
 
 /// What the loops, and the balancers outside, were told of one balancer last.
 #[derive(Default)]
-pub(crate) struct Known {
+struct Told {
     version: Option<u64>,
     half_open: Vec<bool>,
     is_alive: bool,
 }
 
-impl Keeper {
-    /// Of these balancers, in the order of their nodes.
-    pub fn new(lbs: Vec<Kept>) -> Keeper {
-        Keeper { lbs: RefCell::new(lbs), kicked: Cell::new(false), waker: RefCell::default() }
+impl Monitor {
+    /// Of all balancers of a graph, which this thread runs too. `token`: what proves checks to built-in servers.
+    pub fn new(
+        core: Rc<Core>,
+        graph: Rc<Graph>,
+        blueprint: &Blueprint,
+        errors: Arc<ErrorLog>,
+        token: u64,
+        publish: Publish,
+    ) -> Rc<Monitor> {
+        let lbs = (0..).zip(&blueprint.point.nodes).filter_map(|(id, _)| {
+            match (blueprint.spec(id), graph.node(id)) {
+                (Spec::Lb(lb), Node::Lb(_)) => Some(Monitored::new(id, lb, &graph, blueprint, token)),
+                _ => None,
+            }
+        });
+        Rc::new(Monitor {
+            lbs: RefCell::new(lbs.collect()),
+            core,
+            graph,
+            errors,
+            publish,
+            notified: Cell::new(false),
+            waker: RefCell::default(),
+        })
     }
 
     /// Ticks and checks, for ever.
-    pub async fn run(self: Rc<Self>, lp: Rc<Loop>) {
-        self.change(&lp, true, |_, _| {});
+    pub async fn run(self: Rc<Self>) {
+        self.change(true, |_, _| {});
         loop {
-            let mut sleep = self.turn(&lp).map(|at_ns| lp.timers.at(at_ns));
+            let mut sleep = self.turn().map(|at_ns| self.core.timers.at(at_ns));
             poll_fn(|cx| {
-                if self.kicked.replace(false) || has_ended(&mut sleep, cx) {
+                if self.notified.replace(false) || has_ended(&mut sleep, cx) {
                     return Poll::Ready(());
                 }
                 *self.waker.borrow_mut() = Some(cx.waker().clone());
@@ -77,152 +111,168 @@ impl Keeper {
         }
     }
 
-    fn kick(&self) {
-        self.kicked.set(true);
+    fn notify(&self) {
+        self.notified.set(true);
         if let Some(waker) = self.waker.borrow_mut().take() {
             waker.wake();
         }
     }
 
     /// Does what is due; when the next is.
-    fn turn(self: &Rc<Self>, lp: &Rc<Loop>) -> Option<u64> {
+    fn turn(self: &Rc<Self>) -> Option<u64> {
         let mut due = Vec::new();
-        self.change(lp, false, |now_ns, kept| {
-            if kept.health.next_deadline().is_some_and(|at| at <= now_ns) {
-                kept.health.tick(now_ns);
+        self.change(false, |now_ns, lb| {
+            if lb.health.next_deadline().is_some_and(|at| at <= now_ns) {
+                lb.health.tick(now_ns);
             }
-            while let Some(target) = kept.health.start_check(now_ns) {
-                due.push((kept.id, target));
+            while let Some(target) = lb.health.start_check(now_ns) {
+                due.push((lb.id, target));
             }
         });
         for (lb, target) in due {
-            self.check(lp, lb, target);
+            self.check(lb, target);
         }
         let mut lbs = self.lbs.borrow_mut();
         lbs.iter_mut()
-            .filter_map(|k| k.health.next_deadline().into_iter().chain(k.health.next_check()).min())
+            .filter_map(|lb| lb.health.next_deadline().into_iter().chain(lb.health.next_check()).min())
             .min()
     }
 
     /// Checks a target, in a task of its own.
-    fn check(self: &Rc<Self>, lp: &Rc<Loop>, lb: NodeId, target: u32) {
-        let (keeper, own) = (self.clone(), lp.clone());
-        let asked =
-            self.with(lb, |kept| Some((kept.questions.get(target as usize)?.clone(), kept.ends.clone())));
+    fn check(self: &Rc<Self>, lb: Id, target: u32) {
+        let asked = self.with(lb, |lb| Some((lb.questions.get(target as usize)?.clone(), lb.ends.clone())));
         let Some((question, ends)) = asked.flatten() else { return };
-        lp.runtime.spawn(async move {
+        let monitor = self.clone();
+        self.core.runtime.spawn(async move {
             let Some(ends) = ends.get(target as usize) else { return };
-            let passed = question.ask(&own, ends).await;
-            keeper.change_one(&own, lb, |now_ns, kept| match passed {
-                Ok(passed) => drop(kept.health.check_result(now_ns, target, passed)),
-                Err(NothingLeft) => kept.health.check_said_nothing(now_ns, target),
+            let passed = question.ask(&monitor.core, &monitor.graph, ends).await;
+            monitor.change_one(lb, |now_ns, lb| match passed {
+                Ok(passed) => drop(lb.health.check_result(now_ns, target, passed)),
+                Err(NothingLeft) => lb.health.check_said_nothing(now_ns, target),
             });
-            keeper.kick();
+            monitor.notify();
         });
     }
 
     /// A request came back from a target, of whichever loop.
-    pub fn outcome(
-        &self,
-        lp: &Rc<Loop>,
-        lb: NodeId,
-        target: u32,
-        probe: bool,
-        outcome: Outcome,
-        status: Option<u16>,
-    ) {
-        let changed = self.with(lb, |kept| {
-            if target >= kept.health.len() {
+    pub fn outcome(&self, lb: Id, target: u32, probe: bool, outcome: Outcome, status: Option<u16>) {
+        let changed = self.with(lb, |lb| {
+            if target >= lb.health.len() {
                 return (false, false);
             }
             if probe {
-                kept.health.picked(target);
+                lb.health.picked(target);
             }
-            let changed = kept.health.outcome(lp.now(), target, probe, outcome, status);
+            let changed = lb.health.outcome(self.core.now(), target, probe, outcome, status);
             let free = probe && !changed;
             if free {
                 // It said nothing of the target: another may try it.
-                kept.common.free_probe(target);
+                lb.flags.free_probe(target);
             }
-            kept.common.set_heeds(target, kept.health.heeds_success(target));
+            lb.flags.set_wants_successes(target, lb.health.heeds_success(target));
             (changed, free)
         });
         let Some((changed, free)) = changed else { return };
-        if let (true, Node::Lb(node)) = (free, lp.graph().node(lb)) {
-            node.tell_first();
+        if let (true, Some(lb)) = (free, self.graph.lb(lb)) {
+            lb.notify_first();
         }
         if changed {
-            self.change(lp, false, |_, _| {});
-            self.kick();
+            self.change(false, |_, _| {});
+            self.notify();
         }
     }
 
-    /// A target is gone.
-    pub fn remove(&self, lp: &Rc<Loop>, lb: NodeId, target: u32) {
-        self.change_one(lp, lb, |_, kept| kept.health.remove(target));
-        self.kick();
+    /// Takes a target away; which one that is. `None`: there is none.
+    pub fn remove(&self, lb: Id, target: u32) -> Option<TargetSlot> {
+        let slot = self.with(lb, |lb| lb.set.remove(target)).flatten()?;
+        self.change_one(lb, |_, lb| lb.health.remove(target));
+        self.notify();
+        Some(slot)
     }
 
     /// Names have other addresses: who has none is down.
-    pub fn look_at_names(&self, lp: &Rc<Loop>) {
-        self.change(lp, true, |_, _| {});
-        self.kick();
+    pub fn look_at_names(&self) {
+        self.change(true, |_, _| {});
+        self.notify();
     }
 
-    fn with<T>(&self, lb: NodeId, act: impl FnOnce(&mut Kept) -> T) -> Option<T> {
+    fn with<T>(&self, lb: Id, act: impl FnOnce(&mut Monitored) -> T) -> Option<T> {
+        let node = self.graph.lb(lb)?.node;
         let mut lbs = self.lbs.borrow_mut();
-        let at = lbs.binary_search_by_key(&lb, |k| k.id).ok()?;
+        let at = lbs.binary_search_by_key(&node, |lb| lb.node).ok()?;
         lbs.get_mut(at).map(act)
     }
 
-    fn change_one(&self, lp: &Rc<Loop>, lb: NodeId, act: impl FnOnce(u64, &mut Kept)) {
-        let now_ns = lp.now();
-        let changed = self.with(lb, |kept| {
-            act(now_ns, kept);
-            kept.known.version != Some(kept.health.version())
+    fn change_one(&self, lb: Id, act: impl FnOnce(u64, &mut Monitored)) {
+        let now_ns = self.core.now();
+        let changed = self.with(lb, |lb| {
+            act(now_ns, lb);
+            lb.told.version != Some(lb.health.version())
         });
         if changed == Some(true) {
-            self.change(lp, false, |_, _| {});
+            self.change(false, |_, _| {});
         }
     }
 
     /// Does something to each balancer, and tells all loops of what has changed, which may be more than that. `all`: ends of
     /// ways may have changed.
-    fn change(&self, lp: &Rc<Loop>, all: bool, mut act: impl FnMut(u64, &mut Kept)) {
-        let now_ns = lp.now();
+    fn change(&self, all: bool, mut act: impl FnMut(u64, &mut Monitored)) {
+        let now_ns = self.core.now();
         let mut news = Vec::new();
         let mut behind = all;
         {
             let mut lbs = self.lbs.borrow_mut();
             for at in 0..lbs.len() {
                 let (inside, rest) = lbs.split_at_mut(at);
-                let Some(kept) = rest.first_mut() else { continue };
-                act(now_ns, kept);
+                let Some(lb) = rest.first_mut() else { continue };
+                act(now_ns, lb);
                 if behind {
-                    kept.look_behind(now_ns, lp, inside);
+                    lb.look_behind(now_ns, &self.graph, inside);
                 }
-                if kept.has_changed(&lp.process.words) {
-                    news.push((kept.id, Arc::new(Snapshot::of(&kept.health))));
-                    let is_alive = kept.is_alive();
-                    behind |= std::mem::replace(&mut kept.known.is_alive, is_alive) != is_alive;
+                if lb.has_changed(&self.errors) {
+                    news.push((lb.id, Arc::new(Snapshot::of(&lb.health))));
+                    let is_alive = lb.is_alive();
+                    behind |= std::mem::replace(&mut lb.told.is_alive, is_alive) != is_alive;
                 }
             }
         }
         for (lb, seen) in news {
-            if let Node::Lb(node) = lp.graph().node(lb) {
-                node.follow(lp, &seen);
+            if let Some(lb) = self.graph.lb(lb) {
+                lb.follow(&seen);
             }
-            lp.tell_others(|| ToLoop::Health { lb, seen: seen.clone() });
+            (self.publish)(lb, seen);
         }
     }
 }
 
-impl Kept {
+impl Monitored {
+    fn new(node: NodeId, lb: &Lb, graph: &Graph, blueprint: &Blueprint, token: u64) -> Monitored {
+        let (targets, ends) = (blueprint.list(node), graph.ends(node));
+        let question = |ends: &Ends, check| Rc::new(Question::new(check, ends.addr(&blueprint.point), token));
+        let questions = lb.health.iter().flat_map(|check| ends.iter().map(move |e| question(e, check)));
+        Monitored {
+            node,
+            id: blueprint.id(node),
+            health: blueprint.health(node, lb),
+            set: TargetSet::new(targets.len()),
+            flags: blueprint.flags[&node].clone(),
+            questions: questions.collect(),
+            ends: ends.clone(),
+            has_spare: lb.spare.is_some(),
+            told: Told::default(),
+            name: blueprint.point.nodes[node as usize]
+                .name
+                .clone()
+                .unwrap_or_else(|| "a balancer".to_owned()),
+            names: targets.iter().map(|t| blueprint.described(*t)).collect(),
+        }
+    }
+
     /// Looks whether what is behind each target is of any use. `inside`: the balancers that may be behind it.
-    fn look_behind(&mut self, now_ns: u64, lp: &Loop, inside: &[Kept]) {
+    fn look_behind(&mut self, now_ns: u64, graph: &Graph, inside: &[Monitored]) {
         let ends = self.ends.clone();
         for (target, ends) in (0u32..).zip(ends.iter()) {
-            let up = ends.all.is_empty() || ends.all.iter().any(|end| is_up(*end, lp, inside));
+            let up = ends.all.is_empty() || ends.all.iter().any(|end| is_up(*end, graph, inside));
             if ends.servers().next().is_some() {
                 self.health.set_resolved(now_ns, target, up);
             } else {
@@ -232,12 +282,12 @@ impl Kept {
     }
 
     /// Whether any view has changed since the last call; the atomics then say who may be tried, before anyone may pick it.
-    fn has_changed(&mut self, words: &Words) -> bool {
+    fn has_changed(&mut self, errors: &ErrorLog) -> bool {
         let version = Some(self.health.version());
-        if self.known.version == version {
+        if self.told.version == version {
             return false;
         }
-        self.known.version = version;
+        self.told.version = version;
         for one in self.health.take_transitions().filter(|t| t.was_eligible != t.is_eligible) {
             let reason = one.reason.name();
             let now = match one.is_eligible {
@@ -246,13 +296,13 @@ impl Kept {
                 false => "down",
             };
             let Some(target) = self.names.get(one.target as usize) else { continue };
-            words.say(|| format!("{target}, a target of {}, is {now} ({reason})", self.name));
+            errors.note(|| format!("{target}, a target of {}, is {now} ({reason})", self.name));
         }
-        self.known.half_open.resize(self.health.len() as usize, false);
-        for (target, known) in (0u32..).zip(&mut self.known.half_open) {
+        self.told.half_open.resize(self.health.len() as usize, false);
+        for (target, known) in (0u32..).zip(&mut self.told.half_open) {
             let half_open = self.health.is_half_open(target);
             if std::mem::replace(known, half_open) != half_open {
-                self.common.set_half_open(target, half_open);
+                self.flags.set_half_open(target, half_open);
             }
         }
         true
@@ -264,12 +314,12 @@ impl Kept {
     }
 }
 
-fn is_up(end: End, lp: &Loop, inside: &[Kept]) -> bool {
+fn is_up(end: End, graph: &Graph, inside: &[Monitored]) -> bool {
     match end {
         End::Own => true,
-        End::Lb(id) => inside.binary_search_by_key(&id, |k| k.id).map_or(true, |at| inside[at].is_alive()),
-        End::Server(id) => match lp.graph().node(id) {
-            Node::Server(server) => server.target.has_address(),
+        End::Lb(id) => inside.binary_search_by_key(&id, |m| m.node).map_or(true, |at| inside[at].is_alive()),
+        End::Server(id) => match graph.node(id) {
+            Node::Server(server) => server.target.place.has_address(),
             _ => true,
         },
     }

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::task::Poll;
 use weir_http1::{Request, Response};
 
 /// Bytes read at once at most.
@@ -118,6 +119,68 @@ impl Chunk {
         let large = std::mem::replace(&mut self.data, small);
         (self.from, self.to) = (0, to);
         self.home.give_back(large);
+    }
+}
+
+/// What a connection has read and nobody has used up: nothing, or bytes in a lent buffer. Body data goes from one
+/// connection to another as the first bytes of this, so that a head can be put before it where it lies.
+#[derive(Default)]
+pub(crate) struct Input(Option<Chunk>);
+
+impl Input {
+    /// What is there.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], Chunk::bytes)
+    }
+
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether no more can be read before something is used up.
+    pub fn is_full(&self) -> bool {
+        self.0.as_ref().is_some_and(Chunk::is_full)
+    }
+
+    /// The first `n` bytes are used up; with the last of them the buffer goes back.
+    pub fn consume(&mut self, n: usize) {
+        if let Some(chunk) = &mut self.0 {
+            chunk.consume(n);
+            if chunk.is_empty() {
+                self.0 = None;
+            }
+        }
+    }
+
+    /// Has `read` put bytes behind those that are there; it returns how many, as this does.
+    pub fn fill<E>(
+        &mut self,
+        buffers: &Rc<Buffers>,
+        read: impl FnOnce(&mut [u8]) -> Poll<Result<usize, E>>,
+    ) -> Poll<Result<usize, E>> {
+        let chunk = self.0.get_or_insert_with(|| buffers.take());
+        chunk.grow();
+        let read = read(chunk.space());
+        if let Poll::Ready(Ok(n)) = read {
+            chunk.filled(n);
+        }
+        if chunk.is_empty() {
+            self.0 = None;
+        }
+        read
+    }
+
+    /// Puts bytes directly before what is there; `false` if there is no room.
+    pub fn put_before(&mut self, head: &[u8]) -> bool {
+        self.0.as_mut().is_some_and(|chunk| chunk.put_before(head))
+    }
+
+    /// A few bytes that stay for long hold no large buffer.
+    pub fn shrink(&mut self) {
+        if let Some(chunk) = &mut self.0 {
+            chunk.shrink();
+        }
     }
 }
 

@@ -2,8 +2,12 @@
 
 pub(crate) mod buffers;
 pub(crate) mod clock;
+pub(crate) mod core;
 pub(crate) mod date;
 pub(crate) mod deadlines;
 pub(crate) mod reuse;
 pub(crate) mod runtime;
+pub(crate) mod system;
 pub(crate) mod timers;
+
+pub(crate) use core::Core;

@@ -4,8 +4,8 @@
 //! was left out comes with the next line, or after a second. That nobody can be accepted is told once in ten seconds, as long
 //! as it lasts. A thread of its own writes, so that no loop ever waits for whoever reads.
 
-use crate::control::clients::{explained, remedy};
 use crate::io::clock::Clock;
+use crate::io::system::{explained, remedy};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -28,8 +28,8 @@ enum Said {
     All(Sender<()>),
 }
 
-/// The words of a process.
-pub(crate) struct Words {
+/// The error log of a process.
+pub(crate) struct ErrorLog {
     clock: Clock,
     out: SyncSender<Said>,
     /// Nothing is said but that requests failed.
@@ -40,20 +40,20 @@ pub(crate) struct Words {
     full_ns: AtomicU64,
 }
 
-impl Words {
+impl ErrorLog {
     /// Of a process; `quiet`: of failed requests only.
-    pub fn start(clock: Clock, quiet: bool) -> io::Result<Words> {
+    pub fn start(clock: Clock, quiet: bool) -> io::Result<ErrorLog> {
         let (out, said) = sync_channel(ERROR_LOG_QUEUE);
         let (news, failures) = (Arc::new(Rate::default()), Arc::new(Rate::default()));
         let rates = [news.clone(), failures.clone()];
         std::thread::Builder::new()
-            .name("weir-words".to_owned())
+            .name("weir-errors".to_owned())
             .spawn(move || write(&mut io::stderr(), &said, &rates))?;
-        Ok(Words { clock, out, quiet, news, failures, full_ns: AtomicU64::new(0) })
+        Ok(ErrorLog { clock, out, quiet, news, failures, full_ns: AtomicU64::new(0) })
     }
 
     /// Says it of targets and names, if there is room.
-    pub fn say(&self, text: impl FnOnce() -> String) {
+    pub fn note(&self, text: impl FnOnce() -> String) {
         if !self.quiet {
             self.put(&self.news, text);
         }
@@ -62,6 +62,22 @@ impl Words {
     /// Says why a request failed, if there is room.
     pub fn request_failed(&self, text: impl FnOnce() -> String) {
         self.put(&self.failures, text);
+    }
+
+    /// Says what must be said however much else is; whoever calls says it seldom.
+    #[cold]
+    pub fn urgent(&self, text: impl FnOnce() -> String) {
+        let _ = self.out.try_send(Said::Line(text()));
+    }
+
+    /// Says that a limit is reached; whoever calls says each once.
+    #[cold]
+    pub fn limit_reached(&self, limit: impl FnOnce() -> String) {
+        let text = format!(
+            "{} is reached: idle clients are closed for new ones, who wait where there is none",
+            limit()
+        );
+        let _ = self.out.try_send(Said::Line(text));
     }
 
     /// Says that the system gives no further client, and what can be done.

@@ -1,7 +1,7 @@
 //! The thread that writes an access log: lines as they come, the file opened anew when that is asked, and a word on standard
 //! error of what was lost.
 
-use crate::log::Entry;
+use crate::log::Message;
 use crate::log::out::Out;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,13 +36,13 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes until no loop is left.
-    pub fn run(mut self, queue: &Receiver<Entry>) {
+    pub fn run(mut self, queue: &Receiver<Message>) {
         loop {
             // What was lost is said though nothing else may come.
             let wait = if self.lost > 0 { PAUSE } else { Duration::MAX };
             let first = match queue.recv_timeout(wait) {
                 Ok(entry) => entry,
-                Err(RecvTimeoutError::Timeout) => Entry::Look,
+                Err(RecvTimeoutError::Timeout) => Message::Look,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
             if self.reopen.swap(false, Ordering::Relaxed) {
@@ -71,13 +71,13 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes all that waits.
-    fn write(&mut self, first: Entry, queue: &Receiver<Entry>) {
+    fn write(&mut self, first: Message, queue: &Receiver<Message>) {
         let mut told = Vec::new();
         for entry in std::iter::once(first).chain(queue.try_iter().take(AT_ONCE)) {
             match entry {
-                Entry::Line(line) => self.out.put(&line),
-                Entry::Written(tell) => told.push(tell),
-                Entry::Look => {}
+                Message::Line(line) => self.out.put(&line),
+                Message::Written(tell) => told.push(tell),
+                Message::Look => {}
             }
         }
         self.out.flush();

@@ -5,11 +5,11 @@
 //! are read ahead of the client: where that is all of it, the origin's connection and what is held are free while a slow
 //! client still reads. Draws: nothing.
 
-use crate::control::event_loop::Loop;
-use crate::exchange::failure::Failure;
+use crate::exchange::Exchange;
+use crate::exchange::Failure;
 use crate::exchange::reply::{Answer, From};
-use crate::exchange::{Exchange, More};
-use crate::nodes::{NodeId, Way, start};
+use crate::exchange::{NodeId, RequestContext};
+use crate::h1::Piece;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -24,14 +24,14 @@ pub(crate) struct Buffered {
 
 impl Buffered {
     /// Takes the request, runs what is behind, takes the response.
-    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way) -> Answer {
-        self.read(&lp, &ex).await?;
+    pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
+        self.read(&ex).await?;
         if ex.checked.expect {
-            let mut edits = way.edits.as_deref().cloned().unwrap_or_default();
+            let mut edits = ctx.edits.as_deref().cloned().unwrap_or_default();
             edits.remove.push(b"expect".to_vec());
-            way.edits = Some(Rc::new(edits));
+            ctx.edits = Some(Rc::new(edits));
         }
-        let mut reply = start(lp, ex, way, self.node).await?;
+        let mut reply = ex.start(ctx, self.node).await?;
         if let From::Origin(origin) = &mut reply.from {
             origin.ahead = origin.ahead.max(self.bytes);
         }
@@ -39,11 +39,11 @@ impl Buffered {
     }
 
     /// Reads the body, up to so many bytes.
-    async fn read(&self, lp: &Rc<Loop>, ex: &Rc<Exchange>) -> Result<(), Failure> {
+    async fn read(&self, ex: &Exchange) -> Result<(), Failure> {
         if ex.is_complete() || !ex.can_send_again() {
             return Ok(());
         }
-        ex.conn.deadline.set(ex.conn.listener.http.body_timeout_ns);
+        ex.client.expects_body();
         poll_fn(|cx| {
             ex.say_continue(cx);
             loop {
@@ -51,14 +51,14 @@ impl Buffered {
                 if body.complete || body.kept.len() > self.bytes {
                     return Poll::Ready(Ok(()));
                 }
-                match ex.poll_more(cx, lp, &mut body) {
+                match ex.poll_body(cx, &mut body) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(Err(failure)) => return Poll::Ready(Err(failure)),
-                    Poll::Ready(Ok(More::End)) => return Poll::Ready(Ok(())),
-                    Poll::Ready(Ok(More::Data(from, to))) => {
-                        let mut client = ex.conn.wire.borrow_mut();
-                        body.kept.extend_from_slice(&client.input()[from..to]);
-                        client.consume(to);
+                    Poll::Ready(Ok(Piece::End)) => return Poll::Ready(Ok(())),
+                    Poll::Ready(Ok(Piece::Data(n))) => {
+                        let mut input = ex.client.input();
+                        body.kept.extend_from_slice(&input.bytes()[..n]);
+                        input.consume(n);
                     }
                 }
             }

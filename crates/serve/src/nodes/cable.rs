@@ -3,11 +3,11 @@
 //! A crossing that is lost takes so much longer as sending again takes, or never ends: then nobody answers until somebody
 //! gives up. Draws: each crossing, and how often it is lost.
 
-use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::exchange::context::Purpose;
 use crate::exchange::reply::Answer;
-use crate::nodes::{NodeId, Way, start};
+use crate::exchange::{NodeId, RequestContext};
+use crate::io::Core;
 use std::future::pending;
 use std::rc::Rc;
 use weir_model::crossing;
@@ -29,36 +29,36 @@ pub(crate) struct Cable {
 
 impl Cable {
     /// There and back.
-    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way) -> Answer {
-        let (out, back) = self.crossings(&mut way);
-        cross(&lp, out).await;
-        let answer = start(lp.clone(), ex, way, self.node).await;
-        cross(&lp, back).await;
+    pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
+        let (out, back) = self.crossings(&mut ctx);
+        cross(&ex.core, out).await;
+        let answer = ex.start(ctx, self.node).await;
+        cross(&ex.core, back).await;
         answer
     }
 
     /// How long it takes there, and back.
-    pub fn crossings(&self, way: &mut Way) -> (Option<u64>, Option<u64>) {
-        let out = self.crossing(way, Purpose::Out, Purpose::LossOut);
-        (out, self.crossing(way, Purpose::Back, Purpose::LossBack))
+    pub fn crossings(&self, ctx: &mut RequestContext) -> (Option<u64>, Option<u64>) {
+        let out = self.crossing(ctx, Purpose::Out, Purpose::LossOut);
+        (out, self.crossing(ctx, Purpose::Back, Purpose::LossBack))
     }
 
     /// How long a crossing takes; `None`: for ever.
-    fn crossing(&self, way: &mut Way, time: Purpose, loss: Purpose) -> Option<u64> {
-        let ns = self.time.draw(way.draw_at(self.place, time));
+    fn crossing(&self, ctx: &mut RequestContext, time: Purpose, loss: Purpose) -> Option<u64> {
+        let ns = self.time.draw(ctx.draw_at(self.place, time));
         if self.loss == 0.0 {
             return Some(ns);
         }
-        let extra = crossing::extra_ns(self.loss, self.resend_ns, way.draw_at(self.place, loss))?;
+        let extra = crossing::extra_ns(self.loss, self.resend_ns, ctx.draw_at(self.place, loss))?;
         Some(ns.saturating_add(extra))
     }
 }
 
 /// Takes so long.
-pub(crate) async fn cross(lp: &Rc<Loop>, ns: Option<u64>) {
+pub(crate) async fn cross(core: &Core, ns: Option<u64>) {
     match ns {
         Some(0) => {}
-        Some(ns) => lp.timers.after(ns).await,
+        Some(ns) => core.timers.after(ns).await,
         None => pending().await,
     }
 }

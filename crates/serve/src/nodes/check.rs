@@ -2,9 +2,10 @@
 //! at random, limits of time and further attempts, and costs a server what the file says. What decides for each request is
 //! alive: behind it are checks of their own. Draws: nothing.
 
-use crate::control::event_loop::Loop;
+use super::Node;
 use crate::exchange::reply::{Answer, Own, Reply};
-use crate::nodes::{Node, NodeId, Way};
+use crate::exchange::{NodeId, RequestContext};
+use crate::io::Core;
 use std::rc::Rc;
 
 /// What a check does at a node.
@@ -18,7 +19,7 @@ pub(crate) enum Step {
 }
 
 /// A check that costs so much, ns, comes to a node.
-pub(crate) async fn step(lp: &Rc<Loop>, way: &mut Way, cost_ns: u64, node: &Node) -> Step {
+pub(crate) async fn step(core: &Core, ctx: &mut RequestContext, cost_ns: u64, node: &Node) -> Step {
     let alive = || Step::Answered(Ok(Reply::own(Rc::new(Own::server("weir")))));
     match node {
         Node::Delay(delay) => Step::Goes(delay.node),
@@ -27,13 +28,13 @@ pub(crate) async fn step(lp: &Rc<Loop>, way: &mut Way, cost_ns: u64, node: &Node
         Node::Timeout(timeout) => Step::Goes(timeout.node),
         Node::Model(model) => Step::Goes(model.root),
         Node::Answer(own) => {
-            let ns = way.scaled(cost_ns);
+            let ns = ctx.scaled(cost_ns);
             if ns > 0 {
-                lp.timers.after(ns).await;
+                core.timers.after(ns).await;
             }
             Step::Answered(Ok(Reply::own(own.clone())))
         }
-        Node::Faulty(faulty) if faulty.lies(lp).await => alive(),
+        Node::Faulty(faulty) if faulty.lies(core).await => alive(),
         Node::Lb(_) | Node::Route(_) | Node::Split(_) | Node::Sequence(_) | Node::Fanout(_) => alive(),
         _ => Step::AsRequest,
     }

@@ -4,11 +4,11 @@
 //! `on_cancel` "skip" or "finish" a request stays inside, wanted by nobody, unless the process around it crashes.
 //! Draws: the work.
 
-use crate::control::event_loop::Loop;
-use crate::exchange::context::{Purpose, Way};
+use crate::exchange::context::{Purpose, RequestContext};
 use crate::exchange::reply::{Answer, Own, Reply};
+use crate::io::Core;
 use crate::io::timers::Sleep;
-use crate::nodes::faulty;
+use crate::sync::process::CrashWatch;
 use slab::Slab;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -62,33 +62,33 @@ struct Ticket {
 
 impl Concurrent {
     /// Works on a request.
-    pub async fn run(self: &Rc<Self>, lp: &Rc<Loop>, mut way: Way) -> Answer {
-        let work_ns = match way.check {
+    pub async fn run(self: &Rc<Self>, core: &Rc<Core>, mut ctx: RequestContext) -> Answer {
+        let work_ns = match ctx.check {
             Some(cost_ns) => cost_ns,
-            None => self.work.draw(way.draw_at(self.place, Purpose::Work)),
+            None => self.work.draw(ctx.draw_at(self.place, Purpose::Work)),
         };
-        let work_ns = way.scaled(work_ns);
-        let job = self.enter(lp, &way, work_ns);
+        let work_ns = ctx.scaled(work_ns);
+        let job = self.enter(core, &ctx, work_ns);
         poll_fn(|cx| job.poll_done(cx)).await;
         drop(job);
         Ok(Reply::own(self.answer.clone()))
     }
 
-    fn enter<'a>(self: &'a Rc<Self>, lp: &'a Rc<Loop>, way: &'a Way, work_ns: u64) -> Job<'a> {
+    fn enter<'a>(self: &'a Rc<Self>, core: &'a Rc<Core>, ctx: &'a RequestContext, work_ns: u64) -> Job<'a> {
         let mut state = self.state.borrow_mut();
         let State { model, jobs, tickets, came, task, .. } = &mut *state;
         *came += 1;
         let ticket = tickets.insert(Ticket { number: *came, ..Ticket::default() });
-        let entry = model.enter(&self.law, jobs, lp.now(), ticket as u32, work_ns);
+        let entry = model.enter(&self.law, jobs, core.now(), ticket as u32, work_ns);
         tickets[ticket].waits = entry == Entry::Waits;
         if let Some(task) = task.take() {
             task.wake();
         }
         drop(state);
         if !self.driven.replace(true) {
-            lp.runtime.spawn(drive(self.clone(), lp.clone()));
+            core.runtime.spawn(drive(self.clone(), core.clone()));
         }
-        Job { node: self, lp, way, ticket }
+        Job { node: self, core, ctx, ticket }
     }
 
     /// Ends the work of those who are done.
@@ -131,8 +131,8 @@ impl Concurrent {
 /// A request inside.
 struct Job<'a> {
     node: &'a Rc<Concurrent>,
-    lp: &'a Rc<Loop>,
-    way: &'a Way,
+    core: &'a Rc<Core>,
+    ctx: &'a RequestContext,
     ticket: usize,
 }
 
@@ -150,14 +150,14 @@ impl Job<'_> {
 
 impl Drop for Job<'_> {
     fn drop(&mut self) {
-        let now = self.lp.now();
+        let now = self.core.now();
         let mut state = self.node.state.borrow_mut();
         let entry = &mut state.tickets[self.ticket];
         if entry.done {
             state.tickets.remove(self.ticket);
             return;
         }
-        let process = self.way.process.as_ref();
+        let process = self.ctx.process.as_ref();
         let goes_on =
             self.node.on_cancel.goes_on(!entry.waits) && process.is_none_or(|p| !p.has_crashed(now));
         entry.orphan = goes_on;
@@ -167,8 +167,13 @@ impl Drop for Job<'_> {
         if !goes_on {
             self.node.cut_off(now, self.ticket);
         } else if let Some(process) = process {
-            let watch = faulty::Watch::all(process, self.lp);
-            self.lp.runtime.spawn(die_with(self.node.clone(), self.lp.clone(), (self.ticket, number), watch));
+            let watch = CrashWatch::all(process, self.core);
+            self.core.runtime.spawn(die_with(
+                self.node.clone(),
+                self.core.clone(),
+                (self.ticket, number),
+                watch,
+            ));
         }
     }
 }
@@ -176,9 +181,9 @@ impl Drop for Job<'_> {
 /// One that nobody wants still dies with the process around it.
 async fn die_with(
     node: Rc<Concurrent>,
-    lp: Rc<Loop>,
+    core: Rc<Core>,
     (ticket, number): (usize, u64),
-    mut watch: faulty::Watch,
+    mut watch: CrashWatch,
 ) {
     let crashed = poll_fn(|cx| {
         let mut state = node.state.borrow_mut();
@@ -190,23 +195,23 @@ async fn die_with(
     })
     .await;
     if crashed {
-        node.cut_off(lp.now(), ticket);
+        node.cut_off(core.now(), ticket);
     }
 }
 
 /// Looks after a server while anybody is inside.
-async fn drive(node: Rc<Concurrent>, lp: Rc<Loop>) {
+async fn drive(node: Rc<Concurrent>, core: Rc<Core>) {
     let mut sleep: Option<(u64, Sleep)> = None;
     poll_fn(|cx| {
         loop {
-            node.tick(lp.now());
+            node.tick(core.now());
             let mut state = node.state.borrow_mut();
             let Some(end) = state.model.next_end_ns(&node.law, &state.jobs) else {
                 state.task = None;
                 return Poll::Ready(());
             };
             if sleep.as_ref().is_none_or(|(at, _)| *at != end) {
-                sleep = Some((end, lp.timers.at(end)));
+                sleep = Some((end, core.timers.at(end)));
             }
             let ended = sleep.as_mut().is_some_and(|(_, s)| s.poll_ended(cx).is_ready());
             if !ended {

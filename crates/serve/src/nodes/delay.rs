@@ -1,9 +1,8 @@
 //! `delay(time, node)`: work, or waiting, before the node behind. Draws: how long.
 
-use crate::control::event_loop::Loop;
 use crate::exchange::context::Purpose;
-use crate::nodes::{NodeId, Way};
-use std::rc::Rc;
+use crate::exchange::{NodeId, RequestContext};
+use crate::io::Core;
 use weir_model::sampler::Sampler;
 
 /// The node.
@@ -18,11 +17,11 @@ pub(crate) struct Delay {
 
 impl Delay {
     /// Waits.
-    pub async fn pass(&self, lp: &Rc<Loop>, way: &mut Way) -> NodeId {
-        let ns = self.time.draw(way.draw_at(self.place, Purpose::Work));
-        let ns = way.scaled(ns);
+    pub async fn pass(&self, core: &Core, ctx: &mut RequestContext) -> NodeId {
+        let ns = self.time.draw(ctx.draw_at(self.place, Purpose::Work));
+        let ns = ctx.scaled(ns);
         if ns > 0 {
-            lp.timers.after(ns).await;
+            core.timers.after(ns).await;
         }
         self.node
     }

@@ -1,10 +1,9 @@
 //! `fanout(nodes, need=None)`: all at once; it ends when `need` are ok, or no longer can be. The rest is cancelled. In
 //! built-in servers only. Draws: nothing of its own.
 
-use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::exchange::reply::{Answer, Own, Reply};
-use crate::nodes::{NodeId, Run, Way, start};
+use crate::exchange::{NodeId, RequestContext, Run};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -21,8 +20,8 @@ pub(crate) struct Fanout {
 
 impl Fanout {
     /// Runs them; the answer that decides is the answer.
-    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way) -> Answer {
-        let begin = |(number, node): (u32, &NodeId)| start(lp.clone(), ex.clone(), way.branch(number), *node);
+    pub async fn run(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
+        let begin = |(number, node): (u32, &NodeId)| ex.start(ctx.branch(number), *node);
         let mut open: Vec<Run> = (0..).zip(&self.nodes).map(begin).collect();
         if open.is_empty() {
             return Ok(Reply::own(self.empty.clone()));
@@ -43,7 +42,7 @@ impl Fanout {
                     return Poll::Ready(answer);
                 }
                 if let Ok(reply) = answer {
-                    reply.discard(&lp, &ex);
+                    reply.discard(&ex);
                 }
             }
             Poll::Pending

@@ -1,11 +1,11 @@
 //! `flaky(p, node, kind="status_5xx")`: fails with probability p after the node behind has done its work. Draws: whether.
 
-use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
+use crate::exchange::Failure;
 use crate::exchange::context::Purpose;
-use crate::exchange::failure::{Failure, Why};
+use crate::exchange::failure::Why;
 use crate::exchange::reply::Answer;
-use crate::nodes::{NodeId, Way, start};
+use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 use weir_model::flaky;
 use weir_policy::Kind;
@@ -24,14 +24,14 @@ pub(crate) struct Flaky {
 
 impl Flaky {
     /// Runs what is behind, perhaps in vain.
-    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way) -> Answer {
-        let fails = flaky::fails(self.p, way.draw_at(self.place, Purpose::Failure));
-        let reply = start(lp.clone(), ex.clone(), way, self.node).await?;
+    pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
+        let fails = flaky::fails(self.p, ctx.draw_at(self.place, Purpose::Failure));
+        let reply = ex.start(ctx, self.node).await?;
         if reply.outcome().is_some() || !fails {
             return Ok(reply);
         }
         // Those behind have done their work well.
-        reply.discard(&lp, &ex);
+        reply.discard(&ex);
         Err(Failure::new(self.kind).by(Why::Model(self.kind)))
     }
 }

@@ -4,13 +4,12 @@
 //! requests unless the file says otherwise, and pay the budget. The losers are dropped, which cancels them. Draws: the
 //! attempts' ways.
 
-use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::exchange::context::Open;
 use crate::exchange::reply::Answer;
+use crate::exchange::{NodeId, RequestContext, Run};
 use crate::io::timers::Sleep;
-use crate::nodes::{NodeId, Run, Way, start};
-use crate::sync::Brief;
+use crate::sync::TryCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -26,7 +25,7 @@ pub(crate) struct Hedge {
     /// Bytes of the body that are kept.
     pub replay: usize,
     /// What further attempts pay; one per node and process.
-    pub budget: Option<Arc<Brief<Tokens>>>,
+    pub budget: Option<Arc<TryCell<Tokens>>>,
     /// What is behind it.
     pub node: NodeId,
 }
@@ -34,9 +33,8 @@ pub(crate) struct Hedge {
 /// One request's attempts.
 struct Attempts<'a> {
     hedge: &'a Hedge,
-    lp: Rc<Loop>,
     ex: Rc<Exchange>,
-    way: Way,
+    ctx: RequestContext,
     hedging: Hedging,
     open: Open,
     runs: Vec<(u32, Run)>,
@@ -50,16 +48,15 @@ struct Attempts<'a> {
 
 impl Hedge {
     /// Runs the attempts.
-    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way) -> Answer {
-        if let (true, Some(budget)) = (way.first, &self.budget) {
-            budget.with(|b| b.earn(lp.now())).await;
+    pub async fn run(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
+        if let (true, Some(budget)) = (ctx.first, &self.budget) {
+            budget.with(|b| b.earn(ex.core.now())).await;
         }
-        let hedging = Hedging::new(&self.config, lp.now(), ex.request.is_idempotent());
+        let hedging = Hedging::new(&self.config, ex.core.now(), ex.request.is_idempotent());
         let mut attempts = Attempts {
             hedge: self,
-            lp,
             ex,
-            way,
+            ctx,
             hedging,
             open: Open::default(),
             runs: Vec::new(),
@@ -77,7 +74,7 @@ impl Hedge {
 impl Drop for Attempts<'_> {
     fn drop(&mut self) {
         if let Some(Ok(reply)) = self.last.take() {
-            reply.discard(&self.lp, &self.ex);
+            reply.discard(&self.ex);
         }
     }
 }
@@ -86,9 +83,9 @@ impl Attempts<'_> {
     /// Which of the last error and this answer is to be kept: the newer, unless it was only cut off.
     fn rather(&mut self, answer: Answer) -> Answer {
         match self.last.take() {
-            Some(last) if matches!(&answer, Err(failure) if failure.is_cut()) => last,
+            Some(last) if matches!(&answer, Err(failure) if failure.is_aborted()) => last,
             Some(Ok(reply)) => {
-                reply.discard(&self.lp, &self.ex);
+                reply.discard(&self.ex);
                 answer
             }
             _ => answer,
@@ -98,14 +95,14 @@ impl Attempts<'_> {
     fn begin(&mut self) {
         let number = self.begun;
         self.begun += 1;
-        let mut way = if number == 0 { self.way.clone() } else { self.way.branch(number) };
-        way.first &= number == 0;
-        way.keep = way.keep.max(self.hedge.replay);
-        way.open = Some((self.open.clone(), number));
+        let mut ctx = if number == 0 { self.ctx.clone() } else { self.ctx.branch(number) };
+        ctx.first &= number == 0;
+        ctx.keep = ctx.keep.max(self.hedge.replay);
+        ctx.open = Some((self.open.clone(), number));
         if number > 0 {
             self.ex.count_attempt();
         }
-        self.runs.push((number, start(self.lp.clone(), self.ex.clone(), way, self.hedge.node)));
+        self.runs.push((number, self.ex.start(ctx, self.hedge.node)));
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
@@ -126,8 +123,8 @@ impl Attempts<'_> {
                 _ if !whole => false,
                 None => true,
                 Some(budget) => {
-                    let lp = &self.lp;
-                    match budget.poll_with(cx, |b| b.take(lp.now())) {
+                    let core = &self.ex.core;
+                    match budget.poll_with(cx, |b| b.take(core.now())) {
                         Poll::Ready(paid) => paid,
                         Poll::Pending => return Poll::Pending,
                     }
@@ -135,7 +132,7 @@ impl Attempts<'_> {
             };
             self.at_once = false;
             if paid {
-                self.hedging.started(self.lp.now());
+                self.hedging.started(self.ex.core.now());
                 self.begin();
             } else if let Step::Answer(_) = self.hedging.refused()
                 && let Some(answer) = self.last.take()
@@ -152,10 +149,10 @@ impl Attempts<'_> {
             return true;
         }
         if self.timer.as_ref().is_none_or(|(set, _)| *set != at) {
-            self.timer = Some((at, self.lp.timers.at(at)));
+            self.timer = Some((at, self.ex.core.timers.at(at)));
         }
         let ended = self.timer.as_mut().is_some_and(|(_, sleep)| sleep.poll_ended(cx).is_ready());
-        ended && self.hedging.due(self.lp.now()) == Step::Start
+        ended && self.hedging.due(self.ex.core.now()) == Step::Start
     }
 
     /// Goes on with what is open; ready with the answer that is the request's.
@@ -171,7 +168,7 @@ impl Attempts<'_> {
             self.open.borrow_mut().retain(|(attempt, _, _)| *attempt != number);
             let outcome = match &answer {
                 Ok(reply) => reply.outcome(),
-                Err(failure) if failure.is_clients() && !failure.is_cut() => return Poll::Ready(answer),
+                Err(failure) if failure.is_clients() && !failure.is_aborted() => return Poll::Ready(answer),
                 Err(failure) => Some(failure.kind),
             };
             let step = self.hedging.came_back(outcome);

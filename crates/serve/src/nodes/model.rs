@@ -1,9 +1,8 @@
 //! `server(name, model=...)` without address: a built-in server. Its model does the work, and it answers. Draws: nothing.
 
-use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::exchange::reply::{Answer, From, Own, Reply};
-use crate::nodes::{NodeId, Way, start};
+use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 
 /// The node.
@@ -16,8 +15,8 @@ pub(crate) struct Model {
 
 impl Model {
     /// Runs the model; what its own leaf answers, this server answers.
-    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way) -> Answer {
-        let reply = start(lp, ex, way, self.root).await?;
+    pub async fn run(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
+        let reply = ex.start(ctx, self.root).await?;
         match &reply.from {
             From::Own(own) if own.by_server => {
                 let own = Reply { from: From::Own(self.answer.clone()), holds: reply.holds };

@@ -2,12 +2,11 @@
 //!
 //! The buckets are the process's. Requests without the key that is asked for share one. Draws: nothing.
 
-use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::exchange::failure::Failure;
+use crate::exchange::Failure;
 use crate::exchange::view::View;
-use crate::nodes::{NodeId, Way};
-use crate::sync::Brief;
+use crate::exchange::{NodeId, RequestContext};
+use crate::sync::TryCell;
 use std::sync::Arc;
 use weir_policy::Kind;
 use weir_policy::rate::RateLimit;
@@ -19,7 +18,7 @@ const TOO_MANY: u16 = 429;
 /// The node.
 pub(crate) struct Rate {
     /// Its buckets.
-    pub buckets: Arc<Brief<RateLimit>>,
+    pub buckets: Arc<TryCell<RateLimit>>,
     /// Whose they are.
     pub key: Option<KeySource>,
     /// What is behind it.
@@ -28,9 +27,9 @@ pub(crate) struct Rate {
 
 impl Rate {
     /// Takes a token.
-    pub async fn take(&self, lp: &Loop, ex: &Exchange, way: &Way) -> Result<NodeId, Failure> {
-        let key = self.key.as_ref().and_then(|source| View::new(ex, way.edits.as_deref()).key(source));
-        match self.buckets.with(|buckets| buckets.take(lp.now(), key)).await {
+    pub async fn take(&self, ex: &Exchange, ctx: &RequestContext) -> Result<NodeId, Failure> {
+        let key = self.key.as_ref().and_then(|source| View::new(ex, ctx.edits.as_deref()).key(source));
+        match self.buckets.with(|buckets| buckets.take(ex.core.now(), key)).await {
             Ok(()) => Ok(self.node),
             Err(wait_ns) => {
                 let seconds = u32::try_from(wait_ns.div_ceil(1_000_000_000)).unwrap_or(u32::MAX).max(1);

@@ -3,9 +3,9 @@
 //! Draws: nothing.
 
 use crate::exchange::Exchange;
+use crate::exchange::RequestContext;
 use crate::exchange::reply::Own;
 use crate::exchange::view::View;
-use crate::nodes::Way;
 use std::rc::Rc;
 
 /// The node.
@@ -18,8 +18,8 @@ pub(crate) struct Redirect {
 
 impl Redirect {
     /// The answer to this request.
-    pub fn answer(&self, ex: &Exchange, way: &Way) -> Rc<Own> {
-        let to = View::new(ex, way.edits.as_deref()).fill(&self.to);
+    pub fn answer(&self, ex: &Exchange, ctx: &RequestContext) -> Rc<Own> {
+        let to = View::new(ex, ctx.edits.as_deref()).fill(&self.to);
         // A header's bytes beyond ASCII go no further than the letters that they would be.
         let to: String = to.iter().filter(|b| b.is_ascii_graphic()).map(|b| char::from(*b)).collect();
         let body = format!("{} {}\n", self.status, weir_http1::reason(self.status));

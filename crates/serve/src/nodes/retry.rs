@@ -3,10 +3,10 @@
 //! An attempt is judged at its head: a status that `on` names is held back while attempts remain. Attempts end for good once
 //! the request's body is not kept any more. Each further one pays the budget; only a request's very first attempt earns it.
 
-use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
-use crate::nodes::{Answer, NodeId, Way, start};
-use crate::sync::Brief;
+use crate::exchange::reply::Answer;
+use crate::exchange::{NodeId, RequestContext};
+use crate::sync::TryCell;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,26 +21,26 @@ pub(crate) struct Retry {
     /// What is behind it.
     pub node: NodeId,
     /// The budget; one per node and process.
-    pub budget: Option<Arc<Brief<Tokens>>>,
+    pub budget: Option<Arc<TryCell<Tokens>>>,
 }
 
 impl Retry {
     /// Runs what is behind, as often as it takes.
-    pub async fn run(self: Rc<Self>, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way) -> Answer {
+    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
         let idempotent = ex.request.is_idempotent();
         let tried =
             (self.config.exclude != config::Exclude::None).then(|| Rc::new(RefCell::new(Tried::default())));
-        if let (true, Some(budget)) = (way.first, &self.budget) {
-            budget.with(|b| b.earn(lp.now())).await;
+        if let (true, Some(budget)) = (ctx.first, &self.budget) {
+            budget.with(|b| b.earn(ex.core.now())).await;
         }
         let replay = usize::try_from(self.config.replay_bytes).unwrap_or(usize::MAX);
         let mut attempt = Attempt::FIRST;
         loop {
-            let mut inner = way.attempt(attempt.0, self.config.work);
+            let mut inner = ctx.attempt(attempt.0, self.config.work);
             inner.tried = tried.clone().map(|t| (self.config.exclude, t)).or(inner.tried);
-            inner.first = way.first && attempt == Attempt::FIRST;
+            inner.first = ctx.first && attempt == Attempt::FIRST;
             inner.keep = inner.keep.max(replay);
-            let answer = start(lp.clone(), ex.clone(), inner, self.node).await;
+            let answer = ex.start(inner, self.node).await;
             let (outcome, status) = match &answer {
                 Ok(reply) => (reply.outcome(), Some(reply.status())),
                 Err(failure) if failure.is_clients() => return answer,
@@ -50,17 +50,17 @@ impl Retry {
             let may = ex.can_send_again() && ex.is_within(replay);
             let Some(next) = next.filter(|_| may) else { return answer };
             if let Some(budget) = &self.budget
-                && !budget.with(|b| b.take(lp.now())).await
+                && !budget.with(|b| b.take(ex.core.now())).await
             {
                 return answer;
             }
             if let Ok(reply) = answer {
-                reply.discard(&lp, &ex);
+                reply.discard(&ex);
             }
             ex.count_attempt();
-            let wait_ns = self.config.backoff_ns(next, way.draw.with(u64::from(next.0)));
+            let wait_ns = self.config.backoff_ns(next, ctx.draw.with(u64::from(next.0)));
             if wait_ns > 0 {
-                lp.timers.after(wait_ns).await;
+                ex.core.timers.after(wait_ns).await;
             }
             attempt = next;
         }

@@ -4,11 +4,10 @@
 //! ones after the outer for requests, the outer after the inner for responses. Routes and keys behind see the new request.
 //! Draws: nothing.
 
-use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::exchange::reply::{Answer, From, Own, Reply};
 use crate::exchange::view::View;
-use crate::nodes::{NodeId, Way, start};
+use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 use weir_http1::Edits;
 use weir_topology::plan;
@@ -28,13 +27,13 @@ impl Rewrite {
     }
 
     /// Notes the changes of the request.
-    pub fn request(&self, ex: &Exchange, way: &mut Way) {
+    pub fn request(&self, ex: &Exchange, ctx: &mut RequestContext) {
         let config = &self.config;
         if config.path.is_none() && config.set.is_empty() && config.remove.is_empty() {
             return;
         }
-        let mut edits = way.edits.as_deref().cloned().unwrap_or_default();
-        let view = View::new(ex, way.edits.as_deref());
+        let mut edits = ctx.edits.as_deref().cloned().unwrap_or_default();
+        let view = View::new(ex, ctx.edits.as_deref());
         if let Some((from, to)) = &config.path
             && let Some(rest) = view.behind(from)
         {
@@ -42,15 +41,15 @@ impl Rewrite {
         }
         config.remove.iter().for_each(|name| remove(&mut edits, name));
         config.set.iter().for_each(|(name, template)| set(&mut edits, name, view.fill(template)));
-        way.edits = Some(Rc::new(edits));
+        ctx.edits = Some(Rc::new(edits));
     }
 
     /// Changes the request, runs what is behind, changes its response.
-    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way) -> Answer {
-        let view = View::new(&ex, way.edits.as_deref());
+    pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
+        let view = View::new(&ex, ctx.edits.as_deref());
         let values: Vec<Vec<u8>> = self.config.response_set.iter().map(|(_, t)| view.fill(t)).collect();
-        self.request(&ex, &mut way);
-        let mut reply = start(lp, ex.clone(), way, self.node).await?;
+        self.request(&ex, &mut ctx);
+        let mut reply = ex.start(ctx, self.node).await?;
         match &mut reply.from {
             From::Origin(origin) => {
                 self.config.response_remove.iter().for_each(|name| remove(&mut origin.edits, name));

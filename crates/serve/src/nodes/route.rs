@@ -4,9 +4,9 @@
 //! where the two would take different ways, unless the listener says `paths="raw"`. Draws: nothing.
 
 use crate::exchange::Exchange;
-use crate::exchange::failure::Failure;
+use crate::exchange::Failure;
 use crate::exchange::view::View;
-use crate::nodes::{NodeId, Way};
+use crate::exchange::{NodeId, RequestContext};
 use weir_policy::Kind;
 use weir_topology::Matched;
 use weir_topology::plan::When;
@@ -21,10 +21,10 @@ pub(crate) struct Route {
 
 impl Route {
     /// Where the request goes on.
-    pub fn choose(&self, ex: &Exchange, way: &Way) -> Result<NodeId, Failure> {
-        let view = View::new(ex, way.edits.as_deref());
+    pub fn choose(&self, ex: &Exchange, ctx: &RequestContext) -> Result<NodeId, Failure> {
+        let view = View::new(ex, ctx.edits.as_deref());
         let chosen = self.first(&view.matched());
-        if !ex.conn.listener.raw_paths
+        if !ex.listener().raw_paths
             && let Some(normalised) = view.normalised()
             && self.first(&normalised) != chosen
         {

@@ -1,9 +1,8 @@
 //! `sequence(nodes)`: one after another, to the first error. In built-in servers only. Draws: nothing of its own.
 
-use crate::control::event_loop::Loop;
 use crate::exchange::Exchange;
 use crate::exchange::reply::{Answer, Own, Reply};
-use crate::nodes::{NodeId, Way, start};
+use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 
 /// The node.
@@ -16,13 +15,13 @@ pub(crate) struct Sequence {
 
 impl Sequence {
     /// Runs them; the last one's answer is the answer.
-    pub async fn run(&self, lp: Rc<Loop>, ex: Rc<Exchange>, way: Way) -> Answer {
+    pub async fn run(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
         let mut last = Reply::own(self.empty.clone());
         for (number, node) in (0..).zip(&self.nodes) {
-            last.discard(&lp, &ex);
+            last.discard(&ex);
             // Each stands elsewhere on the way, so that what is drawn twice at one place differs.
-            let inner = if number == 0 { way.clone() } else { way.branch(number) };
-            last = start(lp.clone(), ex.clone(), inner, *node).await?;
+            let inner = if number == 0 { ctx.clone() } else { ctx.branch(number) };
+            last = ex.start(inner, *node).await?;
             if last.outcome().is_some() {
                 break;
             }

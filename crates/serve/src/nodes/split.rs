@@ -4,7 +4,7 @@
 
 use crate::exchange::Exchange;
 use crate::exchange::view::View;
-use crate::nodes::{NodeId, Way};
+use crate::exchange::{NodeId, RequestContext};
 use weir_policy::key;
 use weir_policy::split::Split as Shares;
 use weir_topology::plan::KeySource;
@@ -23,9 +23,9 @@ pub(crate) struct Split {
 
 impl Split {
     /// Where the request goes on.
-    pub fn choose(&self, ex: &Exchange, way: &Way) -> NodeId {
-        let key = self.key.as_ref().and_then(|source| View::new(ex, way.edits.as_deref()).key(source));
-        let bits = key.map_or_else(|| way.draw.with(u64::from(self.id)).bits(), key::spread);
+    pub fn choose(&self, ex: &Exchange, ctx: &RequestContext) -> NodeId {
+        let key = self.key.as_ref().and_then(|source| View::new(ex, ctx.edits.as_deref()).key(source));
+        let bits = key.map_or_else(|| ctx.draw.with(u64::from(self.id)).bits(), key::spread);
         let at = self.shares.pick(bits) as usize;
         self.nodes[at.min(self.nodes.len().saturating_sub(1))]
     }

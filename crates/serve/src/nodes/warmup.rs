@@ -3,9 +3,9 @@
 //! How warm it is belongs to the process; what restarts it is the time-line of the crash ([`crate::sync::timeline`]).
 //! Draws: nothing.
 
-use crate::control::event_loop::Loop;
-use crate::nodes::{NodeId, Way};
-use crate::sync::Brief;
+use crate::exchange::{NodeId, RequestContext};
+use crate::io::Core;
+use crate::sync::TryCell;
 use std::sync::Arc;
 use weir_model::warmup::{self, Law};
 
@@ -14,15 +14,15 @@ pub(crate) struct Warmup {
     /// How it warms up.
     pub law: Law,
     /// How warm it is.
-    pub state: Arc<Brief<warmup::Warmup>>,
+    pub state: Arc<TryCell<warmup::Warmup>>,
     /// What is behind it.
     pub node: NodeId,
 }
 
 impl Warmup {
     /// Multiplies the work behind.
-    pub async fn enter(&self, lp: &Loop, way: &mut Way) -> NodeId {
-        way.factor *= self.state.with(|state| state.enter(&self.law, lp.now())).await;
+    pub async fn enter(&self, core: &Core, ctx: &mut RequestContext) -> NodeId {
+        ctx.factor *= self.state.with(|state| state.enter(&self.law, core.now())).await;
         self.node
     }
 }

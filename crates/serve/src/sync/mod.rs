@@ -1,10 +1,13 @@
 //! State that all loops share, by atomics and messages: semaphores, wait queues, cells that are only tried, time-lines.
+//! No request waits for a lock (`serving.md` §1).
 
+pub(crate) mod counter;
+pub(crate) mod process;
 pub(crate) mod semaphore;
 pub(crate) mod timeline;
 pub(crate) mod try_cell;
 pub(crate) mod wait_queue;
 
-pub(crate) use semaphore::{Gate, Slot, Slots};
-pub(crate) use try_cell::Brief;
-pub(crate) use wait_queue::Line;
+pub(crate) use semaphore::{Denied, LocalSemaphore, Permit, Semaphore};
+pub(crate) use try_cell::TryCell;
+pub(crate) use wait_queue::WaitQueue;

@@ -1,39 +1,59 @@
-//! A number of slots that the whole process shares: a `queue`'s, or those of each target of a balancer.
+//! Permits that the whole process shares: a `queue`'s, or those of each target of a balancer.
 //!
-//! Slots are counters that are taken by compare-and-swap; who finds none waits in a [`Line`]. Freeing one is: count down,
-//! then have the first in line look. [`Line`] says why nothing is lost and nobody overtakes.
+//! **Idea.** A counter for each target, taken by compare-and-swap; who finds none waits in a [`WaitQueue`]. Freeing a permit
+//! is: count down, then have the first of those who wait look. [`WaitQueue`] says why nothing is lost and nobody overtakes.
+//!
+//! **Who is full.** A balancer must know which of its targets are full before it picks. So that no pick looks at all
+//! counters, the full ones have a bit each, and every change of a bit a new version: a loop compares the version, and only
+//! then the words. Whoever moves a counter over the limit writes the bit, then looks at the counter again, until they agree:
+//! of two that write at once the later one sees what the other has done.
 
-use crate::exchange::failure::Failure;
 use crate::io::timers::{Sleep, has_ended};
-use crate::sync::wait_queue::Line;
+use crate::sync::wait_queue::WaitQueue;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::task::Poll;
-use weir_policy::Kind;
 
 /// The counters: one for a queue, one per target for a balancer.
-pub(crate) struct Slots {
+pub(crate) struct Semaphore {
     inside: Box<[AtomicU32]>,
     most: u32,
+    /// A bit for each counter at its limit.
+    full: Box<[AtomicU64]>,
+    /// Changes of `full`.
+    version: AtomicU64,
 }
 
-impl Slots {
+impl Semaphore {
     /// `n` counters that go up to `most`.
-    pub fn new(n: usize, most: u32) -> Slots {
-        Slots { inside: (0..n).map(|_| AtomicU32::new(0)).collect(), most }
+    pub fn new(n: usize, most: u32) -> Semaphore {
+        let semaphore = Semaphore {
+            inside: (0..n).map(|_| AtomicU32::new(0)).collect(),
+            most,
+            full: (0..n.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            version: AtomicU64::new(1),
+        };
+        if most == 0 {
+            (0..n as u32).for_each(|at| semaphore.show(at));
+        }
+        semaphore
     }
 
-    /// Counts one more, if there is room.
+    /// Takes a permit, if there is one.
     pub fn take(&self, at: u32) -> bool {
         let more = |n: u32| (n < self.most).then_some(n + 1);
-        self.inside[at as usize].fetch_update(SeqCst, SeqCst, more).is_ok()
-    }
-
-    /// Whether there is no room.
-    pub fn is_full(&self, at: u32) -> bool {
-        self.inside[at as usize].load(SeqCst) >= self.most
+        match self.inside[at as usize].fetch_update(SeqCst, SeqCst, more) {
+            Ok(before) => {
+                if before + 1 == self.most {
+                    self.show(at);
+                }
+                true
+            }
+            Err(_) => false,
+        }
     }
 
     /// How many are inside.
@@ -42,59 +62,123 @@ impl Slots {
         self.inside[at as usize].load(SeqCst)
     }
 
+    fn is_full(&self, at: u32) -> bool {
+        self.inside[at as usize].load(SeqCst) >= self.most
+    }
+
     fn free(&self, at: u32) {
-        self.inside[at as usize].fetch_sub(1, SeqCst);
+        if self.inside[at as usize].fetch_sub(1, SeqCst) == self.most {
+            self.show(at);
+        }
+    }
+
+    /// The bit of a counter becomes what the counter says.
+    fn show(&self, at: u32) {
+        let (word, bit) = (&self.full[at as usize / 64], 1 << (at % 64));
+        loop {
+            let is_full = self.is_full(at);
+            let _ = if is_full { word.fetch_or(bit, SeqCst) } else { word.fetch_and(!bit, SeqCst) };
+            if self.is_full(at) == is_full {
+                break;
+            }
+        }
+        self.version.fetch_add(1, SeqCst);
     }
 }
 
-/// Slots and their line as one loop has them.
-pub(crate) struct Gate {
-    pub slots: Arc<Slots>,
-    pub line: Rc<Line>,
+/// Why there is no permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// As many wait as may.
+    Full,
+    /// The time for waiting has ended.
+    TimedOut,
 }
 
-impl Gate {
-    /// A slot of a queue: at once, or when it is the request's turn.
+/// A semaphore and its wait queue as one loop has them.
+pub(crate) struct LocalSemaphore {
+    shared: Arc<Semaphore>,
+    pub queue: Rc<WaitQueue>,
+    /// What of `full` this loop was told last, and at which version.
+    seen: RefCell<Box<[u64]>>,
+    version: Cell<u64>,
+}
+
+impl LocalSemaphore {
+    /// One loop's part of it.
+    pub fn new(shared: Arc<Semaphore>, queue: Rc<WaitQueue>) -> LocalSemaphore {
+        let seen = RefCell::new(shared.full.iter().map(|_| 0).collect());
+        LocalSemaphore { shared, queue, seen, version: Cell::new(0) }
+    }
+
+    /// A permit of a queue: at once, or when it is the request's turn.
     ///
     /// # Errors
-    /// `overloaded` if `capacity` wait already, `timeout` when `limit` ends before.
-    pub async fn enter(
+    /// When `capacity` wait already, or `limit` ends before.
+    pub async fn acquire(
         self: &Rc<Self>,
         capacity: u64,
         limit: impl FnOnce() -> Option<Sleep>,
-    ) -> Result<Slot, Failure> {
-        if self.line.is_empty() && self.slots.take(0) {
-            return Ok(self.slot(0));
+    ) -> Result<Permit, Denied> {
+        if self.queue.is_empty() && self.shared.take(0) {
+            return Ok(self.permit(0));
         }
-        let Some(place) = self.line.join(capacity) else { return Err(Failure::new(Kind::Overloaded)) };
+        let Some(waiter) = self.queue.join(capacity) else { return Err(Denied::Full) };
         let mut limit = limit();
-        let entered = poll_fn(|cx| {
-            if place.is_first(cx) && self.slots.take(0) {
+        let acquired = poll_fn(|cx| {
+            if waiter.is_first(cx) && self.shared.take(0) {
                 return Poll::Ready(true);
             }
             if has_ended(&mut limit, cx) { Poll::Ready(false) } else { Poll::Pending }
         })
         .await;
-        drop(place);
-        if entered { Ok(self.slot(0)) } else { Err(Failure::new(Kind::Timeout)) }
+        drop(waiter);
+        if acquired { Ok(self.permit(0)) } else { Err(Denied::TimedOut) }
     }
 
-    /// The slot that was taken.
-    pub fn slot(self: &Rc<Self>, at: u32) -> Slot {
-        Slot { gate: self.clone(), at }
+    /// A permit of a target, if there is one.
+    pub fn take(self: &Rc<Self>, at: u32) -> Option<Permit> {
+        if self.shared.take(at) {
+            return Some(self.permit(at));
+        }
+        // Whoever was told that it is full is told again when it is not.
+        self.seen.borrow_mut()[at as usize / 64] |= 1 << (at % 64);
+        None
+    }
+
+    /// Tells which targets are full, and which are not any more, since it was asked last.
+    pub fn changes(&self, mut tell: impl FnMut(u32, bool)) {
+        let version = self.shared.version.load(SeqCst);
+        if self.version.replace(version) == version {
+            return;
+        }
+        let mut seen = self.seen.borrow_mut();
+        for (base, (word, seen)) in (0u32..).step_by(64).zip(self.shared.full.iter().zip(seen.iter_mut())) {
+            let now = word.load(SeqCst);
+            let mut changed = now ^ std::mem::replace(seen, now);
+            while changed != 0 {
+                let bit = changed.trailing_zeros();
+                changed &= changed - 1;
+                tell(base + bit, now >> bit & 1 == 1);
+            }
+        }
+    }
+
+    fn permit(self: &Rc<Self>, at: u32) -> Permit {
+        Permit { semaphore: self.clone(), at }
     }
 }
 
-/// A slot; dropped, it is free.
-pub(crate) struct Slot {
-    gate: Rc<Gate>,
+/// A permit; dropped, it is free.
+pub(crate) struct Permit {
+    semaphore: Rc<LocalSemaphore>,
     at: u32,
 }
 
-impl Drop for Slot {
+impl Drop for Permit {
     fn drop(&mut self) {
-        self.gate.slots.free(self.at);
-        self.gate.line.tell_first();
+        self.semaphore.shared.free(self.at);
+        self.semaphore.queue.notify_first();
     }
 }
 

@@ -1,10 +1,10 @@
-//! Slots and lines with real threads, each with an event loop of its own.
+//! Semaphore and lines with real threads, each with an event loop of its own.
 
 use super::*;
 use crate::io::clock::Clock;
 use crate::io::runtime::Runtime;
 use crate::io::timers::Timers;
-use crate::sync::wait_queue::Public;
+use crate::sync::wait_queue::SharedQueue;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use weir_stats::Key;
 
 /// What all threads of a test see.
 struct World {
-    slots: Arc<Slots>,
-    public: Arc<Public>,
+    semaphore: Arc<Semaphore>,
+    shared: Arc<SharedQueue>,
     inside: AtomicU32,
     most: AtomicU32,
     entered: AtomicU64,
@@ -23,7 +23,7 @@ struct World {
     order: Mutex<Vec<u64>>,
 }
 
-fn local<F: Future<Output = ()>>(main: impl FnOnce(Runtime) -> F) {
+fn on_thread<F: Future<Output = ()>>(main: impl FnOnce(Runtime) -> F) {
     let runtime = Runtime::new().expect("a runtime");
     runtime.block_on(main(runtime.clone())).expect("it runs");
 }
@@ -33,12 +33,12 @@ fn run<F: Future<Output = ()> + 'static>(
     k: usize,
     concurrency: u32,
     tasks: usize,
-    script: impl Fn(Rc<Gate>, Rc<Timers>, Arc<World>, Key) -> F + Copy + Send + 'static,
+    script: impl Fn(Rc<LocalSemaphore>, Rc<Timers>, Arc<World>, Key) -> F + Copy + Send + 'static,
 ) -> Arc<World> {
     let (mail, boxes): (Vec<_>, Vec<_>) = (0..k).map(|_| unbounded_channel()).unzip();
     let world = Arc::new(World {
-        slots: Arc::new(Slots::new(1, concurrency)),
-        public: Arc::new(Public::new(0, mail.into())),
+        semaphore: Arc::new(Semaphore::new(1, concurrency)),
+        shared: Arc::new(SharedQueue::new(0, mail.into())),
         inside: AtomicU32::new(0),
         most: AtomicU32::new(0),
         entered: AtomicU64::new(0),
@@ -51,21 +51,21 @@ fn run<F: Future<Output = ()> + 'static>(
         .map(|(me, mut mail)| {
             let world = world.clone();
             std::thread::spawn(move || {
-                local(|runtime| async move {
+                on_thread(|runtime| async move {
                     let timers = Timers::new(&runtime, Clock::new()).expect("timers");
                     runtime.spawn(timers.clone().run(runtime.clone()));
-                    let line = Line::new(world.public.clone(), me);
-                    let gate = Rc::new(Gate { slots: world.slots.clone(), line: line.clone() });
+                    let queue = WaitQueue::new(world.shared.clone(), me);
+                    let local = Rc::new(LocalSemaphore::new(world.semaphore.clone(), queue.clone()));
                     runtime.spawn(async move {
                         while mail.recv().await.is_some() {
-                            line.told();
+                            queue.notified();
                         }
                     });
                     for task in 0..tasks {
                         let key = Key::new(me as u64).with(task as u64);
-                        let (gate, timers, world) = (gate.clone(), timers.clone(), world.clone());
+                        let (local, timers, world) = (local.clone(), timers.clone(), world.clone());
                         runtime.spawn(async move {
-                            script(gate, timers, world.clone(), key).await;
+                            script(local, timers, world.clone(), key).await;
                             world.left.fetch_sub(1, SeqCst);
                         });
                     }
@@ -81,12 +81,12 @@ fn run<F: Future<Output = ()> + 'static>(
         .collect();
     threads.into_iter().for_each(|t| t.join().expect("a thread"));
     assert!(world.most.load(SeqCst) <= concurrency);
-    assert_eq!((world.slots.inside(0), world.inside.load(SeqCst)), (0, 0));
+    assert_eq!((world.semaphore.inside(0), world.inside.load(SeqCst)), (0, 0));
     world
 }
 
 /// Is inside for a moment.
-async fn visit(world: &World, slot: Slot) {
+async fn visit(world: &World, slot: Permit) {
     let inside = world.inside.fetch_add(1, SeqCst) + 1;
     world.most.fetch_max(inside, SeqCst);
     world.entered.fetch_add(1, Relaxed);
@@ -99,27 +99,27 @@ async fn visit(world: &World, slot: Slot) {
 #[test]
 fn nobody_is_forgotten_and_never_too_many_are_inside() {
     for (k, concurrency) in [(1, 1), (4, 1), (4, 3)] {
-        let world = run(k, concurrency, 100, |gate, _, world, _| async move {
+        let world = run(k, concurrency, 100, |local, _, world, _| async move {
             for _ in 0..150 {
-                let slot = gate.enter(u64::MAX, || None).await.expect("it waits as long as it takes");
+                let slot = local.acquire(u64::MAX, || None).await.expect("it waits as long as it takes");
                 visit(&world, slot).await;
             }
         });
         assert_eq!(world.entered.load(SeqCst), k as u64 * 100 * 150);
         assert_eq!(world.most.load(SeqCst), concurrency);
-        assert!(world.public.is_at_rest());
+        assert!(world.shared.is_at_rest());
     }
 }
 
 /// Waiters that leave at any moment, and a line that is full now and then.
 #[test]
 fn those_who_leave_take_nothing_along() {
-    let world = run(4, 2, 60, |gate, timers, world, key| async move {
+    let world = run(4, 2, 60, |local, timers, world, key| async move {
         for i in 0..100u64 {
             let draw = key.with(i);
             let limit = || Some(timers.after(draw.below(10_000_000)));
             let capacity = if draw.nth(1).below(8) == 0 { 20 } else { u64::MAX };
-            let entering = gate.enter(capacity, limit);
+            let entering = local.acquire(capacity, limit);
             // Dropped half-way, as a cancelled request is.
             let entered = if draw.nth(2).below(4) == 0 {
                 let mut polls = draw.nth(3).below(3);
@@ -142,17 +142,21 @@ fn those_who_leave_take_nothing_along() {
         }
     });
     assert!(world.entered.load(SeqCst) > 1000);
-    assert!(world.public.is_at_rest());
+    assert!(world.shared.is_at_rest());
 }
 
 /// Whoever is let in from the line has the lowest ticket of all that wait, on whichever loop.
 #[test]
 fn the_lowest_ticket_is_next() {
-    let world = run(4, 1, 50, |gate, _, world, _| async move {
+    let world = run(4, 1, 50, |local, _, world, _| async move {
         for _ in 0..100 {
-            let place = gate.line.join(u64::MAX).expect("there is room");
+            let place = local.queue.join(u64::MAX).expect("there is room");
+            let mut held = None;
             poll_fn(|cx| {
-                if place.is_first(cx) && gate.slots.take(0) {
+                if place.is_first(cx)
+                    && let Some(permit) = local.take(0)
+                {
+                    held = Some(permit);
                     // With the slot in hand nobody else is let in.
                     world.order.lock().expect("no thread has panicked").push(place.ticket());
                     return Poll::Ready(());
@@ -161,7 +165,7 @@ fn the_lowest_ticket_is_next() {
             })
             .await;
             drop(place);
-            visit(&world, gate.slot(0)).await;
+            visit(&world, held.expect("it was taken")).await;
         }
     });
     let order = world.order.lock().expect("no thread has panicked");
@@ -179,37 +183,81 @@ impl std::task::Wake for Woken {
     }
 }
 
-/// Whoever is told that a slot is free and leaves before he looks hands the chance on: here and on another loop.
+/// Whoever is notified that a slot is free and leaves before he looks hands the chance on: here and on another loop.
 #[test]
 fn a_chance_is_handed_on() {
     let (mail, mut boxes): (Vec<_>, Vec<_>) = (0..2).map(|_| unbounded_channel()).unzip();
-    let public = Arc::new(Public::new(7, mail.into()));
-    let slots = Arc::new(Slots::new(1, 1));
-    let gates: Vec<Rc<Gate>> = (0..2)
-        .map(|me| Rc::new(Gate { slots: slots.clone(), line: Line::new(public.clone(), me) }))
+    let shared = Arc::new(SharedQueue::new(7, mail.into()));
+    let semaphore = Arc::new(Semaphore::new(1, 1));
+    let locals: Vec<Rc<LocalSemaphore>> = (0..2)
+        .map(|me| Rc::new(LocalSemaphore::new(semaphore.clone(), WaitQueue::new(shared.clone(), me))))
         .collect();
     let wakers: Vec<Arc<Woken>> = (0..4).map(|_| Arc::default()).collect();
     let woken = |i: usize| wakers[i].0.load(SeqCst);
-    assert!(slots.take(0));
-    let inside = gates[0].slot(0);
+    let inside = locals[0].take(0).expect("it is free");
     // Two wait here, then one there.
-    let mut waiting: Vec<_> = [0, 0, 1].map(|on| Box::pin(gates[on].enter(9, || None))).into_iter().collect();
+    let mut waiting: Vec<_> =
+        [0, 0, 1].map(|on| Box::pin(locals[on].acquire(9, || None))).into_iter().collect();
     for (i, one) in waiting.iter_mut().enumerate() {
         assert!(
             one.as_mut().poll(&mut std::task::Context::from_waker(&wakers[i].clone().into())).is_pending()
         );
     }
     drop(inside);
-    assert_eq!((woken(0), woken(1), woken(2)), (1, 0, 0), "the first is told");
+    assert_eq!((woken(0), woken(1), woken(2)), (1, 0, 0), "the first is notified");
     drop(waiting.remove(0));
     assert_eq!((woken(1), woken(2)), (1, 0), "then the next one here");
     drop(waiting.remove(0));
     assert_eq!(boxes[1].try_recv().ok(), Some(7), "then the other loop");
-    gates[1].line.told();
+    locals[1].queue.notified();
     assert_eq!(woken(2), 1);
     let done = waiting[0].as_mut().poll(&mut std::task::Context::from_waker(&wakers[2].clone().into()));
     assert!(matches!(done, Poll::Ready(Ok(_))));
     drop(waiting);
     drop(done);
-    assert!(public.is_at_rest() && slots.inside(0) == 0);
+    assert!(shared.is_at_rest() && semaphore.inside(0) == 0);
+}
+
+/// What each loop was told of who is full agrees with the counters once all is quiet, whoever was faster in between.
+#[test]
+fn each_loop_knows_who_is_full() {
+    let (mail, _boxes): (Vec<_>, Vec<_>) = (0..2).map(|_| unbounded_channel()).unzip();
+    let shared = Arc::new(SharedQueue::new(0, mail.into()));
+    let semaphore = Arc::new(Semaphore::new(130, 2));
+    let threads: Vec<_> = (0..2)
+        .map(|me| {
+            let (semaphore, shared) = (semaphore.clone(), shared.clone());
+            std::thread::spawn(move || {
+                let local = Rc::new(LocalSemaphore::new(semaphore, WaitQueue::new(shared, me)));
+                let mut full = [false; 130];
+                let mut held = std::collections::VecDeque::new();
+                for i in 0..50_000u64 {
+                    let at = Key::new(i).with(me as u64).below(130) as u32;
+                    local.changes(|t, is| full[t as usize] = is);
+                    match local.take(at) {
+                        Some(permit) => held.push_back(permit),
+                        None => full[at as usize] = true,
+                    }
+                    if held.len() > 120 {
+                        held.pop_front();
+                    }
+                }
+                drop(held);
+                (full, me)
+            })
+        })
+        .collect();
+    let mut views: Vec<_> = threads.into_iter().map(|t| t.join().expect("a thread").0).collect();
+    let local = LocalSemaphore::new(semaphore.clone(), WaitQueue::new(shared, 0));
+    local.changes(|t, is| views.iter_mut().for_each(|v| v[t as usize] = is));
+    assert!((0..130).all(|t| semaphore.inside(t) == 0));
+    let local = Rc::new(local);
+    let both = [local.take(129), local.take(129)];
+    let mut told = Vec::new();
+    local.changes(|t, is| told.push((t, is)));
+    assert!(both.iter().all(Option::is_some) && local.take(129).is_none());
+    assert_eq!(told, [(129, true)]);
+    drop(both);
+    local.changes(|t, is| told.push((t, is)));
+    assert_eq!(told, [(129, true), (129, false)]);
 }

@@ -2,10 +2,10 @@
 //!
 //! The state is the model's own (`weir_model::faulty`), looked at for a moment when a request enters. What is inside of a
 //! process that crashes is cut off: with an eager clock everybody inside knows beforehand when that is; a lazy one goes down
-//! when a request finds it so, and then all loops are told to look.
+//! when a request finds it so, and then all loops are notified to look.
 
 use crate::io::clock::Clock;
-use crate::sync::Brief;
+use crate::sync::TryCell;
 use slab::Slab;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,11 +22,11 @@ pub(crate) struct TimeLine {
     number: u32,
     law: Law,
     lazy: bool,
-    state: Brief<Faulty>,
+    state: TryCell<Faulty>,
     /// How often it has flipped, as far as anybody has seen.
     flips: AtomicU64,
     /// What begins cold when it comes up again: those behind nodes that crash.
-    pub warmups: Vec<Arc<Brief<Warmup>>>,
+    pub warmups: Vec<Arc<TryCell<Warmup>>>,
     mail: Arc<[UnboundedSender<u32>]>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Seen {
 impl TimeLine {
     /// At the start of the process. Messages about it have this number.
     pub fn new(number: u32, law: Law, lazy: bool, key: Key, mail: Arc<[UnboundedSender<u32>]>) -> TimeLine {
-        let state = Brief::new(Faulty::new(&law, key));
+        let state = TryCell::new(Faulty::new(&law, key));
         TimeLine { number, law, lazy, state, flips: AtomicU64::new(0), warmups: Vec::new(), mail }
     }
 
@@ -95,19 +95,19 @@ impl TimeLine {
 }
 
 /// A time-line as one loop has it.
-pub(crate) struct Local {
-    pub public: Arc<TimeLine>,
+pub(crate) struct LocalTimeLine {
+    pub shared: Arc<TimeLine>,
     watching: RefCell<Slab<Option<Waker>>>,
 }
 
-impl Local {
+impl LocalTimeLine {
     /// Nobody is inside yet.
-    pub fn new(public: Arc<TimeLine>) -> Rc<Local> {
-        Rc::new(Local { public, watching: RefCell::default() })
+    pub fn new(shared: Arc<TimeLine>) -> Rc<LocalTimeLine> {
+        Rc::new(LocalTimeLine { shared, watching: RefCell::default() })
     }
 
     /// A message has come: it has flipped.
-    pub fn told(&self) {
+    pub fn notified(&self) {
         let due: Vec<Waker> = self.watching.borrow_mut().iter_mut().filter_map(|(_, w)| w.take()).collect();
         due.into_iter().for_each(Waker::wake);
     }
@@ -122,7 +122,7 @@ impl Local {
         if let Some(waker) = self.watching.borrow_mut().get_mut(place) {
             *waker = Some(cx.waker().clone());
         }
-        self.public.flips() != since
+        self.shared.flips() != since
     }
 
     /// The place is free again.

@@ -11,12 +11,12 @@ use std::task::{Context, Poll};
 
 /// The state.
 #[derive(Debug, Default)]
-pub(crate) struct Brief<T>(Mutex<T>);
+pub(crate) struct TryCell<T>(Mutex<T>);
 
-impl<T> Brief<T> {
+impl<T> TryCell<T> {
     /// With this state.
-    pub fn new(state: T) -> Brief<T> {
-        Brief(Mutex::new(state))
+    pub fn new(state: T) -> TryCell<T> {
+        TryCell(Mutex::new(state))
     }
 
     /// Looks, if nobody else does just now. `look` must not wait, nor look at another one.

@@ -5,20 +5,20 @@
 //! published) may look whether there is room for him; nobody else may.
 //!
 //! **Who tells whom.** After every change that may let somebody in (a slot was freed, a waiter has left the line),
-//! [`Line::tell_first`] looks for the lowest ticket and has its loop look again: its own by waking the task, another by a
-//! message of the line's number. A message that is already on its way is not sent twice (`told[loop]`).
+//! [`WaitQueue::notify_first`] looks for the lowest ticket and has its loop look again: its own by waking the task, another by a
+//! message of the line's number. A message that is already on its way is not sent twice (`notified[loop]`).
 //!
 //! **Nothing is lost.** Room is made *before* the published tickets are read, and a ticket is published *before* its owner
 //! looks for room; all of it in one order (`SeqCst`). So of a waiter who finds no room and somebody who makes some at the
-//! same time at least one sees the other. Likewise for "somebody is before me" against "I have left". `told` is cleared
+//! same time at least one sees the other. Likewise for "somebody is before me" against "I have left". `notified` is cleared
 //! before the receiver looks, and set after the room was made.
 //!
 //! **Order.** Between taking a ticket and publishing it somebody later could take himself for the first. So a loop that
 //! published nothing first publishes a bound, the number of the next ticket; others take that for a ticket, and hold back.
-//! Once the real one stands there, who held back for nothing is told.
+//! Once the real one stands there, who held back for nothing is notified.
 //!
 //! What comes by while somebody waits joins the line, so nobody overtakes. A waiter who is cancelled leaves by dropping his
-//! [`Place`]; who was behind him is told if he is first now.
+//! [`Waiter`]; who was behind him is notified if he is first now.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -32,22 +32,22 @@ use tokio::sync::mpsc::UnboundedSender;
 const NOBODY: u64 = u64::MAX;
 
 /// What a line is on all loops.
-pub(crate) struct Public {
+pub(crate) struct SharedQueue {
     number: u32,
     lowest: Box<[AtomicU64]>,
-    told: Box<[AtomicBool]>,
+    notified: Box<[AtomicBool]>,
     next: AtomicU64,
     waiting: AtomicU64,
     mail: Arc<[UnboundedSender<u32>]>,
 }
 
-impl Public {
+impl SharedQueue {
     /// An empty line of this number; `mail` leads to each loop.
-    pub fn new(number: u32, mail: Arc<[UnboundedSender<u32>]>) -> Public {
-        Public {
+    pub fn new(number: u32, mail: Arc<[UnboundedSender<u32>]>) -> SharedQueue {
+        SharedQueue {
             number,
             lowest: mail.iter().map(|_| AtomicU64::new(NOBODY)).collect(),
-            told: mail.iter().map(|_| AtomicBool::new(false)).collect(),
+            notified: mail.iter().map(|_| AtomicBool::new(false)).collect(),
             next: AtomicU64::new(0),
             waiting: AtomicU64::new(0),
             mail,
@@ -67,18 +67,18 @@ impl Public {
 }
 
 /// The line as one loop has it.
-pub(crate) struct Line {
-    public: Arc<Public>,
+pub(crate) struct WaitQueue {
+    public: Arc<SharedQueue>,
     /// Which loop.
     me: usize,
     waiting: RefCell<VecDeque<(u64, Option<Waker>)>>,
-    told: Cell<u64>,
+    notified: Cell<u64>,
 }
 
-impl Line {
+impl WaitQueue {
     /// The part of loop `me`.
-    pub fn new(public: Arc<Public>, me: usize) -> Rc<Line> {
-        Rc::new(Line { public, me, waiting: RefCell::default(), told: Cell::new(0) })
+    pub fn new(public: Arc<SharedQueue>, me: usize) -> Rc<WaitQueue> {
+        Rc::new(WaitQueue { public, me, waiting: RefCell::default(), notified: Cell::new(0) })
     }
 
     /// Whether nobody waits, on any loop.
@@ -87,7 +87,7 @@ impl Line {
     }
 
     /// The last place, unless `most` wait already.
-    pub fn join(self: &Rc<Self>, most: u64) -> Option<Place> {
+    pub fn join(self: &Rc<Self>, most: u64) -> Option<Waiter> {
         let more = |n: u64| (n < most).then_some(n + 1);
         self.public.waiting.fetch_update(SeqCst, SeqCst, more).ok()?;
         let lowest = &self.public.lowest[self.me];
@@ -102,38 +102,38 @@ impl Line {
         drop(waiting);
         if alone && ticket != bound {
             lowest.store(ticket, SeqCst);
-            self.tell_first();
+            self.notify_first();
         }
-        Some(Place { line: self.clone(), ticket })
+        Some(Waiter { line: self.clone(), ticket })
     }
 
     /// Has whoever is first look again.
-    pub fn tell_first(&self) {
+    pub fn notify_first(&self) {
         let (ticket, of) = self.public.first();
         if ticket == NOBODY {
             return;
         }
         if of == self.me {
             self.look_again();
-        } else if !self.public.told[of].swap(true, SeqCst) {
+        } else if !self.public.notified[of].swap(true, SeqCst) {
             // A loop that has ended waits for nothing.
             let _ = self.public.mail[of].send(self.public.number);
         }
     }
 
     /// A message has come.
-    pub fn told(&self) {
-        self.public.told[self.me].store(false, SeqCst);
+    pub fn notified(&self) {
+        self.public.notified[self.me].store(false, SeqCst);
         self.look_again();
     }
 
-    /// How often the first of this loop was told to look: for whoever looks by asking somebody else.
-    pub fn told_so_often(&self) -> u64 {
-        self.told.get()
+    /// How often the first of this loop was notified to look: for whoever looks by asking somebody else.
+    pub fn notifications(&self) -> u64 {
+        self.notified.get()
     }
 
     fn look_again(&self) {
-        self.told.set(self.told.get() + 1);
+        self.notified.set(self.notified.get() + 1);
         let waker = self.waiting.borrow_mut().front_mut().and_then(|(_, waker)| waker.take());
         if let Some(waker) = waker {
             waker.wake();
@@ -142,12 +142,12 @@ impl Line {
 }
 
 /// A place in a line; dropped, it is free.
-pub(crate) struct Place {
-    line: Rc<Line>,
+pub(crate) struct Waiter {
+    line: Rc<WaitQueue>,
     ticket: u64,
 }
 
-impl Place {
+impl Waiter {
     /// Whether nobody is before it; the task is woken when it may have changed.
     pub fn is_first(&self, cx: &mut Context<'_>) -> bool {
         let mut waiting = self.line.waiting.borrow_mut();
@@ -166,7 +166,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Waiter {
     fn drop(&mut self) {
         let line = &self.line;
         let mut waiting = line.waiting.borrow_mut();
@@ -179,6 +179,6 @@ impl Drop for Place {
         }
         drop(waiting);
         line.public.waiting.fetch_sub(1, SeqCst);
-        line.tell_first();
+        line.notify_first();
     }
 }

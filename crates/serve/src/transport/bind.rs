@@ -1,11 +1,15 @@
 //! Listening sockets: one for each loop of a listener, and the errors that people meet here.
 
-use crate::control::clients::explained;
+use crate::io::system::explained;
+use crate::transport::socket::watch_peer;
 use crate::transport::socket_file::{SocketFile, SocketFiles};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use weir_topology::plan::fixed;
 
@@ -15,7 +19,7 @@ pub(crate) enum Bound {
     /// TCP, and the address.
     Tcp(Vec<std::net::TcpListener>, SocketAddr),
     /// A Unix socket.
-    Unix(Vec<std::os::unix::net::UnixListener>),
+    Unix(Vec<UnixListener>),
 }
 
 /// Why a listener cannot listen.
@@ -48,14 +52,19 @@ pub(crate) fn bind(addr: &str, loops: usize, files: &SocketFiles) -> Result<Boun
         });
     }
     let address = resolve(addr).map_err(|e| CannotListen { addr: addr.to_owned(), why: unresolved(&e) })?;
-    // Without SO_REUSEPORT first: with it, another weir of this user would not be noticed.
+    // Without SO_REUSEPORT first: with it, another weir of this user would not be noticed. It does not listen, so that no
+    // client comes to a socket that closes again.
     let probe = tcp(address, false).map_err(explain)?;
     let address = local(&probe).map_err(explain)?;
-    if loops == 1 {
-        return Ok(Bound::Tcp(vec![probe.into()], address));
-    }
-    drop(probe);
-    let sockets: io::Result<Vec<_>> = (0..loops).map(|_| tcp(address, true).map(Into::into)).collect();
+    let sockets = match loops {
+        1 => Ok(vec![probe]),
+        _ => {
+            drop(probe);
+            (0..loops).map(|_| tcp(address, true)).collect::<io::Result<Vec<_>>>()
+        }
+    };
+    let listening = |socket: Socket| socket.listen(fixed::ACCEPT_BACKLOG).map(|()| socket.into());
+    let sockets = sockets.and_then(|all| all.into_iter().map(listening).collect());
     Ok(Bound::Tcp(sockets.map_err(explain)?, address))
 }
 
@@ -83,9 +92,8 @@ fn tcp(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     // Without it room is told only when a third of a buffer of megabytes is free, so that a slow but steady reader would look
     // like one that has stopped.
     socket.set_tcp_notsent_lowat(fixed::TCP_NOTSENT_LOWAT_BYTES)?;
-    crate::upstream::connect::watch_peer(&(&socket).into())?;
+    watch_peer(&(&socket).into())?;
     socket.bind(&SockAddr::from(address))?;
-    socket.listen(fixed::ACCEPT_BACKLOG)?;
     Ok(socket)
 }
 
@@ -95,10 +103,20 @@ fn local(socket: &Socket) -> io::Result<SocketAddr> {
 }
 
 fn unix(path: &Path, loops: usize, files: &SocketFiles) -> io::Result<Bound> {
-    let first = std::os::unix::net::UnixListener::bind(path)?;
+    let first = {
+        // Whoever else takes a socket for a stale one does so before this one listens, or after.
+        let _lock = lock_folder(path);
+        match UnixListener::bind(path) {
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse && is_stale(path) => {
+                std::fs::remove_file(path)?;
+                UnixListener::bind(path)
+            }
+            bound => bound,
+        }?
+    };
     files.add(SocketFile::of(path)?);
     first.set_nonblocking(true)?;
-    let mut sockets = Vec::with_capacity(loops);
+    let mut sockets: Vec<UnixListener> = Vec::with_capacity(loops);
     for _ in 1..loops {
         sockets.push(first.try_clone()?);
     }
@@ -106,11 +124,26 @@ fn unix(path: &Path, loops: usize, files: &SocketFiles) -> io::Result<Bound> {
     Ok(Bound::Unix(sockets))
 }
 
-/// Why a file that exists cannot be a listener's. It is not removed unasked: it may be anything.
+/// Whether a file is a Unix socket on which nobody listens, as a process leaves it behind that was killed.
+fn is_stale(path: &Path) -> bool {
+    let is_socket = path.symlink_metadata().is_ok_and(|file| file.file_type().is_socket());
+    let refused = |e: io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
+    is_socket && UnixStream::connect(path).err().is_some_and(refused)
+}
+
+/// The folder of a socket, locked until it is dropped; `None`: it cannot be, and nobody who could remove the file can either.
+fn lock_folder(path: &Path) -> Option<File> {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = File::open(folder).ok()?;
+    rustix::fs::flock(&folder, rustix::fs::FlockOperation::LockExclusive).ok()?;
+    Some(folder)
+}
+
+/// Why a file that exists cannot be a listener's. What is no stale socket is not removed: it may be anything.
 fn in_the_way(path: &Path) -> &'static str {
-    match std::os::unix::net::UnixStream::connect(path) {
+    match UnixStream::connect(path) {
         Ok(_) => "something listens there already; stop it, or choose another path",
-        Err(_) => "the file exists and nothing listens there; remove it, or choose another path",
+        Err(_) => "a file is there that is no socket left behind; remove it, or choose another path",
     }
 }
 

@@ -1,67 +1,81 @@
-//! `listen(addr, node, ...)`: what connections that were accepted there have in common, and the socket itself.
+//! `listen(addr, node, ...)`: what connections that were accepted there have in common.
 
-use crate::control::clients::{Clients, Counted};
-use crate::control::event_loop::Loop;
-use crate::log::Log;
-use crate::nodes::NodeId;
+use crate::io::Core;
+use crate::log::{AccessLog, ErrorLog};
+use std::sync::Arc;
 use weir_http1::{Limits, Networks};
-use weir_topology::plan::Http;
+use weir_topology::plan::{Http, Paths};
+
+/// Where requests of a listener enter the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// The listener with this number.
+    Listener(usize),
+    /// The root of a built-in server.
+    BuiltIn(u32),
+}
 
 /// A listener as one loop sees it.
 pub(crate) struct Listener {
-    /// Its number among the listeners.
-    pub number: usize,
+    pub entry: Entry,
     /// Its name.
     pub name: String,
-    /// Where requests enter.
-    pub node: NodeId,
     pub http: Http,
     pub limits: Limits,
     pub trusted: Networks,
     pub raw_paths: bool,
     pub port: Option<u16>,
-    /// How many are connected, over all loops.
-    pub clients: Clients,
-    /// The same for all listeners that say nothing of it.
-    pub common: Option<Clients>,
-    pub log: Option<Log>,
-    /// Whether this is the inside of the built-in servers.
-    pub built_in: bool,
-}
-
-/// A client's places, until it is dropped: among those of its listener, and of all that have no limit of their own.
-pub(crate) struct Place {
-    pub own: Counted,
-    pub common: Option<Counted>,
+    pub log: Option<AccessLog>,
+    /// Where it is said why requests failed.
+    pub errors: Option<Arc<ErrorLog>>,
+    /// Of the inside of built-in servers: the token by which this process knows its own health checks.
+    pub built_in: Option<u64>,
 }
 
 impl Listener {
-    /// Whether no further client may be accepted.
-    pub fn is_full(&self) -> bool {
-        self.clients.is_full() || self.common.as_ref().is_some_and(Clients::is_full)
+    /// A listener of the file.
+    pub fn new(
+        number: usize,
+        name: &str,
+        http: &Http,
+        port: Option<u16>,
+        (log, errors): (Option<AccessLog>, Arc<ErrorLog>),
+    ) -> Listener {
+        Listener {
+            entry: Entry::Listener(number),
+            name: name.to_owned(),
+            limits: Limits {
+                max_head: usize::try_from(http.max_head).unwrap_or(usize::MAX),
+                max_headers: http.max_headers as usize,
+                ..Limits::default()
+            },
+            trusted: Networks::parse(&http.trusted).unwrap_or_default(),
+            raw_paths: http.paths == Paths::Raw,
+            port,
+            log,
+            errors: Some(errors),
+            built_in: None,
+            http: http.clone(),
+        }
     }
 
-    /// A place for a client; `None` if there is none left.
-    pub fn take_place(&self) -> Option<Place> {
-        let common = match &self.common {
-            Some(common) => Some(common.take_place()?),
-            None => None,
-        };
-        Some(Place { own: self.clients.take_place()?, common })
+    /// Its number among the listeners of the file.
+    pub fn number(&self) -> Option<usize> {
+        if let Entry::Listener(number) = self.entry { Some(number) } else { None }
     }
 
     /// Whether this is the inside of the built-in servers.
     pub fn is_built_in(&self) -> bool {
-        self.built_in
+        self.built_in.is_some()
     }
 
     /// When a connection made now is too old, a tenth sooner or later.
-    pub fn old_ns(&self, lp: &Loop) -> u64 {
+    pub fn old_ns(&self, core: &Core) -> u64 {
         match self.http.max_age_ns {
             None => u64::MAX,
             Some(age) => {
                 let tenth = (age / 10).max(1);
-                lp.now().saturating_add(age - tenth).saturating_add(lp.draw().below(2 * tenth))
+                core.now().saturating_add(age - tenth).saturating_add(core.draw().below(2 * tenth))
             }
         }
     }

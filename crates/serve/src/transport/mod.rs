@@ -2,6 +2,8 @@
 
 pub(crate) mod bind;
 pub(crate) mod listener;
+pub(crate) mod listening;
+pub(crate) mod session;
 pub(crate) mod socket;
 pub(crate) mod socket_file;
 pub(crate) mod wire;

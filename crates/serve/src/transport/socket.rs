@@ -2,11 +2,14 @@
 
 use crate::io::runtime::{Runtime, Stream};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll};
+use std::time::Duration;
+use weir_topology::plan::fixed;
 
 /// A connection that no loop watches yet, and that does not block.
 pub(crate) enum Raw {
@@ -146,4 +149,14 @@ impl Socket {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&at_once)).is_ok() && fds[0].revents().intersects(any)
     }
+}
+
+/// A peer that vanished is noticed, while idle by probes, with unacknowledged bytes by their age.
+pub(crate) fn watch_peer(socket: &SockRef<'_>) -> io::Result<()> {
+    let probes = TcpKeepalive::new()
+        .with_time(Duration::from_nanos(fixed::TCP_KEEPALIVE_NS))
+        .with_interval(Duration::from_nanos(fixed::TCP_KEEPALIVE_INTERVAL_NS))
+        .with_retries(fixed::TCP_KEEPALIVE_PROBES);
+    socket.set_tcp_keepalive(&probes)?;
+    socket.set_tcp_user_timeout(Some(Duration::from_nanos(fixed::TCP_USER_TIMEOUT_NS)))
 }

@@ -1,6 +1,6 @@
 //! A connection with what was read and not used up, and what was written and not yet taken. Idle, it holds no buffer.
 
-use crate::io::buffers::{Buffers, Chunk};
+use crate::io::buffers::{Buffers, Input};
 use crate::transport::socket::Socket;
 use std::io;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 pub(crate) struct Wire {
     pub socket: Socket,
     buffers: Rc<Buffers>,
-    input: Option<Chunk>,
+    input: Input,
     /// What the socket has not taken yet, from `sent` on.
     out: Vec<u8>,
     sent: usize,
@@ -23,22 +23,22 @@ pub(crate) struct Wire {
 impl Wire {
     /// Nothing read, nothing written.
     pub fn new(socket: Socket, buffers: Rc<Buffers>) -> Wire {
-        Wire { socket, buffers, input: None, out: Vec::new(), sent: 0, taken: 0, ended: false }
+        Wire { socket, buffers, input: Input::default(), out: Vec::new(), sent: 0, taken: 0, ended: false }
     }
 
     /// What was read and not used up.
     pub fn input(&self) -> &[u8] {
-        self.input.as_ref().map_or(&[], Chunk::bytes)
+        self.input.bytes()
+    }
+
+    /// The same, to be passed on.
+    pub fn input_mut(&mut self) -> &mut Input {
+        &mut self.input
     }
 
     /// The first `n` bytes of the input are used up.
     pub fn consume(&mut self, n: usize) {
-        if let Some(chunk) = &mut self.input {
-            chunk.consume(n);
-            if chunk.is_empty() {
-                self.input = None;
-            }
-        }
+        self.input.consume(n);
     }
 
     /// Reads once; 0 is the end of the stream. With a full buffer it is `Ok(usize::MAX)`: use something up first.
@@ -46,21 +46,15 @@ impl Wire {
         if self.ended {
             return Poll::Ready(Ok(0));
         }
-        if self.input.as_ref().is_some_and(Chunk::is_full) {
+        if self.input.is_full() {
             return Poll::Ready(Ok(usize::MAX));
         }
         // Before a buffer is taken: most looks find nothing.
         ready!(self.socket.poll_readable(cx));
         let Wire { input, buffers, socket, ended, .. } = self;
-        let chunk = input.get_or_insert_with(|| buffers.take());
-        chunk.grow();
-        let read = socket.poll_read(cx, chunk.space());
+        let read = input.fill(buffers, |space| socket.poll_read(cx, space));
         if let Poll::Ready(Ok(n)) = read {
-            chunk.filled(n);
             *ended = n == 0;
-        }
-        if chunk.is_empty() {
-            *input = None;
         }
         read
     }
@@ -77,9 +71,15 @@ impl Wire {
 
     /// What is left of the input moves to a buffer of its size.
     pub fn shrink(&mut self) {
-        if let Some(chunk) = &mut self.input {
-            chunk.shrink();
+        self.input.shrink();
+    }
+
+    /// More bytes of a tunnel; `false` is the end of the stream.
+    pub fn poll_tunnel(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        if !self.input.is_empty() {
+            return Poll::Ready(Ok(true));
         }
+        self.poll_fill(cx).map_ok(|n| n > 0)
     }
 
     /// The socket is closed, whoever else knows the wire.
@@ -109,24 +109,26 @@ impl Wire {
         Ok(())
     }
 
-    /// Writes the first `n` bytes of another connection's input, with `head` before them, and uses them up.
+    /// Writes the first `n` bytes that another connection has read, with `head` before them, and uses them up.
     pub fn push_from(
         &mut self,
         cx: &mut Context<'_>,
-        from: &mut Wire,
+        from: &mut Input,
         n: usize,
         head: &[u8],
     ) -> io::Result<()> {
-        let Some(chunk) = &mut from.input else { return self.push(cx, head) };
-        let n = n.min(chunk.bytes().len());
-        if head.is_empty() || chunk.put_before(head) {
+        let n = n.min(from.bytes().len());
+        if n == 0 {
+            return self.push(cx, head);
+        }
+        if head.is_empty() || from.put_before(head) {
             let whole = head.len() + n;
-            self.push(cx, &chunk.bytes()[..whole])?;
+            self.push(cx, &from.bytes()[..whole])?;
             from.consume(whole);
         } else {
             let mut both = Vec::with_capacity(head.len() + n);
             both.extend_from_slice(head);
-            both.extend_from_slice(&chunk.bytes()[..n]);
+            both.extend_from_slice(&from.bytes()[..n]);
             self.push(cx, &both)?;
             from.consume(n);
         }
@@ -134,7 +136,7 @@ impl Wire {
     }
 
     /// The same, with what waits already before it: a head that was put together leaves with its body in one send.
-    pub fn push_behind(&mut self, cx: &mut Context<'_>, from: &mut Wire, n: usize) -> io::Result<()> {
+    pub fn push_behind(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
         let mut before = std::mem::take(&mut self.out);
         let sent = std::mem::take(&mut self.sent);
         self.push_from(cx, from, n, &before[sent..])?;

@@ -1,26 +1,30 @@
 //! Making a connection to an origin: TCP by the addresses of its name, a Unix socket, or a pair with the built-in servers.
 
-use crate::control::event_loop::Loop;
+use crate::io::Core;
 use crate::io::runtime::Stream;
-use crate::transport::socket::{Raw, Socket};
-use socket2::{Domain, SockAddr, SockRef, TcpKeepalive, Type};
+use crate::transport::socket::{Raw, Socket, watch_peer};
+use socket2::{Domain, SockAddr, SockRef, Type};
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
+use tokio::sync::mpsc::UnboundedSender;
 use weir_topology::plan::fixed;
+
+/// The way to the built-in servers of this process: a connection for the one with this root.
+pub(crate) type BuiltInServers = UnboundedSender<(u32, UnixStream)>;
 
 /// Where an origin is.
 #[derive(Clone, Debug)]
-pub(crate) enum Target {
+pub(crate) enum Place {
     /// The addresses of its name.
     Tcp(Rc<Addresses>),
     /// A Unix socket.
     Unix(PathBuf),
     /// A built-in server of this process: the root of its nodes.
-    BuiltIn(u32),
+    BuiltIn(u32, BuiltInServers),
 }
 
 /// The addresses of an origin as one loop knows them.
@@ -58,72 +62,68 @@ impl Addresses {
     }
 }
 
-impl Target {
+impl Place {
     /// A connection, or why there is none.
-    pub async fn connect(&self, lp: &Loop) -> io::Result<Socket> {
-        self.connect_to(lp, None).await
+    pub async fn connect(&self, core: &Core) -> io::Result<Socket> {
+        self.connect_to(core, None).await
     }
 
     /// The same, to another port.
-    pub async fn connect_to(&self, lp: &Loop, port: Option<u16>) -> io::Result<Socket> {
+    pub async fn connect_to(&self, core: &Core, port: Option<u16>) -> io::Result<Socket> {
         match self {
-            Target::Tcp(addresses) => {
+            Place::Tcp(addresses) => {
                 let mut list = addresses.list();
                 if let Some(port) = port {
                     list = list.iter().map(|a| SocketAddr::new(a.ip(), port)).collect();
                 }
-                tcp(lp, &list).await.map(Socket::Tcp)
+                tcp(core, &list).await.map(Socket::Tcp)
             }
-            Target::Unix(path) => {
+            Place::Unix(path) => {
                 let socket = socket(Domain::UNIX)?;
-                Stream::connect(&lp.runtime, socket, &SockAddr::unix(path)?).await.map(Socket::Unix)
+                Stream::connect(&core.runtime, socket, &SockAddr::unix(path)?).await.map(Socket::Unix)
             }
-            Target::BuiltIn(root) => {
+            Place::BuiltIn(root, servers) => {
                 let (ours, theirs) =
                     socket2::Socket::pair(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None)?;
-                lp.process.built_in.hand_over(*root, theirs.into())?;
-                Raw::Unix(ours.into()).watch(&lp.runtime)
+                let refused = io::ErrorKind::ConnectionRefused;
+                servers.send((*root, theirs.into())).map_err(|_| refused)?;
+                Raw::Unix(ours.into()).watch(&core.runtime)
             }
         }
-    }
-
-    /// Whether it has that name ([`crate::upstream::names`]).
-    pub fn is_named(&self, name: u32) -> bool {
-        matches!(self, Target::Tcp(addresses) if addresses.name == Some(name))
     }
 
     /// Whether there is anywhere to connect to.
     pub fn has_address(&self) -> bool {
         match self {
-            Target::Tcp(addresses) => !addresses.list.borrow().is_empty(),
-            Target::Unix(_) | Target::BuiltIn(_) => true,
+            Place::Tcp(addresses) => !addresses.list.borrow().is_empty(),
+            Place::Unix(_) | Place::BuiltIn(..) => true,
         }
     }
 
     /// Whether a connection that was made then leads there still.
     pub fn leads(&self, socket: &Socket, opened_ns: u64) -> bool {
         match self {
-            Target::Tcp(addresses) => addresses.lead(socket, opened_ns),
-            Target::Unix(_) | Target::BuiltIn(_) => true,
+            Place::Tcp(addresses) => addresses.lead(socket, opened_ns),
+            Place::Unix(_) | Place::BuiltIn(..) => true,
         }
     }
 }
 
 /// Happy Eyeballs (RFC 8305): addresses in order, each begun when the one before has failed or taken too long.
-async fn tcp(lp: &Loop, addresses: &[SocketAddr]) -> io::Result<Stream<TcpStream>> {
+async fn tcp(core: &Core, addresses: &[SocketAddr]) -> io::Result<Stream<TcpStream>> {
     if let [only] = addresses {
-        return one(lp, *only).await;
+        return one(core, *only).await;
     }
     let mut attempts = Vec::new();
     let mut rest = addresses.iter();
     let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
-    let mut next = lp.timers.after(0);
+    let mut next = core.timers.after(0);
     std::future::poll_fn(|cx| {
         loop {
             while next.poll_ended(cx).is_ready() {
                 let Some(address) = rest.next() else { break };
-                attempts.push(Box::pin(one(lp, *address)));
-                next = lp.timers.after(fixed::NEXT_ADDRESS_NS);
+                attempts.push(Box::pin(one(core, *address)));
+                next = core.timers.after(fixed::NEXT_ADDRESS_NS);
             }
             let mut failed = false;
             let mut at = 0;
@@ -145,29 +145,19 @@ async fn tcp(lp: &Loop, addresses: &[SocketAddr]) -> io::Result<Stream<TcpStream
             if !failed || rest.len() == 0 {
                 return std::task::Poll::Pending;
             }
-            next = lp.timers.after(0);
+            next = core.timers.after(0);
         }
     })
     .await
 }
 
-async fn one(lp: &Loop, address: SocketAddr) -> io::Result<Stream<TcpStream>> {
+async fn one(core: &Core, address: SocketAddr) -> io::Result<Stream<TcpStream>> {
     let socket = socket(Domain::for_address(address))?;
     socket.set_tcp_nodelay(true)?;
     watch_peer(&SockRef::from(&socket))?;
-    Stream::connect(&lp.runtime, socket, &address.into()).await
+    Stream::connect(&core.runtime, socket, &address.into()).await
 }
 
 fn socket(domain: Domain) -> io::Result<socket2::Socket> {
     socket2::Socket::new(domain, Type::STREAM.nonblocking().cloexec(), None)
-}
-
-/// A peer that vanished is noticed, while idle by probes, with unacknowledged bytes by their age.
-pub(crate) fn watch_peer(socket: &SockRef<'_>) -> io::Result<()> {
-    let probes = TcpKeepalive::new()
-        .with_time(Duration::from_nanos(fixed::TCP_KEEPALIVE_NS))
-        .with_interval(Duration::from_nanos(fixed::TCP_KEEPALIVE_INTERVAL_NS))
-        .with_retries(fixed::TCP_KEEPALIVE_PROBES);
-    socket.set_tcp_keepalive(&probes)?;
-    socket.set_tcp_user_timeout(Some(Duration::from_nanos(fixed::TCP_USER_TIMEOUT_NS)))
 }

@@ -56,6 +56,12 @@ limits! {
     "descriptors_reserve" DESCRIPTORS_RESERVE: u64 = 64;
     /// Clients that may connect even where that leaves less.
     "min_clients" MIN_CLIENTS: u64 = 16;
+    /// How long a client must have been idle after a whole answer before it is closed to make room (§6).
+    "idle_before_room_ns" IDLE_BEFORE_ROOM_NS: u64 = 100 * MS;
+    /// How long a request waits for the thread that has the process's balancers; then it is 503.
+    "owner_answer_ns" OWNER_ANSWER_NS: u64 = S;
+    /// How long an event loop may stand still before that is said.
+    "loop_stall_ns" LOOP_STALL_NS: u64 = S;
     /// Bytes of further requests that are read while one is answered, to see whether the client has gone (§2).
     "max_read_ahead" MAX_READ_AHEAD_BYTES: usize = 64 * KIB;
     /// Bytes that the system keeps unsent for a client before its socket counts as full (TCP_NOTSENT_LOWAT).

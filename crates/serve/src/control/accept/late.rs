@@ -1,13 +1,15 @@
-//! Those who came before the doors closed and found no place: they get one as others go, until the drain's timeout.
+//! Those who came before the listening sockets closed and found no place: they get one as others go, until the drain's timeout.
 //!
-//! A door should close soon, so that nobody new comes and a successor can bind. So they are taken out of the system's queue
+//! A listening socket should close soon, so that nobody new comes and a successor can bind. So they are taken out of the system's queue
 //! and wait here, as far as an eighth of the descriptors goes: the others are needed for the connections behind those who are
-//! served. Where that is not enough, the door stays open for as long.
+//! served. Where that is not enough, the socket stays open for as long.
 
-use crate::control::accept::{Accepted, Door, let_in};
-use crate::control::clients;
+use super::let_in;
+use crate::control::admission::Admission;
 use crate::control::event_loop::Loop;
+use crate::io::system::descriptors;
 use crate::transport::listener::Listener;
+use crate::transport::listening::{Accepted, ListeningSocket};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -18,31 +20,39 @@ const LOOK_NS: u64 = 5_000_000;
 const SHARE: usize = 8;
 
 struct Late {
+    number: usize,
     listener: Rc<Listener>,
+    admission: Admission,
     waiting: VecDeque<Accepted>,
     /// How many may wait here.
     most: usize,
     /// Open until nobody is left before it.
-    door: Option<Door>,
+    socket: Option<ListeningSocket>,
 }
 
-/// Lets in all that wait before a door, and closes it: at once, or in a task for which the loop waits. `first`: who was
-/// accepted and found no place.
-pub(super) fn begin(lp: &Rc<Loop>, listener: Rc<Listener>, door: Door, first: Option<Accepted>) {
+/// Lets in all that wait before a listening socket, and closes it: at once, or in a task for which the loop waits. `first`: who
+/// was accepted and found no place.
+pub(super) fn begin(
+    lp: &Rc<Loop>,
+    (number, listener, admission): (usize, Rc<Listener>, Admission),
+    socket: ListeningSocket,
+    first: Option<Accepted>,
+) {
     // It is looked at by the clock from now on.
-    door.acceptor.quiet();
-    let most = clients::descriptors() / SHARE / lp.process.loops().max(1) as usize;
-    let mut late = Late { listener, waiting: first.into_iter().collect(), most, door: Some(door) };
+    socket.acceptor().quiet();
+    let most = descriptors() / SHARE / lp.process.loops().max(1) as usize;
+    let waiting = first.into_iter().collect();
+    let mut late = Late { number, listener, admission, waiting, most, socket: Some(socket) };
     if late.look(lp) {
         return;
     }
     let (own, waits) = (lp.clone(), lp.clients_wait());
-    lp.runtime.spawn(async move {
+    lp.core.runtime.spawn(async move {
         let _waits = waits;
         let mut has_last = false;
         // Those who were let in last are not known to the loop yet.
         while !std::mem::replace(&mut has_last, late.look(&own)) {
-            own.timers.after(LOOK_NS).await;
+            own.core.timers.after(LOOK_NS).await;
         }
     });
 }
@@ -52,25 +62,28 @@ impl Late {
     fn look(&mut self, lp: &Rc<Loop>) -> bool {
         self.take_in(lp);
         while !self.waiting.is_empty() {
-            let Some(place) = self.listener.take_place() else { return false };
-            if let Some((socket, peer)) = self.waiting.pop_front() {
-                let_in(lp, &self.listener, socket, peer, place);
+            let Some(place) = self.admission.take_place() else {
+                self.admission.make_room(lp, self.number);
+                return false;
+            };
+            if let Some(accepted) = self.waiting.pop_front() {
+                let_in(lp, &self.listener, &self.admission, accepted, place);
             }
             self.take_in(lp);
         }
-        self.door.is_none()
+        self.socket.is_none()
     }
 
-    /// Takes those in who wait before the door; closes it after the last.
+    /// Takes those in who wait before the socket; closes it after the last.
     fn take_in(&mut self, lp: &Loop) {
-        while let Some(door) = &self.door {
+        while let Some(socket) = &self.socket {
             if self.waiting.len() > self.most {
                 return;
             }
-            match door.next() {
+            match socket.next() {
                 Ok(Some(one)) => self.waiting.push_back(one),
-                Ok(None) => self.door = None,
-                Err(e) => return lp.process.words.cannot_accept(&e),
+                Ok(None) => self.socket = None,
+                Err(e) => return lp.process.errors.cannot_accept(&e),
             }
         }
     }

@@ -1,160 +1,120 @@
-//! Accepting: a task for each listener of a loop. Where descriptors run out it pauses, and never spins. Who still waits as the
-//! doors close: `accept/late.rs`.
+//! Accepting: a task for each listener of a loop. Where descriptors run out it pauses, and never spins; at a limit somebody
+//! idle makes room. Who still waits as the listening sockets close: [`late`].
 
 mod late;
 
-use crate::control::event_loop::Loop;
-use crate::control::handoff::{self, Invited};
-use crate::h1::server;
-use crate::io::runtime::{Acceptor, Runtime};
-use crate::transport::bind::Bound;
-use crate::transport::listener::{Listener, Place};
-use crate::transport::socket::Raw;
-use rustix::net::SocketAddrAny;
+use super::admission::{self, Admission, Place, Whose};
+use super::connection;
+use super::event_loop::Loop;
+use super::handoff::{self, InTransit};
+use crate::io::runtime::Acceptor;
+use crate::transport::listener::Listener;
+use crate::transport::listening::{Accepted, ListeningSocket};
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use weir_topology::plan::fixed;
 
-/// A listening socket of one loop.
-pub(crate) struct Door {
-    acceptor: Acceptor,
-    is_unix: bool,
-}
-
-/// A connection and the address of its other end, where it has one.
-type Accepted = (Raw, Option<SocketAddr>);
-
-/// One loop's share of a bound listener, before its runtime runs.
-pub(crate) enum Share {
-    Tcp(std::net::TcpListener),
-    Unix(std::os::unix::net::UnixListener),
-}
-
-impl Bound {
-    /// The sockets, one for each loop.
-    pub fn shares(self) -> Vec<Share> {
-        match self {
-            Bound::Tcp(sockets, _) => sockets.into_iter().map(Share::Tcp).collect(),
-            Bound::Unix(sockets) => sockets.into_iter().map(Share::Unix).collect(),
-        }
-    }
-}
-
-impl Share {
-    /// Watched by this loop.
-    pub fn open(self, rt: &Runtime) -> io::Result<Door> {
-        let (listener, is_unix) = match self {
-            Share::Tcp(socket) => {
-                socket.set_nonblocking(true)?;
-                (OwnedFd::from(socket), false)
-            }
-            Share::Unix(socket) => (OwnedFd::from(socket), true),
-        };
-        Ok(Door { acceptor: Acceptor::new(rt, listener)?, is_unix })
-    }
-}
-
-impl Door {
-    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
-        self.acceptor.poll_accept(cx).map_ok(|(socket, peer)| self.of_kind(socket, peer))
-    }
-
-    fn of_kind(&self, socket: OwnedFd, peer: Option<SocketAddrAny>) -> Accepted {
-        match self.is_unix {
-            false => (Raw::Tcp(socket.into()), peer.and_then(|peer| peer.try_into().ok())),
-            true => (Raw::Unix(socket.into()), None),
-        }
-    }
-
-    /// The next of those who wait before it, of whom no event may have told yet; `None`: nobody does.
-    fn next(&self) -> io::Result<Option<Accepted>> {
-        loop {
-            match self.acceptor.accept() {
-                Ok((socket, peer)) => return Ok(Some(self.of_kind(socket, peer))),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-                // One that broke before it was accepted is passed over.
-                Err(e)
-                    if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
-                Err(e) => return Err(e),
-            }
-        }
-    }
-}
-
-/// Accepts until the loop closes its doors; those who wait then are still let in.
-pub(crate) async fn run(lp: Rc<Loop>, listener: Rc<Listener>, door: Door) {
+/// Accepts until the loop closes its listening sockets; those who wait then are still let in.
+pub(crate) async fn run(lp: Rc<Loop>, number: usize, socket: ListeningSocket) {
+    let Some((listener, admission)) = lp.listener(number).cloned() else { return };
     let mut first = None;
     let mut closing = lp.closing.subscribe();
     let mut closes = std::pin::pin!(closing.wait_for(|closing| *closing));
     loop {
-        if listener.is_full() {
-            if pauses(&lp, &door, closes.as_mut()).await {
-                continue;
-            }
-            break;
-        }
-        let accepted = poll_fn(|cx| match door.poll_accept(cx) {
+        let accepted = poll_fn(|cx| match socket.poll_accept(cx) {
             Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
             Poll::Pending => closes.as_mut().poll(cx).map(|_| None),
         });
         match accepted.await {
             None => break,
-            Some(Ok((socket, peer))) => {
-                // Another loop may have had the last place meanwhile: then this one waits for the next.
-                let mut place = listener.take_place();
-                while place.is_none() && pauses(&lp, &door, closes.as_mut()).await {
-                    place = listener.take_place();
+            Some(Ok(accepted)) => {
+                // One that waits in hand is told from those who still wait before the socket: it is let in first.
+                let mut place = admission.take_place();
+                while place.is_none() {
+                    admission.make_room(&lp, number);
+                    if !pauses(&lp, socket.acceptor(), closes.as_mut()).await {
+                        break;
+                    }
+                    place = admission.take_place();
                 }
                 let Some(place) = place else {
-                    first = Some((socket, peer));
+                    first = Some(accepted);
                     break;
                 };
-                let_in(&lp, &listener, socket, peer, place);
+                let_in(&lp, &listener, &admission, accepted, place);
             }
             // One connection that broke before it was accepted is no reason to wait.
             Some(Err(e)) if e.kind() == io::ErrorKind::ConnectionAborted => {}
             Some(Err(e)) => {
-                lp.process.words.cannot_accept(&e);
-                if !pauses(&lp, &door, closes.as_mut()).await {
+                lp.process.errors.cannot_accept(&e);
+                // Of descriptors that are held for nobody some may do.
+                if !lp.targets.close_oldest() {
+                    admission::make_room(&lp, Whose::Anybody);
+                }
+                if !pauses(&lp, socket.acceptor(), closes.as_mut()).await {
                     break;
                 }
             }
         }
     }
-    late::begin(&lp, listener, door, first);
+    late::begin(&lp, (number, listener, admission), socket, first);
 }
 
-fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, socket: Raw, peer: Option<SocketAddr>, place: Place) {
+/// Serves an accepted connection, here or on the loop that has fewest.
+fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, admission: &Admission, accepted: Accepted, place: Place) {
     let me = lp.number as usize;
-    let lightest = listener.clients.lightest(me);
-    let invited = if lightest == me { None } else { Invited::to(&lp.process, lightest) };
-    let on = invited.as_ref().map_or(me, |_| lightest);
+    let lightest = admission.clients.lightest(me);
+    let transit = if lightest == me { None } else { InTransit::to(&lp.process, lightest) };
+    let on = transit.as_ref().map_or(me, |_| lightest);
     let Place { own, common } = place;
-    // One too many from an address is closed at once.
-    let Some(own) = own.on(peer.map(|p| p.ip()), on) else { return };
-    match invited {
-        None => {
-            // What cannot be watched is closed, as what cannot be accepted is.
-            let Ok(socket) = socket.watch(&lp.runtime) else { return };
-            let serving = server::serve(lp.clone(), listener.clone(), socket, peer, own);
-            lp.runtime.spawn(async move {
-                let _common = common;
-                serving.await;
-            });
+    let address = accepted.peer.map(|p| p.ip());
+    match (own.on(address, on), address) {
+        (Ok(own), _) => {
+            let place = Place { own, common };
+            match transit {
+                None => connection::begin(lp, listener, accepted, Box::new(place), None),
+                Some(transit) => {
+                    let number = listener.number().unwrap_or_default();
+                    handoff::send(lp, transit, number, accepted, place);
+                }
+            }
         }
-        Some(to) => handoff::send(lp, to, listener.number, socket, peer, Place { own, common }),
+        // One too many from an address waits until another of that address goes.
+        (Err(own), Some(_)) => {
+            drop(transit);
+            let waits = wait_for_address(lp.clone(), listener.clone(), accepted, Place { own, common });
+            lp.core.runtime.spawn(waits);
+        }
+        (Err(_), None) => {}
     }
 }
 
-/// Lets a moment pass; `false` if the doors close meanwhile.
-async fn pauses(lp: &Loop, door: &Door, mut closes: Pin<&mut impl Future>) -> bool {
-    door.acceptor.quiet();
-    let mut sleep = lp.timers.after(fixed::ACCEPT_PAUSE_NS);
+/// Has a client wait for a place among those of its address. It counts as connected meanwhile.
+async fn wait_for_address(lp: Rc<Loop>, listener: Rc<Listener>, accepted: Accepted, place: Place) {
+    let (Some(number), Some(peer)) = (listener.number(), accepted.peer) else { return };
+    let Some((_, admission)) = lp.listener(number).cloned() else { return };
+    let _waits = lp.clients_wait();
+    let Place { mut own, common } = place;
+    let end_ns = listener.http.head_timeout_ns.map_or(u64::MAX, |ns| lp.core.now().saturating_add(ns));
+    while lp.core.now() < end_ns {
+        admission.make_room_for(&lp, number, peer.ip());
+        lp.core.timers.after(fixed::ACCEPT_PAUSE_NS / 10).await;
+        match own.on(Some(peer.ip()), lp.number as usize) {
+            Ok(own) => {
+                return connection::begin(&lp, &listener, accepted, Box::new(Place { own, common }), None);
+            }
+            Err(again) => own = again,
+        }
+    }
+}
+
+/// Lets a moment pass; `false` if the listening sockets close meanwhile.
+async fn pauses(lp: &Loop, acceptor: &Acceptor, mut closes: Pin<&mut impl Future>) -> bool {
+    acceptor.quiet();
+    let mut sleep = lp.core.timers.after(fixed::ACCEPT_PAUSE_NS / 10);
     poll_fn(|cx| match closes.as_mut().poll(cx) {
         Poll::Ready(_) => Poll::Ready(false),
         Poll::Pending => sleep.poll_ended(cx).map(|()| true),

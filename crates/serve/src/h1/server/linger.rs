@@ -1,38 +1,54 @@
 //! The lingering close: an answer must not be destroyed by the reset that unread bytes would cause (RFC 9112, 9.6).
 
-use crate::control::event_loop::Loop;
-use crate::h1::server::Conn;
+use super::Conn;
+use crate::io::Core;
+use std::cell::Cell;
 use std::future::poll_fn;
-use std::rc::Rc;
 use std::task::Poll;
 use weir_topology::plan::fixed::{
     LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS, MAX_LINGERING as MOST,
 };
 
+/// One that counts; dropped, however that comes, it does not any more.
+struct Counted<'a>(&'a Cell<u32>);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a Cell<u32>) -> Option<Counted<'a>> {
+        (count.get() < MOST).then(|| {
+            count.set(count.get() + 1);
+            Counted(count)
+        })
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
 /// Ends a connection on which the last answer was written: nothing more is written, what comes is thrown away.
-pub(crate) async fn linger(lp: &Rc<Loop>, conn: &Rc<Conn>) {
-    if lp.lingering.get() >= MOST {
+pub(super) async fn linger(core: &Core, conn: &Conn) {
+    conn.session.give_up_place();
+    let Some(_counted) = Counted::new(&core.lingering) else { return };
+    let end_ns = core.now().saturating_add(IN_ALL_NS);
+    if poll_fn(|cx| conn.wire.borrow_mut().socket.poll_shutdown(cx)).await.is_err() {
         return;
     }
-    lp.lingering.set(lp.lingering.get() + 1);
-    let end_ns = lp.now().saturating_add(IN_ALL_NS);
-    let shut = poll_fn(|cx| conn.wire.borrow_mut().socket.poll_shutdown(cx)).await;
-    if shut.is_ok() {
-        conn.deadline.set(Some(SILENCE_NS));
-        poll_fn(|cx| {
-            let mut wire = conn.wire.borrow_mut();
-            loop {
-                let n = wire.input().len();
-                wire.consume(n);
-                match wire.poll_fill(cx) {
-                    Poll::Ready(Ok(n)) if n > 0 => conn.deadline.set(Some(SILENCE_NS)),
-                    Poll::Ready(_) => return Poll::Ready(()),
-                    Poll::Pending => break,
-                }
+    let deadline = &conn.session.deadline;
+    deadline.set(Some(SILENCE_NS));
+    poll_fn(|cx| {
+        let mut wire = conn.wire.borrow_mut();
+        loop {
+            let n = wire.input().len();
+            wire.consume(n);
+            match wire.poll_fill(cx) {
+                Poll::Ready(Ok(n)) if n > 0 => deadline.set(Some(SILENCE_NS)),
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => break,
             }
-            if conn.deadline.ended(cx) || lp.now() >= end_ns { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-    }
-    lp.lingering.set(lp.lingering.get() - 1);
+        }
+        if deadline.ended(cx) || core.now() >= end_ns { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }

@@ -1,12 +1,12 @@
 //! `write_timeout`: how long a client may take nothing of what waits for it. Every byte that its socket takes begins it anew.
 
-use crate::h1::server::Conn;
+use super::Conn;
 use crate::transport::wire::Wire;
 use std::task::Context;
 
 /// The limit of one answer.
-#[derive(Default)]
-pub(crate) struct WriteLimit {
+#[derive(Clone, Copy, Default)]
+pub(super) struct WriteLimit {
     /// What the socket had taken when it was last begun; `None`: nothing waits.
     taken: Option<u64>,
 }
@@ -18,10 +18,11 @@ impl WriteLimit {
             self.taken = None;
             return false;
         }
-        let deadline = conn.write_deadline.get_or_init(|| conn.deadline.another(None));
+        let session = &conn.session;
+        let deadline = conn.write_deadline.get_or_init(|| session.deadline.another(None));
         if self.taken != Some(wire.taken()) {
             self.taken = Some(wire.taken());
-            deadline.set(conn.listener.http.write_timeout_ns);
+            deadline.set(session.listener.http.write_timeout_ns);
         }
         deadline.ended(cx)
     }

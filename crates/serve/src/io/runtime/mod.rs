@@ -5,7 +5,7 @@
 //! long as somebody waits there, so that nobody accepts in vain. Measured against tokio's runtime in `bench/README.md`: a
 //! balancer's requests are many short turns of two sockets, so that what each readiness costs is a good part of all.
 //!
-//! Wakers may be used from any thread: other threads put the task into a list and ring, the loop's own sockets do neither.
+//! Wakers may be used from any thread: other threads put the task into a list and notify the loop if it sleeps, its own sockets do neither.
 
 mod source;
 mod stream;
@@ -17,12 +17,13 @@ pub(crate) use source::Source;
 pub(crate) use stream::{Acceptor, Stream};
 pub(crate) use task::Joined;
 
+use crate::io::clock::Clock;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use slab::Slab;
 use source::{Readiness, Waits};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
@@ -30,21 +31,25 @@ use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::task::{Context, Poll};
-use task::{Bell, Task};
+use task::{Task, WakeList};
 
 /// Tasks that run before the sockets are asked again.
 const TURN: usize = 256;
 
 /// Reads and writes of one task before it lets others have their turn.
-const BUDGET: u32 = 128;
+const BUDGET: u32 = 64;
+
+/// Bytes that one task reads and writes before it lets others have their turn.
+const BUDGET_BYTES: usize = 256 * 1024;
 
 /// Events taken at once.
 const EVENTS: usize = 1024;
 
-/// The number of the bell among the sources.
-const BELL: u64 = u64::MAX;
+/// The number of the wake list's descriptor among the sources.
+const NOTICE: u64 = u64::MAX;
 
 /// Tasks and sockets of one thread. Cloned, it is the same one.
 #[derive(Clone)]
@@ -55,12 +60,17 @@ struct Inner {
     sources: RefCell<Slab<Rc<Readiness>>>,
     tasks: RefCell<Slab<Rc<Task>>>,
     ready: RefCell<VecDeque<Rc<Task>>>,
+    /// Tasks that have used up their budget: ready once the sockets were asked again.
+    later: RefCell<Vec<Rc<Task>>>,
     /// The task that runs now.
     current: RefCell<Option<Rc<Task>>>,
     budget: Cell<u32>,
-    bell: Arc<Bell>,
+    budget_bytes: Cell<usize>,
+    wake_list: Arc<WakeList>,
     /// Tasks that a waker has put into the list.
     woken: Receiver<usize>,
+    /// Where it is said when a turn begins, and by which clock.
+    turns: OnceCell<(Clock, Arc<AtomicU64>)>,
 }
 
 impl Runtime {
@@ -68,19 +78,27 @@ impl Runtime {
     pub fn new() -> io::Result<Runtime> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let ring = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
-        // Each ring is an edge of its own, so that nobody needs to read it.
-        epoll::add(&epoll, &ring, EventData::new_u64(BELL), EventFlags::IN | EventFlags::ET)?;
+        // Each notice is an edge of its own, so that nobody needs to read it.
+        epoll::add(&epoll, &ring, EventData::new_u64(NOTICE), EventFlags::IN | EventFlags::ET)?;
         let (list, woken) = channel();
         Ok(Runtime(Rc::new(Inner {
             epoll,
             sources: RefCell::default(),
             tasks: RefCell::default(),
             ready: RefCell::default(),
+            later: RefCell::default(),
             current: RefCell::default(),
             budget: Cell::new(BUDGET),
-            bell: Arc::new(Bell::new(list, ring)),
+            budget_bytes: Cell::new(BUDGET_BYTES),
+            wake_list: Arc::new(WakeList::new(list, ring)),
             woken,
+            turns: OnceCell::new(),
         })))
+    }
+
+    /// From now on it says when each turn begins, ns (`u64::MAX`: it sleeps).
+    pub fn tells_turns(&self, clock: Clock, to: Arc<AtomicU64>) {
+        let _ = self.0.turns.set((clock, to));
     }
 
     /// Begins a task; a panic ends it alone.
@@ -88,7 +106,7 @@ impl Runtime {
         let task = {
             let mut tasks = self.0.tasks.borrow_mut();
             let entry = tasks.vacant_entry();
-            let task = Task::new(entry.key(), &self.0.bell, Some(Box::pin(future)));
+            let task = Task::new(entry.key(), &self.0.wake_list, Some(Box::pin(future)));
             entry.insert(task.clone());
             task
         };
@@ -105,7 +123,7 @@ impl Runtime {
         let me = {
             let mut tasks = self.0.tasks.borrow_mut();
             let entry = tasks.vacant_entry();
-            let task = Task::new(entry.key(), &self.0.bell, None);
+            let task = Task::new(entry.key(), &self.0.wake_list, None);
             entry.insert(task).clone()
         };
         self.wake(&me);
@@ -158,6 +176,7 @@ impl Runtime {
 
     fn enter(&self, task: &Rc<Task>) {
         self.0.budget.set(BUDGET);
+        self.0.budget_bytes.set(BUDGET_BYTES);
         *self.0.current.borrow_mut() = Some(task.clone());
     }
 
@@ -187,17 +206,24 @@ impl Runtime {
     fn wait(&self, events: &mut Vec<Event>) -> io::Result<()> {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut timeout = Some(&at_once);
-        if self.0.ready.borrow().is_empty() {
-            // Whoever puts a task into the list from now on rings; what is there already is seen here.
-            self.0.bell.sleeps();
+        let is_idle = || self.0.ready.borrow().is_empty() && self.0.later.borrow().is_empty();
+        if is_idle() {
+            // Whoever puts a task into the list from now on notifies; what is there already is seen here.
+            self.0.wake_list.sleeps();
             self.collect();
-            if self.0.ready.borrow().is_empty() {
+            if is_idle() {
                 timeout = None;
             }
         }
         events.clear();
+        if let (Some((_, turns)), None) = (self.0.turns.get(), timeout) {
+            turns.store(u64::MAX, Relaxed);
+        }
         let waited = epoll::wait(&self.0.epoll, rustix::buffer::spare_capacity(events), timeout);
-        self.0.bell.is_up();
+        self.0.wake_list.is_up();
+        if let Some((clock, turns)) = self.0.turns.get() {
+            turns.store(clock.now(), Relaxed);
+        }
         match waited {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(e.into()),
@@ -209,6 +235,8 @@ impl Runtime {
                 source.told(self, event.flags);
             }
         }
+        // Behind those to whom something has come.
+        self.0.ready.borrow_mut().extend(self.0.later.borrow_mut().drain(..));
         Ok(())
     }
 
@@ -222,18 +250,22 @@ impl Runtime {
 
     /// Whether the task that runs may still read and write in its turn.
     pub fn has_budget(&self) -> bool {
-        self.0.budget.get() > 0
+        self.0.budget.get() > 0 && self.0.budget_bytes.get() > 0
     }
 
-    /// One read or write; `false`: it is others' turn, and the task is woken for the next.
+    /// One read or write; `false`: it is others' turn, and the task is woken once the sockets were asked again.
     fn spend(&self, cx: &Context<'_>) -> bool {
-        let left = self.0.budget.get();
-        if left == 0 {
-            self.again(cx);
+        if !self.has_budget() {
+            self.later(cx);
             return false;
         }
-        self.0.budget.set(left - 1);
+        self.0.budget.set(self.0.budget.get() - 1);
         true
+    }
+
+    /// So many bytes were read or written.
+    fn spent(&self, bytes: usize) {
+        self.0.budget_bytes.set(self.0.budget_bytes.get().saturating_sub(bytes));
     }
 
     /// The task that runs gets another turn behind those that are ready now.
@@ -244,9 +276,33 @@ impl Runtime {
         }
     }
 
+    /// The task that runs gets another turn once the sockets were asked again, so that those have theirs to whom something
+    /// has come meanwhile.
+    pub fn later(&self, cx: &Context<'_>) {
+        match self.waits(cx) {
+            Waits::Task(task) if !task.queued.replace(true) => self.0.later.borrow_mut().push(task),
+            Waits::Task(_) => {}
+            _ => cx.waker().wake_by_ref(),
+        }
+    }
+
+    /// Waits until the sockets were asked again.
+    pub async fn next_turn(&self) {
+        let mut asked = false;
+        std::future::poll_fn(|cx| {
+            if std::mem::replace(&mut asked, true) {
+                return Poll::Ready(());
+            }
+            self.later(cx);
+            Poll::Pending
+        })
+        .await;
+    }
+
     /// Drops all tasks; what they begin meanwhile too.
     fn end(&self) {
         self.0.ready.borrow_mut().clear();
+        self.0.later.borrow_mut().clear();
         loop {
             let Some(key) = self.0.tasks.borrow().iter().map(|(key, _)| key).next() else { break };
             let task = self.0.tasks.borrow_mut().remove(key);

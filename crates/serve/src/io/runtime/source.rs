@@ -198,6 +198,11 @@ impl Source {
         self.rt.spend(cx)
     }
 
+    /// So many bytes were read or written by the task that runs.
+    pub(super) fn spent(&self, bytes: usize) {
+        self.rt.spent(bytes);
+    }
+
     /// The system is not to tell of a listener for a while.
     pub(super) fn quiet(&self, fd: impl AsFd) -> io::Result<()> {
         // What is watched exclusively cannot be changed.

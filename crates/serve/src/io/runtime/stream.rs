@@ -58,6 +58,7 @@ where
         loop {
             match (&self.io).read(into) {
                 Ok(n) => {
+                    self.source.spent(n);
                     // As much as there was; for what comes from now on there will be an event.
                     if n > 0 && n < into.len() {
                         self.source.is_read();
@@ -87,7 +88,10 @@ where
                     self.source.is_full(&self.io)?;
                     return self.source.poll_writable(cx).map(|()| Err(e));
                 }
-                written => return Poll::Ready(written),
+                written => {
+                    self.source.spent(*written.as_ref().unwrap_or(&0));
+                    return Poll::Ready(written);
+                }
             }
         }
     }

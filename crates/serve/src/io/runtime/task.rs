@@ -28,8 +28,8 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub fn new(key: usize, bell: &Arc<Bell>, future: Option<Work>) -> Rc<Task> {
-        let handle = Arc::new(Handle { key, listed: AtomicBool::new(false), bell: bell.clone() });
+    pub fn new(key: usize, wake_list: &Arc<WakeList>, future: Option<Work>) -> Rc<Task> {
+        let handle = Arc::new(Handle { key, listed: AtomicBool::new(false), wake_list: wake_list.clone() });
         Rc::new(Task {
             key,
             future: Cell::new(future),
@@ -95,7 +95,7 @@ struct Handle {
     key: usize,
     /// Whether it stands in the list already.
     listed: AtomicBool,
-    bell: Arc<Bell>,
+    wake_list: Arc<WakeList>,
 }
 
 impl Wake for Handle {
@@ -105,41 +105,41 @@ impl Wake for Handle {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.listed.swap(true, SeqCst) {
-            self.bell.list(self.key);
+            self.wake_list.add(self.key);
         }
     }
 }
 
-/// The list of tasks that were woken, and the bell for a loop that sleeps.
-pub(super) struct Bell {
+/// The list of tasks that were woken, and how a loop that sleeps is notified of it.
+pub(super) struct WakeList {
     list: Sender<usize>,
     asleep: AtomicBool,
-    ring: OwnedFd,
+    notice: OwnedFd,
 }
 
-impl Bell {
-    pub fn new(list: Sender<usize>, ring: OwnedFd) -> Bell {
-        Bell { list, asleep: AtomicBool::new(false), ring }
+impl WakeList {
+    pub fn new(list: Sender<usize>, notice: OwnedFd) -> WakeList {
+        WakeList { list, asleep: AtomicBool::new(false), notice }
     }
 
-    fn list(&self, key: usize) {
+    fn add(&self, key: usize) {
         // A loop that has ended has no use for it.
         let _ = self.list.send(key);
         // Either the loop sees the entry before it sleeps, or this sees that it sleeps.
         fence(SeqCst);
         if self.asleep.load(SeqCst) && self.asleep.swap(false, SeqCst) {
-            // It fails when the counter is full only, and then it has rung.
-            let _ = write(&self.ring, &1u64.to_ne_bytes());
+            // It fails when the counter is full only, and then it was notified already.
+            let _ = write(&self.notice, &1u64.to_ne_bytes());
         }
     }
 
-    /// From now on whoever puts a task into the list rings.
+    /// From now on whoever puts a task into the list notifies the loop.
     pub fn sleeps(&self) {
         self.asleep.store(true, SeqCst);
         fence(SeqCst);
     }
 
-    /// Nobody needs to ring any more.
+    /// Nobody needs to notify it any more.
     pub fn is_up(&self) {
         if self.asleep.load(SeqCst) {
             self.asleep.store(false, SeqCst);

@@ -1,6 +1,6 @@
 //! Timers true to 0.1 ms: a heap per loop and one timerfd for its head. (epoll's own wait is a millisecond coarse.)
 //!
-//! It wakes a little early and stays awake until then, by [`lead`].
+//! It wakes a little early and stays awake until then, by [`wake_latency`].
 //!
 //! For what is seldom or short: `timeout`, `delay`, backoff, waits. Limits of seconds that every request has are
 //! [`crate::io::deadlines`], which cost one store.
@@ -22,7 +22,7 @@ use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use wake_latency::Lead;
+use wake_latency::WakeLatency;
 
 /// So many dropped entries are no matter.
 const SWEPT: usize = 1024;
@@ -39,7 +39,7 @@ pub(crate) struct Timers {
     armed_ns: Cell<u64>,
     /// When the descriptor is to tell, if that is to show how late it does.
     tells_ns: Cell<Option<u64>>,
-    lead: RefCell<Lead>,
+    latency: RefCell<WakeLatency>,
 }
 
 struct Entry {
@@ -62,7 +62,7 @@ impl Timers {
             next: Cell::new(0),
             armed_ns: Cell::new(u64::MAX),
             tells_ns: Cell::new(None),
-            lead: RefCell::default(),
+            latency: RefCell::default(),
         }))
     }
 
@@ -95,7 +95,7 @@ impl Timers {
     fn arm(&self, at_ns: u64) {
         self.armed_ns.set(at_ns);
         let now = self.clock.now();
-        let tells_ns = self.lead.borrow_mut().begins(now, at_ns);
+        let tells_ns = self.latency.borrow_mut().begins(now, at_ns);
         self.tells_ns.set((tells_ns > now).then_some(tells_ns));
         // Zero would switch the timer off.
         let left = tells_ns.saturating_sub(now).clamp(1, i64::MAX as u64) as i64;
@@ -134,17 +134,17 @@ impl Timers {
     fn poll_fire(&self, rt: &Runtime, since: &mut Option<u64>, cx: &mut Context<'_>) -> Poll<()> {
         let next = self.fire();
         let now = self.clock.now();
-        let mut lead = self.lead.borrow_mut();
+        let mut latency = self.latency.borrow_mut();
         if let Some(since) = since.replace(now) {
-            lead.was_awake(now - since);
+            latency.was_awake(now - since);
         }
         match next {
-            Some(at) if lead.stays_awake(now, at) => {
+            Some(at) if latency.stays_awake(now, at) => {
                 rt.again(cx);
                 Poll::Pending
             }
             next => {
-                drop(lead);
+                drop(latency);
                 next.map_or_else(|| self.armed_ns.set(u64::MAX), |at| self.arm(at));
                 Poll::Ready(())
             }
@@ -163,9 +163,9 @@ impl Timers {
                 self.tells_ns.take().filter(|_| has_expired).map(|at| self.clock.now().saturating_sub(at));
             let mut since = None;
             poll_fn(|cx| self.poll_fire(&rt, &mut since, cx)).await;
-            // Only now: it was woken by the lead as it was.
+            // Only now: it was woken by the latency as it was.
             if let Some(late_ns) = late_ns {
-                self.lead.borrow_mut().woken(late_ns);
+                self.latency.borrow_mut().woken(late_ns);
             }
         }
     }

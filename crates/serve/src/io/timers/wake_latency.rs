@@ -19,14 +19,14 @@ const SAVED_NS: u64 = 3_000_000;
 
 /// The lead of a loop.
 #[derive(Debug, Default)]
-pub(super) struct Lead {
+pub(super) struct WakeLatency {
     lead_ns: u64,
     /// What may be spent awake, and when that was counted.
     saved_ns: u64,
     counted_ns: u64,
 }
 
-impl Lead {
+impl WakeLatency {
     /// When to wake for what is due then; at once, to stay awake until then; when it is due, if nothing is left to stay awake.
     pub fn begins(&mut self, now_ns: u64, at_ns: u64) -> u64 {
         match at_ns.saturating_sub(self.lead_ns) {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_lead_is_what_nine_wakings_in_ten_stay_below() {
-        let mut lead = Lead::default();
+        let mut lead = WakeLatency::default();
         for i in 0..10_000u64 {
             lead.woken(1_000 * (i * 37 % 100));
         }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_tenth_of_the_time_is_spent_awake_at_most() {
-        let (mut lead, mut spent) = (Lead::default(), 0);
+        let (mut lead, mut spent) = (WakeLatency::default(), 0);
         (0..1000).for_each(|_| lead.woken(200_000));
         let second = 1_000_000_000;
         for now in (0..second).step_by(250_000) {
@@ -99,7 +99,7 @@ mod tests {
     /// As a loop does it: a waking ends in being awake until its time, and shows how late it was only then.
     #[test]
     fn a_waking_in_time_stays_awake_until_it_is_due() {
-        let mut lead = Lead::default();
+        let mut lead = WakeLatency::default();
         (0..1000).for_each(|_| lead.woken(100_000));
         let mut now = 1_000_000_000;
         for _ in 0..20 {

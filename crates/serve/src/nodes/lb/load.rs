@@ -5,7 +5,7 @@
 //! Atomics, one pair per target that probes ask; other targets have none, and cost nothing. Between the two of a pair
 //! another loop may come: an answer is then off by a request, as any probe's is.
 
-use crate::nodes::NodeId;
+use crate::exchange::NodeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

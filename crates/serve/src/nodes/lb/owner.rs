@@ -1,32 +1,64 @@
-//! `scope="process"`: all loops share one state of a balancer, and the loop that keeps health owns it.
+//! The owner of what is the process's: a thread that serves no client has the health of all targets, and with
+//! `scope="process"` the state of a balancer itself.
 //!
-//! Others ask it for each pick by message, and tell it when the request is back. Why not atomics: the policies are the
-//! simulator's objects, whose state is more than counts (cursors, estimates, probes), and one state seen by one request at a
-//! time is exactly what `scope="process"` promises. The price is a message each way, some ten microseconds per request.
+//! Loops tell it how requests ended, where that matters to health; of balancers with that scope they ask it for each pick by
+//! message, and tell it when the request is back. Why not atomics: the policies are the simulator's objects, whose state is
+//! more than counts (cursors, estimates, probes), and one state seen by one request at a time is exactly what
+//! `scope="process"` promises. The price is a message each way, some ten microseconds per request. An owner that does not
+//! answer for [`OWNER_ANSWER_NS`] fails the request, rather than hang it.
 
-use crate::control::event_loop::Loop;
-use crate::control::mailbox::{OWNER, ToLoop};
-use crate::control::process::Process;
-use crate::exchange::Exchange;
-use crate::exchange::failure::Failure;
-use crate::io::timers::has_ended;
-use crate::nodes::lb::{Lb, Taken, Went};
-use crate::nodes::{NodeId, Way};
+use super::{Lb, Taken, Went};
+use crate::exchange::failure::Why;
+use crate::exchange::{Exchange, Failure, RequestContext};
+use crate::io::timers::{Sleep, has_ended};
+use crate::nodes::Id;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::task::Poll;
-use tokio::sync::oneshot;
+use std::task::{Context, Poll};
+use tokio::sync::{mpsc, oneshot};
 use weir_policy::{Ask, Kind, Outcome, Picked as Choice, Ticket};
 use weir_stats::Key;
 use weir_topology::plan::Scope;
+use weir_topology::plan::fixed::OWNER_ANSWER_NS;
 
 /// How a request came back, with the status of its answer; `None`: it was cancelled.
-pub(crate) type Came = Option<(Outcome, Option<u16>)>;
+pub(crate) type Returned = Option<(Outcome, Option<u16>)>;
 
-/// A target is wanted by a request of another loop.
-pub(crate) struct Wanted {
-    pub lb: NodeId,
+/// What the owner is told and asked.
+pub(crate) enum ToOwner {
+    /// A request came back from a target.
+    Outcome {
+        lb: Id,
+        target: u32,
+        /// Whether it was the one that tried the target.
+        probe: bool,
+        outcome: Outcome,
+        status: Option<u16>,
+    },
+    /// A target is wanted.
+    Pick(Box<PickRequest>),
+    /// A request has come back to a balancer of the process, or was cancelled.
+    Back { lb: Id, ticket: Ticket, returned: Returned },
+}
+
+/// The way to the owner.
+#[derive(Clone)]
+pub(crate) struct Owner {
+    pub mail: mpsc::UnboundedSender<ToOwner>,
+    /// Whether this is its own thread.
+    pub is_here: bool,
+}
+
+impl Owner {
+    /// Tells it something; one that has ended needs no telling.
+    pub fn tell(&self, message: ToOwner) {
+        let _ = self.mail.send(message);
+    }
+}
+
+/// A target is wanted by a request of another thread.
+pub(crate) struct PickRequest {
+    pub lb: Id,
     draw: Key,
     key: Option<u64>,
     exclude: Vec<u32>,
@@ -41,133 +73,152 @@ struct Answer {
     choice: Choice,
     /// When the policy has something to do by itself.
     due_ns: u64,
-    lb: NodeId,
-    process: Arc<Process>,
+    lb: Id,
+    owner: Owner,
     taken: bool,
 }
 
 impl Drop for Answer {
     fn drop(&mut self) {
         if let (Choice::Target(ticket), false) = (self.choice, self.taken) {
-            back(&self.process, self.lb, ticket, None);
+            self.owner.tell(ToOwner::Back { lb: self.lb, ticket, returned: None });
         }
     }
 }
 
-/// Tells the owner that a request is back.
-pub(super) fn back(process: &Process, lb: NodeId, ticket: Ticket, came: Came) {
-    process.tell(OWNER, ToLoop::Back { lb, ticket, came });
+/// A question under way.
+struct Asked {
+    answer: oneshot::Receiver<Answer>,
+    limit: Sleep,
 }
 
-/// Asks the owner: what it picks, and when it may pick something else by itself.
-pub(super) async fn ask(lp: &Loop, lb: NodeId, ask: Ask<'_>, first: bool) -> (Choice, u64) {
-    let (answer, answered) = oneshot::channel();
-    let exclude = ask.exclude.to_vec();
-    let wanted = Wanted { lb, draw: ask.draw, key: ask.key, exclude, sticky: ask.sticky, first, answer };
-    lp.process.tell(OWNER, ToLoop::Pick(Box::new(wanted)));
-    match answered.await {
-        Ok(mut answer) => {
-            answer.taken = true;
-            (answer.choice, answer.due_ns)
+impl Asked {
+    /// What it picks, and when it may pick something else by itself.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Choice, u64), Failure>> {
+        match std::pin::Pin::new(&mut self.answer).poll(cx) {
+            Poll::Ready(Ok(mut answer)) => {
+                answer.taken = true;
+                Poll::Ready(Ok((answer.choice, answer.due_ns)))
+            }
+            // The owner has ended: the process is about to.
+            Poll::Ready(Err(_)) => Poll::Ready(Ok((Choice::Empty, u64::MAX))),
+            Poll::Pending if self.limit.poll_ended(cx).is_ready() => {
+                Poll::Ready(Err(Failure::new(Kind::Overloaded).by(Why::OwnerSilent)))
+            }
+            Poll::Pending => Poll::Pending,
         }
-        // The owner has ended: the process is about to.
-        Err(_) => (Choice::Empty, u64::MAX),
     }
 }
 
-impl Wanted {
-    /// The owner picks. The slot goes along: who asked gives it back.
-    pub fn answer(self, lp: &Rc<Loop>, lb: &Lb) {
-        let Wanted { draw, key, exclude, sticky, first, answer, .. } = self;
-        let (choice, slot) =
-            lb.question(&Ask { draw, key, now_ns: lp.now(), exclude: &exclude, sticky }, first);
-        lb.lend(choice, slot);
+impl PickRequest {
+    /// The owner picks. The permit stays with it until the request is back.
+    pub fn answer(self, lb: &Lb) {
+        let PickRequest { draw, key, exclude, sticky, first, answer, .. } = self;
+        let ask = Ask { draw, key, now_ns: lb.core.now(), exclude: &exclude, sticky };
+        let (choice, permit) = lb.question(&ask, first);
+        lb.lend(choice, permit);
         // Where the request is gone the ticket comes back as it is dropped.
-        let (lb, due_ns, process) = (lb.id, lb.due_ns.get(), lp.process.clone());
-        let _ = answer.send(Answer { choice, due_ns, lb, process, taken: false });
+        let (id, due_ns, owner) = (lb.id, lb.due_ns.get(), lb.owner.clone());
+        let _ = answer.send(Answer { choice, due_ns, lb: id, owner, taken: false });
     }
 }
 
 impl Lb {
-    /// Keeps the slot of a request of another loop, until that is back.
-    fn lend(&self, choice: Choice, slot: Taken) {
-        if let (Choice::Target(ticket), Some(slot)) = (choice, slot) {
-            self.lent.borrow_mut().push((ticket.target, slot));
+    /// Keeps the permit of a request of another thread, until that is back.
+    fn lend(&self, choice: Choice, permit: Taken) {
+        if let (Choice::Target(ticket), Some(permit)) = (choice, permit) {
+            self.lent.borrow_mut().push((ticket.target, permit));
         }
     }
 
-    /// A request of another loop is back, or was cancelled.
-    pub fn back(self: &Rc<Self>, lp: &Rc<Loop>, ticket: Ticket, came: Came) {
-        let slot = {
+    /// A request of another thread is back, or was cancelled.
+    pub fn back(self: &Rc<Self>, ticket: Ticket, returned: Returned) {
+        let permit = {
             let mut lent = self.lent.borrow_mut();
             let at = lent.iter().position(|(target, _)| *target == ticket.target);
             at.map(|at| lent.swap_remove(at))
         };
-        match came {
-            Some((outcome, status)) => self.came_back(lp, ticket, outcome, status),
-            None => self.was_cancelled(lp, ticket),
+        match returned {
+            Some((outcome, status)) => self.returned(ticket, outcome, status),
+            None => self.cancelled(ticket),
         }
-        drop(slot);
+        drop(permit);
     }
-}
 
-impl Lb {
-    /// Whether another loop owns its state.
-    pub(super) fn is_elsewhere(&self, lp: &Loop) -> bool {
-        self.scope == Scope::Process && lp.keeper().is_none()
+    /// Whether another thread owns its state.
+    pub(super) fn is_elsewhere(&self) -> bool {
+        self.scope == Scope::Process && !self.owner.is_here
+    }
+
+    fn ask_owner(&self, ask: Ask<'_>, first: bool) -> Asked {
+        let (answer, answered) = oneshot::channel();
+        let exclude = ask.exclude.to_vec();
+        let Ask { draw, key, sticky, .. } = ask;
+        self.owner.tell(ToOwner::Pick(Box::new(PickRequest {
+            lb: self.id,
+            draw,
+            key,
+            exclude,
+            sticky,
+            first,
+            answer,
+        })));
+        Asked { answer: answered, limit: self.core.timers.after(OWNER_ANSWER_NS) }
     }
 
     /// As [`Lb::pick`], with each question put to the owner.
     pub(super) async fn pick_elsewhere(
         self: &Rc<Self>,
-        lp: &Rc<Loop>,
         ex: &Exchange,
-        way: &mut Way,
+        ctx: &mut RequestContext,
     ) -> Result<Went, Failure> {
-        let exclude = self.excluded(way);
-        let nobody_waits = self.gate.as_ref().is_none_or(|gate| gate.line.is_empty());
+        let exclude = self.excluded(ctx);
+        let nobody_waits = self.semaphore.as_ref().is_none_or(|semaphore| semaphore.queue.is_empty());
         if nobody_waits {
-            let (choice, _) = ask(lp, self.id, self.asked(lp, ex, way, &exclude), true).await;
+            let mut asked = self.ask_owner(self.asked(ex, ctx, &exclude), true);
+            let (choice, _) = poll_fn(|cx| asked.poll(cx)).await?;
             if choice != Choice::Full {
-                return self.go(lp, way, choice, None);
+                return self.go(ctx, choice, None);
             }
         }
-        let Some(gate) = &self.gate else { return Err(Failure::new(Kind::NoTarget)) };
-        let Some(place) = gate.line.join(self.max_waiting) else {
+        let Some(semaphore) = &self.semaphore else { return Err(Failure::new(Kind::NoTarget)) };
+        let Some(waiter) = semaphore.queue.join(self.max_waiting) else {
             return Err(Failure::new(Kind::Overloaded));
         };
-        let mut limit = self.wait_timeout_ns.map(|ns| lp.timers.after(ns));
-        // The question under way, and how often this loop's first had been told of room before it.
-        let (mut asking, mut asked) = (None, None);
+        let timers = &self.core.timers;
+        let mut limit = self.wait_timeout_ns.map(|ns| timers.after(ns));
+        // The question under way, and how often this loop's first had been notified of room before it.
+        let (mut asking, mut asked) = (None::<Asked>, None);
         // A target may come back by itself as well.
         let mut due = None;
         let choice = poll_fn(|cx| {
             loop {
-                // Before the question, so that a slot that is freed meanwhile is heard of.
-                let is_first = place.is_first(cx);
+                // Before the question, so that a permit that is freed meanwhile is heard of.
+                let is_first = waiter.is_first(cx);
                 if has_ended(&mut due, cx) {
                     (due, asked) = (None, None);
                 }
-                if asking.is_none() && is_first && asked != Some(gate.line.told_so_often()) {
-                    asked = Some(gate.line.told_so_often());
-                    asking = Some(Box::pin(ask(lp, self.id, self.asked(lp, ex, way, &exclude), false)));
+                if asking.is_none() && is_first && asked != Some(semaphore.queue.notifications()) {
+                    asked = Some(semaphore.queue.notifications());
+                    asking = Some(self.ask_owner(self.asked(ex, ctx, &exclude), false));
                 }
-                match asking.as_mut().map(|a| a.as_mut().poll(cx)) {
-                    Some(Poll::Ready((Choice::Full, at))) => {
-                        due = (at < u64::MAX).then(|| lp.timers.at(at));
+                match asking.as_mut().map(|asking| asking.poll(cx)) {
+                    Some(Poll::Ready(Ok((Choice::Full, at)))) => {
+                        due = (at < u64::MAX).then(|| timers.at(at));
                         asking = None;
                         continue;
                     }
-                    Some(Poll::Ready((choice, _))) => return Poll::Ready(Some(choice)),
+                    Some(Poll::Ready(Ok((choice, _)))) => return Poll::Ready(Ok(Some(choice))),
+                    Some(Poll::Ready(Err(failure))) => return Poll::Ready(Err(failure)),
                     Some(Poll::Pending) | None => {}
                 }
-                return if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending };
+                return if has_ended(&mut limit, cx) { Poll::Ready(Ok(None)) } else { Poll::Pending };
             }
         })
         .await;
-        drop((place, asking));
-        match choice {
-            Some(choice) => self.go(lp, way, choice, None),
+        drop((waiter, asking));
+        match choice? {
+            Some(choice) => self.go(ctx, choice, None),
             None => Err(Failure::new(Kind::Timeout)),
         }
     }

@@ -8,9 +8,8 @@
 mod follow;
 mod system;
 
-use crate::control::mailbox::ToLoop;
 use crate::io::clock::Clock;
-use crate::log::error_log::Words;
+use crate::log::ErrorLog;
 use follow::{Follow, Step};
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +18,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 use system::System;
-use tokio::sync::mpsc::UnboundedSender;
 use weir_stats::Key;
 use weir_topology::address::Address;
 use weir_topology::plan::{Point, Spec, fixed};
@@ -32,8 +30,14 @@ pub(crate) struct Names {
     names: Vec<(String, u16, Arc<[SocketAddr]>)>,
 }
 
-/// A mailbox of each loop.
-type Mail = Vec<UnboundedSender<ToLoop>>;
+/// Who is told of names' addresses: all threads that connect.
+pub(crate) trait Audience: Send + Sync {
+    /// A name has these addresses now.
+    fn tell(&self, name: u32, addresses: &Arc<[SocketAddr]>);
+
+    /// Whether anybody is there.
+    fn is_there(&self) -> bool;
+}
 
 impl Names {
     /// Begins to resolve all names of a plan. `nameserver`: in place of the system's.
@@ -43,8 +47,8 @@ impl Names {
         nameserver: Option<SocketAddr>,
         clock: Clock,
         draw: Key,
-        mail: Mail,
-        words: &Arc<Words>,
+        audience: Arc<dyn Audience>,
+        errors: &Arc<ErrorLog>,
     ) -> io::Result<Names> {
         let mut names = Names::default();
         let served = point.nodes.iter().zip(&serving.roles).filter(|(_, role)| **role == Role::Proxy);
@@ -63,12 +67,12 @@ impl Names {
         let hosts: Vec<(String, u16)> =
             names.names.iter().map(|(host, port, _)| (host.clone(), *port)).collect();
         let count = hosts.len();
-        let said = words.clone();
+        let said = errors.clone();
         std::thread::Builder::new().name("weir-names".to_owned()).spawn(move || {
             // Without a runtime nothing is resolved; that there are no descriptors left shows elsewhere first.
-            let _ = run(&hosts, nameserver, clock, draw, &mail, &first, &said);
+            let _ = run(&hosts, nameserver, clock, draw, &audience, &first, &said);
         })?;
-        names.wait(&answers, count, words);
+        names.wait(&answers, count, errors);
         Ok(names)
     }
 
@@ -77,7 +81,7 @@ impl Names {
         &mut self,
         answers: &std::sync::mpsc::Receiver<(u32, Arc<[SocketAddr]>)>,
         count: usize,
-        words: &Words,
+        errors: &ErrorLog,
     ) {
         let end = Instant::now() + Duration::from_nanos(fixed::DNS_START_NS);
         let mut heard = vec![false; count];
@@ -89,7 +93,7 @@ impl Names {
             self.names[name as usize].2 = list;
         }
         for ((host, ..), _) in self.names.iter().zip(heard).filter(|(_, heard)| !heard) {
-            words.say(|| {
+            errors.note(|| {
                 format!("warning: the name {host} of a server is not resolved yet: it is down until then")
             });
         }
@@ -112,9 +116,9 @@ fn run(
     nameserver: Option<SocketAddr>,
     clock: Clock,
     draw: Key,
-    mail: &Mail,
+    audience: &Arc<dyn Audience>,
     first: &Sender<(u32, Arc<[SocketAddr]>)>,
-    words: &Arc<Words>,
+    errors: &Arc<ErrorLog>,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
@@ -127,9 +131,9 @@ fn run(
                 host: host.clone(),
                 port: *port,
                 clock,
-                mail: mail.clone(),
+                audience: audience.clone(),
                 first: first.clone(),
-                words: words.clone(),
+                errors: errors.clone(),
             };
             local.spawn_local(one.follow(system.clone(), draw.with(u64::from(name))))
         })
@@ -149,29 +153,26 @@ struct One {
     host: String,
     port: u16,
     clock: Clock,
-    mail: Mail,
+    audience: Arc<dyn Audience>,
     first: Sender<(u32, Arc<[SocketAddr]>)>,
-    words: Arc<Words>,
+    errors: Arc<ErrorLog>,
 }
 
 impl One {
     async fn follow(self, system: Rc<System>, draw: Key) {
         let mut state = Follow::new(draw);
-        while self.mail.iter().any(|m| !m.is_closed()) {
+        while self.audience.is_there() {
             let heard = system.lookup(&self.host).await;
             let Step { addresses, wait_ns, word } = state.heard(self.clock.now(), heard);
             if let Some(list) = addresses {
                 let list: Arc<[SocketAddr]> = list.iter().map(|ip| SocketAddr::new(*ip, self.port)).collect();
-                for mailbox in &self.mail {
-                    // A loop that has ended needs no telling.
-                    let _ = mailbox.send(ToLoop::Addresses { name: self.name, addresses: list.clone() });
-                }
+                self.audience.tell(self.name, &list);
                 let _ = self.first.send((self.name, list));
             } else {
                 let _ = self.first.send((self.name, Arc::from([])));
             }
             if let Some(word) = word {
-                self.words.say(|| format!("warning: the name {} of a server {word}", self.host));
+                self.errors.note(|| format!("warning: the name {} of a server {word}", self.host));
             }
             tokio::time::sleep(Duration::from_nanos(wait_ns)).await;
         }

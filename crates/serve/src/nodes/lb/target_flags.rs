@@ -1,8 +1,8 @@
 //! What all loops know of one balancer's targets: who may try a target on probation, whose good answers matter, and how
 //! busy they are where probes ask that.
 //!
-//! Between the keeper's word on a probe that failed and its coming to a loop, some microseconds, that loop may still send a
-//! request there. Atomics, set by the keeper of health ([`crate::health`]); nobody waits for anybody here. Slots and the line of those who
+//! Between the monitor's word on a probe that failed and its coming to a loop, some microseconds, that loop may still send a
+//! request there. Atomics, set by the health monitor; nobody waits for anybody here. Slots and the line of those who
 //! wait for one are [`crate::sync::semaphore`].
 
 use crate::nodes::lb::load::Load;
@@ -18,12 +18,12 @@ const FREE: u8 = 1;
 const TAKEN: u8 = 2;
 
 /// The process's part of a balancer.
-pub(crate) struct Common {
+pub(crate) struct TargetFlags {
     probes: Box<[AtomicU8]>,
     /// Targets on probation.
     on_probation: AtomicU32,
-    /// Whether the keeper of health wants to hear of a target's good answers too.
-    heeds: Box<[AtomicBool]>,
+    /// Whether the monitor of health wants to hear of a target's good answers too.
+    wants_successes: Box<[AtomicBool]>,
     /// How busy each target is that probes ask; empty if they ask none.
     loads: Box<[Option<Arc<Load>>]>,
 }
@@ -39,13 +39,13 @@ pub(crate) enum Claim {
     Tried,
 }
 
-impl Common {
-    /// For so many targets; `heeds`: good answers matter from the start.
-    pub fn new(targets: usize, heeds: bool, loads: Box<[Option<Arc<Load>>]>) -> Common {
-        Common {
+impl TargetFlags {
+    /// For so many targets; `wants_successes`: good answers matter from the start.
+    pub fn new(targets: usize, wants_successes: bool, loads: Box<[Option<Arc<Load>>]>) -> TargetFlags {
+        TargetFlags {
             probes: (0..targets).map(|_| AtomicU8::new(CLOSED)).collect(),
             on_probation: AtomicU32::new(0),
-            heeds: (0..targets).map(|_| AtomicBool::new(heeds)).collect(),
+            wants_successes: (0..targets).map(|_| AtomicBool::new(wants_successes)).collect(),
             loads,
         }
     }
@@ -83,7 +83,7 @@ impl Common {
         }
     }
 
-    /// The keeper's word: whether one request may try the target.
+    /// The monitor's word: whether one request may try the target.
     pub fn set_half_open(&self, target: u32, half_open: bool) {
         let Some(probe) = self.probes.get(target as usize) else { return };
         let before = if half_open {
@@ -103,15 +103,15 @@ impl Common {
         self.loads.get(target as usize)?.as_deref()
     }
 
-    /// Whether the keeper wants to hear of a good answer.
-    pub fn heeds(&self, target: u32) -> bool {
-        self.heeds.get(target as usize).is_some_and(|h| h.load(SeqCst))
+    /// Whether the monitor wants to hear of a good answer.
+    pub fn wants_successes(&self, target: u32) -> bool {
+        self.wants_successes.get(target as usize).is_some_and(|h| h.load(SeqCst))
     }
 
-    /// The keeper's word on that.
-    pub fn set_heeds(&self, target: u32, heeds: bool) {
-        if let Some(h) = self.heeds.get(target as usize) {
-            h.store(heeds, SeqCst);
+    /// The monitor's word on that.
+    pub fn set_wants_successes(&self, target: u32, wants_successes: bool) {
+        if let Some(h) = self.wants_successes.get(target as usize) {
+            h.store(wants_successes, SeqCst);
         }
     }
 }
@@ -122,14 +122,14 @@ mod tests {
 
     #[test]
     fn one_claims_a_target_on_probation() {
-        let common = Common::new(2, false, Box::default());
-        assert_eq!((common.claim(0), common.claim(9)), (Claim::Open, Claim::Open));
-        common.set_half_open(0, true);
-        assert_eq!([0, 0, 1].map(|t| common.claim(t)), [Claim::Probe, Claim::Tried, Claim::Open]);
-        common.free_probe(0);
-        assert_eq!([0, 0].map(|t| common.claim(t)), [Claim::Probe, Claim::Tried]);
-        common.set_half_open(0, false);
-        common.free_probe(0);
-        assert!(common.claim(0) == Claim::Open && !common.has_probation());
+        let flags = TargetFlags::new(2, false, Box::default());
+        assert_eq!((flags.claim(0), flags.claim(9)), (Claim::Open, Claim::Open));
+        flags.set_half_open(0, true);
+        assert_eq!([0, 0, 1].map(|t| flags.claim(t)), [Claim::Probe, Claim::Tried, Claim::Open]);
+        flags.free_probe(0);
+        assert_eq!([0, 0].map(|t| flags.claim(t)), [Claim::Probe, Claim::Tried]);
+        flags.set_half_open(0, false);
+        flags.free_probe(0);
+        assert!(flags.claim(0) == Claim::Open && !flags.has_probation());
     }
 }

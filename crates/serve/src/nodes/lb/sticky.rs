@@ -3,12 +3,11 @@
 //! The cookie's value is a keyed hash of the target's name (`policy::sticky`); the secret is the process's. Where the target
 //! is gone, not eligible, full or excluded the policy picks, and the client is given the new one. Draws: nothing.
 
-use crate::control::event_loop::Loop;
+use super::Lb;
 use crate::exchange::Exchange;
+use crate::exchange::RequestContext;
 use crate::exchange::hold::{Hold, Holds};
 use crate::exchange::reply::{Answer, From};
-use crate::nodes::lb::Lb;
-use crate::nodes::{Way, start};
 use std::cell::RefCell;
 use std::rc::Rc;
 use weir_policy::key;
@@ -50,10 +49,10 @@ impl Sticky {
 
 impl Lb {
     /// As a step of the loop would, and on the way back the client is told where it was.
-    pub async fn stick(self: &Rc<Self>, lp: Rc<Loop>, ex: Rc<Exchange>, mut way: Way) -> Answer {
+    pub async fn stick(self: &Rc<Self>, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         let named = self.sticky.as_ref().and_then(|s| s.target(&ex));
         let mut holds = Holds::default();
-        let (next, hold) = match self.pick(&lp, &ex, &mut way).await {
+        let (next, hold) = match self.pick(&ex, &mut ctx).await {
             Ok(picked) => picked,
             Err(failure) => return Err(failure),
         };
@@ -61,7 +60,7 @@ impl Lb {
         if let Some(hold) = hold {
             holds.push(Hold::Target(hold));
         }
-        let mut answer = holds.around(start(lp, ex, way, next).await);
+        let mut answer = holds.around(ex.start(ctx, next).await);
         if let (Ok(reply), Some(target)) = (&mut answer, target)
             && named != Some(target)
             && let Some(cookie) = self.sticky.as_ref().and_then(|s| s.set_cookie(target))

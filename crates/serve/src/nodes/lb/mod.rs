@@ -1,66 +1,72 @@
 //! `lb.*(targets, ...)`: picks a target by the policy that the simulator runs, and counts the request there to its end.
 //!
 //! Counts, cursors and estimates are the loop's (unless `scope="process"`: [`owner`]). The process has health
-//! ([`crate::health`]), which a loop follows, and what `max_in_flight` allows: slots for each target, and a line of requests
-//! that find all of them full, in order of arrival over all loops; the first asks again whenever a slot is free. What the
+//! (`health`), which a loop follows, and what `max_in_flight` allows: permits for each target, and a wait queue of
+//! requests that find all of them full, in order of arrival over all loops; the first asks again whenever a permit is free. What the
 //! loop's own state picks must then be had: where another loop was faster, the policy picks again. Draws: the way's, with the
 //! balancer's number.
 
-mod back;
-pub(crate) mod common;
-pub(crate) mod load;
-pub(crate) mod owner;
+mod load;
+mod owner;
+mod returns;
+mod sticky;
+mod target_flags;
 
-use crate::control::event_loop::Loop;
-use crate::exchange::Exchange;
-use crate::exchange::abort;
-use crate::exchange::failure::Failure;
+pub(crate) use load::Loads;
+pub(crate) use owner::{Owner, ToOwner};
+pub(crate) use sticky::Sticky;
+pub(crate) use target_flags::TargetFlags;
+
+use super::Id;
+use crate::exchange::abort::AbortFlag;
+use crate::exchange::hold::Picked;
 use crate::exchange::view::View;
-use crate::graph::ends::Ends;
+use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
+use crate::io::Core;
 use crate::io::timers::has_ended;
-use crate::nodes::sticky::Sticky;
-use crate::nodes::{NodeId, Way};
-use crate::sync::{Gate, Slot};
-pub(crate) use back::Picked;
-use common::{Claim, Common};
+use crate::sync::{LocalSemaphore, Permit};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use target_flags::Claim;
 use weir_policy::{Ask, Kind, Picked as Choice, Ticket, Upstream};
 use weir_topology::plan::{KeySource, Scope};
 
 /// The node.
 pub(crate) struct Lb {
+    pub core: Rc<Core>,
     /// Its number among the nodes.
-    pub id: NodeId,
+    pub node: NodeId,
+    /// What other threads know it by.
+    pub id: Id,
     /// The policy and what of its surroundings is the loop's.
     pub upstream: RefCell<Upstream>,
     /// What is behind it.
     pub targets: Vec<NodeId>,
-    /// Where their ways end.
-    pub ends: Rc<[Ends]>,
     /// Whether what is in flight there ends, since they were removed.
-    pub cuts: Box<[abort::Flag]>,
+    pub aborts: Box<[AbortFlag]>,
     /// What is hashed.
     pub key: Option<KeySource>,
     /// Who gets the request when no target is left.
     pub spare: Option<NodeId>,
     /// The cookie by which clients return.
     pub sticky: Option<Sticky>,
-    /// Slots of the targets, where they are limited.
-    pub gate: Option<Rc<Gate>>,
-    /// Slots of requests of other loops.
-    pub lent: RefCell<Vec<(u32, Slot)>>,
+    /// Permits of the targets, where they are limited.
+    pub semaphore: Option<Rc<LocalSemaphore>>,
+    /// Permits of requests of other loops.
+    pub lent: RefCell<Vec<(u32, Permit)>>,
     /// Requests that may wait while all targets are full.
     pub max_waiting: u64,
     /// For how long, ns.
     pub wait_timeout_ns: Option<u64>,
     /// Whose the policy's state is.
     pub scope: Scope,
+    /// Whoever has the state that is the process's: health, and with that scope the policy's.
+    pub owner: Owner,
     /// What all loops know.
-    pub common: Arc<Common>,
+    pub flags: Arc<TargetFlags>,
     /// Whether outcomes matter to health (ejection, outlier detection).
     pub listens: bool,
     /// Whether each request has targets probed (`lb.prequal`).
@@ -74,51 +80,50 @@ pub(crate) struct Lb {
 /// Where a request goes on, and what is held until it is back.
 type Went = (NodeId, Option<Picked>);
 
-/// A slot, where targets are limited.
-type Taken = Option<Slot>;
+/// A permit, where targets are limited.
+type Taken = Option<Permit>;
 
 impl Lb {
     /// Where the request goes on, and what is to be held until it is back.
-    pub async fn pick(self: &Rc<Self>, lp: &Rc<Loop>, ex: &Exchange, way: &mut Way) -> Result<Went, Failure> {
-        if self.is_elsewhere(lp) {
-            return Box::pin(self.pick_elsewhere(lp, ex, way)).await;
+    pub async fn pick(self: &Rc<Self>, ex: &Exchange, ctx: &mut RequestContext) -> Result<Went, Failure> {
+        if self.is_elsewhere() {
+            return Box::pin(self.pick_elsewhere(ex, ctx)).await;
         }
-        let Some(gate) = &self.gate else {
-            let (choice, _) = self.ask(lp, ex, way, true);
-            return self.go(lp, way, choice, None);
+        let Some(semaphore) = &self.semaphore else {
+            let (choice, _) = self.ask(ex, ctx, true);
+            return self.go(ctx, choice, None);
         };
-        if gate.line.is_empty() {
-            match self.ask(lp, ex, way, true) {
+        if semaphore.queue.is_empty() {
+            match self.ask(ex, ctx, true) {
                 (Choice::Full, _) => {}
-                (choice, slot) => return self.go(lp, way, choice, slot),
+                (choice, slot) => return self.go(ctx, choice, slot),
             }
         }
-        Box::pin(self.wait(gate, lp, ex, way)).await
+        Box::pin(self.wait(semaphore, ex, ctx)).await
     }
 
     /// All targets are full: in order of arrival.
     async fn wait(
         self: &Rc<Self>,
-        gate: &Rc<Gate>,
-        lp: &Rc<Loop>,
+        semaphore: &Rc<LocalSemaphore>,
         ex: &Exchange,
-        way: &mut Way,
+        ctx: &mut RequestContext,
     ) -> Result<Went, Failure> {
-        let Some(place) = gate.line.join(self.max_waiting) else {
+        let Some(waiter) = semaphore.queue.join(self.max_waiting) else {
             return Err(Failure::new(Kind::Overloaded));
         };
-        let mut limit = self.wait_timeout_ns.map(|ns| lp.timers.after(ns));
+        let mut limit = self.wait_timeout_ns.map(|ns| self.core.timers.after(ns));
         // A target may come back by itself as well.
         let mut due = None;
         let choice = poll_fn(|cx| {
-            if place.is_first(cx) {
+            if waiter.is_first(cx) {
                 // Timers do not tell the time to whoever asks for it cheaply.
-                lp.now();
-                match self.ask(lp, ex, way, false) {
+                self.core.now();
+                match self.ask(ex, ctx, false) {
                     (Choice::Full, _) => {}
                     choice => return Poll::Ready(Some(choice)),
                 }
-                due = Some(self.due_ns.get()).filter(|at| *at < u64::MAX).map(|at| lp.timers.at(at));
+                due = Some(self.due_ns.get()).filter(|at| *at < u64::MAX).map(|at| self.core.timers.at(at));
             }
             if has_ended(&mut due, cx) {
                 due = None;
@@ -127,17 +132,17 @@ impl Lb {
             if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending }
         })
         .await;
-        drop(place);
+        drop(waiter);
         match choice {
-            Some((choice, slot)) => self.go(lp, way, choice, slot),
+            Some((choice, permit)) => self.go(ctx, choice, permit),
             None => Err(Failure::new(Kind::Timeout)),
         }
     }
 
     /// Asks the policy; `first`: not again, after waiting.
-    fn ask(&self, lp: &Loop, ex: &Exchange, way: &Way, first: bool) -> (Choice, Taken) {
-        let exclude = self.excluded(way);
-        self.question(&self.asked(lp, ex, way, &exclude), first)
+    fn ask(&self, ex: &Exchange, ctx: &RequestContext, first: bool) -> (Choice, Taken) {
+        let exclude = self.excluded(ctx);
+        self.question(&self.asked(ex, ctx, &exclude), first)
     }
 
     fn question(&self, ask: &Ask, first: bool) -> (Choice, Taken) {
@@ -150,25 +155,25 @@ impl Lb {
     /// Targets are probed for a request.
     fn probe(&self, ask: &Ask) {
         if let Some(prequal) = self.upstream.borrow_mut().balancer().prequal() {
-            let busy = |target| self.common.load(target).map(|load| load.busy()).unwrap_or_default();
+            let busy = |target| self.flags.load(target).map(|load| load.busy()).unwrap_or_default();
             prequal.probe(ask.now_ns, ask.draw, busy);
         }
     }
 
-    fn asked<'a>(&self, lp: &Loop, ex: &Exchange, way: &Way, exclude: &'a [u32]) -> Ask<'a> {
-        let key = self.key.as_ref().and_then(|source| View::new(ex, way.edits.as_deref()).key(source));
+    fn asked<'a>(&self, ex: &Exchange, ctx: &RequestContext, exclude: &'a [u32]) -> Ask<'a> {
+        let key = self.key.as_ref().and_then(|source| View::new(ex, ctx.edits.as_deref()).key(source));
         let sticky = self.sticky.as_ref().and_then(|s| s.target(ex));
-        Ask { draw: way.draw.with(u64::from(self.id)), key, now_ns: lp.lately(), exclude, sticky }
+        Ask { draw: ctx.draw.with(u64::from(self.node)), key, now_ns: self.core.recent(), exclude, sticky }
     }
 
     /// Targets that other attempts of this request have tried, or are at.
-    fn excluded(&self, way: &Way) -> Vec<u32> {
+    fn excluded(&self, ctx: &RequestContext) -> Vec<u32> {
         let mut exclude = Vec::new();
-        if let Some((_, tried)) = &way.tried {
-            tried.borrow().at(self.id, &mut exclude);
+        if let Some((_, tried)) = &ctx.tried {
+            tried.borrow().at(self.node, &mut exclude);
         }
-        if let Some((open, me)) = &way.open {
-            let others = |(attempt, lb, _): &&(u32, NodeId, u32)| attempt != me && *lb == self.id;
+        if let Some((open, me)) = &ctx.open {
+            let others = |(attempt, lb, _): &&(u32, NodeId, u32)| attempt != me && *lb == self.node;
             exclude.extend(open.borrow().iter().filter(others).map(|(_, _, target)| *target));
         }
         exclude
@@ -181,56 +186,56 @@ impl Lb {
             upstream.tick(ask.now_ns);
             self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
         }
-        if self.shown.replace(self.common.has_probation()) || self.shown.get() {
-            self.common.show(&mut upstream);
+        if self.shown.replace(self.flags.has_probation()) || self.shown.get() {
+            self.flags.show(&mut upstream);
         }
-        if let Some(gate) = &self.gate {
-            (0..self.targets.len() as u32).for_each(|t| upstream.set_full(t, gate.slots.is_full(t)));
+        if let Some(semaphore) = &self.semaphore {
+            semaphore.changes(|target, full| upstream.set_full(target, full));
         }
         loop {
             let choice = upstream.pick(ask);
             let Choice::Target(ticket) = choice else { return (choice, None) };
             let target = ticket.target;
-            // Others may have been faster.
-            let slot = match &self.gate {
-                Some(gate) if !gate.slots.take(target) => {
-                    upstream.give_up(ticket);
-                    upstream.set_full(target, true);
-                    continue;
-                }
-                gate => gate.as_ref().map(|gate| gate.slot(target)),
+            let permit = match &self.semaphore {
+                None => None,
+                Some(semaphore) => match semaphore.take(target) {
+                    Some(permit) => Some(permit),
+                    // Others were faster.
+                    None => {
+                        upstream.give_up(ticket);
+                        upstream.set_full(target, true);
+                        continue;
+                    }
+                },
             };
-            let claim = self.common.claim(target);
+            let claim = self.flags.claim(target);
             if claim == Claim::Tried {
                 upstream.give_up(ticket);
                 upstream.set_probing(target, true);
                 self.shown.set(true);
                 continue;
             }
-            if let Some(load) = self.common.load(target) {
+            if let Some(load) = self.flags.load(target) {
                 load.entered();
             }
-            return (Choice::Target(Ticket { probe: ticket.probe || claim == Claim::Probe, ..ticket }), slot);
+            return (
+                Choice::Target(Ticket { probe: ticket.probe || claim == Claim::Probe, ..ticket }),
+                permit,
+            );
         }
     }
 
-    fn go(
-        self: &Rc<Self>,
-        lp: &Rc<Loop>,
-        way: &mut Way,
-        choice: Choice,
-        slot: Taken,
-    ) -> Result<Went, Failure> {
+    fn go(self: &Rc<Self>, ctx: &mut RequestContext, choice: Choice, permit: Taken) -> Result<Went, Failure> {
         match choice {
             Choice::Target(ticket) => {
-                if let Some((rule, tried)) = &way.tried {
-                    tried.borrow_mut().picked(*rule, self.id, ticket.target);
+                if let Some((rule, tried)) = &ctx.tried {
+                    tried.borrow_mut().picked(*rule, self.node, ticket.target);
                 }
-                if let Some((open, me)) = &way.open {
-                    open.borrow_mut().push((*me, self.id, ticket.target));
+                if let Some((open, me)) = &ctx.open {
+                    open.borrow_mut().push((*me, self.node, ticket.target));
                 }
-                way.cut.push(&self.cuts[ticket.target as usize]);
-                let hold = Picked::new(self, lp, ticket, way.tried.clone(), slot);
+                ctx.abort.push(&self.aborts[ticket.target as usize]);
+                let hold = Picked::new(self.clone(), self.node, ticket, ctx.tried.clone(), permit);
                 Ok((self.targets[ticket.target as usize], Some(hold)))
             }
             Choice::Full | Choice::Empty => match self.spare {

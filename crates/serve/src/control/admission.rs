@@ -1,0 +1,102 @@
+//! Who may come in: the limits of clients, and how room is made at them.
+//!
+//! At a limit the client connection that has been idle for longest is closed to make room, as nginx does: only after a whole
+//! answer and [`IDLE_BEFORE_ROOM_NS`] of idleness, read once more before it is closed. First one of the accepting loop, then
+//! one of another. Without one the newcomer waits. That a limit is reached is said once, with its name.
+
+use super::clients::{Clients, Counted};
+use super::event_loop::Loop;
+use super::mailbox::ToLoop;
+use std::net::IpAddr;
+use std::rc::Rc;
+use weir_topology::plan::fixed::IDLE_BEFORE_ROOM_NS;
+
+/// The limits of one listener.
+#[derive(Clone)]
+pub(crate) struct Admission {
+    /// How many are connected, over all loops.
+    pub clients: Clients,
+    /// The same for all listeners that say nothing of it.
+    pub common: Option<Clients>,
+}
+
+/// A client's places, until it is dropped: among those of its listener, and of all that have no limit of their own.
+pub(crate) struct Place {
+    pub own: Counted,
+    pub common: Option<Counted>,
+}
+
+/// Whose idle connection makes room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Any of a listener.
+    Listener(usize),
+    /// Any of a listener from one address.
+    Address(usize, IpAddr),
+    /// Any at all.
+    Anybody,
+}
+
+impl Admission {
+    /// A place for a client; `None` if there is none left.
+    pub fn take_place(&self) -> Option<Place> {
+        let common = match &self.common {
+            Some(common) => Some(common.take_place()?),
+            None => None,
+        };
+        Some(Place { own: self.clients.take_place()?, common })
+    }
+
+    /// A client waits for a place of this listener: somebody idle makes room, if there is one.
+    pub fn make_room(&self, lp: &Rc<Loop>, listener: usize) {
+        let own = self.clients.is_full();
+        let (whose, limits) = match &self.common {
+            Some(common) if !own => (Whose::Anybody, common),
+            _ => (Whose::Listener(listener), &self.clients),
+        };
+        if limits.says(false) {
+            let name = lp.listener(listener).map_or("", |(listener, _)| &listener.name);
+            lp.process.errors.limit_reached(|| match whose {
+                Whose::Anybody => "the limit of clients by open files (half of `ulimit -n`)".to_owned(),
+                _ => format!("max_clients of listener {name:?}"),
+            });
+        }
+        make_room(lp, whose);
+    }
+
+    /// A client waits for a place among those of its address.
+    pub fn make_room_for(&self, lp: &Rc<Loop>, listener: usize, address: IpAddr) {
+        if self.clients.says(true) {
+            let name = lp.listener(listener).map_or("", |(listener, _)| &listener.name);
+            lp.process.errors.limit_reached(|| {
+                format!("max_clients_per_address of listener {name:?}, by {}", address.to_canonical())
+            });
+        }
+        make_room(lp, Whose::Address(listener, address));
+    }
+}
+
+/// Has somebody idle close, here or else on another loop.
+pub(crate) fn make_room(lp: &Rc<Loop>, whose: Whose) {
+    if !close_idle(lp, whose) {
+        // One after another, so that one newcomer does not cost as many as there are loops.
+        let loops = lp.process.loops().max(1);
+        let other = (lp.number + 1 + lp.turn() % (loops - 1).max(1)) % loops;
+        if other != lp.number {
+            lp.process.tell(other, ToLoop::MakeRoom(whose));
+        }
+    }
+}
+
+/// Has somebody idle close on this loop, if there is one.
+pub(crate) fn close_idle(lp: &Loop, whose: Whose) -> bool {
+    let number = |session: &crate::transport::session::Session| session.listener.number();
+    let found = lp.longest_idle(IDLE_BEFORE_ROOM_NS, |session| match whose {
+        Whose::Anybody => true,
+        Whose::Listener(listener) => number(session) == Some(listener),
+        Whose::Address(listener, ip) => {
+            number(session) == Some(listener) && session.peer.map(|p| p.ip()) == Some(ip)
+        }
+    });
+    found.inspect(|session| session.end_for_room()).is_some()
+}

@@ -1,0 +1,398 @@
+//! The threads of a process: one for each event loop, one that owns what is the process's (health, balancers that all loops
+//! share), one for the built-in servers.
+
+use super::admission::{Admission, Whose, make_room};
+use super::event_loop::Loop;
+use super::mailbox::{self, ToLoop};
+use super::process::Process;
+use super::{accept, built_in};
+use crate::exchange::NodeId;
+use crate::graph::blueprint::Blueprint;
+use crate::graph::builder::{Builder, Thread};
+use crate::graph::state::LocalState;
+use crate::health::monitor::Monitor;
+use crate::io::Core;
+use crate::io::runtime::{Joined, Runtime};
+use crate::log::AccessLog;
+use crate::nodes::lb::{Owner, ToOwner};
+use crate::transport::listener::Listener;
+use crate::transport::listening::LoopSocket;
+use crate::transport::socket_file::SocketFiles;
+use crate::upstream::names::Names;
+use crate::upstream::server::MakesRoom;
+use std::future::poll_fn;
+use std::io;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::task::Poll;
+use std::thread::JoinHandle;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use weir_stats::Key;
+use weir_topology::plan::Listen;
+
+/// Told to a loop: begin nothing new, end what is in progress.
+pub(super) struct Drain;
+
+/// A listener as all loops see it.
+pub(super) struct Conf {
+    pub name: String,
+    pub listen: Listen,
+    pub node: NodeId,
+    pub port: Option<u16>,
+    pub admission: Admission,
+    pub log: Option<AccessLog>,
+}
+
+/// What every thread begins with.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub blueprint: Arc<Blueprint>,
+    pub process: Arc<Process>,
+    pub names: Arc<Names>,
+    pub confs: Arc<Vec<Conf>>,
+    pub to_owner: UnboundedSender<ToOwner>,
+}
+
+/// Where threads are told things: by number.
+pub(super) struct Inboxes {
+    /// Of the loops, then of the owner.
+    pub mailboxes: Vec<UnboundedReceiver<ToLoop>>,
+    /// The same, then the built-in servers: what of the process's state is to be looked at again.
+    pub notified: Vec<UnboundedReceiver<u32>>,
+    pub owner_mail: UnboundedReceiver<ToOwner>,
+    pub arrivals: built_in::Arrivals,
+}
+
+/// What a loop is given to begin with.
+struct Inbox {
+    sockets: Vec<(usize, LoopSocket)>,
+    drain: UnboundedReceiver<Drain>,
+    mailbox: UnboundedReceiver<ToLoop>,
+    notified: UnboundedReceiver<u32>,
+    files: Arc<SocketFiles>,
+    /// Told once it accepts.
+    begun: Sender<()>,
+}
+
+/// Threads that serve, and how each is told to drain.
+type Started = (Receiver<Option<io::Error>>, Arc<[UnboundedSender<Drain>]>, Vec<JoinHandle<io::Result<()>>>);
+
+/// Starts all threads, and waits until all have begun: one that cannot ends the others.
+pub(super) fn start(
+    shared: &Shared,
+    sockets: Vec<Vec<(usize, LoopSocket)>>,
+    inboxes: Inboxes,
+    files: &Arc<SocketFiles>,
+) -> io::Result<Started> {
+    let Inboxes { mut mailboxes, mut notified, owner_mail, arrivals } = inboxes;
+    let (end, ended) = channel();
+    let too_few = || io::Error::other("a mailbox is missing");
+    let (built_in_notified, owner_notified) =
+        (notified.pop().ok_or_else(too_few)?, notified.pop().ok_or_else(too_few)?);
+    let owner_mailbox = mailboxes.pop().ok_or_else(too_few)?;
+    let number = shared.process.built_in();
+    start_service("weir-servers", &end, {
+        let shared = shared.clone();
+        move |rt, begun| shared.serve_built_in(rt, number, arrivals, built_in_notified, begun)
+    })?;
+    let number = shared.process.owner();
+    start_service("weir-owner", &end, {
+        let shared = shared.clone();
+        move |rt, begun| shared.own(rt, number, (owner_mailbox, owner_mail, owner_notified), begun)
+    })?;
+    let inboxes = mailboxes.into_iter().zip(notified);
+    let started = start_loops(shared, sockets.into_iter().zip(inboxes), files, &end);
+    let (drains, threads) = started.inspect_err(|_| {
+        shared.process.ending.send_replace(true);
+    })?;
+    Ok((ended, drains, threads))
+}
+
+/// Starts a thread that serves no client, and waits until it has begun.
+fn start_service<F: Future<Output = io::Result<()>>>(
+    name: &str,
+    end: &Sender<Option<io::Error>>,
+    main: impl FnOnce(Runtime, Sender<()>) -> F + Send + 'static,
+) -> io::Result<()> {
+    let (begin, begun) = channel();
+    let (failed, failure) = channel();
+    let end = end.clone();
+    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let result = on_runtime(|runtime| main(runtime, begin));
+        // Before it has begun the starting thread hears of it, later whoever waits for the end.
+        if let Some(e) = result.err()
+            && let Err(e) = failed.send(e)
+        {
+            let _ = end.send(Some(e.0));
+        }
+    })?;
+    if begun.recv().is_ok() {
+        return Ok(());
+    }
+    // Nobody could say why, where the thread has panicked.
+    Err(failure.recv().unwrap_or_else(|_| io::Error::other(format!("the thread {name} has ended"))))
+}
+
+/// How loops are told to drain, and their threads.
+type Loops = (Arc<[UnboundedSender<Drain>]>, Vec<JoinHandle<io::Result<()>>>);
+
+/// A loop's sockets, and where it is told things.
+type ForLoop = (Vec<(usize, LoopSocket)>, (UnboundedReceiver<ToLoop>, UnboundedReceiver<u32>));
+
+/// Starts the loops, and waits until all accept: one that cannot ends the others.
+fn start_loops(
+    shared: &Shared,
+    loops: impl Iterator<Item = ForLoop>,
+    files: &Arc<SocketFiles>,
+    end: &Sender<Option<io::Error>>,
+) -> io::Result<Loops> {
+    let (mut drains, mut threads) = (Vec::new(), Vec::new());
+    let (begin, begun) = channel();
+    let mut result = Ok(());
+    for (number, (sockets, (mailbox, notified))) in loops.enumerate() {
+        let (tell, drain) = unbounded_channel();
+        let shared = shared.clone();
+        let inbox = Inbox { sockets, drain, mailbox, notified, files: files.clone(), begun: begin.clone() };
+        let end = Ends(end.clone(), shared.process.clone());
+        let thread = std::thread::Builder::new().name(format!("weir-loop-{number}")).spawn(move || {
+            let _end = end;
+            on_runtime(|runtime| shared.serve(runtime, number as u32, inbox))
+        });
+        match thread {
+            Ok(thread) => threads.push(thread),
+            Err(e) => result = result.and(Err(e)),
+        }
+        drains.push(tell);
+    }
+    drop(begin);
+    if begun.iter().count() == drains.len() {
+        return Ok((drains.into(), threads));
+    }
+    // Those that have begun end when nobody can tell them anything any more.
+    drop(drains);
+    Err(all_ended(threads, result).err().unwrap_or_else(|| io::Error::other("an event loop has ended")))
+}
+
+/// Waits for threads to end; the first error.
+pub(super) fn all_ended(threads: Vec<JoinHandle<io::Result<()>>>, before: io::Result<()>) -> io::Result<()> {
+    threads.into_iter().fold(before, |result, thread| {
+        let ended = thread.join().unwrap_or_else(|_| Err(io::Error::other("an event loop has panicked")));
+        result.and(ended)
+    })
+}
+
+/// Tells that a thread has ended, however.
+struct Ends(Sender<Option<io::Error>>, Arc<Process>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.1.transits.close();
+        self.1.serving.fetch_sub(1, Ordering::Relaxed);
+        let _ = self.0.send(None);
+    }
+}
+
+/// Runs a future on a runtime of this thread alone.
+fn on_runtime<F: Future<Output = io::Result<()>>>(main: impl FnOnce(Runtime) -> F) -> io::Result<()> {
+    let runtime = Runtime::new()?;
+    runtime.block_on(main(runtime.clone()))?
+}
+
+/// How a loop has room made.
+struct Room(Weak<Loop>);
+
+impl MakesRoom for Room {
+    fn close_idle(&self, target: u32) {
+        if let Some(lp) = self.0.upgrade() {
+            // Of this loop's own there may be one as well, if it was not to be reused.
+            lp.targets.close_idle(target);
+            lp.process.tell_others(lp.number, || ToLoop::CloseIdle { target });
+        }
+    }
+
+    fn free_descriptor(&self) -> bool {
+        let Some(lp) = self.0.upgrade() else { return false };
+        if lp.targets.close_oldest() {
+            return true;
+        }
+        lp.process.tell_others(lp.number, || ToLoop::CloseOldest);
+        make_room(&lp, Whose::Anybody);
+        false
+    }
+}
+
+impl Shared {
+    /// A thread's loop, with its graph.
+    fn begin(
+        &self,
+        rt: Runtime,
+        number: u32,
+        owner: &Owner,
+        notified: UnboundedReceiver<u32>,
+    ) -> io::Result<Rc<Loop>> {
+        let process = &self.process;
+        let thread = if number == process.built_in() { Thread::BuiltIn } else { Thread::Proxy };
+        if thread == Thread::Proxy {
+            rt.tells_turns(process.clock, process.pulse(number).turns());
+        }
+        let key = Key::new(process.seed).with(u64::from(number));
+        let core = Core::new(rt, process.clock, key)?;
+        let state = LocalState::new(process.state.clone(), number as usize);
+        let lp = Loop::new(number, core, process.clone(), state);
+        lp.needs("the mail of the process's state", lp.state.clone().read(notified));
+        let room: Rc<dyn MakesRoom> = Rc::new(Room(Rc::downgrade(&lp)));
+        let builder = Builder {
+            blueprint: &self.blueprint,
+            core: &lp.core,
+            thread,
+            state: &lp.state,
+            targets: &lp.targets,
+            owner,
+            names: &self.names,
+            built_in: &process.built_in,
+            room: &room,
+            seed: key.with(1),
+            secret: process.secret,
+            listeners: &self.confs.iter().map(|conf| conf.node).collect::<Vec<_>>(),
+        };
+        lp.has_graph(Rc::new(builder.graph()));
+        Ok(lp)
+    }
+
+    /// The health monitor of a thread that owns it.
+    fn monitor(&self, lp: &Rc<Loop>, publish: impl Fn(ToLoop) + 'static) {
+        let Some(graph) = lp.graph().cloned() else { return };
+        let process = &self.process;
+        lp.monitors(Monitor::new(
+            lp.core.clone(),
+            graph,
+            &self.blueprint,
+            process.errors.clone(),
+            process.secret[0],
+            Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen })),
+        ));
+    }
+
+    /// Runs the built-in servers for as long as any loop is there.
+    async fn serve_built_in(
+        self,
+        rt: Runtime,
+        number: u32,
+        arrivals: built_in::Arrivals,
+        notified: UnboundedReceiver<u32>,
+        begun: Sender<()>,
+    ) -> io::Result<()> {
+        // Balancers inside of them have their health here.
+        let (mail, mailbox) = unbounded_channel();
+        let owner = Owner { mail, is_here: true };
+        let lp = self.begin(rt, number, &owner, notified)?;
+        self.monitor(&lp, |_| {});
+        lp.needs("the owner's mail", mailbox::run_owner(lp.clone(), mailbox));
+        // Whoever waits has no other way to hear of it.
+        let _ = begun.send(());
+        drop((begun, self));
+        let result = until_the_end(&lp, built_in::run(lp.clone(), arrivals)).await;
+        // Without balancers here nobody else keeps its mailbox open.
+        drop(owner);
+        result
+    }
+
+    /// Owns what is the process's, for as long as any loop is there.
+    async fn own(
+        self,
+        rt: Runtime,
+        number: u32,
+        (mailbox, owner_mail, notified): (
+            UnboundedReceiver<ToLoop>,
+            UnboundedReceiver<ToOwner>,
+            UnboundedReceiver<u32>,
+        ),
+        begun: Sender<()>,
+    ) -> io::Result<()> {
+        let owner = Owner { mail: self.to_owner.clone(), is_here: true };
+        let lp = self.begin(rt, number, &owner, notified)?;
+        lp.has_listeners(self.listeners());
+        let process = self.process.clone();
+        self.monitor(&lp, move |message| {
+            let ToLoop::Health { lb, seen } = message else { return };
+            process.tell_others(number, || ToLoop::Health { lb, seen: seen.clone() });
+        });
+        lp.needs("the mailbox", mailbox::run(lp.clone(), mailbox));
+        let _ = begun.send(());
+        drop((begun, self));
+        until_the_end(&lp, mailbox::run_owner(lp.clone(), owner_mail)).await
+    }
+
+    /// The listeners as one loop sees them.
+    fn listeners(&self) -> Vec<(Rc<Listener>, Admission)> {
+        let listener = |(number, conf): (usize, &Conf)| {
+            let logs = (conf.log.clone(), self.process.errors.clone());
+            let listener = Listener::new(number, &conf.name, &conf.listen.http, conf.port, logs);
+            (Rc::new(listener), conf.admission.clone())
+        };
+        (0..).zip(self.confs.iter()).map(listener).collect()
+    }
+
+    /// Runs an event loop to the end of a drain.
+    async fn serve(self, rt: Runtime, number: u32, inbox: Inbox) -> io::Result<()> {
+        let Inbox { sockets, mut drain, mailbox, notified, files, begun } = inbox;
+        let owner = Owner { mail: self.to_owner.clone(), is_here: false };
+        let lp = self.begin(rt, number, &owner, notified)?;
+        lp.has_listeners(self.listeners());
+        let main = async {
+            lp.needs("the mailbox", mailbox::run(lp.clone(), mailbox));
+            let mut accepting = Vec::new();
+            for (listener, socket) in sockets {
+                let socket = socket.watch(&lp.core.runtime)?;
+                accepting.push(lp.needs("accepting", accept::run(lp.clone(), listener, socket)));
+            }
+            // Whoever waits for all loops hears of this one, or that it is gone.
+            let _ = begun.send(());
+            drop(begun);
+            let Some(Drain) = drain.recv().await else { return Ok(()) };
+            self.drain(&lp, accepting, &files).await;
+            Ok(())
+        };
+        lp.run(main).await
+    }
+
+    /// Ends a loop (`serving.md` §2, Drain).
+    async fn drain(&self, lp: &Rc<Loop>, accepting: Vec<Joined>, files: &SocketFiles) {
+        let delay_ns = self.confs.iter().map(|c| c.listen.http.drain_delay_ns).max().unwrap_or(0);
+        if delay_ns > 0 {
+            lp.core.timers.after(delay_ns).await;
+        }
+        self.process.transits.close();
+        // Before the queues are looked at for the last time: nobody new finds the way in then.
+        files.remove();
+        lp.closing.send_replace(true);
+        let end_ns = lp.core.now().saturating_add(lp.drain_timeout_ns());
+        for task in accepting {
+            task.await;
+        }
+        lp.drain();
+        // Those who were let in last are not known yet.
+        lp.core.timers.after(LOOK_NS).await;
+        let are_coming = || self.process.transits.are_coming(lp.number);
+        while (lp.is_busy() || are_coming()) && lp.core.now() < end_ns {
+            lp.core.timers.after(LOOK_NS).await;
+        }
+    }
+}
+
+/// Does something on a thread that serves no client, until all loops have ended.
+async fn until_the_end(lp: &Loop, main: impl Future<Output = ()>) -> io::Result<()> {
+    let mut ending = lp.process.ending.subscribe();
+    let mut ends = std::pin::pin!(ending.wait_for(|ending| *ending));
+    let mut main = std::pin::pin!(main);
+    let either = poll_fn(|cx| match ends.as_mut().poll(cx) {
+        Poll::Ready(_) => Poll::Ready(Ok(())),
+        Poll::Pending => main.as_mut().poll(cx).map(Ok),
+    });
+    lp.run(either).await
+}
+
+/// How often a draining loop looks whether somebody is left, ns.
+const LOOK_NS: u64 = 5_000_000;

@@ -1,0 +1,58 @@
+//! What weir and its own built-in servers tell each other in the heads of messages: what is drawn by, how a request failed,
+//! what a health check costs.
+
+use super::RequestContext;
+use super::failure::{Failure, Why};
+use weir_http1::{Edits, Request, Response};
+use weir_policy::Kind;
+use weir_stats::Key;
+
+/// The field in which a built-in server tells the kind of a failure to the loop that asked; it goes no further.
+pub(crate) const KIND: &str = "x-weir-kind";
+
+/// The field in which a loop tells a built-in server what the request's choices and its work are drawn by, and how many
+/// times longer its work takes: 16 hexadecimal digits each.
+const DRAW: &str = "x-weir-draw";
+
+/// The changes of a request to a built-in server, with what it draws by.
+pub(crate) fn with_draw(edits: &Edits, ctx: &RequestContext) -> Edits {
+    let mut edits = edits.clone();
+    let draw = format!("{:016x}{:016x}{:016x}", ctx.draw.bits(), ctx.work.bits(), ctx.factor.to_bits());
+    edits.set.retain(|(name, _)| name != DRAW.as_bytes());
+    edits.set.push((DRAW.as_bytes().to_vec(), draw.into_bytes()));
+    edits
+}
+
+/// Takes over what a loop has said.
+pub(crate) fn read_draw(request: &Request, ctx: &mut RequestContext) {
+    let Some(text) = request.field(DRAW).and_then(|v| std::str::from_utf8(v).ok()) else { return };
+    let number = |at: usize| text.get(at..at + 16).and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    if let (Some(draw), Some(work), Some(factor)) = (number(0), number(16), number(32)) {
+        (ctx.draw, ctx.work) = (Key::from_bits(draw), Key::from_bits(work));
+        ctx.factor = f64::from_bits(factor);
+    }
+}
+
+/// The failure that a built-in server's response stands for.
+pub(crate) fn failure(response: &Response) -> Failure {
+    let text = |name| response.field(name).and_then(|v| std::str::from_utf8(v).ok());
+    let kind = text(KIND).and_then(Kind::from_name).unwrap_or(Kind::BadResponse);
+    let retry_after_s = text("retry-after").and_then(|v| v.parse().ok());
+    Failure { status: response.status(), retry_after_s, ..Failure::new(kind).by(Why::Model(kind)) }
+}
+
+/// The field by which a built-in server knows a health check: what it costs, ns, and the process's token, so that no client
+/// can make one up.
+pub(crate) const CHECK: &str = "x-weir-check";
+
+/// The value of [`CHECK`].
+pub(crate) fn check_value(cost_ns: u64, token: u64) -> String {
+    format!("{cost_ns} {token:016x}")
+}
+
+/// What a request costs a server's model in place of its work, ns, if it is a health check of this process.
+pub(crate) fn check_cost(request: &Request, token: u64) -> Option<u64> {
+    let value = std::str::from_utf8(request.field(CHECK)?).ok()?;
+    let (cost, proof) = value.split_once(' ')?;
+    if proof == format!("{token:016x}") { cost.parse().ok() } else { None }
+}

@@ -1,0 +1,156 @@
+//! The client's end of an exchange: one variant for each protocol that clients speak. What flushes or is readable is asked
+//! here, never of a socket.
+
+use crate::h1::Piece;
+use crate::h1::server::{self, After, BodyError, Head};
+use crate::io::buffers::Input;
+use crate::transport::session::Session;
+use std::cell::{Ref, RefMut};
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use weir_http1::{Edits, Response, Trailers};
+
+/// A request's client.
+pub(crate) enum ClientEnd {
+    /// HTTP/1.0 or HTTP/1.1.
+    H1(server::Stream),
+}
+
+/// Each method asks the protocol's own.
+macro_rules! ask {
+    ($self:ident, $stream:ident => $answer:expr) => {
+        match $self {
+            ClientEnd::H1($stream) => $answer,
+        }
+    };
+}
+
+impl ClientEnd {
+    /// The connection, as all protocols have it.
+    pub fn session(&self) -> &Rc<Session> {
+        ask!(self, stream => stream.session())
+    }
+
+    /// Whether the request has no body.
+    pub fn has_no_body(&self) -> bool {
+        ask!(self, stream => stream.has_no_body())
+    }
+
+    /// More of the request's body; `told`: the client knows that it is its turn, so that its silence counts.
+    pub fn poll_body(&self, cx: &mut Context<'_>, told: bool) -> Poll<Result<Piece, BodyError>> {
+        ask!(self, stream => stream.poll_body(cx, told))
+    }
+
+    /// What was read and not used up: the data of a piece stands first.
+    pub fn input(&self) -> RefMut<'_, Input> {
+        ask!(self, stream => stream.input())
+    }
+
+    /// The request's trailers, once its body has ended.
+    pub fn trailers(&self) -> Ref<'_, Trailers> {
+        ask!(self, stream => stream.trailers())
+    }
+
+    /// The silence of a client that is to send more counts from now on.
+    pub fn expects_body(&self) {
+        ask!(self, stream => stream.expects_body());
+    }
+
+    /// Tells the client to go on (100).
+    pub fn send_continue(&self, cx: &mut Context<'_>) {
+        ask!(self, stream => stream.send_continue(cx));
+    }
+
+    /// Passes an interim response on. A client that is gone shows when it is read.
+    pub fn send_interim(&self, cx: &mut Context<'_>, response: &Response) {
+        ask!(self, stream => stream.send_interim(cx, response));
+    }
+
+    /// Begins the final response.
+    pub fn send_head(&self, head: &Head<'_>) {
+        ask!(self, stream => stream.send_head(head));
+    }
+
+    /// Sends the head after which the connection is a tunnel.
+    pub fn send_switch(&self, response: &Response, edits: &Edits, add: &[(&'static str, Vec<u8>)]) {
+        ask!(self, stream => stream.send_switch(response, edits, add));
+    }
+
+    /// Sends a whole answer of weir's own.
+    pub fn send_answer(
+        &self,
+        status: u16,
+        fields: &[(&str, &[u8])],
+        body: &[u8],
+        close: bool,
+        date: [u8; 29],
+    ) {
+        ask!(self, stream => stream.send_answer(status, fields, body, close, date));
+    }
+
+    /// Whether more may be written: not much waits, or no more than `ahead` bytes.
+    pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize) -> Poll<io::Result<()>> {
+        ask!(self, stream => stream.poll_capacity(cx, ahead))
+    }
+
+    /// Sends the first `n` bytes of what an origin's connection has read.
+    pub fn send_data(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        ask!(self, stream => stream.send_data(cx, from, n))
+    }
+
+    /// Ends the response's body; `named`: whether the head's Connection names a field.
+    pub fn send_end(&self, trailers: Option<&Trailers>, named: impl Fn(&[u8]) -> bool) {
+        ask!(self, stream => stream.send_end(trailers, named));
+    }
+
+    /// Whether the client's connection has taken all that was written; else the task is woken then.
+    pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ask!(self, stream => stream.poll_flush(cx))
+    }
+
+    /// Bytes that it has not taken.
+    pub fn unsent(&self) -> usize {
+        ask!(self, stream => stream.unsent())
+    }
+
+    /// Bytes of the response's body (or of a tunnel) that it has taken.
+    pub fn sent(&self) -> u64 {
+        ask!(self, stream => stream.sent())
+    }
+
+    /// Whether it has taken nothing of what waits for too long; else the task is woken then.
+    pub fn is_stalled(&self, cx: &mut Context<'_>) -> bool {
+        ask!(self, stream => stream.is_stalled(cx))
+    }
+
+    /// Whether the client has left; `complete`: the request was read whole.
+    pub fn is_gone(&self, cx: &mut Context<'_>, complete: bool) -> bool {
+        ask!(self, stream => stream.is_gone(cx, complete))
+    }
+
+    /// The answer was taken whole. `complete`: so was the request; `asked`: the client wants the connection to end.
+    pub fn finish(&self, complete: bool, asked: bool) -> After {
+        ask!(self, stream => stream.finish(complete, asked))
+    }
+
+    /// The answer breaks off, which the client must see.
+    pub fn abort(&self) -> After {
+        ask!(self, stream => stream.abort())
+    }
+
+    /// As a tunnel: more bytes; `false` is the client's end of stream.
+    pub fn poll_tunnel(&self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        ask!(self, stream => stream.poll_tunnel(cx))
+    }
+
+    /// As a tunnel: sends the first `n` bytes of what the origin's connection has read.
+    pub fn send_tunnel(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        ask!(self, stream => stream.send_tunnel(cx, from, n))
+    }
+
+    /// As a tunnel: nothing more will be sent to the client.
+    pub fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ask!(self, stream => stream.poll_shutdown(cx))
+    }
+}

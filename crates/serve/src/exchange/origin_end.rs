@@ -1,0 +1,182 @@
+//! The origin's end of an exchange, which mirrors the client's: one variant for each protocol that origins speak.
+
+use crate::h1::Piece;
+use crate::h1::client::{self, Asking, Broken, HeadError, LIMITS, Progress};
+use crate::io::Core;
+use crate::io::buffers::Input;
+use crate::transport::socket::Socket;
+use std::io;
+use std::task::{Context, Poll};
+use weir_http1::{Response, Trailers};
+
+/// A connection to an origin on which no request is in progress.
+pub(crate) enum OriginConn {
+    /// HTTP/1.1.
+    H1(Box<client::Conn>),
+}
+
+/// A request at its origin.
+pub(crate) enum OriginEnd {
+    /// HTTP/1.1.
+    H1(client::Stream),
+}
+
+impl OriginConn {
+    /// Whether it may be used: open, nothing has come unasked, neither idle for too long nor too old.
+    pub fn is_usable(&mut self, now_ns: u64, since_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
+        let OriginConn::H1(conn) = self;
+        let fresh = idle_timeout_ns.is_none_or(|most| now_ns.saturating_sub(since_ns) < most);
+        fresh && now_ns < conn.old_ns && conn.is_silent()
+    }
+
+    /// It rests until it is used again.
+    pub fn rest(&mut self) {
+        let OriginConn::H1(conn) = self;
+        conn.rest();
+    }
+
+    /// Requests that were begun on it.
+    pub fn requests(&self) -> u64 {
+        let OriginConn::H1(conn) = self;
+        conn.requests
+    }
+
+    /// When it was made, ns.
+    pub fn opened_ns(&self) -> u64 {
+        let OriginConn::H1(conn) = self;
+        conn.opened_ns
+    }
+
+    /// Its socket, to ask where it leads.
+    pub fn socket(&self) -> &Socket {
+        let OriginConn::H1(conn) = self;
+        conn.socket()
+    }
+
+    /// Whether it belongs to one client's connection (NTLM, Negotiate).
+    pub fn is_bound(&self) -> bool {
+        let OriginConn::H1(conn) = self;
+        conn.bound
+    }
+
+    /// Begins a request on it.
+    pub fn begin(self, core: &Core, ask: &Asking<'_>) -> OriginEnd {
+        let OriginConn::H1(conn) = self;
+        OriginEnd::H1(client::Stream::begin(core, conn, ask, &LIMITS))
+    }
+}
+
+/// Each method asks the protocol's own.
+macro_rules! ask {
+    ($self:ident, $stream:ident => $answer:expr) => {
+        match $self {
+            OriginEnd::H1($stream) => $answer,
+        }
+    };
+}
+
+impl OriginEnd {
+    /// The limit of the origin's silence: it ends after this time.
+    pub fn set_deadline(&self, after_ns: Option<u64>) {
+        ask!(self, stream => stream.set_deadline(after_ns));
+    }
+
+    /// Whether that limit has ended; else the task is woken then.
+    pub fn is_late(&self, cx: &mut Context<'_>) -> bool {
+        ask!(self, stream => stream.is_late(cx))
+    }
+
+    /// Bytes of the request that the connection has not taken.
+    pub fn unsent(&self) -> usize {
+        ask!(self, stream => stream.unsent())
+    }
+
+    /// Sends what waits; ready when the connection has taken it.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ask!(self, stream => stream.poll_flush(cx))
+    }
+
+    /// Queues a piece of the request's body that was kept.
+    pub fn queue_data(&mut self, bytes: &[u8]) {
+        ask!(self, stream => stream.queue_data(bytes));
+    }
+
+    /// Sends the first `n` bytes of what the client's connection has read.
+    pub fn send_data(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        ask!(self, stream => stream.send_data(cx, from, n))
+    }
+
+    /// Ends the request's body; `named`: whether the head's Connection names a field.
+    pub fn send_end(&mut self, trailers: &Trailers, named: impl Fn(&[u8]) -> bool) {
+        ask!(self, stream => stream.send_end(trailers, named));
+    }
+
+    /// Reads up to the next head.
+    pub fn poll_head(&mut self, cx: &mut Context<'_>, core: &Core) -> Poll<Result<Progress, HeadError>> {
+        ask!(self, stream => stream.poll_head(cx, core))
+    }
+
+    /// How often something of the answer's head has come.
+    pub fn reads(&self) -> u32 {
+        ask!(self, stream => stream.reads())
+    }
+
+    /// The last head that came.
+    pub fn response(&self) -> &Response {
+        ask!(self, stream => &stream.response)
+    }
+
+    /// More of the answer's body.
+    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Broken>> {
+        ask!(self, stream => stream.poll_data(cx))
+    }
+
+    /// Throws away what is here already of the answer's body; whether that was all of it.
+    pub fn skip_what_is_here(&mut self) -> bool {
+        ask!(self, stream => loop {
+            match stream.next_piece() {
+                Some(Ok(Piece::Data(n))) => stream.input().consume(n),
+                Some(Ok(Piece::End)) => return true,
+                Some(Err(_)) | None => return false,
+            }
+        })
+    }
+
+    /// What was read and not used up: the data of a piece stands first.
+    pub fn input(&mut self) -> &mut Input {
+        ask!(self, stream => stream.input())
+    }
+
+    /// The answer's trailers, once its body has ended.
+    pub fn trailers(&self) -> &Trailers {
+        ask!(self, stream => stream.trailers())
+    }
+
+    /// The exchange is over: the connection, if nothing speaks against its being used again. `sent`: the request was sent
+    /// whole.
+    pub fn end(self, core: &Core, sent: bool) -> Option<OriginConn> {
+        match self {
+            OriginEnd::H1(stream) => stream.end(core, sent).map(OriginConn::H1),
+        }
+    }
+
+    /// As a tunnel: more bytes; `false` is the origin's end of stream.
+    pub fn poll_tunnel(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        ask!(self, stream => stream.poll_tunnel(cx))
+    }
+
+    /// As a tunnel: sends the first `n` bytes of what the client's connection has read.
+    pub fn send_tunnel(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        ask!(self, stream => stream.send_tunnel(cx, from, n))
+    }
+
+    /// As a tunnel: nothing more will be sent to the origin.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ask!(self, stream => stream.poll_shutdown(cx))
+    }
+
+    /// Bytes that were sent to the origin, or wait to be.
+    pub fn queued(&self) -> u64 {
+        ask!(self, stream => stream.queued())
+    }
+}

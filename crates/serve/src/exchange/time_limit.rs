@@ -1,0 +1,33 @@
+//! A limit of time whose clock stands still while weir waits for the client (`serving.md` §2).
+
+use super::Exchange;
+use crate::io::Core;
+use crate::io::timers::Sleep;
+use std::task::Context;
+
+/// The limit of one `timeout`.
+pub(crate) struct TimeLimit {
+    sleep: Sleep,
+    /// How long weir had waited for the client when the limit was last set.
+    waited_ns: u64,
+}
+
+impl TimeLimit {
+    /// From now on, ns.
+    pub fn new(ex: &Exchange, time_ns: u64) -> TimeLimit {
+        TimeLimit { sleep: ex.core.timers.after(time_ns), waited_ns: ex.waited_for_client_ns() }
+    }
+
+    /// Whether it has ended; else the task is woken when it does. Without an exchange nobody waits for a client.
+    pub fn has_ended(&mut self, cx: &mut Context<'_>, core: &Core, ex: Option<&Exchange>) -> bool {
+        while self.sleep.poll_ended(cx).is_ready() {
+            let waited_ns = ex.map_or(self.waited_ns, |ex| ex.waited_for_client_ns());
+            if waited_ns == self.waited_ns {
+                return true;
+            }
+            self.sleep = core.timers.after(waited_ns - self.waited_ns);
+            self.waited_ns = waited_ns;
+        }
+        false
+    }
+}

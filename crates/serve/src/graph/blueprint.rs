@@ -1,0 +1,176 @@
+//! A plan as all threads build their graphs from it: one epoch, with who is who in it and what its balancers share.
+
+use super::ends::Ends;
+use super::identity::Keys;
+use super::state::ProcessState;
+use crate::exchange::NodeId;
+use crate::exchange::upstream::described;
+use crate::nodes::Id;
+use crate::nodes::lb::{Loads, TargetFlags};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use weir_policy::health::{Health, HealthConfig};
+use weir_stats::Key;
+use weir_topology::plan::{Lb, Point, Spec, To};
+use weir_topology::serving::{Role, Serving};
+
+/// What health draws by, beside the seed.
+const HEALTH: u64 = 0x4845_414c_5448;
+
+/// A plan that is served.
+pub(crate) struct Blueprint {
+    /// Which one, counted by reloads.
+    pub epoch: u32,
+    pub point: Arc<Point>,
+    pub serving: Arc<Serving>,
+    pub keys: Keys,
+    /// What all loops know of balancers, by their nodes.
+    pub flags: BTreeMap<NodeId, Arc<TargetFlags>>,
+    /// Servers that may have so many connections only, and how long room is waited for, ns.
+    pub connections: BTreeMap<NodeId, (u32, Option<u64>)>,
+    /// When it was made, ns since the start of the process.
+    pub made_ns: u64,
+    /// What its health draws by.
+    seed: Key,
+}
+
+impl Blueprint {
+    /// The first epoch, or a later one: what its nodes have in the process is there already or is made.
+    pub fn new(
+        epoch: u32,
+        point: Arc<Point>,
+        serving: Arc<Serving>,
+        state: &ProcessState,
+        made_ns: u64,
+        seed: Key,
+    ) -> Blueprint {
+        let keys = state.prepare(&point, made_ns);
+        let connections = limits(&point, &serving);
+        let flags = flags(&point);
+        Blueprint { epoch, keys, flags, connections, made_ns, seed, point, serving }
+    }
+
+    /// How other threads know a node.
+    pub fn id(&self, node: NodeId) -> Id {
+        Id { epoch: self.epoch, key: self.keys.nodes[node as usize] }
+    }
+
+    /// A node's arguments.
+    pub fn spec(&self, node: NodeId) -> &Spec {
+        &self.point.specs[self.point.nodes[node as usize].spec as usize]
+    }
+
+    /// What a node with several behind it leads to.
+    pub fn list(&self, node: NodeId) -> &[NodeId] {
+        match self.point.nodes[node as usize].to {
+            To::List(list) => &self.point.lists[list as usize],
+            _ => &[],
+        }
+    }
+
+    /// The node behind one that has exactly one.
+    pub fn next(&self, node: NodeId) -> NodeId {
+        match self.point.nodes[node as usize].to {
+            To::Node(next) => next,
+            _ => node,
+        }
+    }
+
+    /// What a node is when served.
+    pub fn role(&self, node: NodeId) -> Role {
+        self.serving.roles.get(node as usize).copied().unwrap_or_default()
+    }
+
+    /// The weights of a balancer's targets.
+    pub fn weights(&self, lb: NodeId) -> Vec<f64> {
+        let weight = |target: &NodeId| match self.spec(*target) {
+            Spec::Weight { weight } => *weight,
+            _ => 1.0,
+        };
+        self.list(lb).iter().map(weight).collect()
+    }
+
+    /// The health of a balancer's targets at the beginning: the same on all threads.
+    pub fn health(&self, node: NodeId, lb: &Lb) -> Health {
+        let config = HealthConfig {
+            check: lb.health.as_ref().map(|h| h.check.clone()),
+            eject: lb.eject.clone(),
+            outlier: lb.outlier.clone(),
+            slow_start: lb.slow_start.clone(),
+            panic: lb.panic,
+            on_empty: lb.on_empty,
+        };
+        let draw = self.seed.with(HEALTH).with(u64::from(node));
+        Health::new(config, &self.weights(node), self.made_ns, draw)
+    }
+
+    /// Where the ways of a balancer's targets end.
+    pub fn ends(&self, lb: NodeId, built_in: bool) -> Vec<Ends> {
+        let behind = |target: &NodeId| Ends::behind(&self.point, &self.serving, built_in, *target);
+        self.list(lb).iter().map(behind).collect()
+    }
+
+    /// What a person is told of a target: the server that its only way leads to, with its address, else what its ways part at.
+    pub fn described(&self, mut id: NodeId) -> String {
+        loop {
+            let node = &self.point.nodes[id as usize];
+            let name = node.name.as_deref();
+            id = match (self.spec(id), node.to) {
+                (Spec::Server { addr, .. }, _) => {
+                    return described(name.unwrap_or("server"), addr.as_deref());
+                }
+                (_, To::Node(next)) => next,
+                (spec, _) => {
+                    return name.map_or(spec.kind().to_owned(), |n| format!("{} {n:?}", spec.kind()));
+                }
+            }
+        }
+    }
+
+    /// What a target is hashed by: the address of the server that its way ends at first, else that server's name.
+    pub fn hash_name(&self, mut id: NodeId) -> String {
+        loop {
+            let node = &self.point.nodes[id as usize];
+            let name = || node.name.clone().unwrap_or_default();
+            id = match (self.spec(id), node.to) {
+                (Spec::Server { addr: Some(addr), .. }, _) => return addr.clone(),
+                (_, To::Node(next)) => next,
+                (_, To::List(list)) => match self.point.lists[list as usize].first() {
+                    Some(first) => *first,
+                    None => return name(),
+                },
+                _ => return name(),
+            }
+        }
+    }
+}
+
+/// What all loops know of each balancer of a plan.
+fn flags(point: &Point) -> BTreeMap<NodeId, Arc<TargetFlags>> {
+    let loads = Loads::of(point);
+    let of = |(id, node): (NodeId, &weir_topology::plan::Node)| {
+        let Spec::Lb(lb) = &point.specs[node.spec as usize] else { return None };
+        let targets = if let To::List(list) = node.to { &point.lists[list as usize][..] } else { &[] };
+        let flags = TargetFlags::new(targets.len(), lb.outlier.is_some(), loads.among(targets));
+        Some((id, Arc::new(flags)))
+    };
+    (0..).zip(&point.nodes).filter_map(of).collect()
+}
+
+/// The servers of a plan that may have so many connections only: the lowest limit of the balancers that lead there, and the
+/// shortest time for which they let a request wait.
+fn limits(point: &Point, serving: &Serving) -> BTreeMap<NodeId, (u32, Option<u64>)> {
+    let mut limits = BTreeMap::new();
+    for node in &point.nodes {
+        let (Spec::Lb(lb), To::List(list)) = (&point.specs[node.spec as usize], node.to) else { continue };
+        let Some(most) = lb.max_connections else { continue };
+        for target in &point.lists[list as usize] {
+            for server in Ends::behind(point, serving, false, *target).servers() {
+                let (least, wait_ns) = limits.entry(server).or_insert((most, lb.wait_timeout_ns));
+                *least = most.min(*least);
+                *wait_ns = lb.wait_timeout_ns.into_iter().chain(*wait_ns).min();
+            }
+        }
+    }
+    limits
+}

@@ -1,0 +1,115 @@
+//! Who is who across graphs (`operating.md` §1): state belongs to identities, so that a graph that is built later takes over
+//! what stays. An identity is interned to a number that is the same on all threads, in every graph.
+//!
+//! A node with `name=` is its kind and name; one behind which lies one addressed server is its place and that address; others
+//! are place and number there. A target is what its `server` says: address as written and protocol;
+//! one without address is known as a node. Those of one identity are told apart by their order.
+
+use crate::exchange::NodeId;
+use std::collections::BTreeMap;
+use weir_topology::plan::{Node, Origin, Place, Point, Spec, To};
+
+/// The identities that were ever seen, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Interner(BTreeMap<String, u32>);
+
+/// The numbers of a plan's nodes.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    /// As nodes, by index.
+    pub nodes: Box<[u32]>,
+    /// As the targets that servers are, by index; for other nodes the same as above.
+    pub targets: Box<[u32]>,
+}
+
+impl Interner {
+    /// The number of an identity.
+    fn key(&mut self, identity: String) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(identity).or_insert(next)
+    }
+
+    /// The numbers of all nodes of a plan.
+    pub fn keys(&mut self, point: &Point) -> Keys {
+        let addresses = addresses_behind(point);
+        let mut seen: BTreeMap<String, u32> = BTreeMap::new();
+        let nodes: Box<[u32]> = (0..)
+            .zip(&point.nodes)
+            .map(|(id, node)| {
+                let base = of_node(point, node, addresses[id as usize]);
+                let number = seen.entry(base.clone()).or_insert(0);
+                let key = self.key(format!("{base}#{number}"));
+                *number += 1;
+                key
+            })
+            .collect();
+        let target = |(node, own): (&Node, &u32)| match &point.specs[node.spec as usize] {
+            Spec::Server { addr: Some(addr), origin, .. } => self.key(of_target(addr, origin)),
+            _ => *own,
+        };
+        let targets = point.nodes.iter().zip(&nodes).map(target).collect();
+        Keys { nodes, targets }
+    }
+}
+
+fn of_node(point: &Point, node: &Node, address: Option<&str>) -> String {
+    let kind = point.specs[node.spec as usize].kind();
+    let is_server = matches!(point.specs[node.spec as usize], Spec::Server { .. });
+    match (&node.name, address) {
+        (Some(name), _) if !is_server => format!("{kind} {name:?}"),
+        (_, Some(addr)) => format!("{} at {addr}", place(point, node)),
+        _ => place(point, node),
+    }
+}
+
+fn of_target(addr: &str, origin: &Origin) -> String {
+    format!("target {addr} {:?}", origin.protocol)
+}
+
+/// Where in the text a node is made.
+fn place(point: &Point, node: &Node) -> String {
+    let site = point.sites.get(node.site as usize);
+    match site.and_then(|site| point.places.get(site.place as usize)) {
+        Some(Place { file, def, kind, via, number }) => format!("{file}/{def}/{kind}/{via}/{number}"),
+        None => String::new(),
+    }
+}
+
+/// The address of the one addressed server behind each node; `None` where there is none, or more than one.
+fn addresses_behind(point: &Point) -> Vec<Option<&str>> {
+    enum Behind<'a> {
+        Nothing,
+        One(&'a str),
+        More,
+    }
+    // A node comes after all that it leads to.
+    let mut behind: Vec<Behind<'_>> = Vec::with_capacity(point.nodes.len());
+    for node in &point.nodes {
+        let found = match (&point.specs[node.spec as usize], node.to) {
+            (Spec::Server { addr: Some(addr), .. }, _) => Behind::One(addr),
+            (_, To::None) => Behind::Nothing,
+            (_, To::Node(next)) => match &behind[next as usize] {
+                Behind::Nothing => Behind::Nothing,
+                Behind::One(addr) => Behind::One(addr),
+                Behind::More => Behind::More,
+            },
+            (_, To::List(list)) => match &point.lists[list as usize][..] {
+                [only] => match &behind[*only as usize] {
+                    Behind::One(addr) => Behind::One(addr),
+                    _ => Behind::More,
+                },
+                _ => Behind::More,
+            },
+        };
+        behind.push(found);
+    }
+    behind.into_iter().map(|b| if let Behind::One(addr) = b { Some(addr) } else { None }).collect()
+}
+
+/// Where requests enter, by index of the node; for whoever names a listener's inside.
+pub(crate) fn inside(point: &Point, listener: NodeId) -> NodeId {
+    match point.nodes[listener as usize].to {
+        To::Node(next) => next,
+        _ => listener,
+    }
+}

@@ -1,0 +1,101 @@
+//! A request's way through the nodes: one future, in which each node does its part before and after what is behind it.
+
+use super::Graph;
+use crate::exchange::hold::{Hold, Holds};
+use crate::exchange::reply::{Answer, Reply};
+use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
+use crate::nodes::{Node, check};
+use std::rc::Rc;
+use weir_model::OnCancel;
+use weir_policy::Kind;
+
+/// Runs a request from this node on.
+pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestContext, node: NodeId) -> Answer {
+    let mut holds = Holds::default();
+    let mut at = node;
+    loop {
+        if let Some(cost_ns) = ctx.check {
+            match Box::pin(check::step(&ex.core, &mut ctx, cost_ns, graph.node(at))).await {
+                check::Step::AsRequest => {}
+                check::Step::Goes(next) => {
+                    at = next;
+                    continue;
+                }
+                check::Step::Answered(answer) => return holds.around(answer),
+            }
+        }
+        let went = match graph.node(at) {
+            Node::Pass(next) => Ok(*next),
+            Node::Nowhere => Err(Failure::new(Kind::NoTarget)),
+            Node::Lb(lb) if lb.sticky.is_some() => {
+                return holds.around(Box::pin(lb.stick(ex, ctx)).await);
+            }
+            Node::Lb(lb) => lb.pick(&ex, &mut ctx).await.map(|(next, hold)| {
+                if let Some(hold) = hold {
+                    holds.push_inside(Hold::Target(hold));
+                }
+                next
+            }),
+            Node::Route(route) => route.choose(&ex, &ctx),
+            Node::Split(split) => Ok(split.choose(&ex, &ctx)),
+            Node::Rate(rate) => Box::pin(rate.take(&ex, &ctx)).await,
+            Node::Rewrite(rewrite) if rewrite.leaves_responses() => {
+                rewrite.request(&ex, &mut ctx);
+                Ok(rewrite.node)
+            }
+            Node::Queue(queue) if queue.on_cancel == OnCancel::Stop => {
+                Box::pin(queue.enter(&ex.core)).await.map(|permit| {
+                    holds.push_inside(permit);
+                    queue.node
+                })
+            }
+            Node::Delay(delay) => Ok(Box::pin(delay.pass(&ex.core, &mut ctx)).await),
+            Node::Warmup(warmup) => Ok(Box::pin(warmup.enter(&ex.core, &mut ctx)).await),
+            Node::Faulty(faulty) => match Box::pin(faulty.enter(&ex.core, &mut ctx)).await {
+                Ok(true) => return holds.around(Box::pin(faulty.run(ex, ctx)).await),
+                Ok(false) => Ok(faulty.node),
+                Err(failure) => Err(failure),
+            },
+            Node::Server(server) => {
+                let sender = ctx.begins();
+                let answer = server.forward(&ex, &ctx).await;
+                if let Some(sender) = sender {
+                    sender.ends(answer.is_ok());
+                }
+                return holds.around(answer);
+            }
+            Node::Answer(own) => return holds.around(Ok(Reply::own(own.clone()))),
+            Node::Redirect(redirect) => return holds.around(Ok(Reply::own(redirect.answer(&ex, &ctx)))),
+            Node::Rewrite(rewrite) => return holds.around(Box::pin(rewrite.run(ex, ctx)).await),
+            Node::Buffered(buffered) => return holds.around(Box::pin(buffered.run(ex, ctx)).await),
+            Node::Retry(retry) => return holds.around(Box::pin(retry.clone().run(ex, ctx)).await),
+            Node::Hedge(hedge) => return holds.around(Box::pin(hedge.run(ex, ctx)).await),
+            Node::Timeout(timeout) => return holds.around(Box::pin(timeout.run(ex, ctx)).await),
+            Node::Queue(queue) => return holds.around(Box::pin(queue.clone().run(ex, ctx)).await),
+            Node::Cable(cable) => return holds.around(Box::pin(cable.run(ex, ctx)).await),
+            Node::Flaky(flaky) => return holds.around(Box::pin(flaky.run(ex, ctx)).await),
+            Node::Concurrent(server) => return holds.around(Box::pin(server.run(&ex.core, ctx)).await),
+            Node::Sequence(sequence) => return holds.around(Box::pin(sequence.run(ex, ctx)).await),
+            Node::Fanout(fanout) => return holds.around(Box::pin(fanout.run(ex, ctx)).await),
+            Node::Model(model) => return holds.around(Box::pin(model.run(ex, ctx)).await),
+        };
+        match went {
+            Ok(next) => at = next,
+            Err(failure) => return holds.fail(failure),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    fn size<A, B, C, D, F>(_: fn(A, B, C, D) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// What is rare is boxed on its way, so that the future of a plain request stays small: it is made for each.
+    #[test]
+    fn a_request_is_a_small_future() {
+        let bytes = size(super::run);
+        assert!(bytes <= 768, "{bytes}");
+    }
+}

@@ -1,0 +1,81 @@
+//! Connections to origins, and the requests on them: the origin's end of an exchange.
+
+pub(crate) mod probe;
+mod stream;
+
+pub(crate) use stream::{Asking, Broken, HeadError, Progress, Stream};
+
+use crate::io::Core;
+use crate::io::deadlines::Deadline;
+use crate::sync::counter::Counted;
+use crate::transport::socket::Socket;
+use crate::transport::wire::Wire;
+use std::task::{Context, Poll, Waker};
+use weir_http1::Limits;
+use weir_topology::plan::fixed;
+
+/// What is read from an origin at most.
+pub(crate) static LIMITS: Limits = Limits {
+    max_head: fixed::MAX_RESPONSE_HEAD_BYTES,
+    max_headers: fixed::MAX_RESPONSE_HEADERS,
+    max_target: Limits::TARGET,
+    max_method: Limits::METHOD,
+    empty_host: false,
+};
+
+/// A connection to an origin.
+pub(crate) struct Conn {
+    wire: Wire,
+    /// Silence of the origin.
+    pub deadline: Deadline,
+    /// When it was made.
+    pub opened_ns: u64,
+    /// When it closes at the latest, by its age.
+    pub old_ns: u64,
+    /// Requests that were begun on it.
+    pub requests: u64,
+    /// Whether it belongs to one client's connection (NTLM, Negotiate).
+    pub bound: bool,
+    /// Whether the last answer had no body by its rules: some origins send one nevertheless.
+    is_doubtful: bool,
+    /// Its place among those that the server may have.
+    _counted: Option<Counted>,
+}
+
+impl Conn {
+    /// A connection that was just made, which closes at `old_ns`.
+    pub fn new(core: &Core, socket: Socket, old_ns: u64, counted: Option<Counted>) -> Conn {
+        Conn {
+            wire: Wire::new(socket, core.buffers.clone()),
+            deadline: core.deadlines.add(),
+            opened_ns: core.now(),
+            old_ns,
+            requests: 0,
+            bound: false,
+            is_doubtful: false,
+            _counted: counted,
+        }
+    }
+
+    /// Whether it is open and nothing has come unasked. Reading costs no system call where no event has come; where no event
+    /// can have told yet, or this task may not read any more in its turn, the socket itself is asked.
+    pub fn is_silent(&mut self) -> bool {
+        if (self.is_doubtful || !self.wire.socket.has_budget()) && self.wire.socket.has_input() {
+            return false;
+        }
+        matches!(self.wire.poll_fill(&mut Context::from_waker(Waker::noop())), Poll::Pending)
+    }
+
+    /// It rests until it is used again. That nothing of an exchange is left over is asserted, always.
+    pub fn rest(&mut self) {
+        let nothing_left = self.wire.input().is_empty() && self.wire.unsent() == 0 && !self.wire.has_ended();
+        assert!(nothing_left, "a connection with bytes of an exchange goes back to its pool");
+        self.wire.rest();
+        self.deadline.set(None);
+    }
+
+    /// Its socket, to ask where it leads.
+    pub fn socket(&self) -> &Socket {
+        &self.wire.socket
+    }
+}

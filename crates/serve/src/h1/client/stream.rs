@@ -1,0 +1,300 @@
+//! One request on a connection to an origin, and its answer.
+
+use super::Conn;
+use crate::h1::Piece;
+use crate::io::Core;
+use crate::io::buffers::Input;
+use std::io;
+use std::task::{Context, Poll};
+use weir_http1::{
+    Asked, BodyOut, Checked, Decoder, Edits, Encoder, Framing, Hop, Limits, Refusal, Request, Response, Seek,
+    Trailers,
+};
+
+/// Pieces of a body up to this size are copied behind what waits already, so that a head and a small body leave in one send.
+const SMALL: usize = 16 * 1024;
+
+/// What is asked, as it goes on.
+pub(crate) struct Asking<'a> {
+    pub request: &'a Request,
+    pub checked: &'a Checked,
+    pub hop: &'a Hop<'a>,
+    pub edits: &'a Edits,
+}
+
+/// A head that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Of an interim response.
+    Interim,
+    /// Of the final one.
+    Final,
+}
+
+/// Why no head came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeadError {
+    /// It breaks a rule.
+    Rule(Refusal),
+    /// It fits no buffer.
+    TooLong,
+    /// The connection ended before any byte of an answer.
+    Silent,
+    /// It ended in the head.
+    Cut,
+}
+
+/// Why a body broke off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// It breaks a rule.
+    Rule(Refusal),
+    /// The connection ended in it.
+    Cut,
+}
+
+/// A request on its connection.
+pub(crate) struct Stream {
+    conn: Box<Conn>,
+    /// The last head that came.
+    pub response: Response,
+    seek: Seek,
+    asked: Asked,
+    limits: &'static Limits,
+    request: Encoder,
+    decoder: Decoder,
+    /// How often bytes of the answer's head have come.
+    reads: u32,
+    /// Whether the response's last byte was read.
+    ended: bool,
+}
+
+impl Stream {
+    /// Queues the request's head.
+    pub fn begin(core: &Core, mut conn: Box<Conn>, ask: &Asking<'_>, limits: &'static Limits) -> Stream {
+        let body = body_out(ask.request.framing());
+        let out = conn.wire.queue_to();
+        weir_http1::render_request(ask.request, ask.checked, ask.hop, ask.edits, body, out);
+        conn.requests += 1;
+        let asked = Asked {
+            head: ask.request.is_head(),
+            connect: ask.request.is_connect(),
+            upgrade: ask.checked.upgrade,
+        };
+        Stream {
+            conn,
+            response: core.buffers.response(),
+            seek: Seek::default(),
+            asked,
+            limits,
+            request: Encoder::new(body),
+            decoder: Decoder::new(Framing::None, limits),
+            reads: 0,
+            ended: false,
+        }
+    }
+
+    /// The limit of the origin's silence: it ends after this time.
+    pub fn set_deadline(&self, after_ns: Option<u64>) {
+        self.conn.deadline.set(after_ns);
+    }
+
+    /// Whether that limit has ended; else the task is woken then.
+    pub fn is_late(&self, cx: &mut Context<'_>) -> bool {
+        self.conn.deadline.ended(cx)
+    }
+
+    /// Bytes of the request that the socket has not taken.
+    pub fn unsent(&self) -> usize {
+        self.conn.wire.unsent()
+    }
+
+    /// Sends what waits; ready when the socket has taken it.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.conn.wire.poll_flush(cx)
+    }
+
+    /// Queues a piece of the request's body.
+    pub fn queue_data(&mut self, bytes: &[u8]) {
+        self.request.before(bytes.len(), self.conn.wire.queue_to());
+        self.conn.wire.queue(bytes);
+        self.request.after(self.conn.wire.queue_to());
+    }
+
+    /// Sends the first `n` bytes of what the client's connection has read.
+    pub fn send_data(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        let wire = &mut self.conn.wire;
+        self.request.before(n, wire.queue_to());
+        let sent = if n <= SMALL {
+            wire.queue(&from.bytes()[..n]);
+            from.consume(n);
+            Ok(())
+        } else {
+            wire.push_behind(cx, from, n)
+        };
+        self.request.after(wire.queue_to());
+        sent
+    }
+
+    /// Queues the end of the request's body. `named`: whether the head's Connection names a field.
+    pub fn send_end(&mut self, trailers: &Trailers, named: impl Fn(&[u8]) -> bool) {
+        self.request.end_without(Some(trailers), named, self.conn.wire.queue_to());
+    }
+
+    /// Reads up to the next head, which then stands in `response`.
+    pub fn poll_head(&mut self, cx: &mut Context<'_>, core: &Core) -> Poll<Result<Progress, HeadError>> {
+        loop {
+            match self.take_head() {
+                Ok(true) if self.response.is_interim() => return Poll::Ready(Ok(Progress::Interim)),
+                Ok(true) => {
+                    self.decoder = Decoder::new(self.response.framing(), self.limits);
+                    self.ended = self.decoder.ended();
+                    return Poll::Ready(Ok(Progress::Final));
+                }
+                Ok(false) => {}
+                Err(refusal) => return Poll::Ready(Err(HeadError::Rule(refusal))),
+            }
+            match self.conn.wire.poll_fill(cx) {
+                Poll::Ready(Ok(usize::MAX)) => return Poll::Ready(Err(HeadError::TooLong)),
+                Poll::Ready(Ok(n)) if n > 0 => {
+                    self.reads += 1;
+                    core.now();
+                }
+                Poll::Ready(_) if self.reads > 0 => return Poll::Ready(Err(HeadError::Cut)),
+                Poll::Ready(_) => return Poll::Ready(Err(HeadError::Silent)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// How often bytes of the answer's head have come.
+    pub fn reads(&self) -> u32 {
+        self.reads
+    }
+
+    /// Whether a head has come whole; it is parsed and used up.
+    fn take_head(&mut self) -> Result<bool, Refusal> {
+        let input = self.conn.wire.input();
+        if input.is_empty() {
+            return Ok(false);
+        }
+        let at_once =
+            if self.seek.is_fresh() { self.response.take(input, self.asked, self.limits) } else { None };
+        let length = match at_once {
+            Some(length) => length,
+            None => {
+                let Some(length) = self.seek.response(input, self.limits)? else { return Ok(false) };
+                self.response.parse(&input[..length], self.asked, self.limits)?;
+                length
+            }
+        };
+        self.conn.wire.consume(length);
+        self.seek.reset();
+        Ok(true)
+    }
+
+    /// More of the answer's body.
+    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Broken>> {
+        loop {
+            if let Some(piece) = self.next_piece() {
+                return Poll::Ready(piece.map_err(Broken::Rule));
+            }
+            match self.conn.wire.poll_fill(cx) {
+                Poll::Ready(Ok(n)) if n > 0 => {}
+                Poll::Ready(end) if end.is_ok() && self.decoder.eof().is_ok() => {
+                    self.ended = true;
+                    return Poll::Ready(Ok(Piece::End));
+                }
+                Poll::Ready(_) => return Poll::Ready(Err(Broken::Cut)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// The same of what was read already; `None`: more must be read.
+    pub fn next_piece(&mut self) -> Option<Result<Piece, Refusal>> {
+        if self.ended {
+            return Some(Ok(Piece::End));
+        }
+        let mut at = 0;
+        match self.decoder.next(self.conn.wire.input(), &mut at) {
+            Err(refusal) => Some(Err(refusal)),
+            Ok(weir_http1::Piece::Data(from, to)) => {
+                self.conn.wire.consume(from);
+                Some(Ok(Piece::Data(to - from)))
+            }
+            Ok(weir_http1::Piece::End) => {
+                self.conn.wire.consume(at);
+                self.ended = true;
+                Some(Ok(Piece::End))
+            }
+            Ok(weir_http1::Piece::More) => {
+                self.conn.wire.consume(at);
+                None
+            }
+        }
+    }
+
+    /// What was read and not used up: the data of a piece stands first.
+    pub fn input(&mut self) -> &mut Input {
+        self.conn.wire.input_mut()
+    }
+
+    /// The answer's trailers, once its body has ended.
+    pub fn trailers(&self) -> &Trailers {
+        self.decoder.trailers()
+    }
+
+    /// The exchange is over. The connection, if nothing speaks against its being used again (`serving.md` §3): `sent`: the
+    /// request was sent whole, which the caller knows; the response was read whole, no byte is left over, nobody said close,
+    /// nothing was upgraded or aborted.
+    pub fn end(self, core: &Core, sent: bool) -> Option<Box<Conn>> {
+        let clean = sent && self.is_clean();
+        let Stream { mut conn, response, .. } = self;
+        conn.is_doubtful = response.framing() == Framing::None;
+        conn.bound |= response.binds_connection();
+        core.buffers.keep_response(response);
+        clean.then_some(conn)
+    }
+
+    fn is_clean(&self) -> bool {
+        let Stream { conn, response, ended, .. } = self;
+        *ended
+            && conn.wire.unsent() == 0
+            && conn.wire.input().is_empty()
+            && !conn.wire.has_ended()
+            && response.keep_alive()
+            && response.status() != 101
+            // A 204 that announces a body may well send one.
+            && (response.status() != 204 || response.field("content-length").is_none_or(|n| n == b"0"))
+    }
+
+    /// As a tunnel: more bytes from the origin; `false` is its end of stream.
+    pub fn poll_tunnel(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        self.conn.wire.poll_tunnel(cx)
+    }
+
+    /// As a tunnel: sends the first `n` bytes of what another connection has read.
+    pub fn send_tunnel(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        self.conn.wire.push_from(cx, from, n, &[])
+    }
+
+    /// As a tunnel: nothing more will be sent to the origin.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.conn.wire.socket.poll_shutdown(cx)
+    }
+
+    /// Bytes that were sent to the origin on this connection, or wait to be.
+    pub fn queued(&self) -> u64 {
+        self.conn.wire.queued()
+    }
+}
+
+/// How a request's body goes on: as it came.
+fn body_out(framing: Framing) -> BodyOut {
+    match framing {
+        Framing::Length(n) => BodyOut::Length(n),
+        Framing::Chunked => BodyOut::Chunked,
+        Framing::None | Framing::Close => BodyOut::None,
+    }
+}

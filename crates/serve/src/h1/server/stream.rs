@@ -1,0 +1,318 @@
+//! One request on a client's connection: its body is read, its answer is written. The client's end of an exchange.
+
+use super::{After, Conn, WriteLimit};
+use crate::h1::Piece;
+use crate::io::buffers::Input;
+use crate::io::deadlines::TICK_NS;
+use crate::transport::session::Session;
+use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use weir_http1::{Client, Decoder, Edits, Encoder, Framing, Request, Response, Trailers};
+use weir_topology::plan::HalfClose;
+use weir_topology::plan::fixed::MAX_READ_AHEAD_BYTES as AHEAD;
+
+/// Pieces up to this size are copied behind the head, and leave with it at the end of the turn.
+const SMALL: usize = 4 * 1024;
+
+/// Bytes of a head that wait for the body which comes with it.
+const HEAD: usize = 8 * 1024;
+
+/// Why a client's body came to no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyError {
+    /// It is malformed, or stalls: the status.
+    Refused(u16),
+    /// The client has gone.
+    Gone,
+}
+
+/// The head of a final response on its way to the client.
+pub(crate) struct Head<'a> {
+    pub response: &'a Response,
+    /// What `rewrite` changes.
+    pub edits: &'a Edits,
+    /// Fields of weir's own beside those of the origin.
+    pub add: &'a [(&'static str, Vec<u8>)],
+    /// The connection ends with it.
+    pub close: bool,
+    pub date: [u8; 29],
+}
+
+/// A request in progress.
+pub(crate) struct Stream {
+    conn: Rc<Conn>,
+    /// Whom the answer goes to.
+    to: Cell<Client>,
+    request: RefCell<Decoder>,
+    response: Cell<Encoder>,
+    /// What [`Stream::taken`] says when all of the answer's head was taken.
+    body_from: Cell<u64>,
+    limit: Cell<WriteLimit>,
+}
+
+impl Stream {
+    /// The request with this head, which was just read.
+    pub fn new(conn: Rc<Conn>, request: &Request) -> Stream {
+        let to = Client {
+            version: request.version(),
+            head: request.is_head(),
+            te_trailers: request.te_trailers(),
+            close: false,
+            keep_alive_10: false,
+        };
+        Stream {
+            to: Cell::new(to),
+            request: RefCell::new(Decoder::new(request.framing(), &conn.session.listener.limits)),
+            response: Cell::new(Encoder::None),
+            body_from: Cell::new(0),
+            limit: Cell::default(),
+            conn,
+        }
+    }
+
+    /// The connection, as all protocols have it.
+    pub fn session(&self) -> &Rc<Session> {
+        &self.conn.session
+    }
+
+    /// Whether there is no body.
+    pub fn has_no_body(&self) -> bool {
+        self.request.borrow().ended()
+    }
+
+    /// More of the body, from what was read or from the socket. `told`: the client knows that it is its turn, so that its
+    /// silence counts.
+    pub fn poll_body(&self, cx: &mut Context<'_>, told: bool) -> Poll<Result<Piece, BodyError>> {
+        let Session { listener, deadline, .. } = &*self.conn.session;
+        let (mut wire, mut decoder) = (self.conn.wire.borrow_mut(), self.request.borrow_mut());
+        loop {
+            let mut at = 0;
+            match decoder.next(wire.input(), &mut at) {
+                Err(refusal) => return Poll::Ready(Err(BodyError::Refused(refusal.status()))),
+                Ok(weir_http1::Piece::Data(from, to)) => {
+                    wire.consume(from);
+                    deadline.set(listener.http.body_timeout_ns);
+                    return Poll::Ready(Ok(Piece::Data(to - from)));
+                }
+                Ok(weir_http1::Piece::End) => {
+                    wire.consume(at);
+                    deadline.set(None);
+                    return Poll::Ready(Ok(Piece::End));
+                }
+                Ok(weir_http1::Piece::More) => wire.consume(at),
+            }
+            match wire.poll_fill(cx) {
+                Poll::Ready(Ok(0)) => {
+                    let _ = decoder.eof();
+                    return Poll::Ready(Err(BodyError::Refused(400)));
+                }
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(BodyError::Gone)),
+                Poll::Pending if told && deadline.ended(cx) => {
+                    return Poll::Ready(Err(BodyError::Refused(408)));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// What was read and not used up: the data of a piece stands first.
+    pub fn input(&self) -> RefMut<'_, Input> {
+        RefMut::map(self.conn.wire.borrow_mut(), |wire| wire.input_mut())
+    }
+
+    /// The request's trailers, once its body has ended.
+    pub fn trailers(&self) -> Ref<'_, Trailers> {
+        Ref::map(self.request.borrow(), Decoder::trailers)
+    }
+
+    /// The silence of a client that is to send more counts from now on.
+    pub fn expects_body(&self) {
+        self.conn.session.deadline.set(self.conn.session.listener.http.body_timeout_ns);
+    }
+
+    /// Tells the client to go on (100). One that is gone shows when it is read.
+    pub fn send_continue(&self, cx: &mut Context<'_>) {
+        self.expects_body();
+        let _ = self.conn.wire.borrow_mut().push(cx, b"HTTP/1.1 100 Continue\r\n\r\n");
+    }
+
+    /// Passes an interim response on.
+    pub fn send_interim(&self, cx: &mut Context<'_>, response: &Response) {
+        let mut head = Vec::new();
+        let to = Client { head: false, te_trailers: false, ..self.to.get() };
+        let none = Edits::default();
+        weir_http1::render_response(response, to, &none, &[], Framing::None, None, &mut head);
+        let _ = self.conn.wire.borrow_mut().push(cx, &head);
+    }
+
+    /// Queues the head of the final response; its body follows by [`Stream::send_data`]. Without a length that an HTTP/1.0
+    /// client could know the connection's end is the body's, so until it comes to that the connection ends in a reset.
+    pub fn send_head(&self, head: &Head<'_>) {
+        let mut to = Client { close: head.close, ..self.to.get() };
+        let body = weir_http1::body_to_client(head.response, to);
+        to.close |= body == Framing::Close;
+        to.keep_alive_10 = !to.close && to.version == weir_http1::Version::H10;
+        self.render(head, to, body, Some(&head.date));
+        if body == Framing::Close {
+            self.conn.wire.borrow().socket.end_in_reset(true);
+        }
+    }
+
+    /// Queues the head after which the connection is a tunnel.
+    pub fn send_switch(&self, response: &Response, edits: &Edits, add: &[(&'static str, Vec<u8>)]) {
+        let head = Head { response, edits, add, close: false, date: [0; 29] };
+        let to = Client { head: false, te_trailers: false, ..self.to.get() };
+        self.render(&head, to, Framing::None, None);
+    }
+
+    fn render(&self, head: &Head<'_>, to: Client, body: Framing, date: Option<&[u8]>) {
+        let mut wire = self.conn.wire.borrow_mut();
+        let add: smallvec::SmallVec<[(&str, &[u8]); 1]> =
+            head.add.iter().map(|(name, value)| (*name, &value[..])).collect();
+        weir_http1::render_response(head.response, to, head.edits, &add, body, date, wire.queue_to());
+        self.to.set(to);
+        self.response.set(Encoder::new(body));
+        self.body_from.set(wire.queued());
+    }
+
+    /// Queues a whole answer of weir's own.
+    pub fn send_answer(
+        &self,
+        status: u16,
+        fields: &[(&str, &[u8])],
+        body: &[u8],
+        close: bool,
+        date: [u8; 29],
+    ) {
+        let to = self.to.get();
+        let keep_alive_10 = !close && to.version == weir_http1::Version::H10;
+        let to = Client { close, keep_alive_10, ..to };
+        self.to.set(to);
+        let mut wire = self.conn.wire.borrow_mut();
+        weir_http1::render_answer(status, fields, body, to, Some(&date), wire.queue_to());
+        let length = if to.head || matches!(status, 204 | 304) { 0 } else { body.len() as u64 };
+        self.body_from.set(wire.queued() - length);
+    }
+
+    /// Whether more may be written: no more waits than a head, or `ahead` bytes.
+    pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize) -> Poll<io::Result<()>> {
+        let mut wire = self.conn.wire.borrow_mut();
+        if wire.unsent() > HEAD.max(ahead) { wire.poll_flush(cx) } else { Poll::Ready(Ok(())) }
+    }
+
+    /// Sends the first `n` bytes of what another connection has read.
+    pub fn send_data(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        let (mut wire, encoder) = (self.conn.wire.borrow_mut(), self.response.get());
+        encoder.before(n, wire.queue_to());
+        let sent = if wire.unsent() > HEAD || n <= SMALL {
+            wire.queue(&from.bytes()[..n]);
+            from.consume(n);
+            Ok(())
+        } else {
+            wire.push_behind(cx, from, n)
+        };
+        encoder.after(wire.queue_to());
+        sent
+    }
+
+    /// Queues the end of the body, with the trailers that go on where the client takes them. `named`: whether the head's
+    /// Connection names a field.
+    pub fn send_end(&self, trailers: Option<&Trailers>, named: impl Fn(&[u8]) -> bool) {
+        let trailers = trailers.filter(|_| self.to.get().te_trailers);
+        self.response.get().end_without(trailers, named, self.conn.wire.borrow_mut().queue_to());
+    }
+
+    /// Whether the client has taken all that was written; else the task is woken then.
+    pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.conn.wire.borrow_mut().poll_flush(cx)
+    }
+
+    /// Bytes that the client's socket has not taken.
+    pub fn unsent(&self) -> usize {
+        self.conn.wire.borrow().unsent()
+    }
+
+    /// Bytes of the answer's body (or of a tunnel) that the client's socket has taken.
+    pub fn sent(&self) -> u64 {
+        self.conn.wire.borrow().taken().saturating_sub(self.body_from.get())
+    }
+
+    /// Whether the client takes nothing of what waits for it for too long (`write_timeout`); else the task is woken then.
+    pub fn is_stalled(&self, cx: &mut Context<'_>) -> bool {
+        let mut limit = self.limit.get();
+        let stalled = limit.has_ended(cx, &self.conn, &self.conn.wire.borrow());
+        self.limit.set(limit);
+        stalled
+    }
+
+    /// Whether the client has left: an end of stream after a whole request is its leaving, as nginx has it. `complete`: its
+    /// body was read whole.
+    pub fn is_gone(&self, cx: &mut Context<'_>, complete: bool) -> bool {
+        let conn = &self.conn;
+        if complete && conn.wire.borrow().input().len() < AHEAD {
+            let mut wire = conn.wire.borrow_mut();
+            loop {
+                match wire.poll_fill(cx) {
+                    Poll::Ready(Ok(0)) => return ends_at_half_close(conn, &wire),
+                    Poll::Ready(Ok(_)) if wire.input().len() < AHEAD => {}
+                    Poll::Ready(Ok(_)) => break,
+                    Poll::Ready(Err(_)) => return true,
+                    Poll::Pending => {
+                        // A few bytes ahead hold no large buffer for as long as the answer takes.
+                        wire.shrink();
+                        return false;
+                    }
+                }
+            }
+        }
+        // Bytes lie unread, so that an end shows to poll(2) only; asked now and then.
+        let glance = conn.glance.get_or_init(|| conn.session.deadline.another(Some(0)));
+        glance.ended(cx) && {
+            glance.set(Some(TICK_NS));
+            let _ = glance.ended(cx);
+            let wire = conn.wire.borrow();
+            wire.socket.is_hung_up() && ends_at_half_close(conn, &wire)
+        }
+    }
+
+    /// The answer was taken whole: what becomes of the connection. `complete`: the request was read whole. `asked`: the
+    /// client wanted the connection to end, so that nothing follows a whole request.
+    pub fn finish(&self, complete: bool, asked: bool) -> After {
+        if !self.to.get().close && complete {
+            return After::Next;
+        }
+        if self.response.get() == Encoder::Close {
+            self.conn.wire.borrow().socket.end_in_reset(false);
+        }
+        let wire = self.conn.wire.borrow();
+        let nothing_unread = complete && wire.input().is_empty() && (asked || !wire.socket.has_input());
+        if nothing_unread { After::Close } else { After::Linger }
+    }
+
+    /// The answer breaks off: the client must see that its body was cut short.
+    pub fn abort(&self) -> After {
+        if self.response.get() == Encoder::Close { After::Reset } else { After::Abort }
+    }
+
+    /// As a tunnel: more bytes from the client; `false` is its end of stream.
+    pub fn poll_tunnel(&self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        self.conn.wire.borrow_mut().poll_tunnel(cx)
+    }
+
+    /// As a tunnel: sends the first `n` bytes of what another connection has read.
+    pub fn send_tunnel(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        self.conn.wire.borrow_mut().push_from(cx, from, n, &[])
+    }
+
+    /// As a tunnel: nothing more will be sent to the client.
+    pub fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.conn.wire.borrow_mut().socket.poll_shutdown(cx)
+    }
+}
+
+fn ends_at_half_close(conn: &Conn, wire: &crate::transport::wire::Wire) -> bool {
+    conn.session.listener.http.half_close == HalfClose::Cancel || wire.socket.is_broken()
+}

@@ -1,0 +1,106 @@
+//! What comes back to a balancer: requests, health, targets that go.
+
+use super::{Lb, ToOwner};
+use crate::exchange::hold::Counts;
+use std::rc::Rc;
+use weir_policy::snapshot::Snapshot;
+use weir_policy::{Kind, Outcome, Release, Ticket};
+
+impl Counts for Lb {
+    fn came_back(self: Rc<Self>, ticket: Ticket, outcome: Outcome, status: Option<u16>) {
+        if self.is_elsewhere() {
+            self.owner.tell(ToOwner::Back { lb: self.id, ticket, returned: Some((outcome, status)) });
+        } else {
+            self.returned(ticket, outcome, status);
+        }
+    }
+
+    fn was_cancelled(self: Rc<Self>, ticket: Ticket) {
+        if self.is_elsewhere() {
+            self.owner.tell(ToOwner::Back { lb: self.id, ticket, returned: None });
+        } else {
+            self.cancelled(ticket);
+        }
+    }
+}
+
+impl Lb {
+    /// A request that this thread's state picked for has come back.
+    pub(super) fn returned(self: &Rc<Self>, ticket: Ticket, outcome: Outcome, status: Option<u16>) {
+        let (target, now_ns) = (ticket.target, self.core.recent());
+        self.left(now_ns, ticket);
+        let release = {
+            let mut upstream = self.upstream.borrow_mut();
+            let release = upstream.done(now_ns, ticket, outcome, status);
+            if outcome == Some(Kind::ConnectFailed) {
+                self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
+            }
+            release
+        };
+        if let Release::After(ns) = release {
+            let lb = self.clone();
+            self.core.runtime.spawn(async move {
+                lb.core.timers.after(ns).await;
+                lb.upstream.borrow_mut().release(target);
+            });
+        }
+        if self.listens && (outcome.is_some() || ticket.probe || self.flags.wants_successes(target)) {
+            let (lb, probe) = (self.id, ticket.probe);
+            self.owner.tell(ToOwner::Outcome { lb, target, probe, outcome, status });
+        }
+    }
+
+    /// A request that this thread's state picked for was cancelled.
+    pub(super) fn cancelled(&self, ticket: Ticket) {
+        let now_ns = self.core.now();
+        self.left(now_ns, ticket);
+        self.upstream.borrow_mut().cancelled(now_ns, ticket);
+        if ticket.probe {
+            self.flags.free_probe(ticket.target);
+        }
+    }
+
+    fn left(&self, now_ns: u64, ticket: Ticket) {
+        if let Some(load) = self.flags.load(ticket.target) {
+            load.left(now_ns.saturating_sub(ticket.at_ns));
+        }
+    }
+
+    /// The health of the targets is another: who waits may find someone.
+    pub fn follow(&self, seen: &Snapshot) {
+        self.upstream.borrow_mut().follow(self.core.now(), seen);
+        self.notify_first();
+    }
+
+    /// Who waits first, on whichever loop, asks again.
+    pub fn notify_first(&self) {
+        if let Some(semaphore) = &self.semaphore {
+            semaphore.queue.notify_first();
+        }
+    }
+
+    /// Takes a target away: no new picks, clients that stuck to it are free, who waits asks again. What is in flight there
+    /// goes on.
+    pub fn remove(&self, target: u32) {
+        self.upstream.borrow_mut().remove(self.core.now(), target);
+        if let Some(sticky) = &self.sticky {
+            sticky.forget(target);
+        }
+        self.notify_first();
+    }
+
+    /// Ends what is still in flight at a target that was removed: as in a drain the clients' connections are closed, and
+    /// nobody is blamed.
+    pub fn abort(&self, target: u32) {
+        if let Some(flag) = self.aborts.get(target as usize) {
+            flag.set(true);
+        }
+        // Whoever waits for an origin waits for a deadline as well.
+        self.core.deadlines.wake_all();
+    }
+
+    /// Whether the target was not removed.
+    pub fn has_target(&self, target: u32) -> bool {
+        self.upstream.borrow().roster().exists(target)
+    }
+}

@@ -1,0 +1,89 @@
+//! A listening socket of one loop, and the connections that come to it.
+
+use super::bind::Bound;
+use super::socket::Raw;
+use crate::io::runtime::{Acceptor, Runtime};
+use rustix::net::SocketAddrAny;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::task::{Context, Poll};
+
+/// The socket.
+pub(crate) struct ListeningSocket {
+    acceptor: Acceptor,
+    is_unix: bool,
+}
+
+/// A connection as it was accepted.
+pub(crate) struct Accepted {
+    pub socket: Raw,
+    /// The address of its other end, where it has one.
+    pub peer: Option<SocketAddr>,
+}
+
+/// One loop's socket of a bound listener, before its runtime runs.
+pub(crate) enum LoopSocket {
+    Tcp(std::net::TcpListener),
+    Unix(std::os::unix::net::UnixListener),
+}
+
+impl Bound {
+    /// The sockets, one for each loop.
+    pub fn sockets(self) -> Vec<LoopSocket> {
+        match self {
+            Bound::Tcp(sockets, _) => sockets.into_iter().map(LoopSocket::Tcp).collect(),
+            Bound::Unix(sockets) => sockets.into_iter().map(LoopSocket::Unix).collect(),
+        }
+    }
+}
+
+impl LoopSocket {
+    /// Watched by this loop from now on.
+    pub fn watch(self, rt: &Runtime) -> io::Result<ListeningSocket> {
+        let (listener, is_unix) = match self {
+            LoopSocket::Tcp(socket) => {
+                socket.set_nonblocking(true)?;
+                (OwnedFd::from(socket), false)
+            }
+            LoopSocket::Unix(socket) => (OwnedFd::from(socket), true),
+        };
+        Ok(ListeningSocket { acceptor: Acceptor::new(rt, listener)?, is_unix })
+    }
+}
+
+impl ListeningSocket {
+    /// What watches it.
+    pub fn acceptor(&self) -> &Acceptor {
+        &self.acceptor
+    }
+
+    /// The next connection.
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+        self.acceptor.poll_accept(cx).map_ok(|(socket, peer)| self.of_kind(socket, peer))
+    }
+
+    fn of_kind(&self, socket: OwnedFd, peer: Option<SocketAddrAny>) -> Accepted {
+        match self.is_unix {
+            false => {
+                let peer = peer.and_then(|peer| peer.try_into().ok());
+                Accepted { socket: Raw::Tcp(socket.into()), peer }
+            }
+            true => Accepted { socket: Raw::Unix(socket.into()), peer: None },
+        }
+    }
+
+    /// The next of those who wait before it, of whom no event may have told yet; `None`: nobody does.
+    pub fn next(&self) -> io::Result<Option<Accepted>> {
+        loop {
+            match self.acceptor.accept() {
+                Ok((socket, peer)) => return Ok(Some(self.of_kind(socket, peer))),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                // One that broke before it was accepted is passed over.
+                Err(e)
+                    if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What belongs to a client's connection for as long as it lasts, whatever protocol it speaks.
+
+use crate::io::deadlines::Deadline;
+use crate::transport::listener::Listener;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
+
+/// A client's connection, as those see it who serve its requests.
+pub(crate) struct Session {
+    pub listener: Rc<Listener>,
+    /// The client's end; `None` for Unix sockets.
+    pub peer: Option<SocketAddr>,
+    /// The limit of silence that counts now: idle, head or body timeout.
+    pub deadline: Deadline,
+    /// Told to end: an idle one closes, a busy one after its answer.
+    ending: Cell<bool>,
+    lingers: Cell<bool>,
+    /// Since when nothing is asked after a whole answer, ns; `u64::MAX` while something is, and before the first.
+    pub idle_since_ns: Cell<u64>,
+    /// What counts the client; given up as soon as nothing more is served.
+    place: RefCell<Option<Box<dyn Any>>>,
+}
+
+impl Session {
+    /// A connection that was just accepted; `place` counts it until it is dropped.
+    pub fn new(
+        listener: Rc<Listener>,
+        peer: Option<SocketAddr>,
+        deadline: Deadline,
+        ending: bool,
+        place: Box<dyn Any>,
+    ) -> Session {
+        Session {
+            listener,
+            peer,
+            deadline,
+            ending: Cell::new(ending),
+            lingers: Cell::new(false),
+            idle_since_ns: Cell::new(u64::MAX),
+            place: RefCell::new(Some(place)),
+        }
+    }
+
+    /// Nothing more is served: another client may come in its place.
+    pub fn give_up_place(&self) {
+        drop(self.place.take());
+    }
+
+    /// Whether it ends after its answer.
+    pub fn is_ending(&self) -> bool {
+        self.ending.get()
+    }
+
+    /// Which listener the client came to and its address, for logs.
+    pub fn who(&self) -> (&str, Option<IpAddr>) {
+        (&self.listener.name, self.peer.map(|p| p.ip()))
+    }
+
+    /// It is idle, and ends to make room for another: it is read once more, and closed with care.
+    pub fn end_for_room(&self) {
+        self.lingers.set(true);
+        self.end();
+    }
+
+    /// Whether it ends with care though nothing is unread.
+    pub fn lingers(&self) -> bool {
+        self.lingers.get()
+    }
+
+    /// It is to end: at once if nothing is asked, else after its answer.
+    pub fn end(&self) {
+        self.ending.set(true);
+        self.deadline.wake();
+    }
+}

@@ -1,0 +1,205 @@
+//! One request on one connection, until the head of its answer: sent as far as it has come, its interim responses passed on.
+
+use super::server::Server;
+use crate::exchange::failure::Why;
+use crate::exchange::origin_reply::OriginReply;
+use crate::exchange::progress::Sending;
+use crate::exchange::upload::{BrokenUpload, Upload};
+use crate::exchange::{Exchange, Failure, OriginConn, RequestContext, built_in};
+use crate::h1::client::{Asking, HeadError, Progress};
+use crate::io::timers::Sleep;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use weir_http1::{Edits, Response, Version};
+use weir_policy::Kind;
+use weir_topology::plan::fixed::{
+    CONTINUE_AFTER_NS, MAX_INTERIM as MOST_INTERIM, MAX_RESEND_BYTES as RESEND, ON_CANCEL_SILENCE_NS,
+};
+
+/// Why an attempt on a connection has no head.
+pub(super) enum Failed {
+    /// The connection ended before any byte of an answer.
+    Silent,
+    With(Failure),
+}
+
+/// The attempt.
+pub(super) struct Attempt {
+    /// What becomes of it.
+    reply: Box<OriginReply>,
+    interim: u32,
+    continue_after: Option<Sleep>,
+    /// How long the origin may still be silent, once no client waits any more, and how much had come when that began.
+    silence: Option<(Sleep, u32)>,
+    /// Bytes read from the client and not taken by the origin, when last looked at.
+    progress: (u64, usize),
+}
+
+impl Attempt {
+    /// Begins: the request's head is queued.
+    pub fn new(server: &Rc<Server>, ex: &Exchange, ctx: &RequestContext, conn: OriginConn) -> Attempt {
+        let none = Edits::default();
+        let mut edits = ctx.edits.as_deref().unwrap_or(&none);
+        let drawn;
+        if server.is_built_in() {
+            drawn = built_in::with_draw(edits, ctx);
+            edits = &drawn;
+        }
+        let asking = Asking { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };
+        let origin = conn.begin(&ex.core, &asking);
+        let keep = ctx.keep.max(if ex.request.is_idempotent() { RESEND } else { 0 });
+        origin.set_deadline(server.origin.body_timeout_ns);
+        if !ex.is_complete() {
+            ex.client.expects_body();
+        }
+        Attempt {
+            reply: Box::new(OriginReply::new(server.clone(), origin, Upload::new(keep), ctx.abort.clone())),
+            interim: 0,
+            continue_after: ex.checked.expect.then(|| ex.core.timers.after(CONTINUE_AFTER_NS)),
+            silence: None,
+            progress: (u64::MAX, 0),
+        }
+    }
+
+    /// The head that came.
+    pub fn response(&self) -> &Response {
+        self.reply.response()
+    }
+
+    /// Sends, and reads up to the final head.
+    pub fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        ex: &Exchange,
+        ctx: &RequestContext,
+    ) -> Poll<Result<(), Failed>> {
+        if let Err(failure) = self.send(cx, ex, ctx) {
+            return Poll::Ready(Err(Failed::With(failure)));
+        }
+        loop {
+            match self.reply.origin.poll_head(cx, &ex.core) {
+                Poll::Ready(Ok(Progress::Final)) => return Poll::Ready(self.may_switch(ex)),
+                Poll::Ready(Ok(Progress::Interim)) => {
+                    self.interim += 1;
+                    if self.interim > MOST_INTERIM {
+                        return bad_response(Why::Interims);
+                    }
+                    // A client that waits no more may be at its next request.
+                    if ctx.is_wanted() {
+                        self.pass_interim(cx, ex);
+                    }
+                }
+                Poll::Ready(Err(HeadError::Rule(refusal))) => return bad_response(Why::Rule(refusal)),
+                Poll::Ready(Err(HeadError::TooLong)) => return bad_response(Why::HeadTooLong),
+                Poll::Ready(Err(HeadError::Cut)) => {
+                    let failure = Failure::new(Kind::Reset).by(Why::HeadCut);
+                    return Poll::Ready(Err(Failed::With(failure)));
+                }
+                Poll::Ready(Err(HeadError::Silent)) => return Poll::Ready(Err(Failed::Silent)),
+                Poll::Pending => break,
+            }
+        }
+        if let Some(sleep) = &mut self.continue_after
+            && sleep.poll_ended(cx).is_ready()
+        {
+            self.continue_after = None;
+            if ctx.is_wanted() {
+                ex.say_continue(cx);
+            }
+        }
+        if self.reply.abort.is_set() {
+            return Poll::Ready(Err(Failed::With(Failure::aborted())));
+        }
+        if self.reply.origin.is_late(cx) {
+            return Poll::Ready(Err(Failed::With(self.late())));
+        }
+        if !ctx.is_wanted() && self.is_silent(cx, ex) {
+            return Poll::Ready(Err(Failed::With(Failure::new(Kind::Timeout).by(Why::Unwanted))));
+        }
+        Poll::Pending
+    }
+
+    /// Sends on of the request what has come of it.
+    fn send(&mut self, cx: &mut Context<'_>, ex: &Exchange, ctx: &RequestContext) -> Result<(), Failure> {
+        let reply = &mut *self.reply;
+        if reply.upload.broken || (reply.upload.finished && reply.origin.unsent() == 0) {
+            return Ok(());
+        }
+        let limit_ns = reply.upstream.origin().response_timeout_ns;
+        match reply.upload.poll(cx, ex, &mut reply.origin) {
+            Poll::Ready(Ok(())) => {
+                ctx.sending(Sending::Whole);
+                reply.origin.set_deadline(limit_ns);
+            }
+            Poll::Ready(Err(BrokenUpload::Client(failure))) => return Err(failure),
+            Poll::Ready(Err(BrokenUpload::Origin)) => {
+                reply.upload.broken = true;
+                reply.origin.set_deadline(limit_ns);
+            }
+            Poll::Pending => self.watch_upload(ex),
+        }
+        Ok(())
+    }
+
+    /// Whether the origin has said nothing for as long as what nobody waits for is waited for.
+    #[cold]
+    fn is_silent(&mut self, cx: &mut Context<'_>, ex: &Exchange) -> bool {
+        let reads = self.reply.origin.reads();
+        if self.silence.as_ref().is_none_or(|(_, before)| *before != reads) {
+            self.silence = Some((ex.core.timers.after(ON_CANCEL_SILENCE_NS), reads));
+        }
+        self.silence.as_mut().is_some_and(|(sleep, _)| sleep.poll_ended(cx).is_ready())
+    }
+
+    /// A 101 leads only to what was asked for.
+    fn may_switch(&self, ex: &Exchange) -> Result<(), Failed> {
+        if self.response().status() != 101 {
+            return Ok(());
+        }
+        weir_http1::check_switch(&ex.request, &ex.hop(), self.response())
+            .map_err(|refusal| Failed::With(Failure::new(Kind::BadResponse).by(Why::Rule(refusal))))
+    }
+
+    /// The origin was silent for too long.
+    #[cold]
+    fn late(&self) -> Failure {
+        let OriginReply { upstream, upload, origin, .. } = &*self.reply;
+        let why = match upload.finished && origin.unsent() == 0 || upload.broken {
+            true => Why::ResponseLimit(upstream.origin().response_timeout_ns),
+            false => Why::UploadLimit(upstream.origin().body_timeout_ns),
+        };
+        Failure::new(Kind::Timeout).by(why)
+    }
+
+    /// The limit of silence counts while the origin takes nothing; while it is the client's turn, the client's own does.
+    fn watch_upload(&mut self, ex: &Exchange) {
+        let unsent = self.reply.origin.unsent();
+        let progress = (ex.body.try_borrow().map_or(0, |b| b.received), unsent);
+        if progress != self.progress {
+            self.progress = progress;
+            let limit_ns = self.reply.upstream.origin().body_timeout_ns;
+            self.reply.origin.set_deadline(limit_ns.filter(|_| unsent > 0));
+        }
+    }
+
+    /// 100 is told once, to a client that waits for it; others go on to clients that know them.
+    fn pass_interim(&mut self, cx: &mut Context<'_>, ex: &Exchange) {
+        if self.response().status() == 100 {
+            ex.say_continue(cx);
+        } else if ex.version() != Version::H10 {
+            ex.passed_interim.set(true);
+            ex.client.send_interim(cx, self.response());
+        }
+    }
+
+    /// What was begun is answered.
+    pub fn into_reply(self) -> Box<OriginReply> {
+        self.reply.origin.set_deadline(self.reply.upstream.origin().body_timeout_ns);
+        self.reply
+    }
+}
+
+#[cold]
+fn bad_response(why: Why) -> Poll<Result<(), Failed>> {
+    Poll::Ready(Err(Failed::With(Failure::new(Kind::BadResponse).by(why))))
+}

@@ -1,0 +1,111 @@
+//! A target by its identity (`operating.md` §1): what its `server` says of where it is. However many nodes of however many
+//! graphs lead to it, a loop has it once, with its place and its idle connections.
+
+use super::connect::Place;
+use super::pool::Pool;
+use crate::exchange::OriginConn;
+use crate::io::Core;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use weir_topology::plan::Origin;
+
+/// A target as one loop has it.
+pub(crate) struct Target {
+    /// Its identity, interned: the same on all threads, in every graph.
+    pub key: u32,
+    /// Where it is.
+    pub place: Place,
+    pool: RefCell<Pool>,
+    /// The longest that any of its nodes lets a connection be idle, ns; `None`: for ever.
+    idle_timeout_ns: Cell<Option<u64>>,
+    /// Whether no way leads here any more: no connection is kept.
+    retired: Cell<bool>,
+}
+
+/// The targets of a loop.
+#[derive(Default)]
+pub(crate) struct Targets(RefCell<BTreeMap<u32, Rc<Target>>>);
+
+impl Targets {
+    /// The target with this identity, at a place that is found out where it is not known yet.
+    pub fn get(&self, key: u32, origin: &Origin, place: impl FnOnce() -> Place) -> Rc<Target> {
+        let mut targets = self.0.borrow_mut();
+        let target = targets.entry(key).or_insert_with(|| {
+            Rc::new(Target {
+                key,
+                place: place(),
+                pool: RefCell::default(),
+                idle_timeout_ns: Cell::new(Some(0)),
+                retired: Cell::new(false),
+            })
+        });
+        let longest = target.idle_timeout_ns.get().zip(origin.idle_timeout_ns).map(|(a, b)| a.max(b));
+        target.idle_timeout_ns.set(longest);
+        target.retired.set(false);
+        target.clone()
+    }
+
+    /// Each of them.
+    pub fn for_each(&self, act: impl FnMut(&Rc<Target>)) {
+        self.0.borrow().values().for_each(act);
+    }
+
+    /// Closes one idle connection to a target.
+    pub fn close_idle(&self, key: u32) {
+        if let Some(target) = self.0.borrow().get(&key) {
+            target.close_idle();
+        }
+    }
+
+    /// Closes the connection that has been idle for longest of all; whether there was one.
+    pub fn close_oldest(&self) -> bool {
+        let targets = self.0.borrow();
+        let oldest = targets.values().filter_map(|t| Some((t.pool.borrow().oldest_ns()?, t)));
+        oldest.min_by_key(|(since_ns, _)| *since_ns).is_some_and(|(_, target)| target.close_idle())
+    }
+
+    /// A name has these addresses now: idle connections to others close, busy ones after their exchange.
+    pub fn name_has(&self, now_ns: u64, name: u32, addresses: &[SocketAddr]) {
+        for target in self.0.borrow().values() {
+            if let Place::Tcp(own) = &target.place
+                && own.name == Some(name)
+            {
+                own.set(now_ns, addresses);
+                target.pool.borrow_mut().keep_only(|conn| own.lead(conn.socket(), conn.opened_ns()));
+            }
+        }
+    }
+}
+
+impl Target {
+    /// An idle connection that may be used.
+    pub fn take(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
+        self.pool.borrow_mut().take(now_ns, idle_timeout_ns)
+    }
+
+    /// Keeps a connection for the next request, if it leads where it should.
+    pub fn put(&self, core: &Core, conn: OriginConn) {
+        let leads = self.place.leads(conn.socket(), conn.opened_ns());
+        if leads && !self.retired.get() && !core.is_draining() {
+            self.pool.borrow_mut().put(conn, core.recent());
+        }
+    }
+
+    /// Closes those that have been idle for too long, are too old, or that the origin has closed.
+    pub fn sweep(&self, now_ns: u64) {
+        self.pool.borrow_mut().sweep(now_ns, self.idle_timeout_ns.get());
+    }
+
+    /// Closes the connection that has been idle for longest; whether there was one.
+    pub fn close_idle(&self) -> bool {
+        self.pool.borrow_mut().close_one()
+    }
+
+    /// No way leads here any more.
+    pub fn retire(&self) {
+        self.retired.set(true);
+        self.pool.borrow_mut().clear();
+    }
+}
