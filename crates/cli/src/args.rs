@@ -115,7 +115,8 @@ Examples:
   weir serve edge.star public --loops 2            one of them, on two event loops
   weir serve quickstart.star -p apps=8 --inject    models act before real servers too
 
-Prints `listening NAME ADDRESS` for each listener once it accepts. SIGTERM and SIGINT drain and exit with 0;
+Prints `listening NAME ADDRESS` for each listener once it accepts (on standard error
+where an access log goes to standard output). SIGTERM and SIGINT drain and exit with 0;
 a second one ends at once. SIGUSR1 opens log files anew.
 
 Standard error tells of targets that go up and down, of names, and why requests failed, ten lines a second

@@ -9,9 +9,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::sync::Arc;
-use weir_serve::{Remote, explained};
+use weir_serve::{Remote, Running, explained};
 use weir_topology::Plan;
-use weir_topology::plan::{NodeId, Point, listeners};
+use weir_topology::plan::{NodeId, Point, Spec, listeners};
 use weir_topology::serving::{Serving, serving};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
@@ -30,13 +30,26 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     obey_signals(remote.clone())
         .and_then(|()| running.check_room().map_err(|e| Failure::Environment(e.to_string())))
         .inspect_err(|_| remote.abandon())?;
-    let mut out = std::io::stdout().lock();
+    tell_listening(&running, logs_to_stdout(&point, &chosen));
+    running.join().map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explained(&e))))
+}
+
+/// Whether an access log of these listeners goes to standard output.
+fn logs_to_stdout(point: &Point, chosen: &[NodeId]) -> bool {
+    chosen.iter().any(|id| match &point.specs[point.nodes[*id as usize].spec as usize] {
+        Spec::Listen(listen) => listen.http.access_log.as_deref() == Some("stdout"),
+        _ => false,
+    })
+}
+
+/// Says where it listens: on standard output, unless a log goes there, whose lines it would spoil.
+fn tell_listening(running: &Running, to_stderr: bool) {
+    let mut out: Box<dyn Write> =
+        if to_stderr { Box::new(std::io::stderr().lock()) } else { Box::new(std::io::stdout().lock()) };
     for one in &running.listening {
         // Nobody reads it: no reason not to serve.
         let _ = writeln!(out, "listening {} {}", one.name, one.addr).and_then(|()| out.flush());
     }
-    drop(out);
-    running.join().map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explained(&e))))
 }
 
 /// SIGTERM and SIGINT drain, a second one ends at once; SIGUSR1 reopens the logs.

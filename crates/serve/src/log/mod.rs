@@ -69,12 +69,22 @@ enum Message {
     Look,
 }
 
+/// What the writer is told beside the lines.
+#[derive(Default)]
+struct Flags {
+    /// Lines that found no room in the queue.
+    dropped: AtomicU64,
+    /// The file is to be opened anew.
+    reopen: AtomicBool,
+    /// The process is about to end.
+    ending: AtomicBool,
+}
+
 /// A log that loops write to.
 #[derive(Clone)]
 pub(crate) struct AccessLog {
     lines: SyncSender<Message>,
-    dropped: Arc<AtomicU64>,
-    reopen: Arc<AtomicBool>,
+    flags: Arc<Flags>,
     format: LogFormat,
 }
 
@@ -83,12 +93,12 @@ impl AccessLog {
     pub fn open(to: &str, format: LogFormat) -> io::Result<AccessLog> {
         let out = Out::open(to)?;
         let (lines, queue) = sync_channel(QUEUE);
-        let (dropped, reopen) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let log = AccessLog { lines, dropped: dropped.clone(), reopen: reopen.clone(), format };
+        let flags = Arc::new(Flags::default());
+        let log = AccessLog { lines, flags: flags.clone(), format };
         let to = to.to_owned();
         std::thread::Builder::new()
             .name("weir-log".to_owned())
-            .spawn(move || Writer::new(out, to, &dropped, &reopen).run(&queue))?;
+            .spawn(move || Writer::new(out, to, &flags).run(&queue))?;
         Ok(log)
     }
 
@@ -100,7 +110,7 @@ impl AccessLog {
 
     /// The file is opened anew, at once.
     pub fn reopen(&self) {
-        self.reopen.store(true, Ordering::Relaxed);
+        self.flags.reopen.store(true, Ordering::Relaxed);
         // Where there is no room, the writer is at work, and looks before the next lines.
         let _ = self.lines.try_send(Message::Look);
     }
@@ -130,14 +140,16 @@ impl AccessLog {
 
     fn hand_over(&self, text: String) {
         if let Err(TrySendError::Full(_)) = self.lines.try_send(Message::Line(text)) {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.flags.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Waits until all lines are written, for as long as a process that ends may be kept by a pipe that nobody reads.
     pub fn finish(&self) {
         let (tell, told) = sync_channel(1);
-        let end = Instant::now() + FINISH;
+        self.flags.ending.store(true, Ordering::Relaxed);
+        // The writer itself gives up after that time, and says what is lost.
+        let end = Instant::now() + 2 * FINISH;
         while let Err(TrySendError::Full(_)) = self.lines.try_send(Message::Written(tell.clone())) {
             if Instant::now() >= end {
                 return;

@@ -4,9 +4,14 @@
 //! and none of them comes back later. A line of which a part was written is cut back; where that cannot be, as in a pipe, its
 //! rest stays in the buffer and is written before anything else.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::time::Duration;
 
 /// Bytes that are gathered before they are written.
 const PIECE: usize = 64 * 1024;
@@ -20,6 +25,7 @@ pub(super) struct Out<F = File> {
     /// Lines that were not written, and will not be.
     lost: u64,
     why: Option<io::Error>,
+    blocked: bool,
 }
 
 /// What a line goes to: it may be cut back, or not.
@@ -46,17 +52,49 @@ impl Out {
     pub fn open(to: &str) -> io::Result<Out> {
         // Not by the handles of the standard library, which have a buffer of their own.
         let file = match to {
-            "stdout" => io::stdout().as_fd().try_clone_to_owned()?.into(),
-            "stderr" => io::stderr().as_fd().try_clone_to_owned()?.into(),
-            path => OpenOptions::new().create(true).append(true).open(path)?,
+            "stdout" => standard(io::stdout().as_fd(), "/proc/self/fd/1")?,
+            "stderr" => standard(io::stderr().as_fd(), "/proc/self/fd/2")?,
+            path => without_waiting().create(true).append(true).open(path).map_err(without_reader)?,
         };
         Ok(Out::new(file))
+    }
+
+    /// Waits until something could be written, for so long at most; regular files always can.
+    pub fn wait(&self, most: Duration) {
+        let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) };
+        // Whatever it says, it is tried.
+        let _ = poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], Some(&most));
+    }
+}
+
+/// Neither opening a pipe nor writing to it waits for whoever should read.
+fn without_waiting() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.custom_flags(OFlags::NONBLOCK.bits() as i32);
+    options
+}
+
+/// Standard output or error, opened anew where it is a pipe or a terminal: others have it too, and may want to wait.
+fn standard(fd: BorrowedFd<'_>, path: &str) -> io::Result<File> {
+    let file = File::from(fd.try_clone_to_owned()?);
+    let kind = file.metadata()?.file_type();
+    if !kind.is_fifo() && !kind.is_char_device() {
+        return Ok(file);
+    }
+    Ok(without_waiting().append(true).open(path).unwrap_or(file))
+}
+
+/// A pipe that nobody reads cannot be opened: that is said in words.
+fn without_reader(e: io::Error) -> io::Error {
+    match Errno::from_io_error(&e) {
+        Some(Errno::NXIO) => io::Error::new(e.kind(), "nobody reads this FIFO; start its reader first"),
+        _ => e,
     }
 }
 
 impl<F: Sink> Out<F> {
     fn new(file: F) -> Out<F> {
-        Out { file, buffer: Vec::new(), is_torn: false, lost: 0, why: None }
+        Out { file, buffer: Vec::new(), is_torn: false, lost: 0, why: None, blocked: false }
     }
 
     /// A line, with its end.
@@ -67,11 +105,13 @@ impl<F: Sink> Out<F> {
         }
     }
 
-    /// Writes all lines, or loses them: never waits for room.
+    /// Writes all lines, or loses them; what finds no room for now waits here ([`Out::is_blocked`]).
     pub fn flush(&mut self) {
         let mut written = 0;
+        self.blocked = false;
         while written < self.buffer.len() {
             match self.file.write(&self.buffer[written..]) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return self.wait_for_room(written),
                 Ok(0) => return self.lose(written, io::ErrorKind::WriteZero.into()),
                 Ok(n) => written += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -80,6 +120,20 @@ impl<F: Sink> Out<F> {
         }
         self.buffer.clear();
         self.is_torn = false;
+    }
+
+    /// So much of the buffer was written; the rest is as soon as there is room.
+    fn wait_for_room(&mut self, written: usize) {
+        self.blocked = true;
+        if written > 0 {
+            self.is_torn = self.buffer[written - 1] != b'\n';
+            self.buffer.drain(..written);
+        }
+    }
+
+    /// Whether lines wait for room, as in a pipe that is not read.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked
     }
 
     /// So much of the buffer was written; the rest is not, but for a line that would be torn.
@@ -105,7 +159,7 @@ impl<F: Sink> Out<F> {
     pub fn give_up(&mut self) {
         self.lost += ends(&self.buffer);
         self.buffer.clear();
-        self.is_torn = false;
+        (self.is_torn, self.blocked) = (false, false);
     }
 
     /// Lines that were lost since this was last asked, and why the last was.

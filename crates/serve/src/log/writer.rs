@@ -1,10 +1,10 @@
 //! The thread that writes an access log: lines as they come, the file opened anew when that is asked, and a word on standard
 //! error of what was lost.
 
-use crate::log::Message;
 use crate::log::out::Out;
+use crate::log::{FINISH, Flags, Message};
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,17 @@ const AT_ONCE: usize = 1024;
 /// Between two words of lost lines.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// How often it looks whether there is room.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// What it works with.
 pub(super) struct Writer<'a> {
     out: Out,
     /// What it was opened by.
     to: String,
-    /// Lines that found no room in the queue.
-    dropped: &'a AtomicU64,
-    reopen: &'a AtomicBool,
+    flags: &'a Flags,
+    /// Since when the process is about to end.
+    end: Option<Instant>,
     lost: u64,
     /// Why the last line was lost that could not be written.
     why: Option<io::Error>,
@@ -31,26 +34,62 @@ pub(super) struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     /// To where this is open.
-    pub fn new(out: Out, to: String, dropped: &'a AtomicU64, reopen: &'a AtomicBool) -> Writer<'a> {
-        Writer { out, to, dropped, reopen, lost: 0, why: None, said: None }
+    pub fn new(out: Out, to: String, flags: &'a Flags) -> Writer<'a> {
+        Writer { out, to, flags, end: None, lost: 0, why: None, said: None }
     }
 
     /// Writes until no loop is left.
     pub fn run(mut self, queue: &Receiver<Message>) {
         loop {
             // What was lost is said though nothing else may come.
+            if self.out.is_blocked() {
+                self.wait_for_room(queue);
+                continue;
+            }
             let wait = if self.lost > 0 { PAUSE } else { Duration::MAX };
             let first = match queue.recv_timeout(wait) {
                 Ok(entry) => entry,
                 Err(RecvTimeoutError::Timeout) => Message::Look,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            if self.reopen.swap(false, Ordering::Relaxed) {
+            if self.flags.reopen.swap(false, Ordering::Relaxed) {
                 self.open_anew();
             }
             self.write(first, queue);
         }
         self.finish();
+    }
+
+    /// Nobody reads what was written: the queue fills meanwhile, and what does not fit there is counted. At the end of the
+    /// process it waits for a while, then all that is left is lost.
+    fn wait_for_room(&mut self, queue: &Receiver<Message>) {
+        self.out.wait(LOOK);
+        if self.flags.reopen.swap(false, Ordering::Relaxed) {
+            self.open_anew();
+        }
+        self.out.flush();
+        self.count();
+        if self.said.is_none_or(|at| at.elapsed() >= PAUSE) {
+            self.why.get_or_insert_with(|| io::Error::other("it is not read"));
+            self.say_lost();
+        }
+        if self.flags.ending.load(Ordering::Relaxed)
+            && self.end.get_or_insert_with(Instant::now).elapsed() >= FINISH
+        {
+            self.why = Some(io::Error::other("it is not read"));
+            let mut told = Vec::new();
+            for message in queue.try_iter() {
+                match message {
+                    Message::Line(_) => self.lost += 1,
+                    Message::Written(tell) => told.push(tell),
+                    Message::Look => {}
+                }
+            }
+            self.finish();
+            for tell in told {
+                let _ = tell.send(());
+            }
+        }
     }
 
     fn open_anew(&mut self) {
@@ -101,7 +140,7 @@ impl<'a> Writer<'a> {
 
     fn count(&mut self) {
         let (lost, why) = self.out.lost();
-        self.lost += lost + self.dropped.swap(0, Ordering::Relaxed);
+        self.lost += lost + self.flags.dropped.swap(0, Ordering::Relaxed);
         self.why = why.or(self.why.take());
     }
 
