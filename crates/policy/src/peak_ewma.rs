@@ -1,27 +1,58 @@
 //! The cheaper of two drawn targets, where cost is a latency that rises at once and falls slowly, times what is in flight.
 //!
-//! - Idea: a target that was slow once is believed slow until enough time or enough good answers say otherwise.
-//! - Signal: the time from pick to answer, and requests in flight, both from this balancer. State: cost, stamp and count per target.
+//! - Idea: a target that was slow once is believed slow until enough time or enough good answers say otherwise. A short
+//!   latency speaks for a target only if it ended well.
+//! - Signal: the time from pick to answer, how it ended, and requests in flight, all from this balancer. State: cost, stamp
+//!   and count per target; whether it failed last; what was cancelled there since its last success.
 //! - Cost of a decision: O(1), two exponentials.
 //! - Formula: an answer after `rtt` gives cost := rtt if rtt > cost, else cost·w + rtt·(1 − w), w = e^(−dt/decay); unseen, cost
-//!   decays as w. Load = cost·(in flight + 1) / weight. A new target costs `default_rtt`.
+//!   decays as w. A new target costs `default_rtt`. Load = cost·(in flight + cancelled + 1) / weight, cancelled being the
+//!   requests cancelled since the last success there, at most 16.
+//! - Errors: they may raise the cost and never lower it. Of two drawn of which exactly one failed last, the first drawn is
+//!   taken, whatever they cost: one of n gets 1/n at most, and competes by its cost again from its first success on. If the
+//!   one that failed has less weight than the other, it is taken in that proportion only: a light one gains nothing either.
+//! - Cancelled requests: they raise the cost to the time that they took, and until a success time alone does not bring it
+//!   below that. Nobody knows whether the target still works on them, so they weigh like requests in flight: a target that
+//!   hangs behind a `timeout` is not cheap because the time limit is short. It might never be cheap again, so one in 64 of
+//!   the picks that draw it first while it has nothing in flight takes it: 1/(64·n) of all.
 //! - Choices: looking changes nothing (Finagle's and tower's `load` writes the decay back, so that a target that is looked at
-//!   often forgets its answers sooner). An answer that is an error, or was cut off, may raise the cost and never lowers it:
-//!   else a target that fails fast would draw all traffic.
-//! - Pathologies: an idle bad target is tried again every few `decay`; a `default_rtt` below what others take draws a burst.
-//! - Source: Finagle `PeakEwma`, tower/linkerd `peak_ewma`. In the language: `lb.peak_ewma(targets, decay=10*s, default_rtt=30*ms)`.
+//!   often forgets its answers sooner). A success forgets what was cancelled before, as it came back in spite of it.
+//! - Pathologies: an idle bad target is tried again every few `decay`; a `default_rtt` below what others take draws a burst;
+//!   a target that fails gets its even share however long its errors take (`eject` ends that).
+//! - Source: Finagle `PeakEwma`, tower/linkerd `peak_ewma`; what failed and what was cancelled: weir's own.
+//! - In the language: `lb.peak_ewma(targets, decay=10*s, default_rtt=30*ms)`.
 
-use crate::Outcome;
+use crate::{Kind, Outcome};
 use weir_stats::{Key, math};
 
 /// Draws that may meet a barred target before the rest is enumerated.
 const TRIALS: u64 = 34;
+/// The draw that decides about doubts: none of the two that choose among the enumerated.
+const DOUBT: u64 = TRIALS + 2;
+/// One in so many picks tries a target that was cancelled and has not answered since.
+const TRIED: u64 = 64;
+/// More cancelled requests in a row than this weigh no more: when all targets come back from a stall, the first to answer
+/// must not get everything.
+const MOST_CANCELLED: u8 = 16;
 
-#[derive(Clone, Copy, Debug)]
+/// What is known of a target: 32 bytes, two in a cache line.
+#[derive(Clone, Copy, Debug, PartialEq)]
 struct Cost {
     ns: f64,
     stamp: u64,
+    /// The longest time, ns, after which a request was cancelled since the last success: time alone stops there.
+    floor_ns: f64,
     in_flight: u32,
+    /// Requests cancelled since the last success, at most [`MOST_CANCELLED`].
+    cancelled: u8,
+    /// The last answer was an error.
+    failed: bool,
+}
+
+impl Cost {
+    fn unknown(default_rtt_ns: f64, now: u64) -> Cost {
+        Cost { ns: default_rtt_ns, stamp: now, floor_ns: 0.0, in_flight: 0, cancelled: 0, failed: false }
+    }
 }
 
 /// The state of one balancer.
@@ -57,14 +88,13 @@ impl PeakEwma {
         self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
         self.weights.clear();
         self.weights.extend_from_slice(weights);
-        let new = Cost { ns: self.default_rtt_ns, stamp: now, in_flight: 0 };
-        self.costs.resize(weights.len(), new);
+        self.costs.resize(weights.len(), Cost::unknown(self.default_rtt_ns, now));
     }
 
     /// A target that is another from now on: nothing is known of it.
     pub fn forget(&mut self, target: u32, now: u64) {
         let cost = &mut self.costs[target as usize];
-        (cost.ns, cost.stamp) = (self.default_rtt_ns, now);
+        *cost = Cost { in_flight: cost.in_flight, ..Cost::unknown(self.default_rtt_ns, now) };
     }
 
     /// Requests in flight at a target.
@@ -80,7 +110,8 @@ impl PeakEwma {
     /// What a target costs now, ns.
     pub fn cost_ns(&self, target: u32, now: u64) -> f64 {
         let cost = &self.costs[target as usize];
-        cost.ns * self.weight_of_past(cost.stamp, now)
+        let decayed = cost.ns * self.weight_of_past(cost.stamp, now);
+        if decayed < cost.floor_ns { cost.floor_ns } else { decayed }
     }
 
     fn weight_of_past(&self, stamp: u64, now: u64) -> f64 {
@@ -91,12 +122,32 @@ impl PeakEwma {
     }
 
     fn load(&self, target: u32, now: u64) -> f64 {
-        let in_flight = f64::from(self.costs[target as usize].in_flight + 1);
-        self.cost_ns(target, now) * in_flight / self.weights[target as usize]
+        let cost = &self.costs[target as usize];
+        let requests = f64::from(cost.in_flight + u32::from(cost.cancelled) + 1);
+        self.cost_ns(target, now) * requests / self.weights[target as usize]
     }
 
-    fn better(&self, a: u32, b: u32, now: u64) -> u32 {
-        if a != b && self.load(b, now) < self.load(a, now) { b } else { a }
+    /// The one to take of two in the order in which they were drawn.
+    fn better(&self, first: u32, second: u32, draw: Key, now: u64) -> u32 {
+        let (a, b) = (&self.costs[first as usize], &self.costs[second as usize]);
+        if (a.failed != b.failed || a.cancelled > 0)
+            && let Some(target) = self.by_doubt(first, second, draw.nth(DOUBT))
+        {
+            return target;
+        }
+        if self.load(second, now) < self.load(first, now) { second } else { first }
+    }
+
+    /// The one to take where the first was cancelled or exactly one failed last, if that decides.
+    #[cold]
+    fn by_doubt(&self, first: u32, second: u32, draw: Key) -> Option<u32> {
+        let (a, b) = (&self.costs[first as usize], &self.costs[second as usize]);
+        if a.failed != b.failed {
+            let share = self.weights[first as usize] / self.weights[second as usize];
+            let passed_over = a.failed && share < 1.0 && draw.unit() >= share;
+            return Some(if passed_over { second } else { first });
+        }
+        (a.in_flight == 0 && draw.below(TRIED) == 0).then_some(first)
     }
 
     /// Chooses and counts a target that is not barred; `None` if there is none.
@@ -115,7 +166,7 @@ impl PeakEwma {
                 continue;
             }
             match first {
-                Some(first) => return Some(self.better(first, target, now)),
+                Some(first) => return Some(self.better(first, target, draw, now)),
                 None if n == 1 => return Some(target),
                 None => first = Some(target),
             }
@@ -135,7 +186,7 @@ impl PeakEwma {
                 let i = draw.nth(TRIALS).below(n);
                 let j = draw.nth(TRIALS + 1).below(n - 1);
                 let j = j + u64::from(j >= i);
-                Some(self.better(self.rest[i as usize], self.rest[j as usize], now))
+                Some(self.better(self.rest[i as usize], self.rest[j as usize], draw, now))
             }
         }
     }
@@ -146,22 +197,31 @@ impl PeakEwma {
         self.costs[target as usize].in_flight += 1;
     }
 
-    /// A request has come back after `rtt_ns`.
+    /// A request has come back after `rtt_ns`, or was cancelled then.
     pub fn done(&mut self, target: u32, now: u64, rtt_ns: u64, outcome: Outcome) {
         self.release(target);
+        // What is wrong with the request says nothing of the target.
+        if outcome == Some(Kind::BadRequest) {
+            return;
+        }
         let (rtt, known) = (rtt_ns as f64, self.costs[target as usize]);
         let past = self.weight_of_past(known.stamp, now);
         let decayed = known.ns * past;
-        let next = if rtt > known.ns {
-            rtt
-        } else if outcome.is_none() {
-            decayed + rtt * (1.0 - past)
-        } else {
-            // Only what the clock alone would have left, or the time that it took if that is more.
-            rtt.max(decayed)
-        };
         let cost = &mut self.costs[target as usize];
-        (cost.ns, cost.stamp) = (next, known.stamp.max(now));
+        cost.stamp = known.stamp.max(now);
+        if outcome.is_none() {
+            cost.ns = if rtt > known.ns { rtt } else { decayed + rtt * (1.0 - past) };
+            (cost.floor_ns, cost.cancelled, cost.failed) = (0.0, 0, false);
+            return;
+        }
+        // Only what the clock alone would have left, or the time that it took if that is more.
+        cost.ns = rtt.max(decayed);
+        if outcome == Some(Kind::Cancelled) {
+            cost.floor_ns = cost.floor_ns.max(rtt);
+            cost.cancelled = (cost.cancelled + 1).min(MOST_CANCELLED);
+        } else {
+            cost.failed = true;
+        }
     }
 
     /// A request left without an answer that says anything.
@@ -173,98 +233,4 @@ impl PeakEwma {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Kind;
-
-    const MS: u64 = 1_000_000;
-    const S: u64 = 1000 * MS;
-
-    fn lb(n: usize) -> PeakEwma {
-        PeakEwma::new(&vec![1.0; n], 10 * S, 30 * MS)
-    }
-
-    fn close(got_ns: f64, want_ms: f64) {
-        assert!((got_ns / 1e6 - want_ms).abs() < 0.005, "{} ms, not {want_ms}", got_ns / 1e6);
-    }
-
-    fn answer(lb: &mut PeakEwma, at: u64, rtt_ms: u64, outcome: Outcome) {
-        lb.take(0);
-        lb.done(0, at, rtt_ms * MS, outcome);
-    }
-
-    /// The oracles of the notes: decay of an idle target, and of a spike under good answers.
-    #[test]
-    fn costs_are_those_of_the_formula() {
-        let lb1 = lb(1);
-        close(lb1.cost_ns(0, 5 * S), 18.20);
-        close(lb1.cost_ns(0, 10 * S), 11.04);
-        close(lb1.cost_ns(0, 6_931_471_806), 15.00);
-        let mut spike = lb(1);
-        answer(&mut spike, 0, 1000, None);
-        for k in 1..=20u64 {
-            answer(&mut spike, k * S, 10, None);
-            close(spike.cost_ns(0, k * S), 10.0 + 990.0 * math::exp(-(k as f64) / 10.0));
-        }
-        let mut same = lb(1);
-        answer(&mut same, 0, 30, None);
-        close(same.cost_ns(0, 0), 30.0);
-        let mut looked = lb(1);
-        (0..1000).for_each(|i| close(looked.cost_ns(0, i * MS), 30.0 * math::exp(-(i as f64) / 10_000.0)));
-        answer(&mut looked, S, 10, None);
-        close(looked.cost_ns(0, S), 10.0 + 20.0 * math::exp(-0.1));
-    }
-
-    #[test]
-    fn errors_raise_the_cost_and_never_lower_it() {
-        let mut failing = lb(1);
-        answer(&mut failing, S, 0, Some(Kind::Refused));
-        close(failing.cost_ns(0, S), 30.0 * math::exp(-0.1));
-        answer(&mut failing, S, 70, Some(Kind::Timeout));
-        close(failing.cost_ns(0, S), 70.0);
-    }
-
-    /// The model that a reader believes at sight, by shares over many draws.
-    #[test]
-    fn the_cheaper_of_two_distinct_draws_is_taken() {
-        let mut three = lb(3);
-        for (t, rtt) in [(0, 10), (1, 20), (2, 40)] {
-            three.costs[t].ns = (rtt * MS) as f64;
-        }
-        three.costs[0].in_flight = 2; // 30 against 20 and 40: the second beats both, the first the third
-        let shares = |lb: &PeakEwma, barred: u32| {
-            let mut seen = [0.0; 3];
-            for i in 0..30_000 {
-                seen[lb.clone().pick_where(Key::new(1).with(i), 0, |t| t == barred).unwrap() as usize] +=
-                    1.0 / 3e4;
-            }
-            seen
-        };
-        let close = |got: [f64; 3], want: [f64; 3]| {
-            assert!(got.iter().zip(want).all(|(g, w)| (g - w).abs() < 0.015), "{got:?} {want:?}");
-        };
-        close(shares(&three, 9), [1.0 / 3.0, 2.0 / 3.0, 0.0]);
-        close(shares(&three, 1), [1.0, 0.0, 0.0]);
-        three.weights[2] = 4.0; // now it costs 10
-        close(shares(&three, 9), [0.0, 1.0 / 3.0, 2.0 / 3.0]);
-        close(shares(&lb(3), 9), [1.0 / 3.0; 3]);
-        assert_eq!(lb(2).pick_where(Key::new(1), 0, |_| true), None);
-        assert_eq!(lb(1).pick_where(Key::new(1), 0, |_| false), Some(0));
-    }
-
-    /// One of ten is ten times slower: it gets next to nothing.
-    #[test]
-    fn a_slow_target_is_avoided() {
-        let mut lb = lb(10);
-        let mut seen = [0; 10];
-        for i in 0..20_000u64 {
-            let now = i * 5 * MS;
-            let t = lb.pick_where(Key::new(3).with(i), now, |_| false).unwrap();
-            seen[t as usize] += 1;
-            let rtt = if t == 9 { 100 } else { 10 };
-            lb.done(t, now + rtt * MS, rtt * MS, None);
-        }
-        assert!(seen[9] < 200 && seen[..9].iter().all(|c| (1900..2500).contains(c)), "{seen:?}");
-        assert_eq!(lb.total_in_flight(), 0);
-    }
-}
+mod tests;

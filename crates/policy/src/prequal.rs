@@ -9,12 +9,25 @@
 //!   the least (RIF + 1) / weight. An answer is used b = max(1, (1 + delta) / ((1 − pool/n)·probes − remove)) times (rounded at
 //!   random), adds 1 to its RIF each time, and is dropped after `age`. Per request `remove` answers go, the oldest and the worst
 //!   in turn. With fewer than two usable answers: at random by weight.
-//! - Choices: an error drops the target's answers (a target that fails fast looks empty: "sinkholing").
-//! - Pathologies: needs targets that answer probes; a pool larger than the set of targets herds; stale answers herd too.
-//! - Source: Wydrowski et al., "Load is not what you should balance" (NSDI 2024).
+//! - Errors: a target that fails at once looks empty and fast ("sinkholing"). So an error drops the target's answer, and
+//!   those that follow are not used until as many successes as errors have come back (16 at most: so many correct the
+//!   estimate that errors have lowered). Until then a request picks it if a draw of one among n falls on it, unless its
+//!   answer is hot: 1/n at most, and its weight's share where that is less. Else it is left out, at random as well.
+//! - Cancelled requests: they raise the latency that is believed to the time that they took, until a success. It might
+//!   never be the least again, so of the draws of one among n that fall on such a target one in 64 is heeded.
+//! - Pathologies: needs targets that answer probes; a pool larger than the set of targets herds; stale answers herd too;
+//!   a target that hangs behind a `timeout` is cold when others are hot (a `timeout` behind this balancer is an error).
+//! - Source: Wydrowski et al., "Load is not what you should balance" (NSDI 2024); what errors and cancelled requests do to
+//!   a target: weir's own.
 //! - In the language: `lb.prequal(targets, probes=3, pool=16, age=1*s, q_rif=0.84, remove=1, delta=1.0)`.
 
+mod busy;
+mod doubts;
+
 use crate::random::Random;
+use crate::{Kind, Outcome};
+pub use busy::Busy;
+use doubts::Doubts;
 use std::mem::take;
 use weir_stats::Key;
 
@@ -46,48 +59,27 @@ struct Answer {
     latency_ns: u64,
     at: u64,
     uses: u32,
+    /// It is not believed: its target failed.
+    doubted: bool,
 }
 
 /// What the choice of targets to probe is drawn by, beside the request's draw.
 const PROBES: u64 = 12;
-
-/// How busy a target is: what it would say of itself, as seen by whoever sends it all of its requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Busy {
-    /// Requests in flight there.
-    pub in_flight: u32,
-    /// How long one answer takes while nothing else is there, ns, smoothed; 0: nothing came back yet.
-    pub alone_ns: u64,
-}
-
-impl Busy {
-    /// A request goes there.
-    pub fn entered(&mut self) {
-        self.in_flight += 1;
-    }
-
-    /// A request has left after this time, however it ended.
-    pub fn left(&mut self, took_ns: u64) {
-        self.in_flight -= 1;
-        // By how many were there, so that it says what one costs: a target that was full once is not slow for ever.
-        let alone_ns = took_ns / (u64::from(self.in_flight) + 1);
-        let seen = &mut self.alone_ns;
-        *seen = if *seen == 0 { alone_ns } else { *seen - *seen / 8 + alone_ns / 8 };
-    }
-
-    /// How long one more request would take, ns.
-    pub fn latency_ns(&self) -> u64 {
-        self.alone_ns.saturating_mul(u64::from(self.in_flight) + 1)
-    }
-}
+/// What the choice of a doubted target is drawn by.
+const DOUBT: u64 = 13;
+/// One in so many draws of a target that was cancelled and has not answered since is heeded.
+const TRIED: f64 = 64.0;
 
 /// The state of one balancer.
 #[derive(Clone, Debug)]
 pub struct Prequal {
     how: Probing,
     weights: Vec<f64>,
+    /// Of the targets of positive weight.
+    mean_weight: f64,
     open: Vec<u32>,
     random: Random,
+    doubts: Doubts,
     /// Oldest first.
     pool: Vec<Answer>,
     /// The last RIFs in order of arrival, and in order of size.
@@ -108,8 +100,10 @@ impl Prequal {
         let mut lb = Prequal {
             how,
             weights: Vec::new(),
+            mean_weight: 1.0,
             open: Vec::new(),
             random: Random::new(&[]),
+            doubts: Doubts::default(),
             pool: Vec::with_capacity(how.pool as usize + 1),
             recent: Vec::with_capacity(REMEMBERED),
             sorted: Vec::with_capacity(REMEMBERED),
@@ -129,6 +123,9 @@ impl Prequal {
         self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
         self.weights.clear();
         self.weights.extend_from_slice(weights);
+        let sum: f64 = self.open.iter().map(|&t| weights[t as usize]).sum();
+        self.mean_weight = sum / self.open.len().max(1) as f64;
+        self.doubts.grow(weights.len());
         self.random.refresh(weights);
         self.pool.retain(|a| weights[a.target as usize] > 0.0);
     }
@@ -176,8 +173,9 @@ impl Prequal {
         } else if self.pool.len() >= self.how.pool.max(1) as usize {
             self.pool.remove(0);
         }
-        let uses = self.uses(draw);
-        self.pool.push(Answer { target, rif, latency_ns, at: now, uses });
+        let (uses, doubt) = (self.uses(draw), self.doubts.of(target));
+        let latency_ns = latency_ns.max(doubt.floor_ns);
+        self.pool.push(Answer { target, rif, latency_ns, at: now, uses, doubted: doubt.failed() });
     }
 
     /// How often an answer is used: the reuse budget, its fraction at random.
@@ -232,7 +230,10 @@ impl Prequal {
         if self.pool.first().is_some_and(too_old) {
             self.pool.retain(|a| !too_old(a));
         }
-        let chosen = self.best(|t| !barred(t));
+        let (tried, chosen) = match self.doubts.any() {
+            true => self.choose_doubting(draw.with(DOUBT), &barred),
+            false => (None, self.best(|a| !barred(a.target))),
+        };
         let target = match chosen {
             Some(at) => {
                 let answer = &mut self.pool[at];
@@ -244,18 +245,55 @@ impl Prequal {
                 }
                 Some(target)
             }
-            None => self.random.pick_where(draw, barred),
+            None => tried.or_else(|| self.at_random(draw, barred)),
         };
         self.remove_some();
         target
     }
 
-    /// The index of the answer to use, among targets that are not barred; `None` with fewer than two.
-    fn best(&self, usable: impl Fn(u32) -> bool) -> Option<usize> {
+    /// Where something speaks against targets: one that is tried all the same, and the index of the answer to use.
+    #[cold]
+    fn choose_doubting(&self, draw: Key, barred: &impl Fn(u32) -> bool) -> (Option<u32>, Option<usize>) {
+        let tried = self.to_try(draw, barred);
+        let chosen = match tried {
+            Some(target) => self.pool.iter().position(|a| a.target == target),
+            None => self.best(|a| !a.doubted && !barred(a.target)),
+        };
+        (tried, chosen)
+    }
+
+    /// A target that something speaks against and that this request tries all the same.
+    fn to_try(&self, draw: Key, barred: &impl Fn(u32) -> bool) -> Option<u32> {
+        let target = *self.open.get(draw.below(self.open.len() as u64) as usize)?;
+        let doubt = self.doubts.of(target);
+        let heeded = match doubt.failed() {
+            true => self.weights[target as usize] / self.mean_weight,
+            false if doubt.floor_ns > 0 => 1.0 / TRIED,
+            false => return None,
+        };
+        let threshold = self.threshold();
+        let full = |a: &Answer| a.target == target && a.rif > 0 && self.is_hot(a, threshold);
+        let out = draw.nth(1).unit() >= heeded || barred(target) || self.pool.iter().any(full);
+        (!out).then_some(target)
+    }
+
+    /// By weight, of those that did not fail if there are any.
+    fn at_random(&self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.doubts.any() {
+            let good = self.random.pick_where(draw, |t| barred(t) || self.doubts.of(t).failed());
+            if good.is_some() {
+                return good;
+            }
+        }
+        self.random.pick_where(draw, barred)
+    }
+
+    /// The index of the answer to use, among those that are usable; `None` with fewer than two.
+    fn best(&self, usable: impl Fn(&Answer) -> bool) -> Option<usize> {
         let threshold = self.threshold();
         let weight = |a: &Answer| self.weights[a.target as usize];
         let (mut count, mut cold, mut hot) = (0, None, None);
-        for (i, a) in self.pool.iter().enumerate().filter(|(_, a)| usable(a.target)) {
+        for (i, a) in self.pool.iter().enumerate().filter(|(_, a)| usable(a)) {
             count += 1;
             let (slot, cost) = if self.is_hot(a, threshold) {
                 (&mut hot, (f64::from(a.rif) + 1.0) / weight(a))
@@ -293,8 +331,31 @@ impl Prequal {
         (0..self.pool.len()).max_by_key(|&i| (badness(&self.pool[i]), self.pool.len() - i)).unwrap_or(0)
     }
 
-    /// A request has failed at a target: what it said of itself is not believed.
-    pub fn failed(&mut self, target: u32) {
+    /// A request has come back after `took_ns`, or was cancelled then.
+    pub fn done(&mut self, target: u32, took_ns: u64, outcome: Outcome) {
+        if outcome.is_none() && !self.doubts.any() {
+            return;
+        }
+        let doubt = self.doubts.ended(target, took_ns, outcome);
+        match outcome {
+            None | Some(Kind::Cancelled) => {
+                for answer in self.pool.iter_mut().filter(|a| a.target == target) {
+                    answer.latency_ns = answer.latency_ns.max(doubt.floor_ns);
+                    answer.doubted = doubt.failed();
+                }
+            }
+            Some(Kind::BadRequest) => {}
+            Some(_) => self.drop_answer(target),
+        }
+    }
+
+    /// A target that is another from now on: nothing is known of it.
+    pub fn forget(&mut self, target: u32) {
+        self.doubts.forget(target);
+        self.drop_answer(target);
+    }
+
+    fn drop_answer(&mut self, target: u32) {
         self.pool.retain(|a| a.target != target);
     }
 
@@ -305,152 +366,4 @@ impl Prequal {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const DEFAULT: Probing =
-        Probing { probes: 3.0, pool: 16, age_ns: 1_000_000_000, q_rif: 0.84, remove: 1.0, delta: 1.0 };
-
-    fn lb(n: usize, how: Probing) -> Prequal {
-        Prequal::new(&vec![1.0; n], how)
-    }
-
-    fn mean_uses(n: usize, pool: u32) -> f64 {
-        let lb = lb(n, Probing { pool, ..DEFAULT });
-        (0..20_000).map(|i| f64::from(lb.uses(Key::new(1).with(i)))).sum::<f64>() / 20_000.0
-    }
-
-    /// The notes' worked figures: 1.316 with a pool of 16 of 100, 3.57 with 48, unlimited with 4 of 6.
-    #[test]
-    fn the_reuse_budget_is_the_papers() {
-        assert!((mean_uses(100, 16) - 1.316).abs() < 0.02);
-        assert!((mean_uses(100, 48) - 3.571).abs() < 0.02);
-        assert_eq!(lb(6, Probing { pool: 4, ..DEFAULT }).uses(Key::new(1)), u32::MAX);
-    }
-
-    fn keep() -> Probing {
-        Probing { remove: 0.0, probes: 0.0, ..DEFAULT }
-    }
-
-    /// With a threshold of 5: of (RIF 10, 1 ms), (2, 50 ms) and (3, 20 ms) the third; of two hot ones the less loaded.
-    #[test]
-    fn hot_ones_are_avoided_and_the_fastest_cold_one_taken() {
-        let mut three = lb(4, keep());
-        (0..100).for_each(|_| three.remember(5));
-        for (t, rif, ms) in [(0, 10, 1), (1, 2, 50), (2, 3, 20)] {
-            three.probed(0, Key::new(1), t, rif, ms * 1_000_000);
-        }
-        assert_eq!(three.threshold(), 5.0);
-        assert_eq!(three.clone().pick_where(Key::new(1), 0, |_| false), Some(2));
-        assert_eq!(three.clone().pick_where(Key::new(1), 0, |t| t == 2), Some(1));
-        let mut hot = lb(4, keep());
-        (0..100).for_each(|_| hot.remember(5));
-        hot.probed(0, Key::new(1), 0, 10, 1);
-        hot.probed(0, Key::new(1), 1, 8, 9);
-        assert_eq!(hot.pick_where(Key::new(1), 0, |_| false), Some(1));
-        assert_eq!(hot.pool[1].rif, 9, "and is one fuller now");
-    }
-
-    #[test]
-    fn the_ends_of_the_quantile_are_rif_alone_and_latency_alone() {
-        for (q_rif, want) in [(0.0, 1), (1.0, 0)] {
-            let mut two = lb(3, Probing { q_rif, ..keep() });
-            two.probed(0, Key::new(1), 0, 10, 1);
-            two.probed(0, Key::new(1), 1, 2, 50);
-            assert_eq!(two.pick_where(Key::new(1), 0, |_| false), Some(want));
-        }
-    }
-
-    /// The quantile against one of a plain sorted copy.
-    #[test]
-    fn the_threshold_is_that_of_the_last_answers() {
-        let mut lb = lb(3, DEFAULT);
-        let mut all = Vec::new();
-        for i in 0..500u64 {
-            let rif = Key::new(2).with(i).below(40) as u32;
-            all.push(rif);
-            lb.remember(rif);
-            let mut last = all[all.len().saturating_sub(REMEMBERED)..].to_vec();
-            last.sort_unstable();
-            let rank = (0.84 * last.len() as f64).ceil() as usize - 1;
-            assert_eq!(lb.threshold(), f64::from(last[rank]));
-        }
-    }
-
-    #[test]
-    fn answers_age_are_spent_and_removed() {
-        let mut lb = lb(100, DEFAULT);
-        for t in 0..40 {
-            lb.probed(u64::from(t), Key::new(1), t, t, 1);
-            assert!(lb.pooled() <= 16);
-        }
-        lb.probed(50, Key::new(1), 39, 0, 1);
-        assert_eq!(lb.pooled(), 16, "the newest of each target only");
-        lb.pick_where(Key::new(1), 50, |_| false);
-        assert!((14..16).contains(&lb.pooled()), "one removed, perhaps one spent");
-        lb.failed(38);
-        assert!(lb.pool.iter().all(|a| a.target != 38));
-        lb.pick_where(Key::new(1), 2_000_000_000, |_| false);
-        assert_eq!(lb.pooled(), 0);
-    }
-
-    #[test]
-    fn probes_go_to_distinct_targets_evenly() {
-        let mut lb = lb(7, Probing { probes: 2.5, ..DEFAULT });
-        let (mut out, mut seen, mut sent) = (Vec::new(), [0; 7], 0);
-        for i in 0..14_000 {
-            lb.to_probe(Key::new(5).with(i), &mut out);
-            sent += out.len();
-            assert!(out.windows(2).all(|w| w[0] < w[1]) && (2..=3).contains(&out.len()));
-            out.iter().for_each(|&t| seen[t as usize] += 1);
-        }
-        assert_eq!(sent, 35_000);
-        assert!(seen.iter().all(|c| (4700..5300).contains(c)), "{seen:?}");
-        lb.refresh(&[1.0, 0.0]);
-        lb.to_probe(Key::new(1), &mut out);
-        assert_eq!(out, [0]);
-    }
-
-    #[test]
-    fn how_busy_a_target_is_says_what_one_request_costs() {
-        let mut busy = Busy::default();
-        assert_eq!(busy.latency_ns(), 0);
-        (0..4).for_each(|_| busy.entered());
-        busy.left(400);
-        assert_eq!(busy, Busy { in_flight: 3, alone_ns: 100 });
-        assert_eq!(busy.latency_ns(), 400);
-        (0..3).for_each(|_| busy.left(900));
-        assert_eq!((busy.in_flight, busy.latency_ns()), (0, 100 - 12 + 37 - 15 + 56 - 20 + 112));
-    }
-
-    #[test]
-    fn probes_tell_the_fast_from_the_slow() {
-        let mut lb = lb(4, DEFAULT);
-        let busy = |t: u32| Busy { in_flight: 0, alone_ns: if t == 2 { 1 } else { 100 } };
-        let picks = (0..1000u64).filter(|&i| {
-            let draw = Key::new(3).with(i);
-            lb.probe(i, draw, busy);
-            lb.pick_where(draw, i, |_| false) == Some(2)
-        });
-        let picked = picks.count();
-        assert!(picked > 700, "{picked}: as often as it is probed, three times in four");
-    }
-
-    /// Without answers it draws by weight; what left the set is not picked from old answers.
-    #[test]
-    fn without_two_answers_it_is_random() {
-        let mut lb = Prequal::new(&[3.0, 1.0, 0.0], DEFAULT);
-        let mut seen = [0; 3];
-        for i in 0..10_000 {
-            seen[lb.pick_where(Key::new(1).with(i), 0, |_| false).unwrap() as usize] += 1;
-        }
-        assert!((7_250..7_750).contains(&seen[0]) && seen[2] == 0, "{seen:?}");
-        lb.probed(0, Key::new(1), 0, 0, 1);
-        lb.probed(0, Key::new(1), 1, 0, 1);
-        lb.refresh(&[0.0, 1.0, 1.0]);
-        assert_eq!(lb.pooled(), 1);
-        lb.probed(0, Key::new(1), 0, 0, 1);
-        assert_eq!(lb.pooled(), 1, "a late answer of one that left");
-        assert_eq!(lb.pick_where(Key::new(1), 0, |_| true), None);
-    }
-}
+mod tests;
