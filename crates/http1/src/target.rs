@@ -1,6 +1,6 @@
 //! A request target: its form, its bytes and the authority in it (RFC 9112 §3.2).
 
-use crate::byte::{PERCENT, QUERY};
+use crate::byte::{PERCENT, QUERY, QUERY_ONLY, class};
 use crate::host::{percents, split};
 use crate::rule::{Id, Refusal, refuse};
 
@@ -17,7 +17,7 @@ pub(crate) struct Target {
     pub(crate) lacks: &'static [u8],
 }
 
-/// Reads the target of a request with this method. All its bytes are a URI's; `classes` are all that any of them has.
+/// Reads the target of a request with this method. All its bytes may stand in one; `classes` are all that any of them has.
 pub(crate) fn read(method: &[u8], target: &[u8], classes: u8) -> Result<Target, Refusal> {
     let form = || refuse(Id::TargetForm);
     if method == b"CONNECT" {
@@ -44,6 +44,9 @@ pub(crate) fn read(method: &[u8], target: &[u8], classes: u8) -> Result<Target, 
     }
     let query = if classes & QUERY != 0 { rest.iter().position(|&b| b == b'?') } else { None };
     let path_end = path + query.unwrap_or(rest.len());
+    if classes & QUERY_ONLY != 0 && target[path..path_end].iter().any(|&b| class(b) & QUERY_ONLY != 0) {
+        return Err(refuse(Id::TargetBytes));
+    }
     let lacks: &[u8] = match rest.first() {
         Some(b'/') => b"",
         None if method == b"OPTIONS" => b"*",
@@ -112,6 +115,16 @@ mod tests {
             ("GET", "http://", "host-invalid"),
             ("GET", "http://u@h/", "host-invalid"),
             ("GET", "http:///x", "host-invalid"),
+            ("GET", "/[a]|b^c?[d]|e^f{g}\\`", "ok"),
+            ("GET", "/a?{b", "ok"),
+            ("GET", "/{a}?b", "target-bytes"),
+            ("GET", "/a`b", "target-bytes"),
+            ("GET", "/a\\b", "target-bytes"),
+            ("GET", "http://h/{a}", "target-bytes"),
+            ("GET", "http://h?{a}", "ok"),
+            ("GET", "http://h|x/", "host-invalid"),
+            ("GET", "http://{h}/", "host-invalid"),
+            ("CONNECT", "h|x:443", "target-form"),
             ("CONNECT", "h:443", "ok"),
             ("CONNECT", "h", "target-form"),
             ("CONNECT", "h:", "target-form"),
