@@ -29,8 +29,22 @@ impl Random {
     }
 }
 
-const TARGETS: &[&str] =
-    &["/", "/a", "/a/b?c=d", "/%41", "/a;b", "*", "http://h/x", "/a//b/../c", "/?", "h:1", "/a%2fb", "/[x]", "/a|b^c", "/?{a}|`\\"];
+const TARGETS: &[&str] = &[
+    "/",
+    "/a",
+    "/a/b?c=d",
+    "/%41",
+    "/a;b",
+    "*",
+    "http://h/x",
+    "/a//b/../c",
+    "/?",
+    "h:1",
+    "/a%2fb",
+    "/[x]",
+    "/a|b^c",
+    "/?{a}|`\\",
+];
 const FIELDS: &[&str] = &[
     "X-A: 1",
     "X-B:2",
