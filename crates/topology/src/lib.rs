@@ -26,6 +26,7 @@ mod names;
 mod nodes;
 mod offered;
 mod params;
+pub mod path;
 mod places;
 pub mod plan;
 mod plan_json;

@@ -492,7 +492,7 @@ pub struct HttpCheck {
 /// A condition of a route: each field that is not empty must match, by any of its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct When {
-    /// Exact, or ending in `*`.
+    /// Exact, or ending in `*`; in normal form ([`crate::path`]).
     pub path: Vec<String>,
     /// Methods.
     pub method: Vec<String>,

@@ -4,6 +4,7 @@ use super::asked::{key, word};
 use super::spec::{duration, least_1, not_negative, optional, positive, share};
 use crate::http;
 use crate::nodes::{MOST_COUNTED, MOST_IN_A_ROW, MOST_KEPT, MOST_PROBES};
+use crate::path;
 use crate::plan::{HealthCheck, Lb};
 use weir_policy::config::{Balance, Check, Eject, OnEmpty, Outlier, SlowStart, Ties};
 use weir_policy::maglev::{GREATEST_TABLE, is_table_size};
@@ -100,7 +101,7 @@ fn health(h: &HealthCheck) -> Checked {
     }
     h.port.map_or(Ok(()), |p| least_1("port", u64::from(p)))?;
     let Some(asks) = &h.http else { return Ok(()) };
-    word("path", &asks.path, http::path)?;
+    word("path", &asks.path, path::written::target)?;
     word("method", &asks.method, http::method)?;
     asks.host.as_ref().map_or(Ok(()), |host| word("host", host, http::host))?;
     let fit = |(low, high): &(u16, u16)| low <= high && (100..=599).contains(low) && *high <= 599;
