@@ -33,6 +33,7 @@ mod plan_json;
 pub mod rewriting;
 pub mod sandbox;
 pub mod serving;
+pub mod sticky;
 mod suggest;
 pub mod template;
 mod validate;

@@ -6,6 +6,7 @@ use crate::http;
 use crate::nodes::{MOST_COUNTED, MOST_IN_A_ROW, MOST_KEPT, MOST_PROBES};
 use crate::path;
 use crate::plan::{HealthCheck, Lb};
+use crate::sticky;
 use weir_policy::config::{Balance, Check, Eject, OnEmpty, Outlier, SlowStart, Ties};
 use weir_policy::maglev::{GREATEST_TABLE, is_table_size};
 
@@ -34,6 +35,10 @@ pub(super) fn check(lb: &Lb) -> Checked {
         return Err("on_empty must be \"node\" where there is a spare, and only there".to_owned());
     }
     lb.sticky.as_ref().map_or(Ok(()), |name| word("sticky", name, http::field_name))?;
+    lb.sticky_key.as_ref().map_or(Ok(()), |name| word("sticky_key", name, sticky::path))?;
+    if lb.sticky_key.is_some() && lb.sticky.is_none() {
+        return Err("sticky_key: it is the key of a cookie, and sticky names none".to_owned());
+    }
     for (what, most) in [("max_in_flight", lb.max_in_flight), ("max_connections", lb.max_connections)] {
         most.map_or(Ok(()), |n| least_1(what, u64::from(n)))?;
     }
