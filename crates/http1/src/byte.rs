@@ -1,11 +1,13 @@
 //! Classes of bytes, as tables.
 
 pub(crate) const TOKEN: u8 = 1;
+/// May stand in a target.
 pub(crate) const URI: u8 = 2;
 const VALUE: u8 = 4;
 const HOST: u8 = 8;
 const HEX: u8 = 16;
-const QUOTED: u8 = 32;
+/// May stand in a target's query, and not in its path.
+pub(crate) const QUERY_ONLY: u8 = 32;
 pub(crate) const PERCENT: u8 = 64;
 pub(crate) const QUERY: u8 = 128;
 
@@ -18,8 +20,11 @@ static CLASS: [u8; 256] = {
         if alnum || among(b, b"!#$%&'*+-.^_`|~") {
             class[i] |= TOKEN;
         }
-        if alnum || among(b, b"-._~:/?@!$&'()*+,;=%[]") {
+        if alnum || among(b, b"-._~:/?@!$&'()*+,;=%") || among(b, b"[]|^") {
             class[i] |= URI;
+        }
+        if among(b, b"{}\\`") {
+            class[i] |= URI | QUERY_ONLY;
         }
         if b == b'\t' || (b >= b' ' && b != 0x7f) {
             class[i] |= VALUE;
@@ -29,9 +34,6 @@ static CLASS: [u8; 256] = {
         }
         if b.is_ascii_hexdigit() {
             class[i] |= HEX;
-        }
-        if class[i] & VALUE != 0 && b != b'"' && b != b'\\' {
-            class[i] |= QUOTED;
         }
         if b == b'%' {
             class[i] |= PERCENT;
@@ -69,7 +71,9 @@ pub(crate) fn is_token(b: u8) -> bool {
     is(b, TOKEN)
 }
 
-/// RFC 3986 §2: unreserved, reserved without `#`, and the percent sign. Brackets pass in a query as they do in browsers.
+/// What a target may have: of RFC 3986 §2 the unreserved bytes, the reserved ones without `#`, and the percent sign; and what
+/// browsers send as it stands (WHATWG URL, percent-encode sets): `[` `]` `|` `^` anywhere, `{` `}` `\` and the backtick
+/// ([`QUERY_ONLY`]) in a query.
 pub(crate) fn is_uri(b: u8) -> bool {
     is(b, URI)
 }
@@ -91,7 +95,7 @@ pub(crate) fn is_hex(b: u8) -> bool {
 
 /// RFC 9110 §5.6.4: qdtext.
 pub(crate) fn is_quoted(b: u8) -> bool {
-    is(b, QUOTED)
+    is_value(b) && b != b'"' && b != b'\\'
 }
 
 /// A name's byte as names are compared: lower case, and `_` as `-` (what a CGI-like origin makes of both).

@@ -52,4 +52,5 @@ pub use request::Request;
 pub use response::{Asked, Response};
 pub use rule::{RULES, Refusal, Rule};
 pub use seek::Seek;
+pub use target::check_target;
 pub use trailers::Trailers;

@@ -29,6 +29,11 @@ impl Limits {
     pub const OPTIONS: usize = 100;
     /// Own hops in Via from which on a request is taken to go round in a circle. More is 508 (RFC 9110 §7.6.3).
     pub const OWN_HOPS: usize = 10;
+
+    /// Bytes of a request line with the longest method and target, its CR included.
+    pub(crate) fn longest_line(&self) -> usize {
+        self.max_method + self.max_target + b"  HTTP/1.1\r".len()
+    }
 }
 
 impl Default for Limits {

@@ -63,6 +63,12 @@ impl Request {
         if let Some((from, to)) = target.authority {
             self.host = ((begin + from) as u32, (begin + to) as u32);
         }
+        // A port that is empty is none (RFC 3986 §3.2.3).
+        if let (from, to @ 1..) = self.host
+            && self.block.slice(from, to).ends_with(b":")
+        {
+            self.host.1 = to - 1;
+        }
         if !target.lacks.is_empty() {
             self.complete_target(target.lacks);
         }

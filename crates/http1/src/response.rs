@@ -57,14 +57,14 @@ impl Response {
         self.version = line.version;
         self.reason = line.reason as u32;
         self.options = options(&mut self.block)?;
-        let said = framing(&self.block, line.version)?;
+        // A 1xx ends at its empty line whatever its fields say (RFC 9112 §6.3); a body behind it is no response, and refused.
+        let said = if line.status < 200 { None } else { framing(&self.block, line.version)? };
         self.length = match said {
             Some(Framing::Length(n)) => Some(n),
             _ => None,
         };
         self.framing = match line.status {
             101 if !asked.upgrade => return Err(refuse(Id::Unasked)),
-            100..=199 if said.is_some() => return Err(refuse(Id::CodingHere)),
             100..=199 | 204 | 304 => Framing::None,
             200..=299 if asked.connect => Framing::None,
             _ if asked.head => Framing::None,

@@ -69,7 +69,7 @@ rules! {
     // Target.
     TargetTooLong "target-too-long" 414 "RFC 9110 §15.5.15" "The request target is longer than the limit";
     TargetForm "target-form" 400 "RFC 9112 §3.2" "The request target has none of the four forms, or not the one of this method";
-    TargetBytes "target-bytes" 400 "RFC 3986 §2" "The request target has a byte that no URI has";
+    TargetBytes "target-bytes" 400 "RFC 3986 §2" "The request target has a byte that neither RFC 3986 allows there nor browsers send";
     TargetPercent "target-percent" 400 "RFC 3986 §2.1" "A percent sign in the target is not followed by two hexadecimal digits";
     TargetControl "target-control" 400 "RFC 3986 §7.3" "The path has an encoded NUL, CR or LF";
     // Host.

@@ -92,10 +92,13 @@ pub(crate) fn response(head: &[u8], limits: &Limits, block: &mut Block) -> Resul
 /// Splits the lines of trailers, the blank line included; fills `block`.
 pub(crate) fn trailers(lines: &[u8], limits: &Limits, block: &mut Block) -> Result<(), Refusal> {
     match take_lines(lines, 0, limits, block) {
-        Taken::Whole(end) if end == lines.len() => {}
-        Taken::Whole(_) | Taken::Malformed => return Err(fields_fault(lines)),
+        Taken::Whole(end) | Taken::Aliased(end) if end == lines.len() => {}
+        Taken::Whole(_) | Taken::Aliased(_) | Taken::Malformed => return Err(fields_fault(lines)),
         Taken::TooMany => return Err(refuse(Id::TooManyFields)),
-        Taken::Aliased(_) => return Err(refuse(Id::NameAlias)),
+    }
+    // An alias is dropped as the field whose name it resembles: nothing is framed or routed by a trailer.
+    for line in &mut block.lines {
+        line.known = classify(&lines[line.name as usize..line.colon as usize]).0;
     }
     block.bytes.extend_from_slice(lines);
     Ok(())

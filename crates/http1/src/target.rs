@@ -1,6 +1,6 @@
 //! A request target: its form, its bytes and the authority in it (RFC 9112 §3.2).
 
-use crate::byte::{PERCENT, QUERY};
+use crate::byte::{PERCENT, QUERY, QUERY_ONLY, class, is_uri};
 use crate::host::{percents, split};
 use crate::rule::{Id, Refusal, refuse};
 
@@ -17,7 +17,7 @@ pub(crate) struct Target {
     pub(crate) lacks: &'static [u8],
 }
 
-/// Reads the target of a request with this method. All its bytes are a URI's; `classes` are all that any of them has.
+/// Reads the target of a request with this method. All its bytes may stand in one; `classes` are all that any of them has.
 pub(crate) fn read(method: &[u8], target: &[u8], classes: u8) -> Result<Target, Refusal> {
     let form = || refuse(Id::TargetForm);
     if method == b"CONNECT" {
@@ -44,12 +44,31 @@ pub(crate) fn read(method: &[u8], target: &[u8], classes: u8) -> Result<Target, 
     }
     let query = if classes & QUERY != 0 { rest.iter().position(|&b| b == b'?') } else { None };
     let path_end = path + query.unwrap_or(rest.len());
+    if classes & QUERY_ONLY != 0 && target[path..path_end].iter().any(|&b| class(b) & QUERY_ONLY != 0) {
+        return Err(refuse(Id::TargetBytes));
+    }
     let lacks: &[u8] = match rest.first() {
         Some(b'/') => b"",
         None if method == b"OPTIONS" => b"*",
         _ => b"/",
     };
     Ok(Target { authority, path, path_end, lacks })
+}
+
+/// Whether a request may have this path and query as its target: the rules of [`crate::Request::parse`], for what a file says
+/// or a rewrite makes. `most`: bytes at most.
+pub fn check_target(target: &[u8], most: usize) -> Result<(), Refusal> {
+    if target.len() > most {
+        return Err(refuse(Id::TargetTooLong));
+    }
+    if target.first() != Some(&b'/') {
+        return Err(refuse(Id::TargetForm));
+    }
+    let classes = target.iter().fold(0, |any, &b| any | class(b));
+    if !target.iter().all(|&b| is_uri(b)) {
+        return Err(refuse(Id::TargetBytes));
+    }
+    read(b"GET", target, classes).map(|_| ())
 }
 
 /// The authority of an absolute-form, and where its path begins.
@@ -112,6 +131,16 @@ mod tests {
             ("GET", "http://", "host-invalid"),
             ("GET", "http://u@h/", "host-invalid"),
             ("GET", "http:///x", "host-invalid"),
+            ("GET", "/[a]|b^c?[d]|e^f{g}\\`", "ok"),
+            ("GET", "/a?{b", "ok"),
+            ("GET", "/{a}?b", "target-bytes"),
+            ("GET", "/a`b", "target-bytes"),
+            ("GET", "/a\\b", "target-bytes"),
+            ("GET", "http://h/{a}", "target-bytes"),
+            ("GET", "http://h?{a}", "ok"),
+            ("GET", "http://h|x/", "host-invalid"),
+            ("GET", "http://{h}/", "host-invalid"),
+            ("CONNECT", "h|x:443", "target-form"),
             ("CONNECT", "h:443", "ok"),
             ("CONNECT", "h", "target-form"),
             ("CONNECT", "h:", "target-form"),
@@ -119,6 +148,27 @@ mod tests {
             ("CONNECT", "http://h:1/", "target-form"),
         ] {
             assert_eq!(name(method, target), verdict, "{method} {target}");
+        }
+    }
+
+    #[test]
+    fn what_a_file_says_is_judged_as_what_a_client_sends() {
+        let name = |target: &[u8]| check_target(target, 9).map_or_else(|r| r.0.name, |()| "ok");
+        for (target, verdict) in [
+            ("/a|b?{c}", "ok"),
+            ("/{a}", "target-bytes"),
+            ("/\u{e9}", "target-bytes"),
+            ("/a b", "target-bytes"),
+            ("/a?#", "target-bytes"),
+            ("/%zz", "target-percent"),
+            ("/a?%4", "target-percent"),
+            ("a", "target-form"),
+            ("*", "target-form"),
+            ("", "target-form"),
+            ("http://h", "target-form"),
+            ("/123456789", "target-too-long"),
+        ] {
+            assert_eq!(name(target.as_bytes()), verdict, "{target}");
         }
     }
 

@@ -37,12 +37,7 @@ impl Column {
 
 /// A column of a file named in a call, ns; findings where it cannot be read or is malformed.
 pub(crate) fn column(call: &mut Call<'_, '_, '_, '_>, path: &str, column: Column) -> Option<Arc<[u64]>> {
-    let folder = {
-        let state = call.context.state.borrow();
-        let file = call.span().and_then(|s| state.files.get(s.file.id()).map(|f| f.folder.clone()));
-        file.unwrap_or_else(|| PathBuf::from("."))
-    };
-    let key = (folder.join(path), column);
+    let key = (beside(call, path), column);
     if let Some(values) = call.context.state.borrow().data.get(&key) {
         return Some(values.clone());
     }
@@ -77,6 +72,13 @@ pub(crate) fn column(call: &mut Call<'_, '_, '_, '_>, path: &str, column: Column
             None
         }
     }
+}
+
+/// A path as the file that names it means it: from its folder on.
+pub(crate) fn beside(call: &Call<'_, '_, '_, '_>, path: &str) -> PathBuf {
+    let state = call.context.state.borrow();
+    let file = call.span().and_then(|s| state.files.get(s.file.id()).map(|f| f.folder.join(path)));
+    file.unwrap_or_else(|| PathBuf::from(path))
 }
 
 /// Columns in words: `the column `path` is`.

@@ -1,6 +1,6 @@
 //! The hash of a plan: over its meaning (places included), not over lines, comments, labels or paths.
 
-use crate::plan::{Node, Plan, Point, Spec, To};
+use crate::plan::{Lb, Node, Plan, Point, Spec, To};
 use serde::Serialize;
 use std::io::{self, Write};
 use weir_model::{Dist, Traffic};
@@ -51,6 +51,9 @@ fn hash_point(point: &Point, sink: &mut Sink) {
             Spec::Cable { time, loss, resend_ns } => sink.put(&("cable", bare(time), loss, resend_ns)),
             Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
                 sink.put(&("concurrent", bare(work), cores, contention, coherency, threads, on_cancel));
+            }
+            Spec::Lb(lb) if lb.sticky_key.is_some() => {
+                sink.put(&Spec::Lb(Lb { sticky_key: Some(String::new()), ..lb.clone() }));
             }
             other => sink.put(other),
         }

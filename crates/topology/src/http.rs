@@ -1,4 +1,4 @@
-//! Words of HTTP as a file may give them: methods, paths, hosts, names and values of headers, networks, statuses.
+//! Words of HTTP as a file may give them: methods, hosts, names and values of headers, networks, statuses.
 //!
 //! Each check says in a sentence what is wrong, and where it can what to write instead.
 
@@ -44,44 +44,6 @@ pub(crate) fn method(text: &str) -> Result<(), Wrong> {
     } else {
         wrong(format!("\"{}\" is no method: a word such as \"GET\" is wanted", short(text)))
     }
-}
-
-/// The path of a request, perhaps with a query.
-pub(crate) fn path(text: &str) -> Result<(), Wrong> {
-    let plain = |c: char| !c.is_control() && c != ' ' && c != '#';
-    if !text.starts_with('/') {
-        return Err((format!("\"{}\" is no path: it begins with \"/\"", short(text)), rooted(text)));
-    }
-    if !text.chars().all(plain) || text.len() > MOST_BYTES {
-        return wrong(format!(
-            "\"{}\" is no path: it has no spaces, control characters and `#`, and {MOST_BYTES} bytes at most",
-            short(text)
-        ));
-    }
-    Ok(())
-}
-
-/// What to write where a path lacks its beginning.
-fn rooted(text: &str) -> Option<String> {
-    (!text.starts_with('/')).then(|| format!("write \"/{}\"", short(text)))
-}
-
-/// A path to match: exact, or ending in `*`.
-pub(crate) fn path_pattern(text: &str) -> Result<(), Wrong> {
-    let stem = text.strip_suffix('*').unwrap_or(text);
-    if stem.contains('*') {
-        return wrong(format!("\"{}\" is no path to match: a `*` stands at its end only", short(text)));
-    }
-    if stem.contains('?') {
-        let stem = stem.split('?').next().unwrap_or_default();
-        let help = format!("write \"{}\"", short(stem));
-        return Err((format!("\"{}\": paths are matched without their query", short(text)), Some(help)));
-    }
-    if text == "*" {
-        return Ok(());
-    }
-    // The remedy with the `*` that one has written.
-    path(stem).map_err(|(why, help)| (why, help.filter(|_| stem == text).or_else(|| rooted(text))))
 }
 
 /// A host, without a port.

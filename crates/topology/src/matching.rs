@@ -1,6 +1,7 @@
 //! Which request a condition of a `route` matches: pure, for whoever has a request in hand.
 
 use crate::http;
+use crate::path;
 use crate::plan::{RequestShape, Scenario, When};
 use std::net::IpAddr;
 
@@ -60,7 +61,7 @@ impl Scenario {
 pub trait Matched {
     /// The method.
     fn method(&self) -> &[u8];
-    /// The path without query; served, with unreserved %XX decoded.
+    /// The path without query, as it came: it is compared in its normal form ([`crate::path`]).
     fn path(&self) -> &[u8];
     /// The host without port.
     fn host(&self) -> Option<&[u8]>;
@@ -95,7 +96,7 @@ impl Matched for Asked<'_> {
 impl When {
     /// Whether all that is given matches.
     pub fn matches(&self, asked: &impl Matched) -> bool {
-        any(&self.path, |p| ends_open(p, asked.path()))
+        any(&self.path, |p| path::matches(p, asked.path()))
             && any(&self.method, |m| m.as_bytes() == asked.method())
             && any(&self.host, |h| asked.host().is_some_and(|host| same_host(h, host)))
             && any(&self.header, |(name, value)| asked.has(name, &|v| ends_open(value, v)))
@@ -175,6 +176,15 @@ mod tests {
             assert!(!when.matches(&other), "{other:?}");
         }
         assert!(When::default().matches(&asked) && When::default().is_empty());
+    }
+
+    #[test]
+    fn a_path_matches_however_it_is_written() {
+        let asked = |path| Asked { method: "GET", path, host: None, headers: &[], client: None };
+        let of = |pattern: &str| When { path: words(&[pattern]), ..When::default() };
+        assert!(of("/~z").matches(&asked("/%7Ez")) && of("/~z").matches(&asked("/%7ez?%7E")));
+        assert!(of("/caf%C3%A9*").matches(&asked("/caf%c3%a9/x")));
+        assert!(!of("/a/b").matches(&asked("/a%2fb")) && of("/a%2Fb").matches(&asked("/a%2fb")));
     }
 
     #[test]

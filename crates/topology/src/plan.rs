@@ -400,6 +400,10 @@ pub struct Lb {
     pub spare: Option<NodeId>,
     /// The cookie by which clients return to their target.
     pub sticky: Option<String>,
+    /// The file of the key under which its value is made ([`crate::sticky`]), as seen from the working directory; `None`:
+    /// the cookie's name is the key. Never without `sticky`; its path is not part of the hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sticky_key: Option<String>,
     /// Whether all event loops share one state.
     pub scope: Scope,
     /// Requests in flight at a target at most.
@@ -427,6 +431,7 @@ impl Lb {
             on_empty: OnEmpty::Fail,
             spare: None,
             sticky: None,
+            sticky_key: None,
             scope: Scope::Loop,
             max_in_flight: None,
             max_connections: None,
@@ -492,7 +497,7 @@ pub struct HttpCheck {
 /// A condition of a route: each field that is not empty must match, by any of its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct When {
-    /// Exact, or ending in `*`.
+    /// Exact, or ending in `*`; in normal form ([`crate::path`]).
     pub path: Vec<String>,
     /// Methods.
     pub method: Vec<String>,

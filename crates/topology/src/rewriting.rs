@@ -1,6 +1,7 @@
 //! What requests look like behind the `rewrite` nodes of a scenario: each kind that the traffic sends, and each that
 //! rewriting makes of one. Routes and keys behind see these.
 
+use crate::path::{self, Rewritten};
 use crate::plan::{NodeId, Point, RequestShape, Rewrite, Scenario, Spec, To};
 use crate::template::{Piece, pieces};
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,9 +113,9 @@ fn leading(point: &Point) -> Vec<bool> {
 fn rewritten(rewrite: &Rewrite, shape: &RequestShape) -> RequestShape {
     let mut made = shape.clone();
     if let Some((from, to)) = &rewrite.path
-        && let Some(rest) = shape.path.strip_prefix(from.as_str())
+        && let Rewritten::To(path) = path::rewritten(from, to, shape.path.as_bytes())
     {
-        made.path = format!("{to}{rest}");
+        made.path = String::from_utf8_lossy(&path).into_owned();
     }
     let gone = |name: &String| rewrite.remove.contains(name) || rewrite.set.iter().any(|(n, _)| n == name);
     made.headers.retain(|(name, _)| !gone(name));
@@ -160,5 +161,10 @@ mod tests {
         assert_eq!(made.headers, [pair("x-c", "3"), pair("x-b", "a.example/api/v1?x=/api/")]);
         let other = RequestShape { path: "/apis".to_owned(), ..shape };
         assert_eq!(rewritten(&rewrite, &other).path, "/apis", "no prefix of it");
+        let other = RequestShape { path: "/%61pi/%7E%2f".to_owned(), ..other };
+        assert_eq!(rewritten(&rewrite, &other).path, "/%7E%2f", "it fits as a condition does");
+        let long = RequestShape { path: format!("/api/{}", "x".repeat(8000)), ..other };
+        let longer = Rewrite { path: Some(pair("/api/", &format!("/{}/", "b".repeat(200)))), ..rewrite };
+        assert_eq!(rewritten(&longer, &long).path, long.path, "it would be too long");
     }
 }

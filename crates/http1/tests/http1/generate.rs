@@ -29,8 +29,22 @@ impl Random {
     }
 }
 
-const TARGETS: &[&str] =
-    &["/", "/a", "/a/b?c=d", "/%41", "/a;b", "*", "http://h/x", "/a//b/../c", "/?", "h:1", "/a%2fb", "/[x]"];
+const TARGETS: &[&str] = &[
+    "/",
+    "/a",
+    "/a/b?c=d",
+    "/%41",
+    "/a;b",
+    "*",
+    "http://h/x",
+    "/a//b/../c",
+    "/?",
+    "h:1",
+    "/a%2fb",
+    "/[x]",
+    "/a|b^c",
+    "/?{a}|`\\",
+];
 const FIELDS: &[&str] = &[
     "X-A: 1",
     "X-B:2",
@@ -203,7 +217,7 @@ pub fn field_lines(random: &mut Random) -> Vec<u8> {
 pub fn uri(random: &mut Random) -> Vec<u8> {
     const PARTS: &[&str] = &[
         "/", "a", "..", "%41", "%2f", "?", "=", "&", ";", "//", "%00", "#", "\\", "%", " ", "\u{e9}", ":",
-        "@", "[", "*",
+        "@", "[", "*", "|", "^", "{", "}", "`",
     ];
     let mut out =
         random.one(&["/", "/", "http://h", "https://h:1/", "http://u@h/", "", "*", "h:1"]).to_string();

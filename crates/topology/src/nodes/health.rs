@@ -7,6 +7,7 @@
 use super::{Function, may, need};
 use crate::call::{Call, Outcome};
 use crate::http;
+use crate::path;
 use crate::plan::{HealthCheck, HttpCheck};
 use crate::value::{HealthValue, show_ns};
 use weir_policy::config::{Check, Initial};
@@ -56,7 +57,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
 pub(crate) const MOST_IN_A_ROW: u32 = 1_000_000;
 
 fn by_http<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let path = call.word("path", http::path);
+    let path = call.word("path", path::written::target);
     if call.is_none("path") {
         call.wrong_but("`path` of `health.http` must be a path, and is None", "write `health.http(\"/\")`");
     }

@@ -59,7 +59,6 @@ pub(crate) use outlier::MOST as MOST_COUNTED;
 pub(crate) use redirect::redirects;
 pub(crate) use respond::{MOST_BODY, lacks_body};
 pub(crate) use retry::can_retry_on;
-pub(crate) use rewrite::prefix;
 pub(crate) use schedule::never;
 
 use crate::call::{Call, Outcome};

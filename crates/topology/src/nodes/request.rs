@@ -7,6 +7,7 @@
 use super::{Function, may};
 use crate::call::{Call, Outcome};
 use crate::http;
+use crate::path;
 use crate::plan::RequestShape;
 use crate::value::{KeysValue, RequestValue};
 
@@ -20,7 +21,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let plain = RequestShape::plain();
     let method = call.word("method", http::method).unwrap_or(plain.method);
-    let path = call.word("path", http::path).unwrap_or(plain.path);
+    let path = call.word("path", path::written::target).unwrap_or(plain.path);
     let host = call.word("host", http::host).map(|h| h.strip_suffix('.').unwrap_or(&h).to_ascii_lowercase());
     let headers = call.fields("headers", http::field_name, http::field_value);
     let key = call

@@ -1,6 +1,7 @@
 //! `rewrite(node, path=None, set={}, remove=[], response_set={}, response_remove=[])`: another path, other fields.
 //!
-//! `path=("/api/", "/")` replaces a prefix; a path without it stays as it is. What is removed goes first, then what is set
+//! `path=("/api/", "/")` replaces a prefix, which fits as a condition does; a path without it stays as it is, and one that
+//! would become longer than a target may be is `bad_request` (414). What is removed goes first, then what is set
 //! stands once. Values take `{host}`, `{uri}` (as the request came to this node) and `{client}`.
 //!
 //! - In virtual time: nodes behind see the other path and fields (in `route` and keys); a simulated client has no address,
@@ -11,6 +12,7 @@
 use super::{Function, may, need};
 use crate::call::{Call, Outcome, describe, list};
 use crate::http;
+use crate::path;
 use crate::plan::{Rewrite, Spec, To};
 use crate::template;
 
@@ -31,7 +33,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let node = call.node_at("node");
-    let path = path(call);
+    let path = prefixes(call);
     let set = call.fields("set", http::own_field, template::field_value);
     let remove = names(call, "remove");
     let response_set = call.fields("response_set", http::own_field, template::field_value);
@@ -60,7 +62,7 @@ fn names(call: &mut Call<'_, '_, '_, '_>, argument: &str) -> Vec<String> {
 }
 
 /// A prefix, and what takes its place.
-fn path(call: &mut Call<'_, '_, '_, '_>) -> Option<(String, String)> {
+fn prefixes(call: &mut Call<'_, '_, '_, '_>) -> Option<(String, String)> {
     let value = call.value_or_none("path")?;
     let parts = list(value).filter(|parts| parts.len() == 2 && value.get_type() == "tuple");
     let Some([from, to]) = parts.as_deref() else {
@@ -69,20 +71,7 @@ fn path(call: &mut Call<'_, '_, '_, '_>) -> Option<(String, String)> {
         return None;
     };
     let what = call.of("path");
-    let from = call.word_of(&what, *from, prefix);
-    let to = call.word_of(&what, *to, prefix);
+    let from = call.word_of(&what, *from, path::written::prefix).map(|from| path::normal(&from));
+    let to = call.word_of(&what, *to, path::written::prefix);
     from.zip(to)
-}
-
-/// The beginning of a path.
-pub(crate) fn prefix(text: &str) -> Result<(), http::Wrong> {
-    http::path(text)?;
-    if text.contains(['?', '*']) {
-        let why = "a prefix of a path has no `?` and no `*`";
-        return Err((format!("\"{}\": {why}", http::short(text)), None));
-    }
-    if !text.is_ascii() {
-        return Err((format!("\"{}\": other letters are written as %C3%A9", http::short(text)), None));
-    }
-    Ok(())
 }

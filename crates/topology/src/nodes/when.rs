@@ -7,6 +7,7 @@
 use super::{Function, may};
 use crate::call::{Call, Outcome, describe, list};
 use crate::http;
+use crate::path;
 use crate::plan::When;
 use crate::value::{Poison, WhenValue};
 use starlark::values::{Value, ValueLike};
@@ -19,7 +20,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
 }];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let path = call.words("path", http::path_pattern);
+    let path = call.words("path", path::written::pattern).iter().map(|p| path::normal(p)).collect();
     let method = call.words("method", http::method);
     let host = call.words("host", http::host_pattern);
     let header = headers(call);

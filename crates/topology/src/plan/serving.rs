@@ -210,7 +210,7 @@ impl Origin {
 /// `rewrite(...)`: fields have lower-case names and stand in the order of the file; none that weir frames by.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rewrite {
-    /// A prefix of the path, and what takes its place; both begin with `/`.
+    /// A prefix of the path (in normal form, [`crate::path`]), and what takes its place; both begin with `/`.
     pub path: Option<(String, String)>,
     /// Fields of the request that are set; values are templates, see [`crate::template`].
     pub set: Vec<(String, String)>,

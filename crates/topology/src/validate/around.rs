@@ -4,7 +4,9 @@ use super::asked::{key, word};
 use super::spec::{duration, least_1, not_negative, optional, positive, share};
 use crate::http;
 use crate::nodes::{MOST_COUNTED, MOST_IN_A_ROW, MOST_KEPT, MOST_PROBES};
+use crate::path;
 use crate::plan::{HealthCheck, Lb};
+use crate::sticky;
 use weir_policy::config::{Balance, Check, Eject, OnEmpty, Outlier, SlowStart, Ties};
 use weir_policy::maglev::{GREATEST_TABLE, is_table_size};
 
@@ -33,6 +35,10 @@ pub(super) fn check(lb: &Lb) -> Checked {
         return Err("on_empty must be \"node\" where there is a spare, and only there".to_owned());
     }
     lb.sticky.as_ref().map_or(Ok(()), |name| word("sticky", name, http::field_name))?;
+    lb.sticky_key.as_ref().map_or(Ok(()), |name| word("sticky_key", name, sticky::path))?;
+    if lb.sticky_key.is_some() && lb.sticky.is_none() {
+        return Err("sticky_key: it is the key of a cookie, and sticky names none".to_owned());
+    }
     for (what, most) in [("max_in_flight", lb.max_in_flight), ("max_connections", lb.max_connections)] {
         most.map_or(Ok(()), |n| least_1(what, u64::from(n)))?;
     }
@@ -100,7 +106,7 @@ fn health(h: &HealthCheck) -> Checked {
     }
     h.port.map_or(Ok(()), |p| least_1("port", u64::from(p)))?;
     let Some(asks) = &h.http else { return Ok(()) };
-    word("path", &asks.path, http::path)?;
+    word("path", &asks.path, path::written::target)?;
     word("method", &asks.method, http::method)?;
     asks.host.as_ref().map_or(Ok(()), |host| word("host", host, http::host))?;
     let fit = |(low, high): &(u16, u16)| low <= high && (100..=599).contains(low) && *high <= 599;

@@ -4,6 +4,7 @@ use super::around::{above_0, between};
 use super::spec::{duration, not_negative};
 use crate::http::{self, Wrong};
 use crate::nodes::{MOST_HEDGES, MOST_KEYS, STEEPEST, can_retry_on};
+use crate::path;
 use crate::plan::{Hedged, KeySource, Keys, RequestShape, When};
 use weir_policy::config::{Budget, Rate, Retry};
 
@@ -41,7 +42,7 @@ pub(super) fn rules(rules: &[When]) -> Checked {
 }
 
 fn rule(rule: &When) -> Checked {
-    rule.path.iter().try_for_each(|p| word("path", p, http::path_pattern))?;
+    rule.path.iter().try_for_each(|p| compared(p, path::written::pattern))?;
     rule.method.iter().try_for_each(|m| word("method", m, http::method))?;
     rule.host.iter().try_for_each(|h| lower("host", h, http::host_pattern))?;
     for (name, value) in &rule.header {
@@ -49,6 +50,15 @@ fn rule(rule: &When) -> Checked {
         word("header", value, http::field_value)?;
     }
     rule.client.iter().try_for_each(|c| word("client", c, |text| http::network(text).map(|_| ())))
+}
+
+/// A path, or its beginning, that requests are compared with: in normal form.
+pub(super) fn compared(text: &str, check: fn(&str) -> Result<(), Wrong>) -> Checked {
+    word("path", text, check)?;
+    match path::normal(text) {
+        normal if normal == text => Ok(()),
+        normal => Err(format!("path: \"{text}\" is compared as \"{normal}\", and is to be written so")),
+    }
 }
 
 /// The weights of a split, or of a mix.
@@ -113,7 +123,7 @@ pub(super) fn mix(mix: &[RequestShape]) -> Checked {
 
 fn request(shape: &RequestShape) -> Checked {
     word("method", &shape.method, http::method)?;
-    word("path", &shape.path, http::path)?;
+    word("path", &shape.path, path::written::target)?;
     shape.host.as_ref().map_or(Ok(()), |h| lower("host", h, http::host))?;
     for (name, value) in &shape.headers {
         lower("headers", name, http::field_name)?;

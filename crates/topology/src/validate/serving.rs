@@ -1,12 +1,12 @@
 //! What is for serving: listeners, origins, fixed answers, redirects, rewriting.
 
 use super::around::between;
-use super::asked::{lower, word};
+use super::asked::{compared, lower, word};
 use super::spec::{duration, least_1, optional};
 use crate::http;
 use crate::nodes::{self, HEAD_BYTES, MOST_BODY, MOST_FIELDS, MOST_LOOPS, MOST_STREAMS};
 use crate::plan::{Http, HttpVersion, Listen, Origin, Rewrite};
-use crate::{address, template};
+use crate::{address, path, template};
 
 type Checked = Result<(), String>;
 
@@ -83,8 +83,8 @@ pub(super) fn redirect(to: &str, status: u16) -> Checked {
 /// Rewriting.
 pub(super) fn rewrite(rewrite: &Rewrite) -> Checked {
     if let Some((from, to)) = &rewrite.path {
-        word("path", from, nodes::prefix)?;
-        word("path", to, nodes::prefix)?;
+        compared(from, path::written::prefix)?;
+        word("path", to, path::written::prefix)?;
     }
     fields("set", &rewrite.set, template::field_value)?;
     fields("response_set", &rewrite.response_set, template::field_value)?;

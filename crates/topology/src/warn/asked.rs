@@ -3,14 +3,17 @@
 use super::{placed, warning};
 use crate::diagnostic::{At, Diagnostic};
 use crate::offered::Walk;
-use crate::plan::{KeySource, NodeId, Point, RequestShape, Scenario, Spec, When};
+use crate::path::{self, Rewritten};
+use crate::plan::{KeySource, NodeId, Point, RequestShape, Rewrite, Scenario, Spec, When};
 use std::collections::HashSet;
+use weir_http1::Limits;
 use weir_model::Traffic;
 
 /// Warnings for nodes that look at what a scenario's requests do not have, once per place. `standing`: where the sites stand.
 pub(crate) fn asked(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
     let looks = |spec: &Spec| match spec {
         Spec::Route { otherwise, .. } => !otherwise,
+        Spec::Rewrite(rewrite) => rewrite.path.is_some(),
         other => sources_of(other).iter().any(|s| *s != KeySource::Path),
     };
     let looking: Vec<bool> = point.specs.iter().map(looks).collect();
@@ -40,6 +43,7 @@ pub(crate) fn asked(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
             }
             let said = match spec {
                 Spec::Route { rules, .. } => unrouted(rules, &walk, id, scenario),
+                Spec::Rewrite(rewrite) => too_long(rewrite, &walk, id, scenario),
                 spec => keyless(spec, &walk, id, scenario),
             };
             if let Some(finding) = said {
@@ -125,6 +129,23 @@ fn written(source: &KeySource) -> String {
         KeySource::Path => "`key.path()`".to_owned(),
         KeySource::Client => "`key.client()`".to_owned(),
     }
+}
+
+/// A `rewrite` that would make a target longer than any may be.
+fn too_long(rewrite: &Rewrite, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Option<Diagnostic> {
+    let (from, to) = rewrite.path.as_ref()?;
+    let long = |s: &RequestShape| path::rewritten(from, to, s.path.as_bytes()) == Rewritten::TooLong;
+    walk.members(id).find(|s| s.weight > 0.0 && long(s))?;
+    let message = format!(
+        "requests of scenario \"{}\" would be longer than {} bytes behind this `rewrite`: served, they are answered with 414, \
+         and here they keep their path",
+        scenario.name,
+        Limits::TARGET
+    );
+    Some(
+        warning(message)
+            .help("replace the prefix by a shorter one, or let `traffic.mix` ask for shorter paths"),
+    )
 }
 
 /// A `route` that has no way for any of the requests that come to it.

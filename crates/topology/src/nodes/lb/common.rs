@@ -1,14 +1,16 @@
 //! What all balancers share: the arguments around the policy, and the targets.
 
 use crate::call::{Call, Outcome, list};
+use crate::data::beside;
 use crate::nodes::{Arg, Default, later, may};
 use crate::plan::{KeySource, Lb, NodeId, Scope, Spec, To};
+use crate::sticky;
 use crate::value::{EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue};
 use starlark::values::ValueLike;
 use weir_policy::config::{Balance, Eject, OnEmpty, Outlier};
 
 /// What every balancer takes besides its own arguments.
-pub(super) static COMMON: [Arg; 14] = [
+pub(super) static COMMON: [Arg; 15] = [
     may("name"),
     may("health"),
     may("eject"),
@@ -17,6 +19,7 @@ pub(super) static COMMON: [Arg; 14] = [
     may("pass_over"),
     may("on_empty"),
     may("sticky"),
+    may("sticky_key"),
     later("subset", Default::None),
     may("scope"),
     may("max_in_flight"),
@@ -61,6 +64,7 @@ fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Option<KeySour
     let words = [("loop", Some(Scope::Loop)), ("process", Some(Scope::Process))];
     let scope = call.choice("scope", &words).unwrap_or_default();
     let sticky = call.word("sticky", crate::http::field_name);
+    let sticky_key = sticky_key(call, sticky.as_deref());
     let max_in_flight = most(call, "max_in_flight");
     let max_connections = most(call, "max_connections");
     let max_waiting =
@@ -86,12 +90,36 @@ fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Option<KeySour
         on_empty,
         spare,
         sticky,
+        sticky_key,
         scope,
         max_in_flight,
         max_connections,
         max_waiting,
         wait_timeout_ns,
     }
+}
+
+/// `sticky_key`: the path of a file that is a key.
+fn sticky_key(call: &mut Call<'_, '_, '_, '_>, cookie: Option<&str>) -> Option<String> {
+    let name = call.word("sticky_key", sticky::path)?;
+    let what = call.of("sticky_key");
+    if cookie.is_none() && call.value_or_none("sticky").is_none() {
+        let message = format!("{what} is the key of a cookie, and `sticky` names none");
+        call.wrong_but(message, format!("write `sticky=\"srv\", sticky_key=\"{name}\"`, or leave it out"));
+        return None;
+    }
+    let path = beside(call, &name);
+    if let Err(why) = sticky::read(&path) {
+        call.wrong_but(format!("{what}: the file \"{name}\" {why}"), sticky::REMEDY);
+        return None;
+    }
+    let text = path.to_str().map(str::to_owned);
+    if text.is_none() {
+        call.wrong(format!(
+            "{what}: the folder of \"{name}\" has a name that is no text, and a plan could not keep it"
+        ));
+    }
+    text
 }
 
 /// A limit of each target; `None` switches it off.
