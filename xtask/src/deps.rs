@@ -1,6 +1,6 @@
 //! Dependencies point downwards only, and a library that belongs to one crate stays there.
 
-use crate::recipes::cargo_path;
+use crate::command::cargo_path;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

@@ -1,17 +1,19 @@
 //! The project's recipes, `cargo xtask RECIPE`: one command per task, the same here and in CI.
 #![forbid(unsafe_code)]
 
+mod command;
 mod deps;
 mod recipes;
 mod tidy;
 
+use command::Stop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 Usage: cargo xtask RECIPE
 
-  test    all tests, optimised
+  test    all tests, optimised; a suite that fails stops no other
   lint    formatting, and clippy without warnings
   deps    dependencies point downwards only
   tidy    the lints of the tree: headers, sizes, bans, words that do not belong
@@ -38,11 +40,11 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(recipes::Stop::Failed(what)) => {
+        Err(Stop::Failed(what)) => {
             eprintln!("{what} failed");
             ExitCode::from(1)
         }
-        Err(recipes::Stop::Skipped(what, why)) => {
+        Err(Stop::Skipped(what, why)) => {
             eprintln!("{what} skipped: {why}");
             ExitCode::from(3)
         }
