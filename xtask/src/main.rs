@@ -4,6 +4,7 @@
 mod command;
 mod deps;
 mod recipes;
+mod rooms;
 mod tidy;
 
 use command::Stop;
@@ -15,7 +16,8 @@ Usage: cargo xtask RECIPE
 
   test    all tests, optimised; a suite that fails stops no other
   lint    formatting, and clippy without warnings
-  deps    dependencies point downwards only
+  deps    dependencies point downwards only, between crates and between the rooms of a crate
+  rooms   [CRATE]: the rooms inside a crate, whom each knows, and the largest knot of files
   tidy    the lints of the tree: headers, sizes, bans, words that do not belong
   deny    licences, bans and sources of all dependencies (cargo-deny)
   bench   the benchmarks of bench/
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
         Some("test") => recipes::test(&root),
         Some("lint") => recipes::lint(&root),
         Some("deps") => recipes::report("deps", &deps::check(&root)),
+        Some("rooms") => recipes::rooms(&root, args.get(1).map(String::as_str)),
         Some("tidy") => recipes::report("tidy", &tidy::check(&root)),
         Some("deny") => recipes::deny(&root),
         Some("bench") => recipes::bench(&root),

@@ -1,7 +1,7 @@
 //! What each recipe runs. A recipe ends well, fails, or is skipped with a reason.
 
 use crate::command::{Done, Stop, answers, cargo, cargo_path, run, run_and_read};
-use crate::{deps, tidy};
+use crate::{deps, rooms, tidy};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -44,6 +44,12 @@ pub(crate) fn bench(root: &Path) -> Done {
         return Err(Stop::Skipped("bench".into(), "there is no bench/run".into()));
     }
     run(Command::new(run_all).current_dir(root))
+}
+
+/// Prints the rooms of a crate, or of all.
+pub(crate) fn rooms(root: &Path, wanted: Option<&str>) -> Done {
+    print!("{}", rooms::show(root, wanted).map_err(|why| Stop::Failed(format!("rooms: {why}")))?);
+    Ok(())
 }
 
 /// Licences, bans and sources; advisories need a database from the network and are left to whoever has it.
