@@ -1,6 +1,7 @@
-//! Dependencies point downwards only, and a library that belongs to one crate stays there.
+//! Dependencies point downwards only, between crates and between rooms; a library that belongs to one crate stays there.
 
-use crate::recipes::cargo_path;
+use crate::command::cargo_path;
+use crate::rooms;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -43,10 +44,12 @@ const NEVER: &[(&str, &str, &str)] = &[(
 
 /// What is wrong with the workspace at `root`, one sentence each.
 pub(crate) fn check(root: &Path) -> Vec<String> {
-    match metadata(root) {
+    let mut problems = match metadata(root) {
         Ok(metadata) => judge(&metadata),
         Err(e) => vec![format!("cargo metadata: {e}")],
-    }
+    };
+    problems.extend(rooms::check(root));
+    problems
 }
 
 fn metadata(root: &Path) -> Result<Value, String> {

@@ -1,19 +1,23 @@
 //! The project's recipes, `cargo xtask RECIPE`: one command per task, the same here and in CI.
 #![forbid(unsafe_code)]
 
+mod command;
 mod deps;
 mod recipes;
+mod rooms;
 mod tidy;
 
+use command::Stop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 Usage: cargo xtask RECIPE
 
-  test    all tests, optimised
+  test    all tests, optimised; a suite that fails stops no other
   lint    formatting, and clippy without warnings
-  deps    dependencies point downwards only
+  deps    dependencies point downwards only, between crates and between the rooms of a crate
+  rooms   [CRATE]: the rooms inside a crate, whom each knows, and the largest knot of files
   tidy    the lints of the tree: headers, sizes, bans, words that do not belong
   deny    licences, bans and sources of all dependencies (cargo-deny)
   bench   the benchmarks of bench/
@@ -27,6 +31,7 @@ fn main() -> ExitCode {
         Some("test") => recipes::test(&root),
         Some("lint") => recipes::lint(&root),
         Some("deps") => recipes::report("deps", &deps::check(&root)),
+        Some("rooms") => recipes::rooms(&root, args.get(1).map(String::as_str)),
         Some("tidy") => recipes::report("tidy", &tidy::check(&root)),
         Some("deny") => recipes::deny(&root),
         Some("bench") => recipes::bench(&root),
@@ -38,11 +43,11 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(recipes::Stop::Failed(what)) => {
+        Err(Stop::Failed(what)) => {
             eprintln!("{what} failed");
             ExitCode::from(1)
         }
-        Err(recipes::Stop::Skipped(what, why)) => {
+        Err(Stop::Skipped(what, why)) => {
             eprintln!("{what} skipped: {why}");
             ExitCode::from(3)
         }

@@ -1,25 +1,36 @@
 //! What each recipe runs. A recipe ends well, fails, or is skipped with a reason.
 
-use crate::{deps, tidy};
+use crate::command::{Done, Stop, answers, cargo, cargo_path, run, run_and_read};
+use crate::{deps, rooms, tidy};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// Why a recipe did not end well.
-pub(crate) enum Stop {
-    /// It found something.
-    Failed(String),
-    /// It could not be done here: what, and why.
-    Skipped(String, String),
-}
-
-/// The outcome of a recipe.
-pub(crate) type Done = Result<(), Stop>;
+use std::process::Command;
 
 /// The version of cargo-deny that `deny.toml` is written for.
 const CARGO_DENY: &str = "0.20.2";
 
+/// All suites, also behind one that fails; those that failed are named.
 pub(crate) fn test(root: &Path) -> Done {
-    cargo(root, &["test", "--workspace", "--locked"])
+    let mut command = Command::new(cargo_path());
+    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]).current_dir(root);
+    if std::io::stderr().is_terminal() {
+        command.env("CARGO_TERM_COLOR", "always");
+    }
+    match run_and_read(&mut command)? {
+        (true, _) => Ok(()),
+        (false, said) => Err(Stop::Failed(match failed_suites(&said) {
+            suites if suites.is_empty() => "test: cargo test".into(),
+            suites => format!("test: {}", suites.join(", ")),
+        })),
+    }
+}
+
+/// The suites that cargo names at the end, as `-p weir --test serve_life`; none where something did not compile.
+fn failed_suites(said: &str) -> Vec<String> {
+    let mut lines =
+        said.lines().skip_while(|l| !(l.contains("target failed:") || l.contains("targets failed:")));
+    lines.next();
+    lines.map_while(|l| l.trim().strip_prefix('`')?.strip_suffix('`')).map(str::to_owned).collect()
 }
 
 pub(crate) fn lint(root: &Path) -> Done {
@@ -28,21 +39,28 @@ pub(crate) fn lint(root: &Path) -> Done {
 }
 
 pub(crate) fn bench(root: &Path) -> Done {
-    let run = root.join("bench/run");
-    if !run.exists() {
+    let run_all = root.join("bench/run");
+    if !run_all.exists() {
         return Err(Stop::Skipped("bench".into(), "there is no bench/run".into()));
     }
-    command(root, &run, &[])
+    run(Command::new(run_all).current_dir(root))
+}
+
+/// Prints the rooms of a crate, or of all.
+pub(crate) fn rooms(root: &Path, wanted: Option<&str>) -> Done {
+    print!("{}", rooms::show(root, wanted).map_err(|why| Stop::Failed(format!("rooms: {why}")))?);
+    Ok(())
 }
 
 /// Licences, bans and sources; advisories need a database from the network and are left to whoever has it.
 pub(crate) fn deny(root: &Path) -> Done {
     let binary = cargo_deny(root)?;
     // The three that need nothing but the lock file and the sources that cargo has fetched anyway.
-    command(root, &binary, &["--locked", "check", "licenses", "bans", "sources"])
+    run(Command::new(binary).args(["--locked", "check", "licenses", "bans", "sources"]).current_dir(root))
 }
 
-/// All that must hold before a change lands. The tests come last, so that their own summary is what one sees.
+/// All that must hold before a change lands: every step, also behind one that fails; what failed is said last, with its
+/// suites. The tests come last, so that their own summary is what one sees.
 pub(crate) fn ci(root: &Path) -> Done {
     let steps: [(&str, &dyn Fn() -> Done); 6] = [
         ("fmt", &|| fmt(root)),
@@ -57,7 +75,7 @@ pub(crate) fn ci(root: &Path) -> Done {
         eprintln!("== {name}");
         match step() {
             Ok(()) => ran.push(name),
-            Err(Stop::Failed(_)) => failed.push(name),
+            Err(Stop::Failed(what)) => failed.push(what),
             Err(Stop::Skipped(_, why)) => skipped.push(format!("{name} ({why})")),
         }
     }
@@ -66,7 +84,7 @@ pub(crate) fn ci(root: &Path) -> Done {
             .into(),
     );
     eprintln!("\nran: {}\nskipped: {}", ran.join(", "), skipped.join("; "));
-    if failed.is_empty() { Ok(()) } else { Err(Stop::Failed(failed.join(", "))) }
+    if failed.is_empty() { Ok(()) } else { Err(Stop::Failed(failed.join("; "))) }
 }
 
 /// Prints the problems of a check.
@@ -93,7 +111,7 @@ fn clippy(root: &Path) -> Done {
 
 /// Skips what a toolchain without that component cannot do.
 fn component(root: &Path, subcommand: &str, name: &str) -> Done {
-    if says_version(root, &cargo_path(), &[subcommand, "--version"]) {
+    if answers(root, &cargo_path(), &[subcommand, "--version"]) {
         return Ok(());
     }
     Err(Stop::Skipped(subcommand.into(), format!("the toolchain has no {name}")))
@@ -102,12 +120,12 @@ fn component(root: &Path, subcommand: &str, name: &str) -> Done {
 /// cargo-deny from the path, or from an earlier installation under `target`, or installed there now.
 fn cargo_deny(root: &Path) -> Result<PathBuf, Stop> {
     let found = PathBuf::from("cargo-deny");
-    if says_version(root, &found, &["--version"]) {
+    if answers(root, &found, &["--version"]) {
         return Ok(found);
     }
     let tools = root.join("target/tools");
     let ours = tools.join("bin/cargo-deny");
-    if !says_version(root, &ours, &["--version"]) {
+    if !answers(root, &ours, &["--version"]) {
         eprintln!("installing cargo-deny {CARGO_DENY} into target/tools (a few minutes, once)");
         let tools = tools.to_string_lossy();
         let install =
@@ -119,31 +137,16 @@ fn cargo_deny(root: &Path) -> Result<PathBuf, Stop> {
     Ok(ours)
 }
 
-fn says_version(root: &Path, program: &Path, args: &[&str]) -> bool {
-    Command::new(program)
-        .args(args)
-        .current_dir(root)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|s| s.success())
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn cargo(root: &Path, args: &[&str]) -> Done {
-    command(root, &cargo_path(), args)
-}
-
-fn command(root: &Path, program: &Path, args: &[&str]) -> Done {
-    let shown = format!("{} {}", program.file_stem().unwrap_or_default().to_string_lossy(), args.join(" "));
-    eprintln!("$ {shown}");
-    match Command::new(program).args(args).current_dir(root).status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(Stop::Failed(shown)),
-        Err(e) => Err(Stop::Failed(format!("{shown}: {e}"))),
+    #[test]
+    fn suites_that_failed_are_named() {
+        let said = "error: test failed, to rerun pass `-p weir --test serve_life`\n\
+                    error: 2 targets failed:\n    `-p weir --test serve_life`\n    `-p weir-serve --lib`\n";
+        assert_eq!(failed_suites(said), ["-p weir --test serve_life", "-p weir-serve --lib"]);
+        assert_eq!(failed_suites("error: 1 target failed:\n    `--doc`\nwarning: other\n"), ["--doc"]);
+        assert!(failed_suites("error: could not compile `weir` (lib)\n").is_empty());
     }
-}
-
-/// The cargo that runs this.
-pub(crate) fn cargo_path() -> PathBuf {
-    std::env::var_os("CARGO").map_or_else(|| "cargo".into(), PathBuf::from)
 }

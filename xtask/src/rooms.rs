@@ -1,0 +1,161 @@
+//! Rooms: the folders inside a crate's `src` know only whom the table lets them, and no large set of files knows itself.
+//!
+//! A file knows another if it names something in it: in a `use`, or by a path in its code. Names are followed through those
+//! who hand them on (`pub use`) to the file that has them. What is compiled for tests does not count. Read as text, so a
+//! method called on a value that came from elsewhere is not seen: its type was named by somebody.
+
+mod knot;
+mod names;
+mod show;
+mod table;
+mod tokens;
+mod tree;
+
+pub(crate) use show::show;
+
+use std::path::Path;
+use table::{Few, Held, Room, TABLE};
+use tree::{Edge, Tree};
+
+/// More files than this that all know each other are understood by nobody.
+const LARGEST_KNOT: usize = 10;
+
+/// Where a changed layout is written down.
+const WHERE: &str = "xtask/src/rooms/table.rs";
+
+/// What is wrong with the rooms of the crates in the table, one sentence each.
+pub(crate) fn check(root: &Path) -> Vec<String> {
+    TABLE.iter().flat_map(|held| judge(held, &Tree::read(&root.join(held.folder).join("src")))).collect()
+}
+
+fn judge(held: &Held, tree: &Tree) -> Vec<String> {
+    let mut problems = order(held);
+    problems.extend(presence(held, tree));
+    problems.extend(tree.edges.iter().filter_map(|e| forbidden(held, tree, e)));
+    problems.extend(held.rooms.iter().flat_map(|room| unused(held, tree, room)));
+    problems.extend(held.few.iter().filter_map(|few| too_well_known(held, tree, few)));
+    problems.extend(knotted(held, tree));
+    problems
+}
+
+/// The table itself: each room once, with a purpose, over all that it knows.
+fn order(held: &Held) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (level, room) in held.rooms.iter().enumerate() {
+        let at = format!("{WHERE}: {}: the room `{}`", held.folder, room.name);
+        let below = |name: &str| held.rooms[..level].iter().any(|r| r.name == name);
+        if below(room.name) {
+            problems.push(format!("{at} stands there twice; join its lines"));
+        }
+        if room.purpose.split_whitespace().count() < 3 {
+            problems.push(format!("{at} has no purpose; say in a sentence what it is for"));
+        }
+        for known in room.knows.iter().filter(|known| !below(known)) {
+            problems.push(format!(
+                "{at} may know `{known}`, which does not lie below it; put that one's line above, or give a reason in `despite`"
+            ));
+        }
+        for (known, _) in room.despite.iter().filter(|(known, why)| below(known) || why.is_empty()) {
+            problems.push(format!(
+                "{at} lists `{known}` in `despite`, which is for rooms over it, each with a reason"
+            ));
+        }
+    }
+    problems
+}
+
+/// Rooms without a line, and lines without a room.
+fn presence(held: &Held, tree: &Tree) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut unlisted: Vec<&str> = Vec::new();
+    for file in &tree.files {
+        if find(held, &file.room).is_none() && !unlisted.contains(&file.room.as_str()) {
+            unlisted.push(&file.room);
+            problems.push(format!(
+                "{}/src/{}:1: the room `{}` is not in the table; move the file into a room, or give it a line in {WHERE}",
+                held.folder, file.path, file.room
+            ));
+        }
+    }
+    for room in held.rooms.iter().filter(|room| !tree.files.iter().any(|f| f.room == room.name)) {
+        problems.push(format!(
+            "{WHERE}: {} has no room `{}` any more; take its line out",
+            held.folder, room.name
+        ));
+    }
+    problems
+}
+
+/// What is wrong with a file knowing another.
+fn forbidden(held: &Held, tree: &Tree, edge: &Edge) -> Option<String> {
+    let (from, to) = (&tree.files[edge.from], &tree.files[edge.to]);
+    let room = find(held, &from.room)?;
+    if from.room == to.room || may_know(room, &to.room) {
+        return None;
+    }
+    Some(format!(
+        "{}/src/{}:{}: {} ({}): the room `{}` may not know `{}`; pass in what it needs, or move what both need to a room \
+         below both; if the layout has changed, say so in {WHERE}",
+        held.folder, from.path, edge.line, edge.path, to.path, from.room, to.room
+    ))
+}
+
+fn may_know(room: &Room, other: &str) -> bool {
+    room.knows.contains(&other) || room.despite.iter().any(|(over, _)| *over == other)
+}
+
+/// Exceptions that nothing needs.
+fn unused(held: &Held, tree: &Tree, room: &Room) -> Vec<String> {
+    let needed = |over: &str| {
+        tree.edges.iter().any(|e| tree.files[e.from].room == room.name && tree.files[e.to].room == over)
+    };
+    room.despite
+        .iter()
+        .filter(|(over, _)| !needed(over))
+        .map(|(over, _)| {
+            let folder = held.folder;
+            format!(
+                "{WHERE}: {folder}: `{}` does not know `{over}` any more; take it out of `despite`",
+                room.name
+            )
+        })
+        .collect()
+}
+
+fn too_well_known(held: &Held, tree: &Tree, few: &Few) -> Option<String> {
+    let Some(file) = tree.file(few.file) else {
+        return Some(format!(
+            "{WHERE}: {} has no file `{}` any more; take its line out",
+            held.folder, few.file
+        ));
+    };
+    let by: Vec<&Edge> = tree.dependents(file).collect();
+    (by.len() > few.most).then(|| {
+        format!(
+            "{}/src/{}:1: {} files know it, {} may ({}); give them what they need of it instead: {}",
+            held.folder,
+            few.file,
+            by.len(),
+            few.most,
+            few.why,
+            by.iter()
+                .map(|e| format!("{}:{}", tree.files[e.from].path, e.line))
+                .collect::<Vec<_>>()
+                .join(", ")
+        )
+    })
+}
+
+fn knotted(held: &Held, tree: &Tree) -> Option<String> {
+    let knot = knot::largest(tree);
+    let src = format!("{}/src/", held.folder);
+    (knot.len() > LARGEST_KNOT)
+        .then(|| format!("{src}: {}; {LARGEST_KNOT} files at most may", show::knot(tree, &knot, &src)))
+}
+
+fn find<'a>(held: &'a Held, room: &str) -> Option<&'a Room> {
+    held.rooms.iter().find(|r| r.name == room)
+}
+
+#[cfg(test)]
+mod tests;
