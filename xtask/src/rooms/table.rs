@@ -35,7 +35,53 @@ pub(super) struct Few {
 }
 
 /// A crate without an entry is not held to anything.
-pub(super) const TABLE: &[Held] = &[Held {
+pub(super) const TABLE: &[Held] = &[SERVE, XTASK];
+
+/// The data plane.
+const SERVE: Held = Held {
+    folder: "crates/serve",
+    rooms: &[
+        room("io", "tasks, sockets, timers, buffers, the clock: what a thread runs on", &[]),
+        room("log", "access log and error log, each written by a thread of its own", &["io"]),
+        room("transport", "connections as streams of bytes; sockets that listen", &["io", "log"]),
+        room("sync", "what all loops share: semaphores, wait queues, time-lines", &["io"]),
+        room("h1", "HTTP/1.1 behind the two ends; knows no node", &["io", "transport", "sync"]),
+        room(
+            "exchange",
+            "one request in flight: its graph, head, ends; the pump between them",
+            &["io", "log", "transport", "sync", "h1"],
+        ),
+        room(
+            "upstream",
+            "a target by identity: where it is, its connections, one attempt there",
+            &["io", "log", "transport", "sync", "h1", "exchange"],
+        ),
+        room("nodes", "what each node does with a request", &["io", "sync", "h1", "exchange", "upstream"]),
+        room(
+            "graph",
+            "the nodes of one epoch, built from a plan; who is who across epochs",
+            &["io", "transport", "sync", "exchange", "upstream", "nodes"],
+        ),
+        room(
+            "health",
+            "checks and outcomes; who the targets are",
+            &["io", "log", "h1", "exchange", "upstream", "nodes", "graph"],
+        ),
+        room(
+            "control",
+            "the process: threads, listeners, mail among them, start and end",
+            &["io", "log", "transport", "sync", "h1", "exchange", "upstream", "nodes", "graph", "health"],
+        ),
+        room("lib", "what the command line calls", &["control", "io", "transport"]),
+    ],
+    few: &[Few {
+        file: "control/event_loop.rs",
+        most: 9,
+        why: "a loop is a leaf: nodes, exchanges and targets work with the core of their thread",
+    }],
+};
+
+const XTASK: Held = Held {
     folder: "xtask",
     rooms: &[
         room("command", "runs programs and tells how they ended", &[]),
@@ -46,4 +92,4 @@ pub(super) const TABLE: &[Held] = &[Held {
         room("main", "the names of the recipes", &["command", "deps", "recipes", "rooms", "tidy"]),
     ],
     few: &[],
-}];
+};

@@ -23,7 +23,7 @@ pub(super) type Arrivals = UnboundedReceiver<(NodeId, UnixStream)>;
 pub(super) async fn run(lp: Rc<Loop>, mut arrivals: Arrivals) {
     let mut listeners: HashMap<NodeId, Rc<Listener>> = HashMap::new();
     while let Some((root, stream)) = arrivals.recv().await {
-        let token = lp.process.secret[0];
+        let token = lp.process.token;
         let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root, token))).clone();
         let accepted = Accepted { socket: Raw::Unix(stream), peer: None };
         connection::begin(&lp, &listener, accepted, Box::new(()), None);

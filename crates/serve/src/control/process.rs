@@ -19,8 +19,8 @@ pub(crate) struct Process {
     pub clock: Clock,
     /// Where draws begin.
     pub seed: u64,
-    /// What nobody outside can guess: the secret of cookies, the proof of health checks.
-    pub secret: [u64; 2],
+    /// What nobody outside can guess: the proof of health checks.
+    pub token: u64,
     pub built_in: BuiltInServers,
     /// What is said on standard error.
     pub errors: Arc<ErrorLog>,

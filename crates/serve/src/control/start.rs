@@ -27,8 +27,10 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use weir_stats::Key;
+use weir_topology::diagnostic::Diagnostic;
 use weir_topology::plan::{Http, Listen, Point, Spec};
 use weir_topology::serving::Serving;
+use weir_topology::sticky;
 
 /// How a topology is served.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +59,8 @@ pub enum Error {
     Listen(CannotListen),
     /// An access log cannot be opened.
     Log(String, io::Error),
+    /// The file of a cookie's key cannot be used.
+    StickyKey(Vec<Diagnostic>),
     /// All is open, and nothing is left for clients.
     Full(io::Error),
     /// The system refused something else.
@@ -70,6 +74,10 @@ impl fmt::Display for Error {
             Error::Log(to, e) => {
                 let remedy = remedy(e).unwrap_or("check its folder and permissions");
                 write!(f, "cannot open the access log {to}: {e}; {remedy}")
+            }
+            Error::StickyKey(wrong) => {
+                let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+                f.write_str(&wrong.join("\n\n"))
             }
             Error::Full(e) => write!(f, "no client could be accepted: {}", explained(e)),
             Error::System(e) => write!(f, "cannot start: {}", explained(e)),
@@ -161,6 +169,7 @@ pub fn start(
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let Opened { files, listening, confs, sockets, logs } =
         open(point, nodes, options.loops.unwrap_or(cores))?;
+    let sticky_keys = sticky::keys(point).map_err(Error::StickyKey)?;
     let loops = sockets.len();
     let (clock, seed) = (Clock::new(), seed()?);
     let errors = Arc::new(ErrorLog::start(clock, options.quiet)?);
@@ -170,15 +179,21 @@ pub fn start(
     let mail = Mail(mail.into());
     let (built_in, arrivals) = unbounded_channel();
     let state = Arc::new(ProcessState::new(notices.into(), Key::new(seed).with(STATE)));
-    let blueprint =
-        Arc::new(Blueprint::new(0, point.clone(), serving.clone(), &state, clock.now(), Key::new(seed)));
+    let blueprint = Arc::new(Blueprint::new(
+        0,
+        (point.clone(), serving.clone()),
+        sticky_keys,
+        &state,
+        clock.now(),
+        Key::new(seed),
+    ));
     let audience: Arc<dyn Audience> = Arc::new(mail.clone());
     let draw = Key::new(seed).with(NAMES);
     let names = Names::start(point, serving, options.nameserver, clock, draw, audience, &errors)?;
     let process = Arc::new(Process {
         clock,
         seed,
-        secret: [self::seed()?, self::seed()?],
+        token: self::seed()?,
         built_in,
         errors,
         state,

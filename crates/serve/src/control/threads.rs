@@ -254,7 +254,6 @@ impl Shared {
             built_in: &process.built_in,
             room: &room,
             seed: key.with(1),
-            secret: process.secret,
             listeners: &self.confs.iter().map(|conf| conf.node).collect::<Vec<_>>(),
         };
         lp.has_graph(Rc::new(builder.graph()));
@@ -270,7 +269,7 @@ impl Shared {
             graph,
             &self.blueprint,
             process.errors.clone(),
-            process.secret[0],
+            process.token,
             Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen })),
         ));
     }

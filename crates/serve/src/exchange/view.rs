@@ -32,23 +32,6 @@ impl<'a> View<'a> {
         &target[..target.iter().position(|b| *b == b'?').unwrap_or(target.len())]
     }
 
-    /// What follows a prefix of the path, as it came; the prefix fits as it does in a condition.
-    pub fn behind(&self, prefix: &str) -> Option<&'a [u8]> {
-        let (target, mut at) = (self.target(), 0);
-        for byte in prefix.bytes() {
-            let rest = target.get(at..)?;
-            let (first, length) = match percent(rest).filter(|b| is_unreserved(*b)) {
-                Some(decoded) => (decoded, 3),
-                None => (*rest.first()?, 1),
-            };
-            if first != byte {
-                return None;
-            }
-            at += length;
-        }
-        target.get(at..)
-    }
-
     /// Host as it goes on, with its port.
     pub fn host(&self) -> &'a [u8] {
         self.edits.and_then(|e| value(e, b"host")).unwrap_or(self.ex.request.host())
@@ -101,25 +84,25 @@ impl<'a> View<'a> {
         text
     }
 
-    /// As a condition looks at it, the path with unreserved %XX decoded.
-    pub fn matched(&'a self) -> Decoded<'a> {
-        Decoded { view: self, path: decoded(self.path()) }
+    /// As a condition looks at it.
+    pub fn matched(&'a self) -> ToMatch<'a> {
+        ToMatch { view: self, path: Cow::Borrowed(self.path()) }
     }
 
     /// The same, with the path as a file system would take it; `None` where that is the same path.
-    pub fn normalised(&'a self) -> Option<Decoded<'a>> {
+    pub fn normalised(&'a self) -> Option<ToMatch<'a>> {
         let path = normalised(self.path())?;
-        Some(Decoded { view: self, path: Cow::Owned(path) })
+        Some(ToMatch { view: self, path: Cow::Owned(path) })
     }
 }
 
 /// A request with a path to match.
-pub(crate) struct Decoded<'a> {
+pub(crate) struct ToMatch<'a> {
     view: &'a View<'a>,
     path: Cow<'a, [u8]>,
 }
 
-impl Matched for Decoded<'_> {
+impl Matched for ToMatch<'_> {
     fn method(&self) -> &[u8] {
         self.view.ex.request.method()
     }
@@ -173,14 +156,6 @@ fn percent(text: &[u8]) -> Option<u8> {
     u8::from_str_radix(digits, 16).ok()
 }
 
-/// With unreserved characters (RFC 3986, 2.3) decoded.
-fn decoded(path: &[u8]) -> Cow<'_, [u8]> {
-    if !path.contains(&b'%') {
-        return Cow::Borrowed(path);
-    }
-    Cow::Owned(decode(path, is_unreserved))
-}
-
 fn is_unreserved(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b"-._~".contains(&b)
 }
@@ -232,7 +207,7 @@ fn normalised(path: &[u8]) -> Option<Vec<u8>> {
     if folder || out.is_empty() {
         out.push(b'/');
     }
-    (out[..] != *decoded(path)).then_some(out)
+    (out[..] != *decode(path, is_unreserved)).then_some(out)
 }
 
 #[cfg(test)]
@@ -240,8 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_decoded_and_normalised() {
-        assert_eq!(&*decoded(b"/%61%2Fb%zz%7e"), b"/a%2Fb%zz~");
+    fn paths_are_normalised() {
         for (path, want) in [
             ("/a/b", None),
             ("/a%20b", None),

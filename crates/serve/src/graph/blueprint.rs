@@ -28,6 +28,8 @@ pub(crate) struct Blueprint {
     pub flags: BTreeMap<NodeId, Arc<TargetFlags>>,
     /// Servers that may have so many connections only, and how long room is waited for, ns.
     pub connections: BTreeMap<NodeId, (u32, Option<u64>)>,
+    /// The keys of sticky cookies, by the nodes of their balancers.
+    pub sticky_keys: BTreeMap<NodeId, [u64; 2]>,
     /// When it was made, ns since the start of the process.
     pub made_ns: u64,
     /// What its health draws by.
@@ -38,8 +40,8 @@ impl Blueprint {
     /// The first epoch, or a later one: what its nodes have in the process is there already or is made.
     pub fn new(
         epoch: u32,
-        point: Arc<Point>,
-        serving: Arc<Serving>,
+        (point, serving): (Arc<Point>, Arc<Serving>),
+        sticky_keys: BTreeMap<NodeId, [u64; 2]>,
         state: &ProcessState,
         made_ns: u64,
         seed: Key,
@@ -47,7 +49,7 @@ impl Blueprint {
         let keys = state.prepare(&point, made_ns);
         let connections = limits(&point, &serving);
         let flags = flags(&point);
-        Blueprint { epoch, keys, flags, connections, made_ns, seed, point, serving }
+        Blueprint { epoch, keys, flags, connections, sticky_keys, made_ns, seed, point, serving }
     }
 
     /// How other threads know a node.

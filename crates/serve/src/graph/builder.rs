@@ -57,8 +57,6 @@ pub(crate) struct Builder<'a> {
     pub room: &'a Rc<dyn MakesRoom>,
     /// What balancers draw by.
     pub seed: Key,
-    /// The secret of cookies.
-    pub secret: [u64; 2],
     /// The nodes of the listeners, by their numbers.
     pub listeners: &'a [NodeId],
 }
@@ -281,12 +279,17 @@ impl Builder<'_> {
             shown: Cell::new(false),
             key: lb.key.clone(),
             spare: lb.spare,
-            sticky: lb.sticky.as_ref().map(|name| Sticky::new(name, &names, self.secret)),
+            sticky: self.sticky(id, lb, &names),
             semaphore: self.state.semaphore(own_id.key),
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,
             due_ns: Cell::new(0),
         }
+    }
+
+    fn sticky(&self, id: NodeId, lb: &Lb, names: &[String]) -> Option<Sticky> {
+        let key = self.blueprint.sticky_keys.get(&id)?;
+        Some(Sticky::new(lb.sticky.as_deref()?, names, *key))
     }
 
     /// Where a server with this address is.

@@ -40,8 +40,7 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
             Node::Split(split) => Ok(split.choose(&ex, &ctx)),
             Node::Rate(rate) => Box::pin(rate.take(&ex, &ctx)).await,
             Node::Rewrite(rewrite) if rewrite.leaves_responses() => {
-                rewrite.request(&ex, &mut ctx);
-                Ok(rewrite.node)
+                rewrite.request(&ex, &mut ctx).map(|()| rewrite.node)
             }
             Node::Queue(queue) if queue.on_cancel == OnCancel::Stop => {
                 Box::pin(queue.enter(&ex.core)).await.map(|permit| {

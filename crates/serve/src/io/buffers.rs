@@ -11,8 +11,15 @@ use weir_http1::{Request, Response};
 /// Bytes read at once at most.
 pub(crate) const READ: usize = 128 * 1024;
 
+/// What a buffer holds beside that of what is not used up yet: the largest head that a listener lets in, with what weir adds
+/// to it on the way to a built-in server.
+const BEHIND: usize = 16 * 1024;
+
 /// Room before the data, for a head that grows.
 pub(crate) const HEADROOM: usize = 8 * 1024;
+
+/// A whole buffer.
+const SIZE: usize = HEADROOM + READ + BEHIND;
 
 /// Buffers that are kept though nobody uses them.
 const KEPT: usize = 4;
@@ -34,7 +41,7 @@ impl Buffers {
     /// A buffer without data, large enough for `READ` bytes.
     pub fn take(self: &Rc<Self>) -> Chunk {
         let data = self.free.borrow_mut().pop();
-        let data = data.unwrap_or_else(|| vec![0; HEADROOM + READ].into_boxed_slice());
+        let data = data.unwrap_or_else(|| vec![0; SIZE].into_boxed_slice());
         Chunk { data, from: HEADROOM, to: HEADROOM, home: self.clone() }
     }
 }
@@ -72,7 +79,8 @@ impl Chunk {
             self.to = HEADROOM + self.to - self.from;
             self.from = HEADROOM;
         }
-        &mut self.data[self.to..]
+        let to = (self.to + READ).min(self.data.len());
+        &mut self.data[self.to..to]
     }
 
     /// `n` bytes were read into [`Chunk::space`].
@@ -86,7 +94,7 @@ impl Chunk {
     }
 
     fn is_large(&self) -> bool {
-        self.data.len() == HEADROOM + READ
+        self.data.len() == SIZE
     }
 
     /// A large buffer again, after [`Chunk::shrink`].
@@ -218,7 +226,7 @@ impl Buffers {
 
     fn give_back(&self, data: Box<[u8]>) {
         let mut free = self.free.borrow_mut();
-        if data.len() == HEADROOM + READ && free.len() < KEPT {
+        if data.len() == SIZE && free.len() < KEPT {
             #[cfg(feature = "poison")]
             let data = {
                 let mut data = data;

@@ -4,12 +4,13 @@
 //! ones after the outer for requests, the outer after the inner for responses. Routes and keys behind see the new request.
 //! Draws: nothing.
 
-use crate::exchange::Exchange;
 use crate::exchange::reply::{Answer, From, Own, Reply};
 use crate::exchange::view::View;
+use crate::exchange::{Exchange, Failure};
 use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 use weir_http1::Edits;
+use weir_topology::path::{self, Rewritten};
 use weir_topology::plan;
 
 /// The node.
@@ -27,28 +28,34 @@ impl Rewrite {
     }
 
     /// Notes the changes of the request.
-    pub fn request(&self, ex: &Exchange, ctx: &mut RequestContext) {
+    ///
+    /// # Errors
+    /// 414 where the new target would be longer than any may be.
+    pub fn request(&self, ex: &Exchange, ctx: &mut RequestContext) -> Result<(), Failure> {
         let config = &self.config;
         if config.path.is_none() && config.set.is_empty() && config.remove.is_empty() {
-            return;
+            return Ok(());
         }
         let mut edits = ctx.edits.as_deref().cloned().unwrap_or_default();
         let view = View::new(ex, ctx.edits.as_deref());
-        if let Some((from, to)) = &config.path
-            && let Some(rest) = view.behind(from)
-        {
-            edits.target = Some([to.as_bytes(), rest].concat());
+        if let Some((from, to)) = &config.path {
+            match path::rewritten(from, to, view.target()) {
+                Rewritten::Same => {}
+                Rewritten::To(target) => edits.target = Some(target),
+                Rewritten::TooLong => return Err(Failure::client(414)),
+            }
         }
         config.remove.iter().for_each(|name| remove(&mut edits, name));
         config.set.iter().for_each(|(name, template)| set(&mut edits, name, view.fill(template)));
         ctx.edits = Some(Rc::new(edits));
+        Ok(())
     }
 
     /// Changes the request, runs what is behind, changes its response.
     pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         let view = View::new(&ex, ctx.edits.as_deref());
         let values: Vec<Vec<u8>> = self.config.response_set.iter().map(|(_, t)| view.fill(t)).collect();
-        self.request(&ex, &mut ctx);
+        self.request(&ex, &mut ctx)?;
         let mut reply = ex.start(ctx, self.node).await?;
         match &mut reply.from {
             From::Origin(origin) => {

@@ -1,6 +1,6 @@
 //! `sticky="cookie name"` of a balancer: a client returns to the target that answered it.
 //!
-//! The cookie's value is a keyed hash of the target's name (`policy::sticky`); the secret is the process's. Where the target
+//! The cookie's value is a keyed hash of the target's name (`policy::sticky`); under a key that every instance has. Where the target
 //! is gone, not eligible, full or excluded the policy picks, and the client is given the new one. Draws: nothing.
 
 use super::Lb;
@@ -20,9 +20,9 @@ pub(crate) struct Sticky {
 }
 
 impl Sticky {
-    /// A cookie of that name; `secret` is the process's.
-    pub fn new(name: &str, targets: &[String], secret: [u64; 2]) -> Sticky {
-        let mut cookies = Cookies::new(secret);
+    /// A cookie of that name, made under this key.
+    pub fn new(name: &str, targets: &[String], key: [u64; 2]) -> Sticky {
+        let mut cookies = Cookies::new(key);
         for (target, name) in (0..).zip(key::distinct(targets)) {
             cookies.set(target, Some(&name));
         }
