@@ -24,7 +24,7 @@ impl Handler for Requests {
     fn exchange(
         &self,
         stream: Stream,
-        request: Request,
+        request: Box<Request>,
         last: bool,
     ) -> impl Future<Output = After> + use<> + 'static {
         let (core, bound) = (self.lp.core.clone(), self.bound.clone());

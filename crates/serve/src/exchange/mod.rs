@@ -81,7 +81,7 @@ pub(crate) struct Exchange {
     pub client: ClientEnd,
     pub bound: Rc<Bound>,
     /// The head.
-    pub request: Request,
+    pub request: Box<Request>,
     /// What was found out about it.
     pub checked: Checked,
     /// What its choices are drawn by.
@@ -127,7 +127,7 @@ impl Exchange {
         graph: Rc<dyn Graph>,
         client: ClientEnd,
         bound: Rc<Bound>,
-        request: Request,
+        request: Box<Request>,
         checked: Checked,
     ) -> Exchange {
         let body = Body {

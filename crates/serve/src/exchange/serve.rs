@@ -35,7 +35,7 @@ pub(crate) async fn serve<G: Serves>(
     core: Rc<Core>,
     (graph, node): (Rc<G>, NodeId),
     (client, bound): (ClientEnd, Rc<Bound>),
-    request: Request,
+    request: Box<Request>,
     last: bool,
 ) -> After {
     let checked = match weir_http1::check_request(&request, &hop(&client)) {

@@ -33,8 +33,8 @@ const SMALL: usize = 16 * 1024;
 pub(crate) struct Buffers {
     free: RefCell<Vec<Box<[u8]>>>,
     small: RefCell<Vec<Vec<u8>>>,
-    requests: RefCell<Vec<Request>>,
-    responses: RefCell<Vec<Response>>,
+    requests: RefCell<Vec<Box<Request>>>,
+    responses: RefCell<Vec<Box<Response>>>,
 }
 
 impl Buffers {
@@ -204,23 +204,23 @@ impl Buffers {
         keep(&self.small, buffer, |b| (1..=SMALL).contains(&b.capacity()));
     }
 
-    /// A request's head, to be parsed.
-    pub fn request(&self) -> Request {
+    /// A request's head, to be parsed. Boxed, since it goes from hand to hand.
+    pub fn request(&self) -> Box<Request> {
         self.requests.borrow_mut().pop().unwrap_or_default()
     }
 
     /// It is not needed any more.
-    pub fn keep_request(&self, request: Request) {
+    pub fn keep_request(&self, request: Box<Request>) {
         keep(&self.requests, request, |_| true);
     }
 
     /// A response's head, to be parsed.
-    pub fn response(&self) -> Response {
+    pub fn response(&self) -> Box<Response> {
         self.responses.borrow_mut().pop().unwrap_or_default()
     }
 
     /// It is not needed any more.
-    pub fn keep_response(&self, response: Response) {
+    pub fn keep_response(&self, response: Box<Response>) {
         keep(&self.responses, response, |_| true);
     }
 

@@ -57,7 +57,7 @@ pub(crate) enum Broken {
 pub(crate) struct Stream {
     conn: Box<Conn>,
     /// The last head that came.
-    pub response: Response,
+    pub response: Box<Response>,
     seek: Seek,
     asked: Asked,
     limits: &'static Limits,

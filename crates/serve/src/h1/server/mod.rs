@@ -54,7 +54,7 @@ pub(crate) trait Handler {
     fn exchange(
         &self,
         stream: Stream,
-        request: Request,
+        request: Box<Request>,
         last: bool,
     ) -> impl Future<Output = After> + use<Self> + 'static;
 }
@@ -62,7 +62,7 @@ pub(crate) trait Handler {
 /// What reading a head came to.
 enum Reading {
     /// It was parsed, and is used up.
-    Whole(Request),
+    Whole(Box<Request>),
     /// Nothing came, or nothing but an end: nobody waits for an answer.
     Nothing,
     /// weir ends the connection, on which a request may be under way.
@@ -173,7 +173,12 @@ async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, new_until
 }
 
 /// A head, if it has come whole; it is used up.
-fn take(core: &Core, limits: &Limits, wire: &mut Wire, seek: &mut Seek) -> Result<Option<Request>, Refusal> {
+fn take(
+    core: &Core,
+    limits: &Limits,
+    wire: &mut Wire,
+    seek: &mut Seek,
+) -> Result<Option<Box<Request>>, Refusal> {
     let mut request = core.buffers.request();
     let at_once = if seek.is_fresh() { request.take(wire.input(), limits) } else { None };
     let taken = match at_once {
