@@ -82,6 +82,12 @@ pub(crate) fn answers(root: &Path, program: &Path, args: &[&str]) -> bool {
         .is_ok_and(|s| s.success())
 }
 
+/// What a program prints to standard output, if it ends well.
+pub(crate) fn output(command: &mut Command) -> Option<String> {
+    let output = command.stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 fn show(command: &Command) -> String {
     let program =
         Path::new(command.get_program()).file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -3,6 +3,7 @@
 
 mod command;
 mod deps;
+mod pgo;
 mod recipes;
 mod rooms;
 mod tidy;
@@ -21,7 +22,8 @@ Usage: cargo xtask RECIPE
   tidy    the lints of the tree: headers, sizes, bans, words that do not belong
   deny    licences, bans and sources of all dependencies (cargo-deny)
   bench   the benchmarks of bench/
-  ci      all of these but bench, and what was skipped and why
+  pgo     target/pgo/weir, whose code lies as a training run has used it (bench/train)
+  ci      all of these but rooms, bench and pgo, and what was skipped and why
 ";
 
 fn main() -> ExitCode {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Some("tidy") => recipes::report("tidy", &tidy::check(&root)),
         Some("deny") => recipes::deny(&root),
         Some("bench") => recipes::bench(&root),
+        Some("pgo") => pgo::pgo(&root),
         Some("ci") => recipes::ci(&root),
         _ => {
             eprint!("{USAGE}");
