@@ -1,12 +1,12 @@
-//! A line of requests that wait on any loop of the process, in order of arrival. No lock: numbers and messages.
+//! A queue of requests that wait on any loop of the process, in order of arrival. No lock: numbers and messages.
 //!
-//! **State.** Whoever joins takes the next ticket of the line. A loop keeps its own waiters, in order, and publishes the
+//! **State.** Whoever joins takes the next ticket. A loop keeps its own waiters, in order, and publishes the
 //! lowest ticket among them (`lowest[loop]`, none: `NOBODY`). Whoever is *first* (his ticket is the lowest of all that are
 //! published) may look whether there is room for him; nobody else may.
 //!
-//! **Who tells whom.** After every change that may let somebody in (a slot was freed, a waiter has left the line),
+//! **Who tells whom.** After every change that may let somebody in (a slot was freed, a waiter has left),
 //! [`WaitQueue::notify_first`] looks for the lowest ticket and has its loop look again: its own by waking the task, another by a
-//! message of the line's number. A message that is already on its way is not sent twice (`notified[loop]`).
+//! message of the queue's number. A message that is already on its way is not sent twice (`notified[loop]`).
 //!
 //! **Nothing is lost.** Room is made *before* the published tickets are read, and a ticket is published *before* its owner
 //! looks for room; all of it in one order (`SeqCst`). So of a waiter who finds no room and somebody who makes some at the
@@ -17,7 +17,7 @@
 //! published nothing first publishes a bound, the number of the next ticket; others take that for a ticket, and hold back.
 //! Once the real one stands there, who held back for nothing is notified.
 //!
-//! What comes by while somebody waits joins the line, so nobody overtakes. A waiter who is cancelled leaves by dropping his
+//! What comes by while somebody waits joins the queue, so nobody overtakes. A waiter who is cancelled leaves by dropping his
 //! [`Waiter`]; who was behind him is notified if he is first now.
 
 use std::cell::{Cell, RefCell};
@@ -31,7 +31,7 @@ use tokio::sync::mpsc::UnboundedSender;
 /// No ticket.
 const NOBODY: u64 = u64::MAX;
 
-/// What a line is on all loops.
+/// What a queue is on all loops.
 pub(crate) struct SharedQueue {
     number: u32,
     lowest: Box<[AtomicU64]>,
@@ -42,7 +42,7 @@ pub(crate) struct SharedQueue {
 }
 
 impl SharedQueue {
-    /// An empty line of this number; `mail` leads to each loop.
+    /// An empty queue of this number; `mail` leads to each loop.
     pub fn new(number: u32, mail: Arc<[UnboundedSender<u32>]>) -> SharedQueue {
         SharedQueue {
             number,
@@ -66,9 +66,9 @@ impl SharedQueue {
     }
 }
 
-/// The line as one loop has it.
+/// The queue as one loop has it.
 pub(crate) struct WaitQueue {
-    public: Arc<SharedQueue>,
+    shared: Arc<SharedQueue>,
     /// Which loop.
     me: usize,
     waiting: RefCell<VecDeque<(u64, Option<Waker>)>>,
@@ -77,53 +77,53 @@ pub(crate) struct WaitQueue {
 
 impl WaitQueue {
     /// The part of loop `me`.
-    pub fn new(public: Arc<SharedQueue>, me: usize) -> Rc<WaitQueue> {
-        Rc::new(WaitQueue { public, me, waiting: RefCell::default(), notified: Cell::new(0) })
+    pub fn new(shared: Arc<SharedQueue>, me: usize) -> Rc<WaitQueue> {
+        Rc::new(WaitQueue { shared, me, waiting: RefCell::default(), notified: Cell::new(0) })
     }
 
     /// Whether nobody waits, on any loop.
     pub fn is_empty(&self) -> bool {
-        self.public.waiting.load(SeqCst) == 0
+        self.shared.waiting.load(SeqCst) == 0
     }
 
     /// The last place, unless `most` wait already.
     pub fn join(self: &Rc<Self>, most: u64) -> Option<Waiter> {
         let more = |n: u64| (n < most).then_some(n + 1);
-        self.public.waiting.fetch_update(SeqCst, SeqCst, more).ok()?;
-        let lowest = &self.public.lowest[self.me];
+        self.shared.waiting.fetch_update(SeqCst, SeqCst, more).ok()?;
+        let lowest = &self.shared.lowest[self.me];
         let mut waiting = self.waiting.borrow_mut();
         let alone = waiting.is_empty();
-        let bound = self.public.next.load(SeqCst);
+        let bound = self.shared.next.load(SeqCst);
         if alone {
             lowest.store(bound, SeqCst);
         }
-        let ticket = self.public.next.fetch_add(1, SeqCst);
+        let ticket = self.shared.next.fetch_add(1, SeqCst);
         waiting.push_back((ticket, None));
         drop(waiting);
         if alone && ticket != bound {
             lowest.store(ticket, SeqCst);
             self.notify_first();
         }
-        Some(Waiter { line: self.clone(), ticket })
+        Some(Waiter { queue: self.clone(), ticket })
     }
 
     /// Has whoever is first look again.
     pub fn notify_first(&self) {
-        let (ticket, of) = self.public.first();
+        let (ticket, of) = self.shared.first();
         if ticket == NOBODY {
             return;
         }
         if of == self.me {
             self.look_again();
-        } else if !self.public.notified[of].swap(true, SeqCst) {
+        } else if !self.shared.notified[of].swap(true, SeqCst) {
             // A loop that has ended waits for nothing.
-            let _ = self.public.mail[of].send(self.public.number);
+            let _ = self.shared.mail[of].send(self.shared.number);
         }
     }
 
     /// A message has come.
     pub fn notified(&self) {
-        self.public.notified[self.me].store(false, SeqCst);
+        self.shared.notified[self.me].store(false, SeqCst);
         self.look_again();
     }
 
@@ -141,20 +141,20 @@ impl WaitQueue {
     }
 }
 
-/// A place in a line; dropped, it is free.
+/// A place in a queue; dropped, it is free.
 pub(crate) struct Waiter {
-    line: Rc<WaitQueue>,
+    queue: Rc<WaitQueue>,
     ticket: u64,
 }
 
 impl Waiter {
     /// Whether nobody is before it; the task is woken when it may have changed.
     pub fn is_first(&self, cx: &mut Context<'_>) -> bool {
-        let mut waiting = self.line.waiting.borrow_mut();
+        let mut waiting = self.queue.waiting.borrow_mut();
         // Tickets ascend, so a place is found without a walk.
         if let Ok(at) = waiting.binary_search_by_key(&self.ticket, |(n, _)| *n) {
             waiting[at].1 = Some(cx.waker().clone());
-            at == 0 && self.line.public.first().0 == self.ticket
+            at == 0 && self.queue.shared.first().0 == self.ticket
         } else {
             false
         }
@@ -168,17 +168,17 @@ impl Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let line = &self.line;
-        let mut waiting = line.waiting.borrow_mut();
+        let queue = &self.queue;
+        let mut waiting = queue.waiting.borrow_mut();
         if let Ok(at) = waiting.binary_search_by_key(&self.ticket, |(n, _)| *n) {
             waiting.remove(at);
             if at == 0 {
                 let lowest = waiting.front().map_or(NOBODY, |(n, _)| *n);
-                line.public.lowest[line.me].store(lowest, SeqCst);
+                queue.shared.lowest[queue.me].store(lowest, SeqCst);
             }
         }
         drop(waiting);
-        line.public.waiting.fetch_sub(1, SeqCst);
-        line.notify_first();
+        queue.shared.waiting.fetch_sub(1, SeqCst);
+        queue.notify_first();
     }
 }

@@ -1,6 +1,6 @@
 //! Each kind of node and each policy has a test: a new one does not compile here without.
 
-use crate::{attempts, balance, buffered, choose, faults, fixed, gates, limits, models, rewrite};
+use crate::{attempts, balance, buffered, choose, faults, fixed, limits, models, queues, rewrite};
 use weir_policy::config::Balance;
 use weir_topology::plan::Spec;
 
@@ -15,7 +15,7 @@ fn of_spec(spec: &Spec) -> fn() {
         Spec::Buffered { .. } => buffered::a_request_is_taken_whole_first,
         Spec::Delay { .. } => models::delays_are_true,
         Spec::Cable { .. } => models::a_cable_is_crossed_twice,
-        Spec::Queue { .. } => gates::a_queue_is_the_processs,
+        Spec::Queue { .. } => queues::a_queue_is_the_processs,
         Spec::Timeout { .. } => limits::timeout_is_504_and_cancels,
         Spec::Concurrent { .. } => models::concurrent_shares_its_cores,
         Spec::Warmup { .. } => faults::warmup_is_slow_at_first,
