@@ -9,15 +9,25 @@
 //!   the least (RIF + 1) / weight. An answer is used b = max(1, (1 + delta) / ((1 − pool/n)·probes − remove)) times (rounded at
 //!   random), adds 1 to its RIF each time, and is dropped after `age`. Per request `remove` answers go, the oldest and the worst
 //!   in turn. With fewer than two usable answers: at random by weight.
-//! - Choices: an error drops the target's answers (a target that fails fast looks empty: "sinkholing").
-//! - Pathologies: needs targets that answer probes; a pool larger than the set of targets herds; stale answers herd too.
-//! - Source: Wydrowski et al., "Load is not what you should balance" (NSDI 2024).
+//! - Errors: a target that fails at once looks empty and fast ("sinkholing"). So an error drops the target's answer, and
+//!   those that follow are not used until as many successes as errors have come back (16 at most: so many correct the
+//!   estimate that errors have lowered). Until then a request picks it if a draw of one among n falls on it, unless its
+//!   answer is hot: 1/n at most, and its weight's share where that is less. Else it is left out, at random as well.
+//! - Cancelled requests: they raise the latency that is believed to the time that they took, until a success. It might
+//!   never be the least again, so of the draws of one among n that fall on such a target one in 64 is heeded.
+//! - Pathologies: needs targets that answer probes; a pool larger than the set of targets herds; stale answers herd too;
+//!   a target that hangs behind a `timeout` is cold when others are hot (a `timeout` behind this balancer is an error).
+//! - Source: Wydrowski et al., "Load is not what you should balance" (NSDI 2024); what errors and cancelled requests do to
+//!   a target: weir's own.
 //! - In the language: `lb.prequal(targets, probes=3, pool=16, age=1*s, q_rif=0.84, remove=1, delta=1.0)`.
 
 mod busy;
+mod doubts;
 
 use crate::random::Random;
+use crate::{Kind, Outcome};
 pub use busy::Busy;
+use doubts::Doubts;
 use std::mem::take;
 use weir_stats::Key;
 
@@ -49,18 +59,27 @@ struct Answer {
     latency_ns: u64,
     at: u64,
     uses: u32,
+    /// It is not believed: its target failed.
+    doubted: bool,
 }
 
 /// What the choice of targets to probe is drawn by, beside the request's draw.
 const PROBES: u64 = 12;
+/// What the choice of a doubted target is drawn by.
+const DOUBT: u64 = 13;
+/// One in so many draws of a target that was cancelled and has not answered since is heeded.
+const TRIED: f64 = 64.0;
 
 /// The state of one balancer.
 #[derive(Clone, Debug)]
 pub struct Prequal {
     how: Probing,
     weights: Vec<f64>,
+    /// Of the targets of positive weight.
+    mean_weight: f64,
     open: Vec<u32>,
     random: Random,
+    doubts: Doubts,
     /// Oldest first.
     pool: Vec<Answer>,
     /// The last RIFs in order of arrival, and in order of size.
@@ -81,8 +100,10 @@ impl Prequal {
         let mut lb = Prequal {
             how,
             weights: Vec::new(),
+            mean_weight: 1.0,
             open: Vec::new(),
             random: Random::new(&[]),
+            doubts: Doubts::default(),
             pool: Vec::with_capacity(how.pool as usize + 1),
             recent: Vec::with_capacity(REMEMBERED),
             sorted: Vec::with_capacity(REMEMBERED),
@@ -102,6 +123,9 @@ impl Prequal {
         self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
         self.weights.clear();
         self.weights.extend_from_slice(weights);
+        let sum: f64 = self.open.iter().map(|&t| weights[t as usize]).sum();
+        self.mean_weight = sum / self.open.len().max(1) as f64;
+        self.doubts.grow(weights.len());
         self.random.refresh(weights);
         self.pool.retain(|a| weights[a.target as usize] > 0.0);
     }
@@ -149,8 +173,9 @@ impl Prequal {
         } else if self.pool.len() >= self.how.pool.max(1) as usize {
             self.pool.remove(0);
         }
-        let uses = self.uses(draw);
-        self.pool.push(Answer { target, rif, latency_ns, at: now, uses });
+        let (uses, doubt) = (self.uses(draw), self.doubts.of(target));
+        let latency_ns = latency_ns.max(doubt.floor_ns);
+        self.pool.push(Answer { target, rif, latency_ns, at: now, uses, doubted: doubt.failed() });
     }
 
     /// How often an answer is used: the reuse budget, its fraction at random.
@@ -205,7 +230,10 @@ impl Prequal {
         if self.pool.first().is_some_and(too_old) {
             self.pool.retain(|a| !too_old(a));
         }
-        let chosen = self.best(|t| !barred(t));
+        let (tried, chosen) = match self.doubts.any() {
+            true => self.choose_doubting(draw.with(DOUBT), &barred),
+            false => (None, self.best(|a| !barred(a.target))),
+        };
         let target = match chosen {
             Some(at) => {
                 let answer = &mut self.pool[at];
@@ -217,18 +245,58 @@ impl Prequal {
                 }
                 Some(target)
             }
-            None => self.random.pick_where(draw, barred),
+            None => tried.or_else(|| self.at_random(draw, barred)),
         };
         self.remove_some();
         target
     }
 
-    /// The index of the answer to use, among targets that are not barred; `None` with fewer than two.
-    fn best(&self, usable: impl Fn(u32) -> bool) -> Option<usize> {
+    /// Where something speaks against targets: one that is tried all the same, and the index of the answer to use.
+    #[cold]
+    fn choose_doubting(&self, draw: Key, barred: &impl Fn(u32) -> bool) -> (Option<u32>, Option<usize>) {
+        let tried = self.to_try(draw, barred);
+        let chosen = match tried {
+            Some(target) => self.pool.iter().position(|a| a.target == target),
+            None => self.best(|a| !a.doubted && !barred(a.target)),
+        };
+        (tried, chosen)
+    }
+
+    /// A target that something speaks against and that this request tries all the same.
+    fn to_try(&self, draw: Key, barred: &impl Fn(u32) -> bool) -> Option<u32> {
+        let target = *self.open.get(draw.below(self.open.len() as u64) as usize)?;
+        let doubt = self.doubts.of(target);
+        let heeded = if doubt.failed() {
+            self.weights[target as usize] / self.mean_weight
+        } else if doubt.floor_ns > 0 {
+            1.0 / TRIED
+        } else {
+            return None;
+        };
+        // Where requests in flight alone decide all answers are hot: with nothing there it is tried all the same.
+        let threshold = self.threshold();
+        let full = |a: &Answer| a.target == target && a.rif > 0 && self.is_hot(a, threshold);
+        let out = draw.nth(1).unit() >= heeded || barred(target) || self.pool.iter().any(full);
+        (!out).then_some(target)
+    }
+
+    /// By weight, of those that did not fail if there are any.
+    fn at_random(&self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.doubts.any() {
+            let good = self.random.pick_where(draw, |t| barred(t) || self.doubts.of(t).failed());
+            if good.is_some() {
+                return good;
+            }
+        }
+        self.random.pick_where(draw, barred)
+    }
+
+    /// The index of the answer to use, among those that are usable; `None` with fewer than two.
+    fn best(&self, usable: impl Fn(&Answer) -> bool) -> Option<usize> {
         let threshold = self.threshold();
         let weight = |a: &Answer| self.weights[a.target as usize];
         let (mut count, mut cold, mut hot) = (0, None, None);
-        for (i, a) in self.pool.iter().enumerate().filter(|(_, a)| usable(a.target)) {
+        for (i, a) in self.pool.iter().enumerate().filter(|(_, a)| usable(a)) {
             count += 1;
             let (slot, cost) = if self.is_hot(a, threshold) {
                 (&mut hot, (f64::from(a.rif) + 1.0) / weight(a))
@@ -266,8 +334,31 @@ impl Prequal {
         (0..self.pool.len()).max_by_key(|&i| (badness(&self.pool[i]), self.pool.len() - i)).unwrap_or(0)
     }
 
-    /// A request has failed at a target: what it said of itself is not believed.
-    pub fn failed(&mut self, target: u32) {
+    /// A request has come back after `took_ns`, or was cancelled then.
+    pub fn done(&mut self, target: u32, took_ns: u64, outcome: Outcome) {
+        if outcome.is_none() && !self.doubts.any() {
+            return;
+        }
+        let doubt = self.doubts.ended(target, took_ns, outcome);
+        match outcome {
+            None | Some(Kind::Cancelled) => {
+                for answer in self.pool.iter_mut().filter(|a| a.target == target) {
+                    answer.latency_ns = answer.latency_ns.max(doubt.floor_ns);
+                    answer.doubted = doubt.failed();
+                }
+            }
+            Some(Kind::BadRequest) => {}
+            Some(_) => self.drop_answer(target),
+        }
+    }
+
+    /// A target that is another from now on: nothing is known of it.
+    pub fn forget(&mut self, target: u32) {
+        self.doubts.forget(target);
+        self.drop_answer(target);
+    }
+
+    fn drop_answer(&mut self, target: u32) {
         self.pool.retain(|a| a.target != target);
     }
 

@@ -83,7 +83,7 @@ impl Others {
     #[inline(never)]
     pub fn done(&mut self, target: u32, outcome: Outcome) {
         match self {
-            Others::Prequal(lb) if outcome.is_some() => lb.failed(target),
+            Others::Prequal(lb) => lb.done(target, 0, outcome),
             _ => self.release(target),
         }
     }
@@ -92,6 +92,7 @@ impl Others {
     pub fn finished(&mut self, now: u64, target: u32, took_ns: u64, outcome: Outcome) {
         match self {
             Others::PeakEwma(lb) => lb.done(target, now, took_ns, outcome),
+            Others::Prequal(lb) => lb.done(target, took_ns, outcome),
             _ => self.done(target, outcome),
         }
     }
@@ -99,6 +100,7 @@ impl Others {
     pub fn cancelled(&mut self, now: u64, target: u32, took_ns: u64) {
         match self {
             Others::PeakEwma(lb) => lb.done(target, now, took_ns, Some(Kind::Cancelled)),
+            Others::Prequal(lb) => lb.done(target, took_ns, Some(Kind::Cancelled)),
             _ => self.release(target),
         }
     }
@@ -158,7 +160,7 @@ impl Others {
     pub fn forget(&mut self, now: u64, target: u32) {
         match self {
             Others::PeakEwma(lb) => lb.forget(target, now),
-            Others::Prequal(lb) => lb.failed(target),
+            Others::Prequal(lb) => lb.forget(target),
             _ => {}
         }
     }

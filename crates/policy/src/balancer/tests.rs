@@ -3,6 +3,7 @@
 use super::*;
 use crate::Kind;
 use crate::config::{Start, Ties};
+use crate::prequal::Busy;
 
 const ALL_TIES: [Ties; 3] = [Ties::Random, Ties::First, Ties::Rotate];
 
@@ -137,7 +138,11 @@ fn churn(config: &Balance, seed: u64) -> Vec<u32> {
             }
             5..=44 if book.in_flight[t] > 0 => {
                 book.in_flight[t] -= 1;
-                lb.finished(step, target, 1000, None);
+                match draw.nth(93).below(4) {
+                    0 => lb.cancelled(step, target, 1000),
+                    1 => _ = lb.finished(step, target, 0, Some(Kind::Status5xx)),
+                    _ => _ = lb.finished(step, target, 1000, None),
+                }
             }
             roll => {
                 let ask = Ask { key: (roll % 2 == 0).then_some(step), ..Ask::new(draw, step) };
@@ -229,6 +234,35 @@ fn load_never_attracts() {
             assert!(now <= before + 0.02, "{}: {before} to {now}", config.name());
             before = now;
         }
+    }
+}
+
+/// Of ten equals one fails at once: policies that measure time do not give it more than its even share, and never let go of
+/// it either. What is wrong with the request itself changes nothing.
+#[test]
+fn failing_fast_draws_no_traffic_where_time_is_measured() {
+    for config in all().into_iter().filter(Balance::measures) {
+        let mut lb = balancer(&config, &[1.0; 10]);
+        let mut seen = [0; 10];
+        for i in 0..20_000u64 {
+            let (now, draw) = (i * 1_000_000, Key::new(31).with(i));
+            if let Some(prequal) = lb.prequal() {
+                // Each says that it has nothing to do and takes as long as it was seen to.
+                let alone = |t| if t == 3 { 0 } else { 10_000_000 };
+                prequal.probe(now, draw, |t| Busy { in_flight: 0, alone_ns: alone(t) });
+            }
+            let t = lb.ask(&Ask::new(draw, now)).unwrap();
+            seen[t as usize] += 1;
+            let (took, outcome) = if t == 3 { (0, Some(Kind::Status5xx)) } else { (10_000_000, None) };
+            lb.finished(now + took, t, took, outcome);
+        }
+        // 3.5 standard errors of 20,000 picks.
+        assert!((1851..=2149).contains(&seen[3]), "{}: {seen:?}", config.name());
+        let mut same = lb.clone();
+        same.take(5);
+        same.finished(u64::MAX / 4, 5, 0, Some(Kind::BadRequest));
+        let ask = |lb: &mut Balancer, i| lb.ask(&Ask::new(Key::new(32).with(i), 20_000_000_000));
+        assert!((0..1000).all(|i| ask(&mut lb, i) == ask(&mut same, i)), "{}", config.name());
     }
 }
 

@@ -82,7 +82,7 @@ fn answers_age_are_spent_and_removed() {
     assert_eq!(lb.pooled(), 16, "the newest of each target only");
     lb.pick_where(Key::new(1), 50, |_| false);
     assert!((14..16).contains(&lb.pooled()), "one removed, perhaps one spent");
-    lb.failed(38);
+    lb.done(38, 5, Some(Kind::Reset));
     assert!(lb.pool.iter().all(|a| a.target != 38));
     lb.pick_where(Key::new(1), 2_000_000_000, |_| false);
     assert_eq!(lb.pooled(), 0);
@@ -134,4 +134,149 @@ fn without_two_answers_it_is_random() {
     lb.probed(0, Key::new(1), 0, 0, 1);
     assert_eq!(lb.pooled(), 1, "a late answer of one that left");
     assert_eq!(lb.pick_where(Key::new(1), 0, |_| true), None);
+}
+
+/// The share of picks that each target gets from one state.
+fn shares(lb: &Prequal, picks: u64, barred: impl Fn(u32) -> bool + Copy) -> Vec<f64> {
+    let mut seen = vec![0u32; lb.weights.len()];
+    for i in 0..picks {
+        seen[lb.clone().pick_where(Key::new(8).with(i), 0, barred).unwrap() as usize] += 1;
+    }
+    seen.iter().map(|n| f64::from(*n) / picks as f64).collect()
+}
+
+/// From any state: a target that failed last gets one in n at most and no more than its weight's share, never more than
+/// those that did not fail leave it; and something is picked wherever anything may be.
+#[test]
+fn a_target_that_failed_last_gets_one_in_n_at_most() {
+    let mut tight = 0;
+    for case in 0..300u64 {
+        let draw = Key::new(7).with(case);
+        let n = 2 + draw.below(9) as usize;
+        let weights: Vec<f64> = (0..n as u64).map(|t| 0.25 + draw.nth(t).below(4) as f64).collect();
+        let mut lb =
+            Prequal::new(&weights, Probing { q_rif: [0.0, 0.84, 1.0][case as usize % 3], ..DEFAULT });
+        for step in 0..60 {
+            let draw = draw.with(step);
+            let (t, rif) = (draw.below(n as u64) as u32, draw.nth(1).below(4) as u32);
+            match draw.nth(2).below(4) {
+                0 => lb.done(t, 0, (draw.nth(3).below(2) == 0).then_some(Kind::Status5xx)),
+                1 => lb.done(t, draw.nth(4).below(100), Some(Kind::Cancelled)),
+                _ => lb.probed(0, draw, t, rif, draw.nth(5).below(50)),
+            }
+        }
+        let total: f64 = weights.iter().sum();
+        let is_barred = |t: u32| draw.nth(50 + u64::from(t)).below(6) == 0;
+        let good = (0..n as u32).filter(|t| !is_barred(*t) && !lb.doubts.of(*t).failed()).count();
+        if good == 0 {
+            continue;
+        }
+        let got = shares(&lb, 4000, is_barred);
+        for (t, share) in got.iter().enumerate().filter(|(t, _)| lb.doubts.of(*t as u32).failed()) {
+            let most = (1.0 / n as f64).min(weights[t] / total);
+            // 4.5 standard errors.
+            assert!(*share < most + 4.5 * (most / 4000.0).sqrt(), "case {case}, {t} of {n}: {share}, {most}");
+            tight += u32::from(*share > most * 0.8);
+        }
+        assert!((0..n).all(|t| got[t] == 0.0 || !is_barred(t as u32)));
+    }
+    assert!(tight > 100, "{tight} get about that: they are tried");
+}
+
+/// Targets that answer probes, about five requests in flight at each: who failed last is not believed, whatever it says, and
+/// competes again once it has made up for its errors.
+#[test]
+fn failing_fast_draws_no_traffic() {
+    for n in [2usize, 10] {
+        let (mut lb, mut busy) = (lb(n, DEFAULT), vec![Busy::default(); n]);
+        let mut open: Vec<(u64, u32, u64)> = Vec::new();
+        let mut share = |from: u64, requests: u64, fails: bool| {
+            let mut to_first = 0;
+            for i in from..from + requests {
+                let (now, draw) = (i * 2_000_000 / n as u64, Key::new(3).with(i));
+                for (at, t, took) in open.extract_if(.., |(at, _, took)| *at + *took <= now) {
+                    busy[t as usize].left(took);
+                    lb.done(t, took, (at + took == at).then_some(Kind::Status5xx));
+                }
+                lb.probe(now, draw, |t| busy[t as usize]);
+                let t = lb.pick_where(draw, now, |_| false).unwrap();
+                busy[t as usize].entered();
+                let work = (10e6 * -weir_stats::math::ln(draw.nth(70).unit())) as u64 + 1;
+                open.push((now, t, if t == 0 && fails { 0 } else { work }));
+                to_first += u64::from(t == 0);
+            }
+            to_first as f64 / requests as f64
+        };
+        let even = 1.0 / n as f64;
+        let before = share(0, 10_000, false);
+        let failing = share(10_000, 20_000, true);
+        assert!(failing < even + 0.012, "{n}: {failing}, 3.5 standard errors at most above {even}");
+        let after = share(30_000, 10_000, false);
+        // Equals are taken in the order of the list, so the first has a little more.
+        let close = |share: f64| (share - even).abs() < 0.3 * even;
+        assert!(close(before) && close(after), "{n}: {before} before, {after} after");
+        assert!(!lb.doubts.any());
+    }
+}
+
+#[test]
+fn as_many_successes_as_errors_are_needed_to_be_believed() {
+    let mut three = lb(3, keep());
+    (0..3).for_each(|_| three.done(0, 0, Some(Kind::Status5xx)));
+    (0..3).for_each(|t| three.probed(0, Key::new(1), t, 0, 100 * u64::from(t)));
+    for left in [3, 2, 1] {
+        assert!((shares(&three, 8000, |_| false)[0] - 1.0 / 3.0).abs() < 0.02, "{left} to make up for");
+        three.done(0, 100, None);
+    }
+    assert_eq!(shares(&three, 100, |_| false), [1.0, 0.0, 0.0], "the fastest again");
+    three.done(0, 0, Some(Kind::BadRequest));
+    assert_eq!(three.pooled(), 3, "the client's mistake");
+    three.done(0, 0, Some(Kind::Refused));
+    assert_eq!(three.pooled(), 2);
+    // What is hot with requests in flight is not tried; with nothing in flight it is, whatever the quantile.
+    (0..100).for_each(|_| three.remember(5));
+    three.probed(0, Key::new(1), 0, 6, 0);
+    assert_eq!(shares(&three, 1000, |_| false)[0], 0.0);
+    three.probed(0, Key::new(1), 0, 5, 0);
+    assert!(shares(&three, 1000, |_| false)[0] > 0.25);
+    three.how.q_rif = 0.0;
+    assert_eq!(shares(&three, 1000, |_| false)[0], 0.0);
+    three.probed(0, Key::new(1), 0, 0, 0);
+    assert!(shares(&three, 1000, |_| false)[0] > 0.25);
+    three.forget(0);
+    assert!(!three.doubts.any() && three.pooled() == 2);
+}
+
+#[test]
+fn where_too_few_answers_are_believed_those_that_failed_are_left_out() {
+    let mut four = Prequal::new(&[3.0, 1.0, 1.0, 1.0], keep());
+    [0, 1].into_iter().for_each(|t| four.done(t, 0, Some(Kind::Reset)));
+    let got = shares(&four, 20_000, |_| false);
+    // One draw in four for the heavy one, two thirds of it for the light one; the others share the rest.
+    let want = [0.25, 1.0 / 6.0, 7.0 / 24.0, 7.0 / 24.0];
+    assert!(got.iter().zip(want).all(|(g, w)| (g - w).abs() < 0.015), "{got:?}");
+    let got = shares(&four, 20_000, |t| t > 1);
+    assert!((got[0] - 0.75).abs() < 0.12 && got[2] + got[3] == 0.0, "nobody else is left: {got:?}");
+}
+
+#[test]
+fn a_cancelled_request_raises_what_is_believed_until_a_success() {
+    let mut three = lb(3, keep());
+    (0..3).for_each(|t| three.probed(0, Key::new(1), t, 0, 100 + u64::from(t)));
+    three.done(0, 150, Some(Kind::Cancelled));
+    three.done(0, 120, Some(Kind::Cancelled));
+    assert_eq!(three.pool.iter().map(|a| a.latency_ns).collect::<Vec<_>>(), [150, 101, 102]);
+    three.probed(0, Key::new(1), 0, 0, 100);
+    three.done(0, 0, Some(Kind::Refused));
+    three.probed(0, Key::new(1), 0, 0, 100);
+    assert_eq!(three.pool[2].latency_ns, 150, "an answer and an error say nothing against it");
+    three.probed(0, Key::new(1), 0, 0, 200);
+    assert_eq!(three.pool[2].latency_ns, 200, "more than that is believed");
+    three.done(0, 100, None);
+    three.probed(0, Key::new(1), 0, 0, 100);
+    assert_eq!(three.pool[2].latency_ns, 100);
+    assert_eq!(shares(&three, 100, |_| false)[0], 1.0);
+    three.done(0, 150, Some(Kind::Cancelled));
+    let got = shares(&three, 40_000, |_| false);
+    assert!((got[0] - 1.0 / 192.0).abs() < 0.0017, "one in 64 of a third: {got:?}");
 }
