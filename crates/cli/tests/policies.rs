@@ -1,11 +1,11 @@
-//! `docs/policies.md` says what `examples/policies.star` prints, and advises what follows from it.
+//! `docs/policies.md` says what `examples/policies.star` and `docs/failing.star` print, and advises what follows from it.
 //!
 //! What stands between `<!-- NAME -->` and `<!-- end -->` is written by `UPDATE=1 cargo test -p weir --test policies`.
 
 mod common;
 mod figures;
 mod pages;
-use figures::{figure, named, root, scenarios};
+use figures::{Estimate, figure, named, root, scenarios};
 use pages::{lower, shown, stands, table};
 use serde_json::Value;
 
@@ -54,8 +54,11 @@ const ADVICE: [Advice; 9] = [
     ),
 ];
 
-fn run_of(options: &str) -> Vec<Value> {
-    let path = root().join("examples/policies.star");
+const POLICIES: &str = "examples/policies.star";
+const FAILING: &str = "docs/failing.star";
+
+fn run_of(file: &str, options: &str) -> Vec<Value> {
+    let path = root().join(file);
     let all: Vec<&str> = [path.to_str().expect("UTF-8")].into_iter().chain(options.split(' ')).collect();
     scenarios(&all)
 }
@@ -78,8 +81,8 @@ fn both(s: &Value) -> String {
     format!("{} / {}", shown(figure(s, "p50")), shown(figure(s, "p99")))
 }
 
-fn with_command(options: &str, table: &str) -> String {
-    format!("```\nweir sim examples/policies.star {options}\n```\n\n{table}")
+fn with_command(file: &str, options: &str, table: &str) -> String {
+    format!("```\nweir sim {file} {options}\n```\n\n{table}")
 }
 
 /// Whether one is certainly faster than the other, by p99.
@@ -97,14 +100,14 @@ fn at(of: &[Value], load: f64) -> Vec<Value> {
 fn the_page_says_what_the_file_prints() {
     let page = "docs/policies.md";
     let options = "--sweep utilisation=0.5,0.8,0.95 -p length=4000 --replications 5";
-    let got = run_of(options);
+    let got = run_of(POLICIES, options);
     let loads = [0.5, 0.8, 0.95].map(|load| at(&got, load));
     let rows = ADVICE.iter().map(|Advice(name, knows, take, leave)| {
         let [a, b, c] = loads.each_ref().map(|of| both(named(of, name)));
         [format!("`{name}`"), a, b, c, knows.to_string(), take.to_string(), leave.to_string()]
     });
     let heading = ["policy", "p50 / p99 at 0.5", "at 0.8", "at 0.95", "knows", "take it when", "not when"];
-    stands(page, "utilisation", &with_command(options, &table(heading, rows.collect())));
+    stands(page, "utilisation", &with_command(POLICIES, options, &table(heading, rows.collect())));
     for of in &loads {
         let load = &of[0]["params"]["utilisation"];
         assert!(
@@ -119,7 +122,7 @@ fn the_page_says_what_the_file_prints() {
     assert!(!faster(&loads[0], "p2c", "round_robin") && faster(&loads[1], "p2c", "round_robin"));
 
     let options = "-p utilisation=0.5 -p slow=5 -p length=10000 --replications 5";
-    let slow = run_of(options);
+    let slow = run_of(POLICIES, options);
     let names = [
         "random",
         "round_robin",
@@ -133,13 +136,13 @@ fn the_page_says_what_the_file_prints() {
         "maglev_bound",
     ];
     let rows = names.iter().map(|name| [format!("`{name}`"), both(named(&slow, name))]);
-    stands(page, "slow", &with_command(options, &table(["policy", "p50 / p99"], rows.collect())));
+    stands(page, "slow", &with_command(POLICIES, options, &table(["policy", "p50 / p99"], rows.collect())));
     assert!(faster(&slow, "peak_ewma", "p2c") && faster(&slow, "least_conn", "p2c"));
     assert!(faster(&slow, "least_conn_weighted", "least_conn") && faster(&slow, "p2c_weighted", "p2c"));
     assert!(overloaded(named(&slow, "random")) && overloaded(named(&slow, "round_robin")));
 
     let options = "-p utilisation=0.8 --sweep routers=1,8,64 -p length=4000 --replications 5";
-    let many = run_of(options);
+    let many = run_of(POLICIES, options);
     let of = |n: u64| many.iter().filter(|s| s["params"]["routers"] == n).cloned().collect::<Vec<Value>>();
     let (one, eight, most) = (of(1), of(8), of(64));
     let names = ["random", "round_robin", "least_conn", "p2c", "peak_ewma", "maglev_bound"];
@@ -148,7 +151,81 @@ fn the_page_says_what_the_file_prints() {
         [format!("`{name}`"), a, b, c]
     });
     let heading = ["policy", "p50 / p99, one router", "eight", "sixty-four"];
-    stands(page, "routers", &with_command(options, &table(heading, rows.collect())));
+    stands(page, "routers", &with_command(POLICIES, options, &table(heading, rows.collect())));
     assert!(!faster(&most, "least_conn", "p2c") && !faster(&most, "p2c", "least_conn"));
     assert!(faster(&one, "least_conn", "p2c") && faster(&eight, "least_conn", "random"));
+
+    failing(page);
+}
+
+/// The share of requests that failed: what the target got that always fails.
+fn failed(s: &Value) -> Estimate {
+    let Estimate { value, half } = figure(s, "success");
+    Estimate { value: 1.0 - value, half }
+}
+
+/// Shares as percentages: two decimals where the tenth would say nothing.
+fn percent(Estimate { value, half }: Estimate) -> String {
+    match (value * 100.0, half * 100.0) {
+        (share, half) if half < 0.005 => format!("{share:.2}").trim_end_matches(".00").to_owned(),
+        (share, half) if half < 0.05 => format!("{share:.2} ±{half:.2}"),
+        (share, half) => format!("{share:.1} ±{half:.1}"),
+    }
+}
+
+fn failing(page: &str) {
+    let options = "--sweep n=2,10 --replications 5";
+    let got = run_of(FAILING, options);
+    let of = |n: u64| got.iter().filter(|s| s["params"]["n"] == n).cloned().collect::<Vec<Value>>();
+    let both = [of(2), of(10)];
+    let names = [
+        "random",
+        "round_robin",
+        "least_conn",
+        "p2c",
+        "peak_ewma",
+        "prequal",
+        "ring_hash",
+        "maglev",
+        "first",
+    ];
+    let rows = names.map(|name| {
+        let share = |n: usize, with: &str| {
+            let found = both[n].iter().find(|s| s["name"] == format!("{name}{with}").as_str());
+            found.map_or("–".to_owned(), |s| percent(failed(s)))
+        };
+        let [a, b, c] = ["", ", eject", ", error_hold"].map(|with| share(0, with));
+        let [d, e, f] = ["", ", eject", ", error_hold"].map(|with| share(1, with));
+        [format!("`{name}`"), a, b, c, d, e, f]
+    });
+    let heading = [
+        "policy",
+        "of two, %",
+        "with `eject()`",
+        "`error_hold=1*s`",
+        "of ten, %",
+        "with `eject()`",
+        "`error_hold=1*s`",
+    ];
+    stands(page, "failing", &with_command(FAILING, options, &table(heading, rows.to_vec())));
+
+    for (of, even) in both.iter().zip([0.5, 0.1]) {
+        let share = |name: &str| failed(named(of, name));
+        for name in ["peak_ewma", "prequal"] {
+            let Estimate { value, half } = share(name);
+            assert!(value - half <= even && value < even * 1.02, "{name}: {value} of {even}");
+        }
+        for name in ["least_conn", "p2c"] {
+            let Estimate { value, half } = share(name);
+            assert!(value - half > even, "{name}: {value} of {even}");
+            assert_eq!(
+                lower(share(&format!("{name}, error_hold")), Estimate { value: even, half: 0.0 }),
+                Some(true)
+            );
+        }
+        for name in names {
+            assert!(share(&format!("{name}, eject")).value < 0.002, "{name}");
+        }
+        assert!(share("first").value > 0.999);
+    }
 }

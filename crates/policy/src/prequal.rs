@@ -266,11 +266,14 @@ impl Prequal {
     fn to_try(&self, draw: Key, barred: &impl Fn(u32) -> bool) -> Option<u32> {
         let target = *self.open.get(draw.below(self.open.len() as u64) as usize)?;
         let doubt = self.doubts.of(target);
-        let heeded = match doubt.failed() {
-            true => self.weights[target as usize] / self.mean_weight,
-            false if doubt.floor_ns > 0 => 1.0 / TRIED,
-            false => return None,
+        let heeded = if doubt.failed() {
+            self.weights[target as usize] / self.mean_weight
+        } else if doubt.floor_ns > 0 {
+            1.0 / TRIED
+        } else {
+            return None;
         };
+        // Where requests in flight alone decide all answers are hot: with nothing there it is tried all the same.
         let threshold = self.threshold();
         let full = |a: &Answer| a.target == target && a.rif > 0 && self.is_hot(a, threshold);
         let out = draw.nth(1).unit() >= heeded || barred(target) || self.pool.iter().any(full);
