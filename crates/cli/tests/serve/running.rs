@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a start may take on a busy machine.
 const START: Duration = Duration::from_secs(20);
@@ -98,16 +98,31 @@ impl Weir {
             }
         });
         let mut weir = Weir { child, listening: Vec::new(), lines: Mutex::new(lines), err, scratch };
+        let begun = Instant::now();
         while weir.listening.len() < listeners {
-            let Some(line) = weir.line(START) else {
-                let ended = weir.child.try_wait();
+            let told = weir.line(Duration::from_millis(20)).into_iter();
+            let told: Vec<String> = told.chain(weir.listening_on_stderr(listeners)).collect();
+            let ended = weir.child.try_wait().expect("it can be waited for");
+            if told.is_empty() && (ended.is_some() || begun.elapsed() > START) {
                 panic!("weir does not listen ({ended:?}): {}", weir.err());
-            };
-            let words: Vec<&str> = line.split(' ').collect();
-            let ["listening", name, addr] = words[..] else { panic!("not the line of a listener: {line}") };
-            weir.listening.push((name.to_owned(), addr.to_owned()));
+            }
+            for line in told {
+                let words: Vec<&str> = line.trim_end().split(' ').collect();
+                let ["listening", name, addr] = words[..] else {
+                    panic!("not the line of a listener: {line}")
+                };
+                weir.listening.push((name.to_owned(), addr.to_owned()));
+            }
         }
         weir
+    }
+
+    /// The lines of so many listeners on standard error, where they are if a log goes to standard output; none until all are.
+    fn listening_on_stderr(&self, listeners: usize) -> Vec<String> {
+        let err = self.err();
+        let is_told = |l: &&str| l.starts_with("listening ") && l.ends_with('\n');
+        let told: Vec<String> = err.split_inclusive('\n').filter(is_told).map(str::to_owned).collect();
+        if told.len() < listeners { Vec::new() } else { told }
     }
 
     /// Where a listener listens.

@@ -242,3 +242,72 @@ impl Drop for Known {
         drop(client);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::handoff::Transits;
+    use crate::control::process::Mail;
+    use crate::graph::state::ProcessState;
+    use crate::io::clock::Clock;
+    use crate::io::runtime::{Runtime, yield_now};
+    use crate::log::ErrorLog;
+    use std::sync::atomic::AtomicU32;
+    use tokio::sync::mpsc::unbounded_channel;
+    use weir_stats::Key;
+
+    /// A process of one loop and its owner, without nodes and listeners.
+    fn process() -> io::Result<Arc<Process>> {
+        let clock = Clock::new();
+        let mail = (0..2).map(|_| unbounded_channel().0).collect();
+        let notices: Arc<[_]> = (0..3).map(|_| unbounded_channel().0).collect();
+        Ok(Arc::new(Process {
+            clock,
+            seed: 1,
+            token: 1,
+            built_in: unbounded_channel().0,
+            errors: Arc::new(ErrorLog::start(clock, true)?),
+            state: Arc::new(ProcessState::new(notices, Key::new(1))),
+            transits: Transits::new(1),
+            serving: AtomicU32::new(1),
+            ending: tokio::sync::watch::Sender::new(false),
+            pulses: (0..2).map(|_| Default::default()).collect(),
+            mail: Mail(mail),
+        }))
+    }
+
+    /// What becomes of a loop with this task, which may begin a drain first.
+    fn ends(drains: bool, task: impl Future<Output = ()> + 'static) -> io::Result<()> {
+        let runtime = Runtime::new()?;
+        let process = process()?;
+        let core = Core::new(runtime.clone(), process.clock, Key::new(2))?;
+        let state = LocalState::new(process.state.clone(), 0);
+        runtime.clone().block_on(async move {
+            let lp = Loop::new(0, core, process, state);
+            lp.closing.send_replace(drains);
+            let task = lp.needs("accepting", task);
+            lp.run(async {
+                task.await;
+                for _ in 0..3 {
+                    yield_now().await;
+                }
+                Ok(())
+            })
+            .await
+        })?
+    }
+
+    /// Without accepting or mail a loop would look alive and serve nobody.
+    #[test]
+    fn a_loop_ends_in_words_with_what_it_needs() {
+        async fn panics() {
+            panic!("of a task, wanted by the test")
+        }
+        for drains in [false, true] {
+            let why = ends(drains, panics()).expect_err("it panicked").to_string();
+            assert_eq!(why, "accepting of an event loop ended");
+        }
+        assert!(ends(false, async {}).is_err(), "too early");
+        assert!(ends(true, async {}).is_ok(), "accepting ends as a drain begins");
+    }
+}

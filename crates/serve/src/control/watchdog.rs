@@ -52,32 +52,82 @@ impl Pulse {
 }
 
 /// Watches until nobody else has the pulses.
+#[expect(clippy::disallowed_methods, reason = "that a loop stands still shows in time only")]
 pub(crate) fn watch(clock: Clock, pulses: Arc<[Pulse]>, errors: Arc<ErrorLog>) -> std::io::Result<()> {
     std::thread::Builder::new().name("weir-watchdog".to_owned()).spawn(move || {
         while Arc::strong_count(&pulses) > 1 {
             std::thread::sleep(LOOK);
             for (number, pulse) in pulses.iter().enumerate() {
-                look(number, pulse, pulses.len() - 1, clock.now(), &errors);
+                if let Some(news) = look(number, pulse, pulses.len() - 1, clock.now()) {
+                    errors.urgent(|| news);
+                }
             }
         }
     })?;
     Ok(())
 }
 
-fn look(number: usize, pulse: &Pulse, owner: usize, now_ns: u64, errors: &ErrorLog) {
+/// What is to be said of a thread, if something has changed.
+fn look(number: usize, pulse: &Pulse, owner: usize, now_ns: u64) -> Option<String> {
     let name = || match number == owner {
         true => "the thread of health checks and balancers of the process".to_owned(),
         false => format!("event loop {number}"),
     };
     match pulse.stalled_ns(now_ns) {
-        Some(for_ns) if !pulse.said.swap(true, Relaxed) => errors.urgent(|| {
+        Some(for_ns) if !pulse.said.swap(true, Relaxed) => {
             let s = for_ns as f64 / 1e9;
-            format!("{} has stood still for {s:.1} s: its clients wait; the others go on", name())
-        }),
+            Some(format!("{} has stood still for {s:.1} s: its clients wait; the others go on", name()))
+        }
         None if pulse.said.swap(false, Relaxed) => {
             let lag_s = pulse.lag_ns.load(Relaxed) as f64 / 1e9;
-            errors.urgent(|| format!("{} goes on; its clock was {lag_s:.1} s late", name()));
+            Some(format!("{} goes on; its clock was {lag_s:.1} s late", name()))
         }
-        _ => {}
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    /// Each is said once: that it stands still, and that it goes on.
+    #[test]
+    fn a_loop_that_stands_still_is_said_once() {
+        let pulse = Pulse::default();
+        let look = |now_ns| look(1, &pulse, 2, now_ns);
+        assert_eq!(look(5 * S), None, "it has not begun a turn");
+        pulse.turns().store(5 * S, Relaxed);
+        assert_eq!(look(6 * S), None, "a second is not more than a second");
+        let said = look(7 * S + S / 2).expect("two seconds and a half are");
+        assert!(said.contains("event loop 1 has stood still for 2.5 s"), "{said}");
+        assert_eq!([look(8 * S), look(99 * S)], [None, None], "that is known");
+        pulse.turns().store(99 * S, Relaxed);
+        pulse.lag(94 * S);
+        let said = look(99 * S + 1).expect("it goes on");
+        assert!(said.contains("event loop 1 goes on") && said.contains("94.0 s late"), "{said}");
+        assert_eq!(look(99 * S + 2), None, "that is known too");
+        // The next time is another one.
+        assert!(look(101 * S).is_some_and(|said| said.contains("stood still")));
+        pulse.turns().store(ASLEEP, Relaxed);
+        assert!(look(102 * S).is_some_and(|said| said.contains("goes on")));
+        assert_eq!(look(1000 * S), None, "who sleeps does not stand still");
+    }
+
+    /// A turn may begin after the clock was read, on another thread.
+    #[test]
+    fn a_turn_of_the_future_is_none_that_stands_still() {
+        let pulse = Pulse::default();
+        pulse.turns().store(5 * S, Relaxed);
+        assert_eq!(look(0, &pulse, 1, 3 * S), None);
+    }
+
+    #[test]
+    fn the_owner_is_called_by_what_it_does() {
+        let pulse = Pulse::default();
+        pulse.turns().store(0, Relaxed);
+        let said = look(2, &pulse, 2, 3 * S).expect("it stands still");
+        assert!(said.contains("health checks and balancers of the process has stood still"), "{said}");
     }
 }

@@ -7,6 +7,7 @@ use super::attempt::{Attempt, Failed};
 use super::connect::Place;
 use super::limit::ConnectionLimit;
 use super::target::Target;
+use crate::exchange::abort::Abort;
 use crate::exchange::failure::Why;
 use crate::exchange::hold::Holds;
 use crate::exchange::progress::Sending;
@@ -98,7 +99,7 @@ impl Server {
             let conn = match pooled {
                 Some(conn) => conn,
                 // Boxed, as it is rare and large: what waits for a pooled connection need not carry it.
-                None => match Box::pin(self.connect(&ex.core)).await {
+                None => match Box::pin(unless_removed(&ex.core, &ctx.abort, self.connect(&ex.core))).await {
                     Ok(conn) => conn,
                     Err(failure) => {
                         ctx.sending(Sending::Nowhere);
@@ -206,4 +207,21 @@ impl Server {
         };
         Ok(OriginConn::H1(Box::new(h1::client::Conn::new(core, socket, old_ns, counted))))
     }
+}
+
+/// Waits for a connection; no longer than the `drain_timeout` of a target that is removed meanwhile.
+async fn unless_removed<T>(
+    core: &Core,
+    abort: &Abort,
+    connecting: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    // Never due: whoever ends what a removed target still has wakes all who wait for a deadline.
+    let woken = core.deadlines.add();
+    let mut connecting = std::pin::pin!(connecting);
+    poll_fn(|cx| match connecting.as_mut().poll(cx) {
+        Poll::Ready(made) => Poll::Ready(made),
+        Poll::Pending if abort.is_set() || woken.ended(cx) => Poll::Ready(Err(Failure::aborted())),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
 }

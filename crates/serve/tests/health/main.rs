@@ -4,6 +4,7 @@ mod dns;
 mod limits;
 mod models;
 mod names;
+mod removed;
 mod support;
 
 use std::time::{Duration, Instant};

@@ -151,32 +151,109 @@ fn a_full_socket_is_written_on_when_there_is_room() {
     });
 }
 
-/// Somebody who always has something to read does not keep others from their turn.
+/// A socket that holds something to read whenever it is looked at: whoever reads it fills it again at once.
+struct Endless {
+    ours: Stream<UnixStream>,
+    theirs: UnixStream,
+}
+
+impl Endless {
+    fn new(runtime: &Runtime) -> Endless {
+        let (ours, theirs) = pair(runtime);
+        theirs.set_nonblocking(true).expect("it does not block");
+        let endless = Endless { ours, theirs };
+        endless.fill();
+        endless
+    }
+
+    fn fill(&self) {
+        while (&self.theirs).write(&[0; 16 * 1024]).is_ok() {}
+    }
+
+    /// Reads for as long as the task has a turn, and says after each one what it has read in it: bytes and calls.
+    async fn read(self, piece: usize, mut turn_ends: impl FnMut(usize, u32)) {
+        let mut into = vec![0; piece];
+        poll_fn(|cx| {
+            let (mut bytes, mut reads) = (0, 0);
+            while let Poll::Ready(n) = self.ours.poll_read(cx, &mut into) {
+                (bytes, reads) = (bytes + n.expect("bytes"), reads + 1);
+                self.fill();
+            }
+            turn_ends(bytes, reads);
+            Poll::<()>::Pending
+        })
+        .await;
+    }
+}
+
+/// Somebody who always has something to read stops in time, whether in many small pieces or in few large ones.
 #[test]
 fn nobody_reads_for_ever() {
-    run(|runtime| async move {
-        let (ours, mut theirs) = pair(&runtime);
-        let endless = std::thread::spawn(move || while theirs.write_all(&[0; 4096]).is_ok() {});
-        let reads = Rc::new(Cell::new(0u32));
-        let count = reads.clone();
-        runtime.spawn(async move {
-            let mut into = [0; 16];
-            while read(&ours, &mut into).await.is_ok() {
-                count.set(count.get() + 1);
+    for (piece, calls) in [(16, BUDGET), (64 * 1024, BUDGET_BYTES as u32 / (64 * 1024))] {
+        run(|runtime| async move {
+            let turns = Rc::new(RefCell::new(Vec::new()));
+            let log = turns.clone();
+            let endless = Endless::new(&runtime);
+            runtime.spawn(endless.read(piece, move |bytes, reads| log.borrow_mut().push((bytes, reads))));
+            while turns.borrow().len() < 100 {
+                yield_now().await;
+            }
+            // Until the sockets were first asked, nobody knows that there is something to read.
+            let turns = turns.borrow();
+            for (bytes, reads) in turns.iter().skip_while(|(_, reads)| *reads == 0) {
+                assert!(*reads >= calls && *reads <= BUDGET, "{reads} reads of {piece} bytes in one turn");
+                assert!(*bytes < BUDGET_BYTES + piece, "{bytes} bytes in one turn");
             }
         });
-        let before_each: Vec<u32> = {
-            let mut seen = Vec::new();
-            for _ in 0..50 {
-                yield_now().await;
-                seen.push(reads.get());
+    }
+}
+
+/// Who has used up a turn gets no other before the sockets were asked again: whoever has got something meanwhile comes first.
+#[test]
+fn the_sockets_are_asked_before_anybody_reads_on() {
+    const GREEDY: usize = 6;
+    run(|runtime| async move {
+        let (modest, mut other) = pair(&runtime);
+        let turns = Rc::new(Cell::new(0));
+        let sent_at = Rc::new(Cell::new(None));
+        for number in 0..GREEDY {
+            let endless = Endless::new(&runtime);
+            let (turns, sent_at) = (turns.clone(), sent_at.clone());
+            let mut other = other.try_clone().expect("a descriptor");
+            runtime.spawn(endless.read(64 * 1024, move |_, _| {
+                turns.set(turns.get() + 1);
+                // Those behind it in this turn may still have theirs.
+                if number == 0 && sent_at.get().is_none() && turns.get() > 10 * GREEDY {
+                    other.write_all(b"x").expect("there is room");
+                    sent_at.set(Some(turns.get()));
+                }
+            }));
+        }
+        assert_eq!(read(&modest, &mut [0; 16]).await.expect("a byte"), 1);
+        let waited = turns.get() - sent_at.get().expect("it was sent");
+        assert!(waited <= GREEDY, "{waited} turns of {GREEDY} others before it was its own");
+        other.write_all(b"y").expect("it is still there");
+    });
+}
+
+/// The same for a task without sockets, such as one with a full mailbox, that waits for the next turn.
+#[test]
+fn the_next_turn_comes_after_the_sockets() {
+    run(|runtime| async move {
+        let (modest, mut other) = pair(&runtime);
+        let turns = Rc::new(Cell::new(0));
+        let (count, own) = (turns.clone(), runtime.clone());
+        runtime.spawn(async move {
+            loop {
+                count.set(count.get() + 1);
+                if count.get() == 3 {
+                    other.write_all(b"x").expect("there is room");
+                }
+                own.next_turn().await;
             }
-            seen
-        };
-        let most = before_each.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
-        assert!(most <= BUDGET, "{most} reads in one turn");
-        // The end of the runtime closes the socket, which ends the thread.
-        drop(endless);
+        });
+        assert_eq!(read(&modest, &mut [0; 16]).await.expect("a byte"), 1);
+        assert!((3..=4).contains(&turns.get()), "{} turns before it was its own", turns.get());
     });
 }
 
