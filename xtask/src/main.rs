@@ -22,7 +22,7 @@ Usage: cargo xtask RECIPE
   tidy    the lints of the tree: headers, sizes, bans, words that do not belong
   deny    licences, bans and sources of all dependencies (cargo-deny)
   bench   the benchmarks of bench/
-  pgo     target/pgo/weir, whose code lies as a training run has used it (bench/train)
+  pgo     the counts by which a release is laid out, from a training run (bench/train)
   ci      all of these but rooms, bench and pgo, and what was skipped and why
 ";
 

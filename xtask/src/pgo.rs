@@ -1,8 +1,8 @@
-//! A build whose code lies as a training run has used it: `cargo xtask pgo` makes `target/pgo/weir`.
+//! The counts by which a release is laid out: `cargo xtask pgo` makes them anew.
 //!
-//! Three steps: a build that counts what runs, a load that makes it run (`bench/train`), and a build from these counts, in
-//! which what runs often lies together and what never ran lies apart. A release takes it where it can be had; without the
-//! tools the recipe is skipped, and `cargo build --release` is the same program. bench/README.md has what it gains.
+//! Three steps: a build that counts what runs, a load that makes it run (`bench/train`), and what was counted, merged, into
+//! `xtask/profile`, where the compiler of weir's own crates finds it (`xtask/profile/rustc`). In a release what runs often then
+//! lies together, and what never ran lies apart. bench/README.md has what it gains; without the tools the recipe is skipped.
 
 use crate::command::{Done, Stop, answers, cargo_path, output, run};
 use std::ffi::OsString;
@@ -12,39 +12,45 @@ use std::process::Command;
 
 /// What the recipe needs of the toolchain.
 struct Tools {
-    /// The target triple of this machine. Given to cargo, it keeps the flags away from build scripts.
-    host: String,
+    /// The compiler's LLVM, in full: counts of another one are not used.
+    llvm: String,
     /// Merges counts; of the compiler's LLVM or a later one, since their format changes between versions.
     profdata: PathBuf,
 }
 
 pub(crate) fn pgo(root: &Path) -> Done {
     let tools = tools(root)?;
-    let dir = root.join("target/pgo");
-    let (raw, counts, made) = (dir.join("raw"), dir.join("weir.profdata"), dir.join("weir"));
+    let profile = root.join("xtask/profile");
+    let raw = root.join("target/counts");
     // Counts of an earlier build would be merged with these.
     let _ = fs::remove_dir_all(&raw);
-    let counting = build(root, &tools, &format!("-Cprofile-generate={}", raw.display()))?;
+    build(root, &[("RUSTC_WORKSPACE_WRAPPER", &profile.join("count")), ("WEIR_PROFILE_RAW", &raw)])?;
     run(Command::new(root.join("bench/train"))
-        .arg(&counting)
+        .arg(root.join("target/release/weir"))
         .env("LLVM_PROFILE_FILE", raw.join("%p.profraw")))?;
-    run(Command::new(&tools.profdata).arg("merge").arg("-o").arg(&counts).arg(&raw))?;
+    // What never ran needs no place in the file.
+    let counts = profile.join("weir.profdata");
+    run(Command::new(&tools.profdata).args(["merge", "--sparse", "-o"]).arg(&counts).arg(&raw))?;
+    let failed = |e: std::io::Error| Stop::Failed(format!("pgo: {}: {e}", profile.display()));
+    fs::write(profile.join("llvm"), format!("{}\n", tools.llvm)).map_err(failed)?;
+    // cargo does not know that these crates depend on it.
+    run(Command::new(cargo_path())
+        .args(["clean", "--release", "--quiet", "--package", "weir", "--package", "weir-serve"])
+        .args(["--package", "weir-http1", "--package", "weir-policy", "--package", "weir-topology"])
+        .args(["--package", "weir-model", "--package", "weir-stats", "--package", "weir-sim"])
+        .args(["--package", "weir-report"])
+        .current_dir(root))?;
+    build(root, &[])?;
     let _ = fs::remove_dir_all(&raw);
-    let used = build(root, &tools, &format!("-Cprofile-use={}", counts.display()))?;
-    fs::copy(&used, &made).map_err(|e| Stop::Failed(format!("pgo: {}: {e}", made.display())))?;
-    eprintln!("made {}", made.display());
+    eprintln!("{} is laid out by {}", root.join("target/release/weir").display(), counts.display());
     Ok(())
 }
 
-/// Builds the release with a flag for the compiler; gives the program, which the next build replaces.
-fn build(root: &Path, tools: &Tools, flag: &str) -> Result<PathBuf, Stop> {
-    let flags = [std::env::var("RUSTFLAGS").unwrap_or_default(), flag.to_owned()].join(" ");
-    let target = root.join("target");
-    eprintln!("RUSTFLAGS: {flags}");
+/// Builds the release.
+fn build(root: &Path, env: &[(&str, &PathBuf)]) -> Done {
     let mut command = Command::new(cargo_path());
-    command.args(["build", "--release", "--locked", "--package", "weir", "--target", &tools.host]);
-    run(command.arg("--target-dir").arg(&target).env("RUSTFLAGS", flags).current_dir(root))?;
-    Ok(target.join(&tools.host).join("release/weir"))
+    command.args(["build", "--release", "--locked", "--package", "weir"]).envs(env.iter().copied());
+    run(command.current_dir(root))
 }
 
 fn tools(root: &Path) -> Result<Tools, Stop> {
@@ -54,9 +60,10 @@ fn tools(root: &Path) -> Result<Tools, Stop> {
     }
     let said = output(Command::new("rustc").arg("-vV").current_dir(root)).unwrap_or_default();
     let field = |name: &str| said.lines().find_map(|l| l.strip_prefix(name)).map(str::trim);
-    let (Some(host), Some(llvm)) = (field("host:"), field("LLVM version:").and_then(major)) else {
+    let (Some(host), Some(full)) = (field("host:"), field("LLVM version:")) else {
         return Err(skipped("rustc -vV names no host and no version of LLVM".into()));
     };
+    let llvm = major(full).unwrap_or_default();
     let sysroot =
         output(Command::new("rustc").args(["--print", "sysroot"]).current_dir(root)).unwrap_or_default();
     let of_toolchain = Path::new(sysroot.trim()).join("lib/rustlib").join(host).join("bin/llvm-profdata");
@@ -69,7 +76,7 @@ fn tools(root: &Path) -> Result<Tools, Stop> {
     let found =
         candidates.into_iter().map(PathBuf::from).find(|p| version(p).is_some_and(|found| found >= llvm));
     match found {
-        Some(profdata) => Ok(Tools { host: host.to_owned(), profdata }),
+        Some(profdata) => Ok(Tools { llvm: full.to_owned(), profdata }),
         None => Err(skipped(format!(
             "there is no llvm-profdata of LLVM {llvm} or later; `rustup component add llvm-tools` brings it, or \
              `apt install llvm-{llvm}`, or name one in LLVM_PROFDATA"
