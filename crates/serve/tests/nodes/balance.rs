@@ -216,9 +216,12 @@ pub fn first_is_a_hot_spare() {
 pub fn without_a_target_there_is_the_spare_or_503() {
     let lb = "lb.random([flaky(1.0, server(\"a\"))], eject=eject(consecutive=1, max_percent=100)";
     let served = serve_node(&format!("{lb}, panic=0.0)"));
-    assert_eq!((get(&served.addr, "/").status, get(&served.addr, "/").status), (500, 503));
+    assert_eq!(get(&served.addr, "/").status, 500);
+    // Health is another thread's: a request that follows at once may come before its word.
+    assert!((0..1000).any(|_| get(&served.addr, "/").status == 503));
     let served = serve_node(&format!("{lb}, on_empty=respond(200, body=\"sorry\"))"));
-    assert_eq!((get(&served.addr, "/").status, get(&served.addr, "/").body.as_str()), (500, "sorry"));
+    assert_eq!(get(&served.addr, "/").status, 500);
+    assert!((0..1000).any(|_| get(&served.addr, "/").body == "sorry"));
 }
 
 #[test]
@@ -228,8 +231,11 @@ pub fn eject_takes_a_failing_target_out() {
         "lb.round_robin({list}, start=\"first\", eject=eject(consecutive=3, base=10*s))"
     ));
     let mut conn = Conn::new(&served.addr);
-    let failed = (0..40).filter(|_| conn.get("/", "").status == 500).count();
-    assert_eq!(failed, 3);
+    let mut failed = |of: u32| (0..of).filter(|_| conn.get("/", "").status == 500).count();
+    assert_eq!(failed(6), 3, "the two by turns");
+    // Health is another thread's: a request that follows at once may come before its word.
+    assert!((0..100).any(|_| failed(2) == 0));
+    assert_eq!(failed(40), 0);
 }
 
 #[test]
