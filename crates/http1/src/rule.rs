@@ -91,7 +91,7 @@ rules! {
     LengthAndCoding "length-and-coding" 400 "RFC 9112 §6.3" "Content-Length and Transfer-Encoding stand together";
     CodingUnknown "coding-unknown" 400 "RFC 9112 §6.1" "Transfer-Encoding is not exactly one chunked";
     CodingVersion "coding-version" 400 "RFC 9112 §6.1" "Transfer-Encoding stands in an HTTP/1.0 message";
-    CodingHere "coding-here" 400 "RFC 9112 §6.1" "A message that has no body has a length or a coding";
+    CodingHere "coding-here" 400 "RFC 9110 §9.3.6" "A CONNECT request, which has no body, has a length or a coding";
     // What an intermediary refuses.
     Expectation "expectation" 417 "RFC 9110 §10.1.1" "Expect is not exactly 100-continue";
     Connect "connect" 405 "RFC 9110 §9.3.6" "CONNECT to this authority is not allowed";

@@ -33,10 +33,17 @@ pub fn matches(pattern: &str, path: &[u8]) -> bool {
 /// What follows a prefix in normal form, as it came; `None`: the target begins otherwise.
 pub fn behind<'a>(prefix: &str, target: &'a [u8]) -> Option<&'a [u8]> {
     let (mut prefix, mut rest) = (prefix.as_bytes(), target);
-    while !prefix.is_empty() {
-        let (character, after) = first(rest)?;
-        prefix = prefix.strip_prefix(character.bytes())?;
-        rest = after;
+    while let Some((&wanted, more)) = prefix.split_first() {
+        // Nearly all characters came as they are compared.
+        match rest.split_first() {
+            Some((&came, after)) if came == wanted && came != b'%' => (prefix, rest) = (more, after),
+            Some((b'%', _)) => {
+                let (character, after) = first(rest)?;
+                prefix = prefix.strip_prefix(character.bytes())?;
+                rest = after;
+            }
+            _ => return None,
+        }
     }
     Some(rest)
 }
