@@ -30,6 +30,10 @@ const SMALL: usize = 16 * 1024;
 
 /// The free buffers of a loop.
 #[derive(Default)]
+#[expect(
+    clippy::vec_box,
+    reason = "heads go from hand to hand in their boxes, which are used again as they are"
+)]
 pub(crate) struct Buffers {
     free: RefCell<Vec<Box<[u8]>>>,
     small: RefCell<Vec<Vec<u8>>>,
@@ -70,14 +74,15 @@ impl Chunk {
         self.from = (self.from + n).min(self.to);
     }
 
-    /// Where to read to; never empty unless [`Chunk::is_full`].
+    /// Where to read to; never empty after [`Chunk::make_room`], unless [`Chunk::is_full`].
     pub fn space(&mut self) -> &mut [u8] {
+        let begin = if self.is_large() { HEADROOM } else { 0 };
         if self.from == self.to {
-            (self.from, self.to) = (HEADROOM, HEADROOM);
-        } else if self.to == self.data.len() && self.from > HEADROOM {
-            self.data.copy_within(self.from..self.to, HEADROOM);
-            self.to = HEADROOM + self.to - self.from;
-            self.from = HEADROOM;
+            (self.from, self.to) = (begin, begin);
+        } else if self.to == self.data.len() && self.from > begin {
+            self.data.copy_within(self.from..self.to, begin);
+            self.to = begin + self.to - self.from;
+            self.from = begin;
         }
         let to = (self.to + READ).min(self.data.len());
         &mut self.data[self.to..to]
@@ -97,15 +102,20 @@ impl Chunk {
         self.data.len() == SIZE
     }
 
-    /// A large buffer again, after [`Chunk::shrink`].
-    pub fn grow(&mut self) {
-        if !self.is_large() {
+    /// A small copy that is full becomes larger by half, or a large buffer again: what comes byte by byte is copied a few times
+    /// in all, not at each byte.
+    pub fn make_room(&mut self) {
+        let length = self.to - self.from;
+        if self.is_large() || length < self.data.len() {
+            return;
+        }
+        if length >= SMALL {
             let mut large = self.home.clone().take();
-            let bytes = self.bytes();
-            let n = bytes.len();
-            large.space()[..n].copy_from_slice(bytes);
-            large.filled(n);
+            large.space()[..length].copy_from_slice(self.bytes());
+            large.filled(length);
             *self = large;
+        } else {
+            (self.from, self.to, self.data) = (0, length, with_room(self.bytes()));
         }
     }
 
@@ -122,8 +132,8 @@ impl Chunk {
         if !self.is_large() || self.to - self.from > READ / 2 {
             return;
         }
-        let small: Box<[u8]> = self.bytes().into();
-        let to = small.len();
+        let to = self.to - self.from;
+        let small = with_room(self.bytes());
         let large = std::mem::replace(&mut self.data, small);
         (self.from, self.to) = (0, to);
         self.home.give_back(large);
@@ -168,7 +178,7 @@ impl Input {
         read: impl FnOnce(&mut [u8]) -> Poll<Result<usize, E>>,
     ) -> Poll<Result<usize, E>> {
         let chunk = self.0.get_or_insert_with(|| buffers.take());
-        chunk.grow();
+        chunk.make_room();
         let read = read(chunk.space());
         if let Poll::Ready(Ok(n)) = read {
             chunk.filled(n);
@@ -190,6 +200,14 @@ impl Input {
             chunk.shrink();
         }
     }
+}
+
+/// A copy with room for half as much again.
+fn with_room(bytes: &[u8]) -> Box<[u8]> {
+    let mut copy = Vec::with_capacity(bytes.len() + (bytes.len() / 2).max(256));
+    copy.extend_from_slice(bytes);
+    copy.resize(copy.capacity(), 0);
+    copy.into_boxed_slice()
 }
 
 impl Buffers {
@@ -248,5 +266,35 @@ fn keep<T>(list: &RefCell<Vec<T>>, one: T, worth_it: impl Fn(&T) -> bool) {
 impl Drop for Chunk {
     fn drop(&mut self) {
         self.home.give_back(std::mem::take(&mut self.data));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A head that comes byte by byte, between whose bytes the connection rests.
+    #[test]
+    fn what_comes_byte_by_byte_is_copied_a_few_times() {
+        let buffers: Rc<Buffers> = Rc::default();
+        let mut input = Input::default();
+        let (mut moves, mut last) = (0, None);
+        let whole: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
+        for byte in &whole {
+            let read = input.fill(&buffers, |space| {
+                space[0] = *byte;
+                Poll::Ready(Ok::<_, ()>(1))
+            });
+            assert_eq!(read, Poll::Ready(Ok(1)));
+            input.shrink();
+            let place = Some(input.bytes().as_ptr().addr());
+            moves += u32::from(std::mem::replace(&mut last, place) != place);
+        }
+        assert_eq!(input.bytes(), whole);
+        assert!(moves < 60, "{moves}");
+        input.consume(99_990);
+        assert!(input.put_before(b"head") && input.bytes().starts_with(b"head"));
+        input.consume(14);
+        assert!(input.is_empty());
     }
 }
