@@ -1,8 +1,8 @@
 //! Who the targets of a balancer are: the one place that changes the set, for all loops and the process.
 //!
 //! A target has an index, by which loops count, and a generation, which tells it from those that had the index before. Loops
-//! apply what they are sent in its order, and never choose an index themselves; what acts later (the end of a
-//! `drain_timeout`) names both, so that it never meets another target.
+//! apply what they are sent in its order, and never choose an index themselves. No index is used twice yet, since nothing adds a
+//! target to a running set: whoever does must have what acts later (the end of a `drain_timeout`) look at the generation.
 
 /// A target at its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
