@@ -59,7 +59,7 @@ fn a_cookie_is_the_same_among_instances_and_after_a_restart() {
     assert_eq!(cookies(&second), given);
     leads_there(&second, &given);
     first.signal(Signal::TERM);
-    assert_eq!(first.ends(5.0), Some(0));
+    assert_eq!(first.ends(), Some(0));
     leads_there(&Weir::before(&node), &given);
     // By their names: the order in the file, and what else is in it, is no part of it.
     let mut turned: Vec<&Origin> = origins.iter().collect();
@@ -106,13 +106,13 @@ fn a_socket_that_a_killed_process_left_behind_is_bound_anew() {
         let mut weir = Weir::new(&listen(&path));
         assert_eq!(weir.get("/").body_text(), "unix");
         weir.signal(Signal::KILL);
-        assert!(weir.ends(5.0).is_some());
+        assert!(weir.ends().is_some());
         assert!(std::fs::exists(&path).expect("readable"), "it had no time to remove it");
     }
     let mut weir = Weir::new(&listen(&path));
     assert_eq!(weir.get("/").body_text(), "unix");
     weir.signal(Signal::TERM);
-    assert_eq!(weir.ends(5.0), Some(0));
+    assert_eq!(weir.ends(), Some(0));
     assert_eq!(scratch.names(), Vec::<String>::new(), "nothing of it is left, nor a lock");
 }
 
@@ -135,7 +135,7 @@ fn one_of_many_takes_a_stale_socket() {
     let ended = |all: &mut Vec<std::process::Child>| -> Vec<i32> {
         all.iter_mut().filter_map(|c| c.try_wait().expect("a child").and_then(|c| c.code())).collect()
     };
-    let only_one = serve::until(20.0, || ended(&mut all).len() == 4);
+    let only_one = serve::until(|| ended(&mut all).len() == 4);
     let answer = serve::Stream::connect(&format!("unix:{path}")).map(|mut client| client.get("/"));
     let codes = ended(&mut all);
     for child in &mut all {

@@ -26,7 +26,7 @@ fn a_bound_connection_ends_though_its_client_stays() {
         let weir = Weir::before(&format!("server(addr = \"{}\", {limits})", origin.addr()));
         let mut client = weir.client();
         asked(&mut client);
-        assert!(until(5.0, || origin.open() == 0), "{limits}: the connection stays open");
+        assert!(until(|| origin.open() == 0), "{limits}: the connection stays open");
         // The client did not notice: it is served on another connection.
         asked(&mut client);
         assert_eq!(origin.accepted(), 2, "{limits}");
@@ -45,7 +45,7 @@ fn a_bound_connection_is_one_clients() {
     }
     assert_eq!((origin.accepted(), origin.open()), (2, 2));
     drop(clients);
-    assert!(until(5.0, || origin.open() == 0), "their clients have gone");
+    assert!(until(|| origin.open() == 0), "their clients have gone");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serve::{Origin, Weir, closed_port, until};
 #[track_caller]
 fn says(weir: &Weir, words: &[&str]) -> String {
     let line = || weir.err().lines().find(|line| words.iter().all(|w| line.contains(w))).map(str::to_owned);
-    assert!(until(3.0, || line().is_some()), "no line with {words:?} in: {}", weir.err());
+    assert!(until(|| line().is_some()), "no line with {words:?} in: {}", weir.err());
     line().expect("it was there")
 }
 
@@ -89,11 +89,7 @@ fn a_flood_of_failures_is_counted() {
     for _ in 0..300 {
         assert_eq!(client.get("/").expect("an answer").status(), 503);
     }
-    assert!(
-        until(3.0, || weir.err().lines().last().is_some_and(|l| l.ends_with(" left out"))),
-        "{}",
-        weir.err()
-    );
+    assert!(until(|| weir.err().lines().last().is_some_and(|l| l.ends_with(" left out"))), "{}", weir.err());
     let (mut told, mut left_out) = (0, 0);
     for line in weir.err().lines() {
         told += u64::from(line.contains("503 to GET /"));
@@ -114,7 +110,7 @@ fn a_target_is_told_by_its_server() {
             "listen(\"127.0.0.1:0\", lb.random([server(\"a\", addr = \"{dead}\")], health = health.http(\"/\", interval = \"50ms\", fall = 1), panic = 0.0), name = \"web\")\n"
         );
         let weir = Weir::with(&file, if quiet { &["--quiet"] } else { &[] }, 1);
-        assert!(until(3.0, || weir.get("/").status() == 503));
+        assert!(until(|| weir.get("/").status() == 503));
         says(&weir, &["503 to GET /"]);
         let target = format!("server \"a\" ({dead}), a target of ");
         if quiet {

@@ -228,7 +228,7 @@ fn stalled_readers_cost_little() {
         for reader in &mut readers {
             reader.send("GET /100000000 HTTP/1.1\r\nHost: h\r\n\r\n").expect("it is sent");
         }
-        assert!(until(5.0, || origin.open() as u64 == READERS));
+        assert!(until(|| origin.open() as u64 == READERS));
         pause(1500);
     });
     tell(&format!("{READERS} stalled readers: {growth} KiB more"));
@@ -308,7 +308,7 @@ fn websockets_pass_through() {
     client.half_close();
     says(&mut client, "bye");
     assert_eq!(client.ending(), Fault::End);
-    assert!(until(3.0, || origin.open() == 0));
+    assert!(until(|| origin.open() == 0));
     weir.is_well();
 }
 
@@ -363,9 +363,9 @@ fn tunnels_end_when_nothing_moves_or_one_side_breaks() {
     let begun = Instant::now();
     assert!(client.ends_within(Duration::from_secs(4)));
     assert!(begun.elapsed() > Duration::from_millis(900), "{:?}", begun.elapsed());
-    assert!(until(2.0, || origin.open() == 0));
+    assert!(until(|| origin.open() == 0));
     open().reset();
-    assert!(until(1.0, || origin.open() == 0), "the origin still talks to nobody");
+    assert!(until(|| origin.open() == 0), "the origin still talks to nobody");
     // A drain lets them go on for its timeout, and no longer.
     let mut client = open();
     weir.signal(Signal::TERM);
@@ -374,5 +374,5 @@ fn tunnels_end_when_nothing_moves_or_one_side_breaks() {
         says(&mut client, "still");
         pause(100);
     }
-    assert_eq!(weir.ends(4.0), Some(0));
+    assert_eq!(weir.ends(), Some(0));
 }

@@ -6,6 +6,8 @@ use common::{Scratch, run, run_with_input};
 use rustix::process::Signal;
 use serve::{Fault, Origin, Stream, Weir, closed_port, pause, reply, serve_fails, until};
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -68,7 +70,7 @@ fn a_socket_file_that_exists_is_said_with_the_remedy() {
     // One that ends well, or cannot start for another reason, leaves nothing.
     let mut weir = Weir::new(&file);
     weir.signal(Signal::TERM);
-    assert_eq!(weir.ends(5.0), Some(0));
+    assert_eq!(weir.ends(), Some(0));
     assert!(!std::fs::exists(&path).expect("readable"));
     let held = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let other = held.local_addr().expect("bound");
@@ -95,13 +97,13 @@ fn a_successor_takes_the_path_while_a_drain_lasts() {
     let mut first = Weir::new(&listen(&server(&origin)));
     let mut busy = first.client();
     busy.send(GET).expect("it is sent");
-    assert!(until(3.0, || origin.arrivals().len() == 1));
+    assert!(until(|| origin.arrivals().len() == 1));
     first.signal(Signal::TERM);
-    assert!(until(1.0, || !std::fs::exists(&path).expect("readable")), "it drains, and keeps the path");
+    assert!(until(|| !std::fs::exists(&path).expect("readable")), "it drains, and keeps the path");
     let mut second = Weir::new(&listen("respond(200, \"second\")"));
     assert_eq!(busy.response("GET").expect("an answer").body_text(), "slow");
     drop(busy);
-    assert_eq!(first.ends(5.0), Some(0));
+    assert_eq!(first.ends(), Some(0));
     assert_eq!(second.get("/").body_text(), "second");
     // A file that another has put in its place is not its own, however it ends.
     for signals in [1, 2] {
@@ -110,7 +112,7 @@ fn a_successor_takes_the_path_while_a_drain_lasts() {
         for _ in 0..signals {
             second.signal(Signal::TERM);
         }
-        assert!(second.ends(5.0).is_some());
+        assert!(second.ends().is_some());
         assert_eq!(third.get("/").body_text(), "third");
         second = third;
     }
@@ -222,20 +224,20 @@ fn without_descriptors_accepting_pauses() {
     let mut weir = Weir::with_descriptors(&file, 40);
     assert_eq!(weir.get("/").status(), 200);
     let clients: Vec<Stream> = (0..80).map(|_| weir.client()).collect();
-    assert!(until(5.0, || weir.descriptors() >= 40), "{} descriptors", weir.descriptors());
+    assert!(until(|| weir.descriptors() >= 40), "{} descriptors", weir.descriptors());
     let before = weir.cpu_ms();
     pause(1000);
     let spent = weir.cpu_ms() - before;
     assert!(spent < 200, "{spent} ms of processor time in a second of waiting");
     weir.is_well();
     drop(clients);
-    assert!(until(5.0, || weir.ask(GET).is_ok_and(|a| a.status() == 200)), "it does not recover");
+    assert!(until(|| weir.ask(GET).is_ok_and(|a| a.status() == 200)), "it does not recover");
     weir.is_well();
     // It can be ended while it is full.
     let clients: Vec<Stream> = (0..80).map(|_| weir.client()).collect();
-    assert!(until(5.0, || weir.descriptors() >= 40));
+    assert!(until(|| weir.descriptors() >= 40));
     weir.signal(Signal::TERM);
-    assert_eq!(weir.ends(5.0), Some(0), "full of clients it does not drain");
+    assert_eq!(weir.ends(), Some(0), "full of clients it does not drain");
     drop(clients);
 }
 
@@ -248,7 +250,7 @@ fn without_descriptors_it_says_so() {
     let mut waits = weir.client();
     waits.send(GET).expect("it is sent");
     let says = || weir.err().lines().filter(|l| l.contains("Too many open files")).count();
-    assert!(until(3.0, || says() > 0));
+    assert!(until(|| says() > 0));
     for word in ["cannot accept", "ulimit -n", "LimitNOFILE", "max_clients"] {
         assert!(weir.err().contains(word), "{}", weir.err());
     }
@@ -317,9 +319,9 @@ fn without_descriptors_no_target_goes_down() {
     assert!(!weir.err().contains("is down"), "{}", weir.err());
     // Checks go on, and count again.
     weir.may_open(true);
-    assert!(until(3.0, || checks() > before + 2));
+    assert!(until(|| checks() > before + 2));
     drop(origin);
-    assert!(until(3.0, || weir.err().contains("is down")), "{}", weir.err());
+    assert!(until(|| weir.err().contains("is down")), "{}", weir.err());
 }
 
 #[test]
@@ -330,7 +332,7 @@ fn a_full_house_drains() {
     let mut clients: Vec<Stream> = (0..4).map(|_| weir.client()).collect();
     assert_eq!(clients[0].get("/").expect("an answer").status(), 200);
     weir.signal(Signal::TERM);
-    assert_eq!(weir.ends(6.0), Some(0), "max_clients are connected, and it does not drain");
+    assert_eq!(weir.ends(), Some(0), "max_clients are connected, and it does not drain");
 }
 
 /// Who has come before the signal and waits for a place is served as places become free; who comes after it is not let in.
@@ -338,17 +340,17 @@ fn a_full_house_drains() {
 fn those_who_wait_at_a_drain_are_served() {
     for loops in [1, 2] {
         let origin = slow(200);
-        let http = "http = http(max_clients = 2, drain_timeout = 8*s)";
+        let http = "http = http(max_clients = 2, drain_timeout = 60*s)";
         let mut weir =
             Weir::new(&format!("listen(\"127.0.0.1:0\", {}, loops = {loops}, {http})\n", server(&origin)));
         let mut clients: Vec<Stream> = (0..8).map(|_| weir.client()).collect();
         for client in &mut clients {
             client.send(GET).expect("it is sent");
         }
-        assert!(until(3.0, || origin.arrivals().len() == 2));
+        assert!(until(|| origin.arrivals().len() == 2));
         let before = weir.cpu_ms();
         weir.signal(Signal::TERM);
-        assert!(until(0.5, || Stream::connect(&weir.listening[0].1).is_err()), "it still accepts");
+        assert!(until(|| Stream::connect(&weir.listening[0].1).is_err()), "it still accepts");
         for client in &mut clients {
             let answer = client.response("GET").expect("an answer");
             assert_eq!((answer.status(), answer.closes()), (200, true));
@@ -356,7 +358,7 @@ fn those_who_wait_at_a_drain_are_served() {
         let spent = weir.cpu_ms() - before;
         assert!(spent < 300, "{spent} ms of processor time for six answers");
         drop(clients);
-        assert_eq!(weir.ends(3.0), Some(0));
+        assert_eq!(weir.ends(), Some(0));
     }
 }
 
@@ -365,7 +367,7 @@ fn those_who_wait_at_a_drain_are_served() {
 fn those_who_wait_beyond_descriptors_are_served_too() {
     let origin = slow(20);
     let file = format!(
-        "listen(\"127.0.0.1:0\", {}, loops = 1, http = http(max_clients = 4, drain_timeout = 9*s))\n",
+        "listen(\"127.0.0.1:0\", {}, loops = 1, http = http(max_clients = 4, drain_timeout = 60*s))\n",
         server(&origin)
     );
     let mut weir = Weir::with_descriptors(&file, 40);
@@ -378,33 +380,38 @@ fn those_who_wait_beyond_descriptors_are_served_too() {
         assert_eq!(client.response("GET").expect("an answer").status(), 200);
     }
     drop(clients);
-    assert_eq!(weir.ends(3.0), Some(0));
+    assert_eq!(weir.ends(), Some(0));
 }
 
 #[test]
 fn sigterm_drains() {
     for signal in [Signal::TERM, Signal::INT] {
-        let origin = slow(700);
+        let may_end = Arc::new(AtomicBool::new(false));
+        let may = may_end.clone();
+        let origin = Origin::answering(move |request| {
+            if request.target() == "/busy" {
+                until(|| may.load(SeqCst));
+            }
+            reply("slow")
+        });
         let mut weir = Weir::before(&server(&origin));
         let (mut busy, mut idle, mut fresh) = (weir.client(), weir.client(), weir.client());
         assert_eq!(idle.get("/").expect("an answer").status(), 200);
-        busy.send(GET).expect("it is sent");
-        assert!(until(3.0, || origin.arrivals().len() == 2));
-        let begun = Instant::now();
+        busy.send("GET /busy HTTP/1.1\r\nHost: h\r\n\r\n").expect("it is sent");
+        assert!(until(|| origin.arrivals().len() == 2));
         weir.signal(signal);
-        // Who is idle is let go, in order, at once; who has asked gets the answer, and is told that it is the last.
+        // Who is idle is let go, in order; who has asked gets the answer, and is told that it is the last.
         assert_eq!(idle.ending(), Fault::End);
-        assert!(begun.elapsed() < Duration::from_millis(600), "{:?}", begun.elapsed());
         // The loops close their doors one by one.
-        assert!(until(1.0, || Stream::connect(&weir.listening[0].1).is_err()), "it still accepts");
+        assert!(until(|| Stream::connect(&weir.listening[0].1).is_err()), "it still accepts");
+        may_end.store(true, SeqCst);
         let answer = busy.response("GET").expect("an answer");
         assert_eq!((answer.status(), answer.closes()), (200, true));
         assert_eq!(busy.ending(), Fault::End);
-        // Who has just come is thought to be about to ask, for a second.
+        // Who has just come is thought to be about to ask, for a second: much less than the drain may take.
         assert_eq!(fresh.ending(), Fault::End);
-        assert!(begun.elapsed() < Duration::from_millis(2000), "{:?}", begun.elapsed());
         drop((busy, idle, fresh));
-        assert_eq!(weir.ends(3.0), Some(0));
+        assert_eq!(weir.ends(), Some(0));
         assert_eq!(weir.err(), "");
     }
 }
@@ -437,7 +444,7 @@ fn a_drain_loses_no_request() {
     pause(500);
     weir.signal(Signal::TERM);
     let ended: Vec<(u32, u32)> = clients.into_iter().map(|c| c.join().expect("no panic")).collect();
-    assert_eq!(weir.ends(5.0), Some(0));
+    assert_eq!(weir.ends(), Some(0));
     let served: u32 = ended.iter().map(|(served, _)| served).sum();
     assert!(served > 100, "{ended:?}");
     // What the system lets in between the last look and the close of a door, nobody can answer.
@@ -450,16 +457,16 @@ fn drain_timeout_cuts_and_drain_delay_waits() {
     let mut weir = Weir::set("drain_timeout = 1*s, drain_delay = 1*s", &server(&origin));
     let mut busy = weir.client();
     busy.send(GET).expect("it is sent");
-    assert!(until(3.0, || origin.arrivals().len() == 1));
+    assert!(until(|| origin.arrivals().len() == 1));
     let begun = Instant::now();
     weir.signal(Signal::TERM);
     pause(300);
     // It still accepts, as long as others may not have noticed that it goes.
     let late = weir.ask("OPTIONS * HTTP/1.1\r\nHost: h\r\nMax-Forwards: 0\r\n\r\n").expect("an answer");
     assert_eq!(late.status(), 200);
-    assert_eq!(weir.ends(5.0), Some(0));
+    assert_eq!(weir.ends(), Some(0));
     let took = begun.elapsed().as_secs_f64();
-    assert!((1.8..3.5).contains(&took), "took {took}");
+    assert!((1.8..10.0).contains(&took), "took {took}");
     assert!(busy.response("GET").is_err());
 }
 
@@ -471,12 +478,12 @@ fn a_second_signal_ends_at_once() {
     let mut weir = Weir::new(&format!("listen(\"unix:{path}\", {})\n", server(&origin)));
     let mut busy = weir.client();
     busy.send(GET).expect("it is sent");
-    assert!(until(3.0, || origin.arrivals().len() == 1));
+    assert!(until(|| origin.arrivals().len() == 1));
     weir.signal(Signal::INT);
-    pause(200);
-    assert_eq!(weir.ends(0.1), None);
+    pause(300);
+    assert_eq!(weir.has_ended(), None);
     weir.signal(Signal::INT);
-    assert_eq!(weir.ends(2.0), Some(130));
+    assert_eq!(weir.ends(), Some(130));
     assert!(!std::fs::exists(&path).expect("readable"), "the next start would fail");
 }
 

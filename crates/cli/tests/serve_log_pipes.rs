@@ -57,7 +57,7 @@ fn standard_output_holds_only_lines_of_the_log() {
     }
     drop(client);
     weir.signal(Signal::TERM);
-    assert_eq!(weir.ends(5.0), Some(0));
+    assert_eq!(weir.ends(), Some(0));
     let lines: Vec<String> = std::iter::from_fn(|| weir.line(Duration::from_secs(1))).collect();
     let paths: Vec<Value> = lines
         .iter()
@@ -106,7 +106,7 @@ impl Unread {
         });
         let out = child.stdout.take();
         let mut unread = Unread { child, out, err, addr: String::new(), _scratch: scratch };
-        assert!(until(20.0, || unread.err().ends_with('\n')), "it does not listen");
+        assert!(until(|| unread.err().ends_with('\n')), "it does not listen");
         unread.addr = unread.err().trim_end().rsplit(' ').next().expect("an address").to_owned();
         unread
     }
@@ -119,7 +119,7 @@ impl Unread {
     fn ends(&mut self) -> bool {
         let pid = rustix::process::Pid::from_raw(self.child.id() as i32).expect("a process");
         rustix::process::kill_process(pid, Signal::TERM).expect("it is there");
-        until(10.0, || self.child.try_wait().expect("it can be waited for").is_some())
+        until(|| self.child.try_wait().expect("it can be waited for").is_some())
             && self.child.wait().expect("it has ended").code() == Some(0)
     }
 }
@@ -138,7 +138,7 @@ fn lines_of_a_pipe_that_nobody_reads_are_lost_and_counted() {
     let mut weir = Unread::new("pipe-unread");
     ask_often(&weir.addr, REQUESTS);
     // More than pipe and queue hold together.
-    assert!(until(5.0, || lost(&weir.err()) > 0), "not a word: {}", weir.err());
+    assert!(until(|| lost(&weir.err()) > 0), "not a word: {}", weir.err());
     assert!(weir.err().contains("the access log stdout lost"), "{}", weir.err());
     assert!(weir.ends(), "{}", weir.err());
     let mut text = String::new();
@@ -147,7 +147,7 @@ fn lines_of_a_pipe_that_nobody_reads_are_lost_and_counted() {
     let read = text.lines().filter(whole).count();
     // The last line may be torn: then it is counted as lost.
     assert!(text.lines().count() - read <= 1, "{read} whole lines of {}", text.lines().count());
-    assert!(until(3.0, || read + lost(&weir.err()) == REQUESTS), "{read} read, and {}", weir.err());
+    assert!(until(|| read + lost(&weir.err()) == REQUESTS), "{read} read, and {}", weir.err());
 }
 
 /// A reader that comes back finds the lines that are written from then on, each whole.
@@ -169,7 +169,7 @@ fn a_pipe_that_is_read_again_goes_on() {
     let text = reader.join().expect("no panic");
     let read = text.lines().count();
     assert!(text.lines().all(|l| serde_json::from_str::<Value>(l).is_ok()), "a line is torn");
-    assert!(until(3.0, || read + lost(&weir.err()) == REQUESTS + 200), "{read} read, and {}", weir.err());
+    assert!(until(|| read + lost(&weir.err()) == REQUESTS + 200), "{read} read, and {}", weir.err());
     assert!(read > 8192, "{read}: what waited was not written");
 }
 
@@ -187,7 +187,7 @@ fn a_fifo_without_a_reader_is_said_at_start() {
     let mut weir = Weir::new(&listen(&path, "json"));
     assert_eq!(weir.get("/1").status(), 200);
     weir.signal(Signal::TERM);
-    assert_eq!(weir.ends(5.0), Some(0));
+    assert_eq!(weir.ends(), Some(0));
     drop(both);
     let mut text = String::new();
     reader.read_to_string(&mut text).expect("UTF-8");
@@ -213,7 +213,7 @@ fn combined_is_what_nginx_and_apache_write() {
     ask("Referer: /a\"b\\c\r\nUser-Agent: caf\u{e9}\t1\r\n");
     drop(client);
     weir.signal(Signal::TERM);
-    assert_eq!(weir.ends(5.0), Some(0));
+    assert_eq!(weir.ends(), Some(0));
     let text = std::fs::read_to_string(&path).expect("it is there");
     let lines: Vec<&str> = text.lines().collect();
     let users: Vec<&str> = lines.iter().filter_map(|l| l.split(" [").next()).collect();

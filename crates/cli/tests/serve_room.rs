@@ -62,7 +62,7 @@ fn the_client_that_is_idle_longest_makes_room() {
             pause(IDLE_MS);
             asked(&weir);
         }
-        assert!(until(3.0, || says(&weir, limit) > 0), "{}", weir.err());
+        assert!(until(|| says(&weir, limit) > 0), "{}", weir.err());
         assert_eq!(says(&weir, limit), 1, "{}", weir.err());
     }
 }
@@ -73,14 +73,14 @@ fn a_busy_client_makes_no_room_and_the_newcomer_waits() {
         let may_answer = Arc::new(AtomicBool::new(false));
         let may = may_answer.clone();
         let origin = Origin::answering(move |_| {
-            until(20.0, || may.load(SeqCst));
+            until(|| may.load(SeqCst));
             reply("late")
         });
         let weir = for_two(limit, &format!("server(addr = \"{}\")", origin.addr()), 1);
         let mut busy = [weir.client(), weir.client()];
         for (at, client) in busy.iter_mut().enumerate() {
             client.send(GET).expect("it is sent");
-            assert!(until(5.0, || origin.arrivals().len() == at + 1));
+            assert!(until(|| origin.arrivals().len() == at + 1));
         }
         let mut third = weir.client();
         third.send(GET).expect("it is sent");

@@ -26,9 +26,13 @@ pub(crate) fn pause(ms: u64) {
     std::thread::sleep(Duration::from_millis(ms));
 }
 
-/// Waits until something holds; `false` if it does not within this time.
-pub(crate) fn until(seconds: f64, mut holds: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + Duration::from_secs_f64(seconds);
+/// For how long tests wait for what must come, however busy the machine is. Whatever takes its time in weir by default, as an
+/// idle connection, takes longer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until something holds; `false` if it does not for a long time.
+pub(crate) fn until(mut holds: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + PATIENCE;
     while !holds() {
         if Instant::now() >= end {
             return false;

@@ -175,14 +175,16 @@ impl Weir {
         kill_process(pid, signal).expect("it is there");
     }
 
-    /// Its exit code, if it ends within this time.
-    pub(crate) fn ends(&mut self, within: f64) -> Option<i32> {
-        let mut code = None;
-        until(within, || {
-            code = self.child.try_wait().expect("it can be waited for");
-            code.is_some()
-        });
-        code.map(|c| c.code().unwrap_or(-1))
+    /// Its exit code, if it ends.
+    pub(crate) fn ends(&mut self) -> Option<i32> {
+        until(|| self.has_ended().is_some());
+        self.has_ended()
+    }
+
+    /// Its exit code, if it has ended.
+    pub(crate) fn has_ended(&mut self) -> Option<i32> {
+        let ended = self.child.try_wait().expect("it can be waited for");
+        ended.map(|c| c.code().unwrap_or(-1))
     }
 
     /// It is alive, and did not panic.
@@ -247,7 +249,7 @@ pub(crate) fn serve_fails(file: &str, code: i32, says: &[&str]) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts");
-    let ended = until(START.as_secs_f64(), || child.try_wait().expect("it can be waited for").is_some());
+    let ended = until(|| child.try_wait().expect("it can be waited for").is_some());
     if !ended {
         let _ = child.kill();
     }

@@ -9,6 +9,7 @@ use crate::graph::state::LocalState;
 use crate::health::monitor::Monitor;
 use crate::io::Core;
 use crate::io::deadlines::TICK_NS;
+use crate::log::LoopLog;
 use crate::nodes::Id;
 use crate::nodes::lb::Lb;
 use crate::transport::listener::Listener;
@@ -140,6 +141,12 @@ impl Loop {
         self.listeners.get()?.get(number)
     }
 
+    /// Hands the lines of access logs over that were gathered since the last time.
+    pub fn hand_over_logs(&self) {
+        let all = self.listeners.get().into_iter().flatten();
+        all.filter_map(|(listener, _)| listener.log.as_ref()).for_each(LoopLog::hand_over);
+    }
+
     /// The longest that any listener lets a drain take, ns.
     pub fn drain_timeout_ns(&self) -> u64 {
         let all = self.listeners.get().into_iter().flatten();
@@ -160,6 +167,7 @@ impl Loop {
             self.core.timers.at(due_ns).await;
             self.process.pulse(self.number).lag(self.core.now().saturating_sub(due_ns));
             self.core.deadlines.sweep();
+            self.hand_over_logs();
             count += 1;
             if count.is_multiple_of(10) {
                 self.core.renew_date();

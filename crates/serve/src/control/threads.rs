@@ -326,12 +326,15 @@ impl Shared {
 
     /// The listeners as one loop sees them.
     fn listeners(&self) -> Vec<(Rc<Listener>, Admission)> {
-        let listener = |(number, conf): (usize, &Conf)| {
-            let logs = (conf.log.clone(), self.process.errors.clone());
+        let mut listeners: Vec<(Rc<Listener>, Admission)> = Vec::with_capacity(self.confs.len());
+        for (number, conf) in self.confs.iter().enumerate() {
+            let others = || listeners.iter().filter_map(|(listener, _)| listener.log.as_ref());
+            let log = conf.log.as_ref().map(|log| log.on_loop(others()));
+            let logs = (log, self.process.errors.clone());
             let listener = Listener::new(number, &conf.name, &conf.listen.http, conf.port, logs);
-            (Rc::new(listener), conf.admission.clone())
-        };
-        (0..).zip(self.confs.iter()).map(listener).collect()
+            listeners.push((Rc::new(listener), conf.admission.clone()));
+        }
+        listeners
     }
 
     /// Runs an event loop to the end of a drain.
@@ -354,7 +357,9 @@ impl Shared {
             self.drain(&lp, accepting, &files).await;
             Ok(())
         };
-        lp.run(main).await
+        let ended = lp.run(main).await;
+        lp.hand_over_logs();
+        ended
     }
 
     /// Ends a loop (`serving.md` §2, Drain).

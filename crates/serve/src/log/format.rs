@@ -36,22 +36,21 @@ pub(super) struct Refused<'a> {
 }
 
 impl Entry<'_> {
-    /// As a line.
-    pub(super) fn format(&self, format: LogFormat) -> String {
+    /// Writes it as a line.
+    pub(super) fn format(&self, format: LogFormat, text: &mut String) {
         match format {
-            LogFormat::Json => self.json(),
-            LogFormat::Combined => self.combined(),
+            LogFormat::Json => self.json(text),
+            LogFormat::Combined => self.combined(text),
         }
     }
 
-    fn json(&self) -> String {
-        let mut text = String::with_capacity(384);
-        begin(&mut text, self.listener, self.client);
-        asked(&mut text, self.request);
+    fn json(&self, text: &mut String) {
+        begin(text, self.listener, self.client);
+        asked(text, self.request);
         text.push_str(",\"version\":\"");
         text.push_str(version(self.request.version()));
         text.push_str("\",\"status\":");
-        number(&mut text, u64::from(self.line.status));
+        number(text, u64::from(self.line.status));
         text.push_str(",\"error\":");
         match self.line.failure {
             Some(kind) => {
@@ -63,11 +62,11 @@ impl Entry<'_> {
         }
         text.push_str(",\"target\":");
         match self.target {
-            Some(name) => quote(&mut text, name.as_bytes()),
+            Some(name) => quote(text, name.as_bytes()),
             None => text.push_str("null"),
         }
         text.push_str(",\"attempts\":");
-        number(&mut text, u64::from(self.attempts));
+        number(text, u64::from(self.attempts));
         for (name, value) in [
             (",\"reused\":", self.reused),
             (",\"resent\":", self.resent),
@@ -77,52 +76,48 @@ impl Entry<'_> {
             text.push_str(if value { "true" } else { "false" });
         }
         text.push_str(",\"received\":");
-        number(&mut text, self.received);
+        number(text, self.received);
         text.push_str(",\"sent\":");
-        number(&mut text, self.line.sent);
+        number(text, self.line.sent);
         text.push_str(",\"duration_ms\":");
         let us = (self.took_ns + 500) / 1000;
-        number(&mut text, us / 1000);
+        number(text, us / 1000);
         text.push('.');
-        digits(&mut text, us % 1000, 3);
+        digits::<3>(text, us % 1000);
         text.push_str("}\n");
-        text
     }
 
-    fn combined(&self) -> String {
-        let mut text = String::with_capacity(256);
-        who(&mut text, self.client, user(self.request).as_deref());
-        request_line(&mut text, self.request);
+    fn combined(&self, text: &mut String) {
+        who(text, self.client, user(self.request).as_deref());
+        request_line(text, self.request);
         let _ = write!(text, "\" {} {} \"", self.line.status, self.line.sent);
-        escape_clf(&mut text, self.request.field("referer").unwrap_or(b"-"));
+        escape_clf(text, self.request.field("referer").unwrap_or(b"-"));
         text.push_str("\" \"");
-        escape_clf(&mut text, self.request.field("user-agent").unwrap_or(b"-"));
+        escape_clf(text, self.request.field("user-agent").unwrap_or(b"-"));
         text.push_str("\"\n");
-        text
     }
 }
 
 impl Refused<'_> {
-    /// As a line.
-    pub(super) fn format(&self, format: LogFormat) -> String {
+    /// Writes it as a line.
+    pub(super) fn format(&self, format: LogFormat, text: &mut String) {
         match format {
-            LogFormat::Json => self.json(),
-            LogFormat::Combined => self.combined(),
+            LogFormat::Json => self.json(text),
+            LogFormat::Combined => self.combined(text),
         }
     }
 
     /// The fields of every line, as far as they are known, and `line` where nothing could be read.
-    fn json(&self) -> String {
-        let mut text = String::with_capacity(384);
-        begin(&mut text, self.listener, self.client);
+    fn json(&self, text: &mut String) {
+        begin(text, self.listener, self.client);
         match self.what {
             Ok(request) => {
-                asked(&mut text, request);
+                asked(text, request);
                 let _ = write!(text, ",\"version\":\"{}\"", version(request.version()));
             }
             Err(first) => {
                 text.push_str(",\"method\":null,\"host\":null,\"path\":null,\"version\":null,\"line\":");
-                quote(&mut text, first);
+                quote(text, first);
             }
         }
         let _ = writeln!(
@@ -132,19 +127,16 @@ impl Refused<'_> {
             Kind::BadRequest.name(),
             self.sent
         );
-        text
     }
 
     /// As nginx has it: what came stands where the request would.
-    fn combined(&self) -> String {
-        let mut text = String::with_capacity(128);
-        who(&mut text, self.client, self.what.ok().and_then(user).as_deref());
+    fn combined(&self, text: &mut String) {
+        who(text, self.client, self.what.ok().and_then(user).as_deref());
         match self.what {
-            Ok(request) => request_line(&mut text, request),
-            Err(first) => escape_clf(&mut text, first),
+            Ok(request) => request_line(text, request),
+            Err(first) => escape_clf(text, first),
         }
         let _ = writeln!(text, "\" {} {} \"-\" \"-\"", self.status, self.sent);
-        text
     }
 }
 
@@ -298,24 +290,27 @@ fn number(text: &mut String, mut n: u64) {
     text.push_str(std::str::from_utf8(&out[at..]).unwrap_or_default());
 }
 
-/// The last so many digits of a number, at most four.
-fn digits(text: &mut String, n: u64, count: u32) {
-    for place in (0..count).rev() {
-        text.push(char::from(b'0' + (n / 10u64.pow(place) % 10) as u8));
+/// The last `N` digits of a number.
+fn digits<const N: usize>(text: &mut String, mut n: u64) {
+    let mut out = [b'0'; N];
+    for digit in out.iter_mut().rev() {
+        *digit += (n % 10) as u8;
+        n /= 10;
     }
+    text.push_str(std::str::from_utf8(&out).unwrap_or_default());
 }
 
 /// `2026-11-21T18:40:02.123Z`.
 fn rfc3339(text: &mut String) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let t = Civil::new(now.as_secs());
-    digits(text, t.year, 4);
+    digits::<4>(text, t.year);
     for (sign, n) in [('-', t.month), ('-', t.day), ('T', t.hour), (':', t.minute), (':', t.second)] {
         text.push(sign);
-        digits(text, n, 2);
+        digits::<2>(text, n);
     }
     text.push('.');
-    digits(text, u64::from(now.subsec_millis()), 3);
+    digits::<3>(text, u64::from(now.subsec_millis()));
     text.push('Z');
 }
 
@@ -323,14 +318,14 @@ fn rfc3339(text: &mut String) {
 fn clf(text: &mut String) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let t = Civil::new(now.as_secs());
-    digits(text, t.day, 2);
+    digits::<2>(text, t.day);
     text.push('/');
     text.push_str(t.month_name());
     text.push('/');
-    digits(text, t.year, 4);
+    digits::<4>(text, t.year);
     for n in [t.hour, t.minute, t.second] {
         text.push(':');
-        digits(text, n, 2);
+        digits::<2>(text, n);
     }
     text.push_str(" +0000");
 }
@@ -378,7 +373,7 @@ mod tests {
             assert_eq!(text, n.to_string());
         }
         let mut text = String::new();
-        digits(&mut text, 12_042, 3);
+        digits::<3>(&mut text, 12_042);
         assert_eq!(text, "042");
     }
 }

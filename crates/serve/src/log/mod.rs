@@ -1,12 +1,13 @@
 //! What weir writes down: the access log ([`AccessLog`], a line for each exchange) and the error log ([`ErrorLog`], what a
 //! person should read). Each is written by a thread of its own; a loop never waits for it.
 //!
-//! Loops hand lines of the access log over through a bounded queue; what does not fit is dropped and counted, and the count is
-//! written as soon as there is room. `SIGUSR1` reopens files, so that they can be rotated. How whole lines are written, and
-//! lost ones counted: `out.rs`.
+//! A loop gathers its lines of the access log ([`LoopLog`]) and hands them over through a bounded queue, at each of its ticks
+//! at the latest; what does not fit is dropped and counted, and the count is written as soon as there is room. `SIGUSR1`
+//! reopens files, so that they can be rotated. How whole lines are written, and lost ones counted: `out.rs`.
 
 mod error_log;
 mod format;
+mod gather;
 mod out;
 mod writer;
 
@@ -14,13 +15,15 @@ pub(crate) use error_log::ErrorLog;
 pub(crate) use format::{Entry, escape};
 
 use format::Refused;
+use gather::Gathered;
 use out::Out;
 use std::io;
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::time::Duration;
 use weir_http1::Request;
 use weir_policy::Kind;
 use weir_topology::plan::LogFormat;
@@ -62,7 +65,8 @@ impl Line {
 
 /// What waits for the writer.
 enum Message {
-    Line(String),
+    /// So many lines.
+    Lines(String, usize),
     /// All that came before is to be written, and this told.
     Written(SyncSender<()>),
     /// There is something to do beside the lines.
@@ -72,6 +76,8 @@ enum Message {
 /// What the writer is told beside the lines.
 #[derive(Default)]
 struct Flags {
+    /// Lines in the queue.
+    waiting: AtomicUsize,
     /// Lines that found no room in the queue.
     dropped: AtomicU64,
     /// The file is to be opened anew.
@@ -80,10 +86,10 @@ struct Flags {
     ending: AtomicBool,
 }
 
-/// A log that loops write to.
+/// An access log, as all threads have it.
 #[derive(Clone)]
 pub(crate) struct AccessLog {
-    lines: SyncSender<Message>,
+    to_writer: Sender<Message>,
     flags: Arc<Flags>,
     format: LogFormat,
 }
@@ -92,9 +98,9 @@ impl AccessLog {
     /// Opens it: `stdout`, `stderr`, or a file that is appended to.
     pub fn open(to: &str, format: LogFormat) -> io::Result<AccessLog> {
         let out = Out::open(to)?;
-        let (lines, queue) = sync_channel(QUEUE);
+        let (to_writer, queue) = channel();
         let flags = Arc::new(Flags::default());
-        let log = AccessLog { lines, flags: flags.clone(), format };
+        let log = AccessLog { to_writer, flags: flags.clone(), format };
         let to = to.to_owned();
         std::thread::Builder::new()
             .name("weir-log".to_owned())
@@ -108,19 +114,47 @@ impl AccessLog {
         self
     }
 
+    /// The log as this loop writes to it; `others` are those that the loop has already. Listeners with one log gather in one
+    /// place, so that its lines are in the order in which they were written on the loop.
+    pub fn on_loop<'a>(&self, mut others: impl Iterator<Item = &'a LoopLog>) -> LoopLog {
+        let same = others.find(|log| log.gathered.is_of(&self.flags));
+        let gathered = match same {
+            Some(log) => log.gathered.clone(),
+            None => Gathered::new(self.to_writer.clone(), self.flags.clone()),
+        };
+        LoopLog { gathered, format: self.format }
+    }
+
     /// The file is opened anew, at once.
     pub fn reopen(&self) {
         self.flags.reopen.store(true, Ordering::Relaxed);
-        // Where there is no room, the writer is at work, and looks before the next lines.
-        let _ = self.lines.try_send(Message::Look);
+        // A writer that has ended writes no file.
+        let _ = self.to_writer.send(Message::Look);
     }
 
-    /// Hands a line over.
+    /// Waits until all lines are written, for as long as a process that ends may be kept by a pipe that nobody reads.
+    pub fn finish(&self) {
+        let (tell, told) = sync_channel(1);
+        self.flags.ending.store(true, Ordering::Relaxed);
+        let _ = self.to_writer.send(Message::Written(tell));
+        // The writer itself gives up after that time, and says what is lost.
+        let _ = told.recv_timeout(2 * FINISH);
+    }
+}
+
+/// An access log, as one loop writes to it for one listener.
+pub(crate) struct LoopLog {
+    gathered: Rc<Gathered>,
+    format: LogFormat,
+}
+
+impl LoopLog {
+    /// Takes the line of an exchange.
     pub fn write(&self, entry: &Entry<'_>) {
-        self.hand_over(entry.format(self.format));
+        self.gathered.add(|text| entry.format(self.format, text));
     }
 
-    /// Hands over the line of a request that was refused for what its head asks. `sent`: bytes of the answer's body.
+    /// Takes the line of a request that was refused for what its head asks. `sent`: bytes of the answer's body.
     pub fn refused(&self, by: Client<'_>, request: &Request, status: u16, sent: usize) {
         self.refuse(by, Ok(request), status, sent);
     }
@@ -135,27 +169,11 @@ impl AccessLog {
     fn refuse(&self, by: Client<'_>, what: Result<&Request, &[u8]>, status: u16, sent: usize) {
         let (listener, client) = by;
         let refused = Refused { listener, client: client.map(|ip| ip.to_canonical()), what, status, sent };
-        self.hand_over(refused.format(self.format));
+        self.gathered.add(|text| refused.format(self.format, text));
     }
 
-    fn hand_over(&self, text: String) {
-        if let Err(TrySendError::Full(_)) = self.lines.try_send(Message::Line(text)) {
-            self.flags.dropped.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Waits until all lines are written, for as long as a process that ends may be kept by a pipe that nobody reads.
-    pub fn finish(&self) {
-        let (tell, told) = sync_channel(1);
-        self.flags.ending.store(true, Ordering::Relaxed);
-        // The writer itself gives up after that time, and says what is lost.
-        let end = Instant::now() + 2 * FINISH;
-        while let Err(TrySendError::Full(_)) = self.lines.try_send(Message::Written(tell.clone())) {
-            if Instant::now() >= end {
-                return;
-            }
-            let _ = told.recv_timeout(FINISH / 100);
-        }
-        let _ = told.recv_timeout(end.saturating_duration_since(Instant::now()));
+    /// Hands over what was taken since the last time.
+    pub fn hand_over(&self) {
+        self.gathered.hand_over();
     }
 }

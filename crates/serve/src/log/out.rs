@@ -97,9 +97,9 @@ impl<F: Sink> Out<F> {
         Out { file, buffer: Vec::new(), is_torn: false, lost: 0, why: None, blocked: false }
     }
 
-    /// A line, with its end.
-    pub fn put(&mut self, line: &str) {
-        self.buffer.extend_from_slice(line.as_bytes());
+    /// Lines, with their ends.
+    pub fn put(&mut self, lines: &str) {
+        self.buffer.extend_from_slice(lines.as_bytes());
         if self.buffer.len() >= PIECE {
             self.flush();
         }

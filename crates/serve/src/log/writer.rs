@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Entries that are taken before it is looked whether the file is to be opened anew.
-const AT_ONCE: usize = 1024;
+/// Messages that are taken before it is looked whether the file is to be opened anew.
+const AT_ONCE: usize = 64;
 
 /// Between two words of lost lines.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -80,7 +80,7 @@ impl<'a> Writer<'a> {
             let mut told = Vec::new();
             for message in queue.try_iter() {
                 match message {
-                    Message::Line(_) => self.lost += 1,
+                    Message::Lines(_, lines) => self.lost += self.took(lines),
                     Message::Written(tell) => told.push(tell),
                     Message::Look => {}
                 }
@@ -90,6 +90,12 @@ impl<'a> Writer<'a> {
                 let _ = tell.send(());
             }
         }
+    }
+
+    /// So many lines are in the queue no more.
+    fn took(&self, lines: usize) -> u64 {
+        self.flags.waiting.fetch_sub(lines, Ordering::Relaxed);
+        lines as u64
     }
 
     fn open_anew(&mut self) {
@@ -114,7 +120,10 @@ impl<'a> Writer<'a> {
         let mut told = Vec::new();
         for entry in std::iter::once(first).chain(queue.try_iter().take(AT_ONCE)) {
             match entry {
-                Message::Line(line) => self.out.put(&line),
+                Message::Lines(text, lines) => {
+                    self.took(lines);
+                    self.out.put(&text);
+                }
                 Message::Written(tell) => told.push(tell),
                 Message::Look => {}
             }

@@ -1,7 +1,7 @@
 //! `listen(addr, node, ...)`: what connections that were accepted there have in common.
 
 use crate::io::Core;
-use crate::log::{AccessLog, ErrorLog};
+use crate::log::{ErrorLog, LoopLog};
 use std::sync::Arc;
 use weir_http1::{Limits, Networks};
 use weir_topology::plan::{Http, Paths};
@@ -25,7 +25,7 @@ pub(crate) struct Listener {
     pub trusted: Networks,
     pub raw_paths: bool,
     pub port: Option<u16>,
-    pub log: Option<AccessLog>,
+    pub log: Option<LoopLog>,
     /// Where it is said why requests failed.
     pub errors: Option<Arc<ErrorLog>>,
     /// Of the inside of built-in servers: the token by which this process knows its own health checks.
@@ -39,7 +39,7 @@ impl Listener {
         name: &str,
         http: &Http,
         port: Option<u16>,
-        (log, errors): (Option<AccessLog>, Arc<ErrorLog>),
+        (log, errors): (Option<LoopLog>, Arc<ErrorLog>),
     ) -> Listener {
         Listener {
             entry: Entry::Listener(number),
