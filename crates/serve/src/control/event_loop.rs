@@ -104,6 +104,14 @@ impl Loop {
         .await
     }
 
+    /// It is about to end: the last that it says.
+    pub fn ends(&self) {
+        self.hand_over_logs();
+        if let Some(pulse) = self.process.pulse(self.number) {
+            pulse.ends();
+        }
+    }
+
     /// The nodes that it runs from now on.
     pub fn has_graph(&self, graph: Rc<Graph>) {
         let _ = self.graph.set(graph);
@@ -142,7 +150,7 @@ impl Loop {
     }
 
     /// Hands the lines of access logs over that were gathered since the last time.
-    pub fn hand_over_logs(&self) {
+    fn hand_over_logs(&self) {
         let all = self.listeners.get().into_iter().flatten();
         all.filter_map(|(listener, _)| listener.log.as_ref()).for_each(LoopLog::hand_over);
     }
@@ -162,10 +170,13 @@ impl Loop {
     /// Ten times a second: deadlines, pools, the date.
     async fn tick(self: Rc<Self>) {
         let mut count = 0u64;
+        let mut due_ns = self.core.now();
         loop {
-            let due_ns = self.core.now().saturating_add(TICK_NS);
+            if let Some(pulse) = self.process.pulse(self.number) {
+                pulse.beats(self.core.now(), due_ns);
+            }
+            due_ns = self.core.now().saturating_add(TICK_NS);
             self.core.timers.at(due_ns).await;
-            self.process.pulse(self.number).lag(self.core.now().saturating_sub(due_ns));
             self.core.deadlines.sweep();
             self.hand_over_logs();
             count += 1;

@@ -234,9 +234,6 @@ impl Shared {
     ) -> io::Result<Rc<Loop>> {
         let process = &self.process;
         let thread = if number == process.built_in() { Thread::BuiltIn } else { Thread::Proxy };
-        if thread == Thread::Proxy {
-            rt.tells_turns(process.clock, process.pulse(number).turns());
-        }
         let key = Key::new(process.seed).with(u64::from(number));
         let core = Core::new(rt, process.clock, key)?;
         let state = LocalState::new(process.state.clone(), number as usize);
@@ -358,7 +355,7 @@ impl Shared {
             Ok(())
         };
         let ended = lp.run(main).await;
-        lp.hand_over_logs();
+        lp.ends();
         ended
     }
 
@@ -395,7 +392,9 @@ async fn until_the_end(lp: &Loop, main: impl Future<Output = ()>) -> io::Result<
         Poll::Ready(_) => Poll::Ready(Ok(())),
         Poll::Pending => main.as_mut().poll(cx).map(Ok),
     });
-    lp.run(either).await
+    let ended = lp.run(either).await;
+    lp.ends();
+    ended
 }
 
 /// How often a draining loop looks whether somebody is left, ns.

@@ -17,13 +17,12 @@ pub(crate) use source::Source;
 pub(crate) use stream::{Acceptor, Stream};
 pub(crate) use task::Joined;
 
-use crate::io::clock::Clock;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use slab::Slab;
 use source::{Readiness, Waits};
-use std::cell::{Cell, OnceCell, RefCell};
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
@@ -31,7 +30,6 @@ use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::task::{Context, Poll};
 use task::{Task, WakeList};
@@ -69,8 +67,6 @@ struct Inner {
     wake_list: Arc<WakeList>,
     /// Tasks that a waker has put into the list.
     woken: Receiver<usize>,
-    /// Where it is said when a turn begins, and by which clock.
-    turns: OnceCell<(Clock, Arc<AtomicU64>)>,
 }
 
 impl Runtime {
@@ -92,13 +88,7 @@ impl Runtime {
             budget_bytes: Cell::new(BUDGET_BYTES),
             wake_list: Arc::new(WakeList::new(list, ring)),
             woken,
-            turns: OnceCell::new(),
         })))
-    }
-
-    /// From now on it says when each turn begins, ns (`u64::MAX`: it sleeps).
-    pub fn tells_turns(&self, clock: Clock, to: Arc<AtomicU64>) {
-        let _ = self.0.turns.set((clock, to));
     }
 
     /// Begins a task; a panic ends it alone.
@@ -216,14 +206,8 @@ impl Runtime {
             }
         }
         events.clear();
-        if let (Some((_, turns)), None) = (self.0.turns.get(), timeout) {
-            turns.store(u64::MAX, Relaxed);
-        }
         let waited = epoll::wait(&self.0.epoll, rustix::buffer::spare_capacity(events), timeout);
         self.0.wake_list.is_up();
-        if let Some((clock, turns)) = self.0.turns.get() {
-            turns.store(clock.now(), Relaxed);
-        }
         match waited {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(e.into()),
