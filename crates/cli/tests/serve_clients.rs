@@ -63,12 +63,14 @@ fn a_client_that_leaves_while_it_waits_is_not_worked_for() {
     let origin = silent();
     let weir = Weir::before(&server(&origin));
     // What lies unread behind the request, and how the client leaves.
-    for (unread, breaks) in
+    for (at, (unread, breaks)) in
         [(0, false), (0, true), (10, false), (10, true), (200_000, false), (200_000, true)]
+            .into_iter()
+            .enumerate()
     {
         let mut client = weir.client();
         client.send(GET).expect("it is sent");
-        assert!(until(|| origin.open() == 1), "{unread}");
+        assert!(until(|| origin.arrivals().len() == at + 1), "{unread}");
         let next = format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", "n".repeat(970)).repeat(unread / 1000 + 1);
         let _ = client.send(&next[..unread]);
         pause(50);
@@ -96,7 +98,9 @@ fn a_client_that_leaves_amid_its_answer_or_its_body_is_not_worked_for() {
         }
     });
     let mut weir = Weir::before(&server(&origin));
+    let mut asked = 0;
     for breaks in [false, true] {
+        asked += 1;
         let mut client = weir.client();
         client.send(GET).expect("it is sent");
         assert_eq!(client.skip(100_000), (100_000, None));
@@ -110,7 +114,8 @@ fn a_client_that_leaves_amid_its_answer_or_its_body_is_not_worked_for() {
         for framing in ["Content-Length: 1000000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n186a0\r\n"] {
             let mut client = weir.client();
             client.send(format!("POST / HTTP/1.1\r\nHost: h\r\n{framing}some")).expect("it is sent");
-            assert!(until(|| origin.open() == 1), "{framing}");
+            asked += 1;
+            assert!(until(|| origin.arrivals().len() == asked), "{framing}");
             if breaks {
                 client.reset()
             } else {

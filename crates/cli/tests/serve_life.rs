@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serve::{Fault, Origin, Stream, Weir, closed_port, pause, reply, serve_fails, until};
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -501,30 +501,37 @@ fn origins_that_come_and_go_are_not_noticed() {
     let mut weir = Weir::before(&format!(
         "retry(3, lb.round_robin([server(\"one\", addr = \"{one}\"), server(\"two\", addr = \"{two}\")]))"
     ));
-    let end = Instant::now() + Duration::from_secs(4);
+    let asked: [AtomicUsize; 4] = Default::default();
+    let ends = AtomicBool::new(false);
+    // No request of one change meets the next: then both might have been away.
+    let all_go_on = || {
+        let before = asked.each_ref().map(|n| n.load(SeqCst));
+        until(|| asked.iter().zip(before).all(|(n, before)| n.load(SeqCst) > before + 20))
+    };
     std::thread::scope(|scope| {
-        let weir = &weir;
-        for worker in 0..4 {
+        for (worker, asked) in asked.iter().enumerate() {
+            let (weir, ends) = (&weir, &ends);
             scope.spawn(move || {
                 let mut client = weir.client();
-                let mut asked = 0;
-                while Instant::now() < end {
+                while !ends.load(SeqCst) {
                     let answer = client.get("/").expect("an answer");
-                    assert_eq!(answer.status(), 200, "worker {worker}, request {asked}");
-                    asked += 1;
+                    assert_eq!(answer.status(), 200, "worker {worker}, request {asked:?}");
+                    asked.fetch_add(1, SeqCst);
                 }
-                assert!(asked > 100, "{asked}");
             });
         }
-        let mut turn = 0;
-        while Instant::now() + Duration::from_millis(500) < end {
+        let mut went_on = true;
+        for turn in 0..12 {
             let (at, addr) = [(0, one), (1, two)][turn % 2];
             drop(origins[at].take());
-            pause(150);
+            pause(100);
+            went_on &= all_go_on();
             origins[at] = Some(Origin::at(addr, fine));
-            pause(150);
-            turn += 1;
+            pause(100);
+            went_on &= all_go_on();
         }
+        ends.store(true, SeqCst);
+        assert!(went_on, "{asked:?}");
     });
     weir.is_well();
 }

@@ -6,7 +6,6 @@ use super::state::ProcessState;
 use crate::exchange::NodeId;
 use crate::exchange::upstream::described;
 use crate::nodes::Id;
-use crate::nodes::lb::{Loads, TargetFlags};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_policy::health::{Health, HealthConfig};
@@ -24,8 +23,6 @@ pub(crate) struct Blueprint {
     pub point: Arc<Point>,
     pub serving: Arc<Serving>,
     pub keys: Keys,
-    /// What all loops know of balancers, by their nodes.
-    pub flags: BTreeMap<NodeId, Arc<TargetFlags>>,
     /// Servers that may have so many connections only, and how long room is waited for, ns.
     pub connections: BTreeMap<NodeId, (u32, Option<u64>)>,
     /// The keys of sticky cookies, by the nodes of their balancers.
@@ -48,8 +45,7 @@ impl Blueprint {
     ) -> Blueprint {
         let keys = state.prepare(&point, made_ns);
         let connections = limits(&point, &serving);
-        let flags = flags(&point);
-        Blueprint { epoch, keys, flags, connections, sticky_keys, made_ns, seed, point, serving }
+        Blueprint { epoch, keys, connections, sticky_keys, made_ns, seed, point, serving }
     }
 
     /// How other threads know a node.
@@ -145,18 +141,6 @@ impl Blueprint {
             }
         }
     }
-}
-
-/// What all loops know of each balancer of a plan.
-fn flags(point: &Point) -> BTreeMap<NodeId, Arc<TargetFlags>> {
-    let loads = Loads::of(point);
-    let of = |(id, node): (NodeId, &weir_topology::plan::Node)| {
-        let Spec::Lb(lb) = &point.specs[node.spec as usize] else { return None };
-        let targets = if let To::List(list) = node.to { &point.lists[list as usize][..] } else { &[] };
-        let flags = TargetFlags::new(targets.len(), lb.outlier.is_some(), loads.among(targets));
-        Some((id, Arc::new(flags)))
-    };
-    (0..).zip(&point.nodes).filter_map(of).collect()
 }
 
 /// The servers of a plan that may have so many connections only: the lowest limit of the balancers that lead there, and the

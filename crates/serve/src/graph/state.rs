@@ -1,4 +1,5 @@
-//! What nodes have in the process, whatever loop and whatever graph they are in: semaphores, token buckets, budgets, faults.
+//! What nodes have in the process, whatever loop and whatever graph they are in: semaphores, token buckets, budgets, faults; and
+//! what a thread has of its balancers.
 //! It belongs to identities ([`super::identity`]), so that a later graph takes over what stays.
 //!
 //! Shared by atomics and messages; no request waits for a lock (`serving.md` §1): the two locks here are taken while a graph
@@ -7,6 +8,7 @@
 
 use super::identity::{Interner, Keys};
 use crate::exchange::NodeId;
+use crate::nodes::lb::{LbState, Loads, TargetFlags};
 use crate::sync::counter::Counter;
 use crate::sync::timeline::{LocalTimeLine, TimeLine};
 use crate::sync::wait_queue::SharedQueue;
@@ -50,6 +52,8 @@ struct Known {
     interner: Interner,
     /// By identity.
     states: BTreeMap<u32, State>,
+    /// What all loops know of balancers' targets, by the balancer's identity.
+    flags: BTreeMap<u32, Arc<TargetFlags>>,
     /// Connections to targets, by identity.
     open: BTreeMap<u32, Arc<Counter>>,
 }
@@ -80,6 +84,7 @@ impl ProcessState {
                 known.states.insert(key, state);
             }
         }
+        flags(point, &keys, &mut known);
         self.time_lines(point, &keys, &mut known);
         keys
     }
@@ -162,9 +167,26 @@ impl ProcessState {
         if let Some(State::Warmup(warmup)) = self.get(key) { Some(warmup) } else { None }
     }
 
+    /// What all loops know of a balancer's targets; nothing, if there is no such balancer.
+    pub fn flags(&self, key: u32) -> Arc<TargetFlags> {
+        let none = || Arc::new(TargetFlags::new(0, false, Box::default()));
+        self.known().flags.get(&key).cloned().unwrap_or_else(none)
+    }
+
     /// Connections to a target, over all loops.
     pub fn open(&self, target: u32) -> Arc<Counter> {
         self.known().open.entry(target).or_default().clone()
+    }
+}
+
+/// What all loops know of the targets of each balancer of a plan that is not known yet.
+fn flags(point: &Point, keys: &Keys, known: &mut Known) {
+    let loads = Loads::of(point);
+    for (node, &key) in point.nodes.iter().zip(&keys.nodes) {
+        let Spec::Lb(lb) = &point.specs[node.spec as usize] else { continue };
+        let targets = if let To::List(list) = node.to { &point.lists[list as usize][..] } else { &[] };
+        let new = || TargetFlags::new(targets.len(), lb.outlier.is_some(), loads.among(targets));
+        known.flags.entry(key).or_insert_with(|| Arc::new(new()));
     }
 }
 
@@ -192,13 +214,14 @@ pub(crate) struct LocalState {
     me: usize,
     semaphores: RefCell<BTreeMap<u32, Rc<LocalSemaphore>>>,
     timelines: RefCell<BTreeMap<u32, Rc<LocalTimeLine>>>,
+    balancers: RefCell<BTreeMap<u32, Rc<LbState>>>,
 }
 
 impl LocalState {
     /// Of the thread with this number.
     pub fn new(process: Arc<ProcessState>, me: usize) -> Rc<LocalState> {
         let (semaphores, timelines) = (RefCell::default(), RefCell::default());
-        Rc::new(LocalState { process, me, semaphores, timelines })
+        Rc::new(LocalState { process, me, semaphores, timelines, balancers: RefCell::default() })
     }
 
     /// What is not a thread's own.
@@ -212,6 +235,11 @@ impl LocalState {
         let mut all = self.semaphores.borrow_mut();
         let new = || Rc::new(LocalSemaphore::new(semaphore, WaitQueue::new(queue, self.me)));
         Some(all.entry(key).or_insert_with(new).clone())
+    }
+
+    /// What the thread has of a balancer; new, if it is.
+    pub fn balancer(&self, key: u32, new: impl FnOnce() -> LbState) -> Rc<LbState> {
+        self.balancers.borrow_mut().entry(key).or_insert_with(|| Rc::new(new())).clone()
     }
 
     /// The time-line of a faulty node.

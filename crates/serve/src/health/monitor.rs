@@ -13,7 +13,7 @@ use crate::graph::ends::{End, Ends};
 use crate::io::Core;
 use crate::io::timers::has_ended;
 use crate::log::ErrorLog;
-use crate::nodes::lb::TargetFlags;
+use crate::nodes::lb::{Lb as Balancer, TargetFlags};
 use crate::nodes::{Id, Node};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -80,7 +80,7 @@ impl Monitor {
     ) -> Rc<Monitor> {
         let lbs = (0..).zip(&blueprint.point.nodes).filter_map(|(id, _)| {
             match (blueprint.spec(id), graph.node(id)) {
-                (Spec::Lb(lb), Node::Lb(_)) => Some(Monitored::new(id, lb, &graph, blueprint, token)),
+                (Spec::Lb(lb), Node::Lb(node)) => Some(Monitored::new(node, lb, &graph, blueprint, token)),
                 _ => None,
             }
         });
@@ -246,16 +246,17 @@ impl Monitor {
 }
 
 impl Monitored {
-    fn new(node: NodeId, lb: &Lb, graph: &Graph, blueprint: &Blueprint, token: u64) -> Monitored {
+    fn new(own: &Balancer, lb: &Lb, graph: &Graph, blueprint: &Blueprint, token: u64) -> Monitored {
+        let node = own.node;
         let (targets, ends) = (blueprint.list(node), graph.ends(node));
         let question = |ends: &Ends, check| Rc::new(Question::new(check, ends.addr(&blueprint.point), token));
         let questions = lb.health.iter().flat_map(|check| ends.iter().map(move |e| question(e, check)));
         Monitored {
             node,
-            id: blueprint.id(node),
+            id: own.id,
             health: blueprint.health(node, lb),
             set: TargetSet::new(targets.len()),
-            flags: blueprint.flags[&node].clone(),
+            flags: own.flags.clone(),
             questions: questions.collect(),
             ends: ends.clone(),
             has_spare: lb.spare.is_some(),

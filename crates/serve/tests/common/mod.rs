@@ -69,11 +69,11 @@ pub fn timed<T>(what: impl FnOnce() -> T) -> (f64, T) {
     (begun.elapsed().as_secs_f64() * 1e3, result)
 }
 
-/// Waits until it holds, 5 s at most.
+/// Waits until it holds, 20 s at most.
 pub fn until(mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(5), "it did not come to that in 5 s");
+        assert!(begun.elapsed() < Duration::from_secs(20), "it did not come to that in 20 s");
         pause(1);
     }
 }
@@ -87,8 +87,13 @@ pub fn pause(ms: u64) {
     std::thread::sleep(Duration::from_millis(ms));
 }
 
-/// Whether a time in ms is what was asked for, given a machine that others use as well: never too early, seldom late.
+/// Whether a time in ms is what was asked for, given a machine that others keep busy: never too early, and not by far too late.
 #[track_caller]
 pub fn near(ms: f64, want: f64) {
-    assert!(ms >= want - 0.2 && ms < want + 60.0, "{ms} ms, want {want}");
+    assert!(ms >= want - 0.2 && ms < want + 400.0, "{ms} ms, want {want}");
+}
+
+/// The least that something takes in so many tries, ms: what a busy machine adds is not always there.
+pub fn least(tries: u32, time: impl FnMut(u32) -> f64) -> f64 {
+    (0..tries).map(time).fold(f64::MAX, f64::min)
 }

@@ -75,7 +75,8 @@ fn one_state_counts_what_all_loops_have_in_flight() {
         a.answer(Mode::Hold);
         b.answer(Mode::Hold);
         let open: Vec<_> = (0..14).map(|_| x.send("")).collect();
-        until("both are full", || (a.inside().0, b.inside().0) == (5, 5));
+        // Whoever left in the second round may have come in first: those the origins hold still.
+        until("both are full", || a.inside().0 >= 5 && b.inside().0 >= 5);
         if round == 2 {
             // All leave: nothing stays counted, neither of those inside nor of those that wait.
             drop(open);

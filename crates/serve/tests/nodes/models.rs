@@ -1,6 +1,6 @@
 //! `delay`, `cable`, `concurrent`, `sequence`, `fanout`: models in built-in servers, on real timers.
 
-use crate::common::{Conn, get, near, pause, serve_node, timed};
+use crate::common::{Conn, get, least, near, pause, serve_node, timed};
 use std::thread;
 
 fn at_once(addr: &str, n: usize) -> Vec<(f64, u16)> {
@@ -46,17 +46,22 @@ pub fn a_cable_is_crossed_twice() {
 #[test]
 pub fn what_is_whole_is_held_no_longer() {
     let served = serve_node("cable(20*ms, queue(server(\"a\", model=5*ms)))");
-    let mut times: Vec<f64> = at_once(&served.addr, 4).into_iter().map(|t| t.0).collect();
-    times.sort_by(f64::total_cmp);
-    near(times[0], 45.0);
-    near(times[3], 60.0);
+    let last = least(5, |_| {
+        let mut times: Vec<f64> = at_once(&served.addr, 4).into_iter().map(|t| t.0).collect();
+        times.sort_by(f64::total_cmp);
+        near(times[0], 45.0);
+        near(times[3], 60.0);
+        times[3]
+    });
+    assert!(last < 120.0, "{last} ms: they wait for each other's way back");
 }
 
 #[test]
 pub fn concurrent_shares_its_cores() {
     let served = serve_node("server(\"a\", model=concurrent(40*ms, cores=2))");
     near(timed(|| get(&served.addr, "/")).0, 40.0);
-    at_once(&served.addr, 2).into_iter().for_each(|(ms, _)| near(ms, 40.0));
+    let two = least(5, |_| at_once(&served.addr, 2).into_iter().map(|(ms, _)| ms).fold(0.0, f64::max));
+    assert!((39.8..70.0).contains(&two), "{two} ms: each has a core");
     at_once(&served.addr, 4).into_iter().for_each(|(ms, _)| near(ms, 76.0));
     let line = serve_node("server(\"a\", model=concurrent(20*ms, cores=1, threads=1))");
     let mut times: Vec<f64> = at_once(&line.addr, 3).into_iter().map(|t| t.0).collect();
@@ -68,17 +73,20 @@ pub fn concurrent_shares_its_cores() {
 /// A client that leaves frees its share, or goes on and keeps it.
 #[test]
 pub fn concurrent_is_cancelled() {
-    for (on_cancel, least) in [("stop", 39.0), ("skip", 60.0)] {
+    for (on_cancel, shortest) in [("stop", 39.0), ("skip", 60.0)] {
         let served =
             serve_node(&format!("server(\"a\", model=concurrent(40*ms, on_cancel=\"{on_cancel}\"))"));
-        let mut gone = Conn::new(&served.addr);
-        gone.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-        pause(5);
-        drop(gone);
-        pause(5);
-        let (ms, status) = timed(|| get(&served.addr, "/").status);
-        assert_eq!(status, 200);
-        assert!(ms > least && (on_cancel != "stop" || ms < 60.0), "{on_cancel}: {ms}");
+        let beside = least(5, |_| {
+            let mut gone = Conn::new(&served.addr);
+            gone.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+            pause(5);
+            drop(gone);
+            pause(5);
+            let (ms, status) = timed(|| get(&served.addr, "/").status);
+            assert_eq!(status, 200);
+            ms
+        });
+        assert!(beside > shortest && (on_cancel != "stop" || beside < 60.0), "{on_cancel}: {beside}");
     }
 }
 

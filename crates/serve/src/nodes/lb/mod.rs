@@ -9,29 +9,29 @@
 mod load;
 mod owner;
 mod returns;
+mod state;
 mod sticky;
 mod target_flags;
 
 pub(crate) use load::Loads;
 pub(crate) use owner::{Owner, ToOwner};
+pub(crate) use state::LbState;
 pub(crate) use sticky::Sticky;
 pub(crate) use target_flags::TargetFlags;
 
 use super::Id;
-use crate::exchange::abort::AbortFlag;
 use crate::exchange::hold::Picked;
 use crate::exchange::view::View;
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
 use crate::io::Core;
 use crate::io::timers::has_ended;
 use crate::sync::{LocalSemaphore, Permit};
-use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use target_flags::Claim;
-use weir_policy::{Ask, Kind, Picked as Choice, Ticket, Upstream};
+use weir_policy::{Ask, Kind, Picked as Choice, Ticket};
 use weir_topology::plan::{KeySource, Scope};
 
 /// The node.
@@ -41,12 +41,10 @@ pub(crate) struct Lb {
     pub node: NodeId,
     /// What other threads know it by.
     pub id: Id,
-    /// The policy and what of its surroundings is the loop's.
-    pub upstream: RefCell<Upstream>,
+    /// What of it is the thread's.
+    pub state: Rc<LbState>,
     /// What is behind it.
     pub targets: Vec<NodeId>,
-    /// Whether what is in flight there ends, since they were removed.
-    pub aborts: Box<[AbortFlag]>,
     /// What is hashed.
     pub key: Option<KeySource>,
     /// Who gets the request when no target is left.
@@ -55,8 +53,6 @@ pub(crate) struct Lb {
     pub sticky: Option<Sticky>,
     /// Permits of the targets, where they are limited.
     pub semaphore: Option<Rc<LocalSemaphore>>,
-    /// Permits of requests of other loops.
-    pub lent: RefCell<Vec<(u32, Permit)>>,
     /// Requests that may wait while all targets are full.
     pub max_waiting: u64,
     /// For how long, ns.
@@ -71,10 +67,6 @@ pub(crate) struct Lb {
     pub listens: bool,
     /// Whether each request has targets probed (`lb.prequal`).
     pub probes: bool,
-    /// When the policy has something to do by itself.
-    pub due_ns: Cell<u64>,
-    /// Whether the policy was told who is being tried.
-    pub shown: Cell<bool>,
 }
 
 /// Where a request goes on, and what is held until it is back.
@@ -123,7 +115,9 @@ impl Lb {
                     (Choice::Full, _) => {}
                     choice => return Poll::Ready(Some(choice)),
                 }
-                due = Some(self.due_ns.get()).filter(|at| *at < u64::MAX).map(|at| self.core.timers.at(at));
+                due = Some(self.state.due_ns.get())
+                    .filter(|at| *at < u64::MAX)
+                    .map(|at| self.core.timers.at(at));
             }
             if has_ended(&mut due, cx) {
                 due = None;
@@ -154,7 +148,7 @@ impl Lb {
 
     /// Targets are probed for a request.
     fn probe(&self, ask: &Ask) {
-        if let Some(prequal) = self.upstream.borrow_mut().balancer().prequal() {
+        if let Some(prequal) = self.state.upstream.borrow_mut().balancer().prequal() {
             let busy = |target| self.flags.load(target).map(|load| load.busy()).unwrap_or_default();
             prequal.probe(ask.now_ns, ask.draw, busy);
         }
@@ -181,12 +175,12 @@ impl Lb {
 
     /// The policy picks, until what it picked could be had.
     fn choose(&self, ask: &Ask) -> (Choice, Taken) {
-        let mut upstream = self.upstream.borrow_mut();
-        if self.due_ns.get() <= ask.now_ns {
+        let mut upstream = self.state.upstream.borrow_mut();
+        if self.state.due_ns.get() <= ask.now_ns {
             upstream.tick(ask.now_ns);
-            self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
+            self.state.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
         }
-        if self.shown.replace(self.flags.has_probation()) || self.shown.get() {
+        if self.state.shown.replace(self.flags.has_probation()) || self.state.shown.get() {
             self.flags.show(&mut upstream);
         }
         if let Some(semaphore) = &self.semaphore {
@@ -212,7 +206,7 @@ impl Lb {
             if claim == Claim::Tried {
                 upstream.give_up(ticket);
                 upstream.set_probing(target, true);
-                self.shown.set(true);
+                self.state.shown.set(true);
                 continue;
             }
             if let Some(load) = self.flags.load(target) {
@@ -234,7 +228,7 @@ impl Lb {
                 if let Some((open, me)) = &ctx.open {
                     open.borrow_mut().push((*me, self.node, ticket.target));
                 }
-                ctx.abort.push(&self.aborts[ticket.target as usize]);
+                ctx.abort.push(&self.state.aborts[ticket.target as usize]);
                 let hold = Picked::new(self.clone(), self.node, ticket, ctx.tried.clone(), permit);
                 Ok((self.targets[ticket.target as usize], Some(hold)))
             }

@@ -118,7 +118,7 @@ impl PickRequest {
         let (choice, permit) = lb.question(&ask, first);
         lb.lend(choice, permit);
         // Where the request is gone the ticket comes back as it is dropped.
-        let (id, due_ns, owner) = (lb.id, lb.due_ns.get(), lb.owner.clone());
+        let (id, due_ns, owner) = (lb.id, lb.state.due_ns.get(), lb.owner.clone());
         let _ = answer.send(Answer { choice, due_ns, lb: id, owner, taken: false });
     }
 }
@@ -127,14 +127,14 @@ impl Lb {
     /// Keeps the permit of a request of another thread, until that is back.
     fn lend(&self, choice: Choice, permit: Taken) {
         if let (Choice::Target(ticket), Some(permit)) = (choice, permit) {
-            self.lent.borrow_mut().push((ticket.target, permit));
+            self.state.lent.borrow_mut().push((ticket.target, permit));
         }
     }
 
     /// A request of another thread is back, or was cancelled.
     pub fn back(self: &Rc<Self>, ticket: Ticket, returned: Returned) {
         let permit = {
-            let mut lent = self.lent.borrow_mut();
+            let mut lent = self.state.lent.borrow_mut();
             let at = lent.iter().position(|(target, _)| *target == ticket.target);
             at.map(|at| lent.swap_remove(at))
         };

@@ -30,10 +30,10 @@ impl Lb {
         let (target, now_ns) = (ticket.target, self.core.recent());
         self.left(now_ns, ticket);
         let release = {
-            let mut upstream = self.upstream.borrow_mut();
+            let mut upstream = self.state.upstream.borrow_mut();
             let release = upstream.done(now_ns, ticket, outcome, status);
             if outcome == Some(Kind::ConnectFailed) {
-                self.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
+                self.state.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
             }
             release
         };
@@ -41,7 +41,7 @@ impl Lb {
             let lb = self.clone();
             self.core.runtime.spawn(async move {
                 lb.core.timers.after(ns).await;
-                lb.upstream.borrow_mut().release(target);
+                lb.state.upstream.borrow_mut().release(target);
             });
         }
         if self.listens && (outcome.is_some() || ticket.probe || self.flags.wants_successes(target)) {
@@ -54,7 +54,7 @@ impl Lb {
     pub(super) fn cancelled(&self, ticket: Ticket) {
         let now_ns = self.core.now();
         self.left(now_ns, ticket);
-        self.upstream.borrow_mut().cancelled(now_ns, ticket);
+        self.state.upstream.borrow_mut().cancelled(now_ns, ticket);
         if ticket.probe {
             self.flags.free_probe(ticket.target);
         }
@@ -68,7 +68,7 @@ impl Lb {
 
     /// The health of the targets is another: who waits may find someone.
     pub fn follow(&self, seen: &Snapshot) {
-        self.upstream.borrow_mut().follow(self.core.now(), seen);
+        self.state.upstream.borrow_mut().follow(self.core.now(), seen);
         self.notify_first();
     }
 
@@ -82,7 +82,7 @@ impl Lb {
     /// Takes a target away: no new picks, clients that stuck to it are free, who waits asks again. What is in flight there
     /// goes on.
     pub fn remove(&self, target: u32) {
-        self.upstream.borrow_mut().remove(self.core.now(), target);
+        self.state.upstream.borrow_mut().remove(self.core.now(), target);
         if let Some(sticky) = &self.sticky {
             sticky.forget(target);
         }
@@ -92,7 +92,7 @@ impl Lb {
     /// Ends what is still in flight at a target that was removed: as in a drain the clients' connections are closed, and
     /// nobody is blamed.
     pub fn abort(&self, target: u32) {
-        if let Some(flag) = self.aborts.get(target as usize) {
+        if let Some(flag) = self.state.aborts.get(target as usize) {
             flag.set(true);
         }
         // Whoever waits for an origin waits for a deadline as well.
@@ -101,6 +101,6 @@ impl Lb {
 
     /// Whether the target was not removed.
     pub fn has_target(&self, target: u32) -> bool {
-        self.upstream.borrow().roster().exists(target)
+        self.state.upstream.borrow().roster().exists(target)
     }
 }
