@@ -14,7 +14,7 @@ const LATE: f64 = 9.0;
 const ALONE: f64 = 0.9;
 
 fn server(origin: &Origin) -> String {
-    format!("server(addr = \"{}\")", origin.addr())
+    format!("server(addr = \"{}\", idle_timeout = 60*s)", origin.addr())
 }
 
 /// An origin that takes a request and says nothing until its connection ends.

@@ -67,7 +67,8 @@ fn what_goes_on_for_too_long_ends_with_the_drain_timeout() {
     let slow = slow();
     let (mut weir, begun) = left(&slow, "finish", "1*s");
     assert_eq!(weir.ends(), Some(0));
-    assert!(begun.elapsed() >= Duration::from_millis(950), "{:?}", begun.elapsed());
+    let took = begun.elapsed();
+    assert!((Duration::from_millis(950)..Duration::from_secs(9)).contains(&took), "{took:?}");
     slow.may_end.store(true, SeqCst);
 }
 

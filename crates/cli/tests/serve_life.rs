@@ -24,6 +24,19 @@ fn slow(ms: u64) -> Origin {
     })
 }
 
+/// An origin that answers `slow` once it may; `/quick` at once.
+fn held() -> (Origin, Arc<AtomicBool>) {
+    let may_answer = Arc::new(AtomicBool::new(false));
+    let may = may_answer.clone();
+    let origin = Origin::answering(move |request| {
+        if request.target() != "/quick" {
+            until(|| may.load(SeqCst));
+        }
+        reply("slow")
+    });
+    (origin, may_answer)
+}
+
 #[test]
 fn a_port_in_use_is_said_with_the_remedy() {
     let held = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -90,7 +103,7 @@ fn a_socket_file_that_exists_is_said_with_the_remedy() {
 /// As with a TCP port: whoever comes next need not wait for the drain, and is left alone by it.
 #[test]
 fn a_successor_takes_the_path_while_a_drain_lasts() {
-    let origin = slow(1500);
+    let (origin, may_answer) = held();
     let scratch = Scratch::new("serve-successor");
     let path = scratch.path("web.sock");
     let listen = |node: &str| format!("listen(\"unix:{path}\", {node}, loops = 2)\n");
@@ -101,6 +114,7 @@ fn a_successor_takes_the_path_while_a_drain_lasts() {
     first.signal(Signal::TERM);
     assert!(until(|| !std::fs::exists(&path).expect("readable")), "it drains, and keeps the path");
     let mut second = Weir::new(&listen("respond(200, \"second\")"));
+    may_answer.store(true, SeqCst);
     assert_eq!(busy.response("GET").expect("an answer").body_text(), "slow");
     drop(busy);
     assert_eq!(first.ends(), Some(0));
@@ -339,7 +353,7 @@ fn a_full_house_drains() {
 #[test]
 fn those_who_wait_at_a_drain_are_served() {
     for loops in [1, 2] {
-        let origin = slow(200);
+        let (origin, may_answer) = held();
         let http = "http = http(max_clients = 2, drain_timeout = 60*s)";
         let mut weir =
             Weir::new(&format!("listen(\"127.0.0.1:0\", {}, loops = {loops}, {http})\n", server(&origin)));
@@ -351,6 +365,7 @@ fn those_who_wait_at_a_drain_are_served() {
         let before = weir.cpu_ms();
         weir.signal(Signal::TERM);
         assert!(until(|| Stream::connect(&weir.listening[0].1).is_err()), "it still accepts");
+        may_answer.store(true, SeqCst);
         for client in &mut clients {
             let answer = client.response("GET").expect("an answer");
             assert_eq!((answer.status(), answer.closes()), (200, true));
@@ -386,18 +401,11 @@ fn those_who_wait_beyond_descriptors_are_served_too() {
 #[test]
 fn sigterm_drains() {
     for signal in [Signal::TERM, Signal::INT] {
-        let may_end = Arc::new(AtomicBool::new(false));
-        let may = may_end.clone();
-        let origin = Origin::answering(move |request| {
-            if request.target() == "/busy" {
-                until(|| may.load(SeqCst));
-            }
-            reply("slow")
-        });
+        let (origin, may_end) = held();
         let mut weir = Weir::before(&server(&origin));
         let (mut busy, mut idle, mut fresh) = (weir.client(), weir.client(), weir.client());
-        assert_eq!(idle.get("/").expect("an answer").status(), 200);
-        busy.send("GET /busy HTTP/1.1\r\nHost: h\r\n\r\n").expect("it is sent");
+        assert_eq!(idle.get("/quick").expect("an answer").status(), 200);
+        busy.send(GET).expect("it is sent");
         assert!(until(|| origin.arrivals().len() == 2));
         weir.signal(signal);
         // Who is idle is let go, in order; who has asked gets the answer, and is told that it is the last.

@@ -265,7 +265,7 @@ fn sigusr1_opens_the_file_anew() {
     weir.get("/2");
     assert!(until(|| lines(&old).len() == 2), "until it is told, it writes to where it wrote");
     weir.signal(Signal::USR1);
-    pause(100);
+    assert!(until(|| std::fs::exists(&path).expect("readable")), "it is not opened anew");
     weir.get("/3");
     assert!(until(|| lines(&path).len() == 1));
     assert_eq!(lines(&old).len(), 2);
@@ -274,9 +274,42 @@ fn sigusr1_opens_the_file_anew() {
     std::fs::rename(&path, &old).expect("it is there");
     std::fs::create_dir(&path).expect("a folder can be made");
     weir.signal(Signal::USR1);
-    pause(100);
+    assert!(until(|| weir.err().contains("anew")), "it does not say that it cannot");
     assert_eq!(weir.get("/4").status(), 200);
     assert!(until(|| lines(&old).len() == 2));
+}
+
+/// What is cut off by the end of a drain has its line, as what is cut off otherwise.
+#[test]
+fn what_a_drain_cuts_has_a_line() {
+    let origin = Origin::new(|peer| {
+        let head = peer.head()?;
+        if head.target() == "/begun" {
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nsome")?;
+        }
+        peer.wait_for_end()
+    });
+    let scratch = Scratch::new("log-drain");
+    let path = scratch.path("access.log");
+    let http = format!("access_log = \"{path}\", drain_timeout = 300*ms");
+    let mut weir = Weir::set(&http, &format!("server(addr = \"{}\")", origin.addr()));
+    let (mut begun, mut waits) = (weir.client(), weir.client());
+    begun.send("GET /begun HTTP/1.1\r\nHost: h\r\n\r\n").expect("it is sent");
+    assert!(begun.skip(10).1.is_none());
+    waits.send("GET /waits HTTP/1.1\r\nHost: h\r\n\r\n").expect("it is sent");
+    assert!(until(|| origin.arrivals().len() == 2));
+    weir.signal(Signal::TERM);
+    assert_eq!(weir.ends(), Some(0));
+    let mut got: Vec<_> = lines(&path)
+        .iter()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"))
+        .map(|l| {
+            (l["path"].to_string(), l["status"].as_u64(), l["aborted"].as_bool(), l["error"].to_string())
+        })
+        .collect();
+    got.sort();
+    let cut = |path: &str, status| (format!("\"{path}\""), Some(status), Some(true), "\"reset\"".to_owned());
+    assert_eq!(got, [cut("/begun", 200), cut("/waits", 0)]);
 }
 
 /// Without any traffic: whoever rotates is to find the new file, and the old one free.

@@ -173,6 +173,28 @@ fn a_pipe_that_is_read_again_goes_on() {
     assert!(read > 8192, "{read}: what waited was not written");
 }
 
+/// At the end what waits is written as fast as it is read: a slow reader loses nothing.
+#[test]
+fn a_slow_reader_gets_all_at_the_end() {
+    // Less than the queue holds, and many times what a pipe does.
+    const REQUESTS: usize = 6000;
+    let mut weir = Unread::new("pipe-slow");
+    ask_often(&weir.addr, REQUESTS);
+    let mut out = weir.out.take().expect("not read yet");
+    let reader = std::thread::spawn(move || {
+        let (mut text, mut piece) = (Vec::new(), vec![0; 32 * 1024]);
+        while let Ok(n @ 1..) = out.read(&mut piece) {
+            text.extend_from_slice(&piece[..n]);
+            pause(2);
+        }
+        text
+    });
+    assert!(weir.ends(), "{}", weir.err());
+    let text = String::from_utf8(reader.join().expect("no panic")).expect("UTF-8");
+    assert_eq!(text.lines().count() + lost(&weir.err()), REQUESTS, "{}", weir.err());
+    assert_eq!(lost(&weir.err()), 0, "{}", weir.err());
+}
+
 /// To wait for a reader would be a start that hangs without a word.
 #[test]
 fn a_fifo_without_a_reader_is_said_at_start() {

@@ -26,8 +26,8 @@ pub(crate) fn pause(ms: u64) {
     std::thread::sleep(Duration::from_millis(ms));
 }
 
-/// For how long tests wait for what must come, however busy the machine is. Whatever takes its time in weir by default, as an
-/// idle connection, takes longer.
+/// For how long tests wait for what must come, however busy the machine is. What weir would do anyway by then (an idle
+/// connection to an origin ends after 4 s, a drain after 10) is set to a minute where it could be taken for what is wanted.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Waits until something holds; `false` if it does not for a long time.

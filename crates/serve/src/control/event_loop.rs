@@ -47,6 +47,12 @@ pub(crate) struct Loop {
     failed: tokio::sync::watch::Sender<Option<&'static str>>,
 }
 
+impl Drop for Loop {
+    fn drop(&mut self) {
+        self.ends();
+    }
+}
+
 /// A connection that the loop serves.
 struct Client {
     session: Rc<Session>,
@@ -104,7 +110,7 @@ impl Loop {
         .await
     }
 
-    /// It is about to end: the last that it says.
+    /// Its main work has ended: nobody is to wonder why its clock does not beat.
     pub fn ends(&self) {
         self.hand_over_logs();
         if let Some(pulse) = self.process.pulse(self.number) {

@@ -4,7 +4,8 @@
 use crate::io::clock::Clock;
 use crate::log::ErrorLog;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 use weir_topology::plan::fixed::LOOP_STALL_NS;
 
@@ -36,18 +37,69 @@ impl Pulse {
     /// Its clock beats now, and should have at `due_ns`.
     pub fn beats(&self, now_ns: u64, due_ns: u64) {
         self.lag_ns.fetch_max(now_ns.saturating_sub(due_ns), Relaxed);
-        self.beat_ns.store(now_ns, Relaxed);
+        // Whoever sees the beat sees how late it was.
+        self.beat_ns.store(now_ns, Release);
     }
 
     /// It beats no more, since its loop ends.
     pub fn ends(&self) {
-        self.beat_ns.store(NEVER, Relaxed);
+        self.beat_ns.store(NEVER, Release);
     }
 
-    /// For how long it has stood still, if that is too long.
-    fn stalled_ns(&self, now_ns: u64) -> Option<u64> {
-        let for_ns = now_ns.saturating_sub(self.beat_ns.load(Relaxed));
-        (for_ns > LOOP_STALL_NS).then_some(for_ns)
+    /// What is to be said of it now, if something has changed. `resumed_ns`: since when the process has run without a stop.
+    fn news(&self, now_ns: u64, resumed_ns: u64) -> Option<News> {
+        let beat_ns = self.beat_ns.load(Acquire);
+        if beat_ns == NEVER {
+            self.said.store(false, Relaxed);
+            return None;
+        }
+        let was_said = self.said.load(Relaxed);
+        let from_ns = if was_said { beat_ns } else { beat_ns.max(resumed_ns) };
+        let for_ns = now_ns.saturating_sub(from_ns);
+        let stands = for_ns > LOOP_STALL_NS;
+        self.said.store(stands, Relaxed);
+        if stands {
+            return (!was_said).then_some(News::Stands { for_ns });
+        }
+        let late_ns = self.lag_ns.swap(0, Relaxed);
+        was_said.then_some(News::GoesOn { late_ns })
+    }
+}
+
+/// What has changed of a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum News {
+    Stands { for_ns: u64 },
+    GoesOn { late_ns: u64 },
+}
+
+impl News {
+    /// In words.
+    fn of(self, name: &str) -> String {
+        let s = |ns: u64| ns as f64 / 1e9;
+        match self {
+            News::Stands { for_ns } => {
+                let s = s(for_ns);
+                format!("{name} has stood still for {s:.1} s: its clients wait; the others go on")
+            }
+            News::GoesOn { late_ns } => format!("{name} goes on; its clock was {:.1} s late", s(late_ns)),
+        }
+    }
+}
+
+/// Since when the process has run without a stop, as far as the watchdog can tell by itself: where it comes late, all have stood
+/// still, as under SIGSTOP, and it is not the loops' fault.
+struct Running {
+    looked_ns: u64,
+    resumed_ns: u64,
+}
+
+impl Running {
+    fn looks(&mut self, now_ns: u64) -> u64 {
+        if now_ns - std::mem::replace(&mut self.looked_ns, now_ns) > 2 * LOOK_NS {
+            self.resumed_ns = now_ns;
+        }
+        self.resumed_ns
     }
 }
 
@@ -55,17 +107,14 @@ impl Pulse {
 #[expect(clippy::disallowed_methods, reason = "that a loop stands still shows in time only")]
 pub(crate) fn watch(clock: Clock, pulses: Arc<[Pulse]>, errors: Arc<ErrorLog>) -> std::io::Result<()> {
     std::thread::Builder::new().name("weir-watchdog".to_owned()).spawn(move || {
-        let mut looked_ns = clock.now();
+        let mut running = Running { looked_ns: clock.now(), resumed_ns: 0 };
         while Arc::strong_count(&pulses) > 1 {
             std::thread::sleep(Duration::from_nanos(LOOK_NS));
             let now_ns = clock.now();
-            // One that comes late itself knows only that the whole process stood still, as under SIGSTOP.
-            if now_ns - std::mem::replace(&mut looked_ns, now_ns) > 2 * LOOK_NS {
-                continue;
-            }
+            let resumed_ns = running.looks(now_ns);
             for (number, pulse) in pulses.iter().enumerate() {
-                if let Some(news) = look(number, pulse, pulses.len() - 1, now_ns) {
-                    errors.urgent(|| news);
+                if let Some(news) = pulse.news(now_ns, resumed_ns) {
+                    errors.urgent(|| news.of(&name(number, pulses.len() - 1)));
                 }
             }
         }
@@ -73,23 +122,11 @@ pub(crate) fn watch(clock: Clock, pulses: Arc<[Pulse]>, errors: Arc<ErrorLog>) -
     Ok(())
 }
 
-/// What is to be said of a thread, if something has changed.
-fn look(number: usize, pulse: &Pulse, owner: usize, now_ns: u64) -> Option<String> {
-    let name = || match number == owner {
+/// What a thread is called.
+fn name(number: usize, owner: usize) -> String {
+    match number == owner {
         true => "the thread of health checks and balancers of the process".to_owned(),
         false => format!("event loop {number}"),
-    };
-    let lag_ns = pulse.lag_ns.swap(0, Relaxed);
-    match pulse.stalled_ns(now_ns) {
-        Some(for_ns) if !pulse.said.swap(true, Relaxed) => {
-            let s = for_ns as f64 / 1e9;
-            Some(format!("{} has stood still for {s:.1} s: its clients wait; the others go on", name()))
-        }
-        None if pulse.said.swap(false, Relaxed) => {
-            let lag_s = lag_ns as f64 / 1e9;
-            Some(format!("{} goes on; its clock was {lag_s:.1} s late", name()))
-        }
-        _ => None,
     }
 }
 
@@ -103,24 +140,46 @@ mod tests {
     #[test]
     fn a_loop_that_stands_still_is_said_once() {
         let pulse = Pulse::default();
-        let look = |now_ns| look(1, &pulse, 2, now_ns);
+        let look = |now_ns| pulse.news(now_ns, 0);
         assert_eq!(look(5 * S), None, "it has not begun");
         pulse.beats(5 * S, 5 * S);
         assert_eq!(look(6 * S), None, "a second is not more than a second");
-        let said = look(7 * S + S / 2).expect("two seconds and a half are");
-        assert!(said.contains("event loop 1 has stood still for 2.5 s"), "{said}");
+        assert_eq!(look(7 * S + S / 2), Some(News::Stands { for_ns: 5 * S / 2 }));
         assert_eq!([look(8 * S), look(99 * S)], [None, None], "that is known");
         pulse.beats(99 * S, 5 * S);
         pulse.beats(99 * S, 99 * S);
-        let said = look(99 * S + 1).expect("it goes on");
-        assert!(said.contains("event loop 1 goes on") && said.contains("94.0 s late"), "{said}");
+        assert_eq!(look(99 * S + 1), Some(News::GoesOn { late_ns: 94 * S }));
         assert_eq!(look(99 * S + 2), None, "that is known too");
         // The next time is another one.
-        assert!(look(101 * S).is_some_and(|said| said.contains("stood still")));
+        assert!(matches!(look(101 * S), Some(News::Stands { .. })));
         pulse.beats(102 * S, 99 * S);
-        assert!(look(102 * S).is_some_and(|said| said.contains("goes on")));
+        assert_eq!(look(102 * S), Some(News::GoesOn { late_ns: 3 * S }));
+        assert!(matches!(look(110 * S), Some(News::Stands { .. })));
         pulse.ends();
-        assert_eq!(look(1000 * S), None, "one that has ended does not stand still");
+        assert_eq!(
+            [look(1000 * S), look(1001 * S)],
+            [None, None],
+            "one that has ended neither stands nor goes on"
+        );
+    }
+
+    /// A stop of the whole process is no loop's; one that stood still before it does so behind it as well.
+    #[test]
+    fn a_process_that_was_stopped_accuses_nobody() {
+        let mut running = Running { looked_ns: 10 * S, resumed_ns: 0 };
+        assert_eq!([running.looks(10 * S + LOOK_NS), running.looks(10 * S + 3 * LOOK_NS)], [0, 0]);
+        assert_eq!([running.looks(600 * S), running.looks(600 * S + LOOK_NS)], [600 * S, 600 * S]);
+        let (pulse, stuck) = (Pulse::default(), Pulse::default());
+        pulse.beats(10 * S, 10 * S);
+        stuck.beats(5 * S, 5 * S);
+        assert!(stuck.news(10 * S, 0).is_some());
+        assert_eq!([pulse.news(600 * S, 600 * S), pulse.news(601 * S, 600 * S)], [None, None]);
+        assert_eq!(stuck.news(600 * S, 600 * S), None, "that is known");
+        assert_eq!(
+            pulse.news(602 * S, 600 * S),
+            Some(News::Stands { for_ns: 2 * S }),
+            "since then it could go on"
+        );
     }
 
     /// It may beat after the clock was read, on another thread.
@@ -128,14 +187,17 @@ mod tests {
     fn a_beat_of_the_future_is_none_that_stands_still() {
         let pulse = Pulse::default();
         pulse.beats(5 * S, 5 * S);
-        assert_eq!(look(0, &pulse, 1, 3 * S), None);
+        assert_eq!(pulse.news(3 * S, 0), None);
     }
 
     #[test]
-    fn the_owner_is_called_by_what_it_does() {
-        let pulse = Pulse::default();
-        pulse.beats(0, 0);
-        let said = look(2, &pulse, 2, 3 * S).expect("it stands still");
-        assert!(said.contains("health checks and balancers of the process has stood still"), "{said}");
+    fn threads_are_called_by_what_they_do() {
+        let said = News::Stands { for_ns: 5 * S / 2 }.of(&name(2, 2));
+        assert!(
+            said.contains("health checks and balancers of the process has stood still for 2.5 s"),
+            "{said}"
+        );
+        let said = News::GoesOn { late_ns: 94 * S }.of(&name(1, 2));
+        assert_eq!(said, "event loop 1 goes on; its clock was 94.0 s late");
     }
 }

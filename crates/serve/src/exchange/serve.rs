@@ -54,26 +54,46 @@ pub(crate) async fn serve<G: Serves>(
     let here = checked.here;
     client.session().deadline.set(None);
     let ex = Rc::new(Exchange::new(core, graph.clone(), client, bound, request, checked));
-    let mut line = Line::default();
+    let mut unlogged = Unlogged { ex: ex.clone(), line: Line::default(), has_ended: false };
+    let line = &mut unlogged.line;
     let after = match here {
         _ if is_too_large => {
             (line.status, line.failure) = (413, Some(Kind::BadRequest));
-            Box::pin(answer::fail(&ex, Failure::client(413), true, &mut line)).await
+            Box::pin(answer::fail(&ex, Failure::client(413), true, line)).await
         }
         Some(here) => {
             line.status = status_here(here);
-            Box::pin(answer_here(&ex, here, close, &mut line)).await
+            Box::pin(answer_here(&ex, here, close, line)).await
         }
         None => {
             let answered = find(&ex, graph, node).await;
-            pass_on(&ex, answered, close, &mut line).await
+            pass_on(&ex, answered, close, line).await
         }
     };
-    log(&ex, &line);
+    unlogged.has_ended = true;
+    drop(unlogged);
     if let Some(ex) = Rc::into_inner(ex) {
         ex.core.buffers.keep_request(ex.request);
     }
     after
+}
+
+/// An exchange that has no line in the access log yet; dropped, it gets it, however it ended.
+struct Unlogged {
+    ex: Rc<Exchange>,
+    line: Line,
+    /// Else it was cut off where it stood, as by the end of a drain.
+    has_ended: bool,
+}
+
+impl Drop for Unlogged {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.line.give_up();
+            self.line.sent = self.ex.client.sent();
+        }
+        log(&self.ex, &self.line);
+    }
 }
 
 /// Hands the line of an exchange over.

@@ -8,7 +8,7 @@ use super::state::LocalState;
 use crate::exchange::NodeId;
 use crate::exchange::reply::Own;
 use crate::io::Core;
-use crate::nodes::lb::{self, LbState, Owner, Sticky};
+use crate::nodes::lb::{self, Owner, Shape, Sticky};
 use crate::nodes::{Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue};
 use crate::nodes::{rate, redirect, retry, rewrite, route, sequence, split, timeout, warmup};
 use crate::upstream::connect::{Addresses, BuiltInServers, Place};
@@ -258,13 +258,15 @@ impl Builder<'_> {
         let around =
             Around { health: HealthConfig::default(), max_in_flight: None, pass_over_ns, counts: false };
         let own_id = self.blueprint.id(id);
-        let state = self.state.balancer(own_id.key, || {
+        let weights = self.blueprint.weights(id);
+        let of_targets = self.blueprint.keys.of_targets(&targets);
+        let shape = Shape { balance: lb.balance.clone(), weights: weights.clone(), targets: of_targets };
+        let state = self.state.balancer(own_id.key, shape, || {
             let now = self.core.now();
             let draw = self.seed.with(u64::from(id));
-            let weights = self.blueprint.weights(id);
             let mut upstream = Upstream::new(&lb.balance, around, &weights, &names, now, draw);
             upstream.follow(now, &Snapshot::of(&self.blueprint.health(id, lb)));
-            LbState::new(upstream, targets.len())
+            upstream
         });
         lb::Lb {
             core: self.core.clone(),
@@ -309,86 +311,4 @@ impl Builder<'_> {
 
 fn whole(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::exchange::NodeId;
-    use crate::graph::state::ProcessState;
-    use crate::io::clock::Clock;
-    use crate::io::runtime::Runtime;
-    use std::collections::BTreeMap;
-    use std::sync::Arc;
-    use tokio::sync::mpsc::unbounded_channel;
-    use weir_policy::{Ask, Picked};
-    use weir_topology::serving::serving;
-
-    struct NoRoom;
-
-    impl MakesRoom for NoRoom {
-        fn close_idle(&self, _: u32) {}
-
-        fn free_descriptor(&self) -> bool {
-            false
-        }
-    }
-
-    const TWO: &str = r#"listen("127.0.0.1:0", lb.least_conn([server("a", addr="127.0.0.1:1"), server("b", addr="127.0.0.1:2")],
-        name = "apps", eject = eject()))"#;
-
-    /// What is in flight, and who is on probation, is so in the graph that is built next as well.
-    #[test]
-    fn a_later_graph_goes_on_with_the_state() {
-        let request =
-            weir_topology::Request { source: TWO.into(), name: "t.star".into(), ..Default::default() };
-        let evaluated = weir_topology::evaluate(&request).unwrap_or_else(|errors| panic!("{errors:#?}"));
-        let plan = evaluated.plan;
-        let point = Arc::new(plan.points.into_iter().next().expect("a point"));
-        let roles = Arc::new(serving(&point, false).expect("it can be served"));
-        let core = Core::new(Runtime::new().expect("epoll"), Clock::new(), Key::new(1)).expect("timers");
-        let mail: Arc<[_]> = (0..3).map(|_| unbounded_channel().0).collect();
-        let process = Arc::new(ProcessState::new(mail, Key::new(2)));
-        let state = LocalState::new(process.clone(), 0);
-        let targets = Rc::<Targets>::default();
-        let owner = Owner { mail: unbounded_channel().0, is_here: true };
-        let room: Rc<dyn MakesRoom> = Rc::new(NoRoom);
-        let graph = |epoch| {
-            let keys = BTreeMap::new();
-            let blueprint =
-                Blueprint::new(epoch, (point.clone(), roles.clone()), keys, &process, 0, Key::new(3));
-            let builder = Builder {
-                blueprint: &blueprint,
-                core: &core,
-                thread: Thread::Proxy,
-                state: &state,
-                targets: &targets,
-                owner: &owner,
-                names: &Names::default(),
-                built_in: &unbounded_channel().0,
-                room: &room,
-                seed: Key::new(4),
-                listeners: &[],
-            };
-            let id =
-                (0..).find(|id| matches!(blueprint.spec(*id), Spec::Lb(_))).expect("the balancer") as NodeId;
-            let graph = builder.graph();
-            let Node::Lb(lb) = graph.node(id) else { panic!("it is one") };
-            lb.clone()
-        };
-        let pick = |lb: &lb::Lb| {
-            let ask = Ask { draw: Key::new(5), key: None, now_ns: 0, exclude: &[], sticky: None };
-            match lb.state.upstream.borrow_mut().pick(&ask) {
-                Picked::Target(ticket) => ticket.target,
-                other => panic!("{other:?}"),
-            }
-        };
-        let old = graph(0);
-        let first = pick(&old);
-        old.flags.set_half_open(first, true);
-        let new = graph(1);
-        assert_ne!(old.id, new.id, "another epoch");
-        assert!(new.flags.has_probation());
-        assert_eq!(pick(&new), 1 - first, "the other has fewer in flight");
-    }
 }

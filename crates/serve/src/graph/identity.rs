@@ -22,6 +22,13 @@ pub(crate) struct Keys {
     pub targets: Box<[u32]>,
 }
 
+impl Keys {
+    /// The identities of these as targets of a balancer.
+    pub fn of_targets(&self, nodes: &[NodeId]) -> Vec<u32> {
+        nodes.iter().map(|node| self.targets[*node as usize]).collect()
+    }
+}
+
 impl Interner {
     /// The number of an identity.
     fn key(&mut self, identity: String) -> u32 {

@@ -9,6 +9,8 @@ pub(crate) mod ends;
 pub(crate) mod identity;
 mod run;
 pub(crate) mod state;
+#[cfg(test)]
+mod tests;
 
 use crate::exchange::reply::Answer;
 use crate::exchange::serve::Serves;

@@ -8,7 +8,7 @@
 
 use super::identity::{Interner, Keys};
 use crate::exchange::NodeId;
-use crate::nodes::lb::{LbState, Loads, TargetFlags};
+use crate::nodes::lb::{LbState, Loads, Shape, TargetFlags};
 use crate::sync::counter::Counter;
 use crate::sync::timeline::{LocalTimeLine, TimeLine};
 use crate::sync::wait_queue::SharedQueue;
@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use weir_model::faulty::Law;
 use weir_model::warmup::Warmup;
+use weir_policy::Upstream;
 use weir_policy::budget::Tokens;
 use weir_policy::rate::RateLimit;
 use weir_stats::Key;
@@ -52,8 +53,8 @@ struct Known {
     interner: Interner,
     /// By identity.
     states: BTreeMap<u32, State>,
-    /// What all loops know of balancers' targets, by the balancer's identity.
-    flags: BTreeMap<u32, Arc<TargetFlags>>,
+    /// What all loops know of balancers' targets, by the balancer's identity, and which targets those are.
+    flags: BTreeMap<u32, (Vec<u32>, Arc<TargetFlags>)>,
     /// Connections to targets, by identity.
     open: BTreeMap<u32, Arc<Counter>>,
 }
@@ -170,7 +171,7 @@ impl ProcessState {
     /// What all loops know of a balancer's targets; nothing, if there is no such balancer.
     pub fn flags(&self, key: u32) -> Arc<TargetFlags> {
         let none = || Arc::new(TargetFlags::new(0, false, Box::default()));
-        self.known().flags.get(&key).cloned().unwrap_or_else(none)
+        self.known().flags.get(&key).map_or_else(none, |(_, flags)| flags.clone())
     }
 
     /// Connections to a target, over all loops.
@@ -179,14 +180,17 @@ impl ProcessState {
     }
 }
 
-/// What all loops know of the targets of each balancer of a plan that is not known yet.
+/// What all loops know of the targets of each balancer of a plan; begun anew where there was none, or with other targets.
 fn flags(point: &Point, keys: &Keys, known: &mut Known) {
     let loads = Loads::of(point);
     for (node, &key) in point.nodes.iter().zip(&keys.nodes) {
         let Spec::Lb(lb) = &point.specs[node.spec as usize] else { continue };
         let targets = if let To::List(list) = node.to { &point.lists[list as usize][..] } else { &[] };
-        let new = || TargetFlags::new(targets.len(), lb.outlier.is_some(), loads.among(targets));
-        known.flags.entry(key).or_insert_with(|| Arc::new(new()));
+        let of = keys.of_targets(targets);
+        if known.flags.get(&key).is_none_or(|(before, _)| *before != of) {
+            let new = TargetFlags::new(targets.len(), lb.outlier.is_some(), loads.among(targets));
+            known.flags.insert(key, (of, Arc::new(new)));
+        }
     }
 }
 
@@ -237,9 +241,15 @@ impl LocalState {
         Some(all.entry(key).or_insert_with(new).clone())
     }
 
-    /// What the thread has of a balancer; new, if it is.
-    pub fn balancer(&self, key: u32, new: impl FnOnce() -> LbState) -> Rc<LbState> {
-        self.balancers.borrow_mut().entry(key).or_insert_with(|| Rc::new(new())).clone()
+    /// What the thread has of a balancer; new, if there is none of this shape.
+    pub fn balancer(&self, key: u32, shape: Shape, upstream: impl FnOnce() -> Upstream) -> Rc<LbState> {
+        let mut balancers = self.balancers.borrow_mut();
+        if let Some(state) = balancers.get(&key).filter(|state| state.fits(&shape)) {
+            return state.clone();
+        }
+        let state = Rc::new(LbState::new(shape, upstream()));
+        balancers.insert(key, state.clone());
+        state
     }
 
     /// The time-line of a faulty node.

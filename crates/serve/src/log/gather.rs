@@ -5,11 +5,45 @@ use super::{Flags, Message, QUEUE};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 
 /// Bytes that are handed over at once, without waiting for the loop's tick.
 const PIECE: usize = 16 * 1024;
+
+/// Bytes that the queue holds at most: 2 KiB for each of its lines.
+const QUEUE_BYTES: usize = 2048 * QUEUE;
+
+/// What is in the queue: its room is counted in lines, and in bytes, since a line may be long.
+#[derive(Default)]
+pub(super) struct Waiting {
+    lines: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl Waiting {
+    /// Takes room for lines, if there is.
+    fn enter(&self, bytes: usize, lines: usize) -> bool {
+        let add = |counter: &AtomicUsize, n: usize, most: usize| {
+            let more = |now: usize| Some(now + n).filter(|sum| *sum <= most);
+            counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        };
+        if !add(&self.lines, lines, QUEUE) {
+            return false;
+        }
+        let fits = add(&self.bytes, bytes, QUEUE_BYTES);
+        if !fits {
+            self.lines.fetch_sub(lines, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// They were taken from it.
+    pub fn leave(&self, bytes: usize, lines: usize) {
+        self.lines.fetch_sub(lines, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
 
 /// What one loop has for one log. Dropped, it hands over what it has.
 pub(super) struct Gathered {
@@ -50,10 +84,8 @@ impl Gathered {
         }
         // The next lines will be about as many.
         let text = self.text.replace_with(|text| String::with_capacity(text.len()));
-        let waiting = self.flags.waiting.fetch_add(lines, Ordering::Relaxed);
-        let has_room = waiting + lines <= QUEUE;
+        let has_room = self.flags.waiting.enter(text.len(), lines);
         if !has_room || self.to_writer.send(Message::Lines(text, lines)).is_err() {
-            self.flags.waiting.fetch_sub(lines, Ordering::Relaxed);
             self.flags.dropped.fetch_add(lines as u64, Ordering::Relaxed);
         }
     }
@@ -62,5 +94,21 @@ impl Gathered {
 impl Drop for Gathered {
     fn drop(&mut self) {
         self.hand_over();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_is_full_by_lines_or_by_bytes() {
+        let waiting = Waiting::default();
+        assert!(waiting.enter(10, QUEUE - 1));
+        assert!(!waiting.enter(10, 2) && waiting.enter(10, 1) && !waiting.enter(10, 1));
+        waiting.leave(20, QUEUE);
+        assert!(!waiting.enter(QUEUE_BYTES + 1, 1) && waiting.enter(QUEUE_BYTES, 1) && !waiting.enter(1, 1));
+        waiting.leave(QUEUE_BYTES, 1);
+        assert!(waiting.enter(QUEUE_BYTES, QUEUE));
     }
 }

@@ -15,13 +15,13 @@ pub(crate) use error_log::ErrorLog;
 pub(crate) use format::{Entry, escape};
 
 use format::Refused;
-use gather::Gathered;
+use gather::{Gathered, Waiting};
 use out::Out;
 use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 use weir_http1::Request;
@@ -76,8 +76,8 @@ enum Message {
 /// What the writer is told beside the lines.
 #[derive(Default)]
 struct Flags {
-    /// Lines in the queue.
-    waiting: AtomicUsize,
+    /// What is in the queue.
+    waiting: Waiting,
     /// Lines that found no room in the queue.
     dropped: AtomicU64,
     /// The file is to be opened anew.
@@ -127,9 +127,10 @@ impl AccessLog {
 
     /// The file is opened anew, at once.
     pub fn reopen(&self) {
-        self.flags.reopen.store(true, Ordering::Relaxed);
-        // A writer that has ended writes no file.
-        let _ = self.to_writer.send(Message::Look);
+        // A writer that has ended writes no file; one that was told will look.
+        if !self.flags.reopen.swap(true, Ordering::Relaxed) {
+            let _ = self.to_writer.send(Message::Look);
+        }
     }
 
     /// Waits until all lines are written, for as long as a process that ends may be kept by a pipe that nobody reads.

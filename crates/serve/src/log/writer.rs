@@ -5,7 +5,7 @@ use crate::log::out::Out;
 use crate::log::{FINISH, Flags, Message};
 use std::io::{self, Write};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 /// Messages that are taken before it is looked whether the file is to be opened anew.
@@ -30,12 +30,14 @@ pub(super) struct Writer<'a> {
     why: Option<io::Error>,
     /// When that was said last.
     said: Option<Instant>,
+    /// Who is told once all that came before is written.
+    told: Vec<SyncSender<()>>,
 }
 
 impl<'a> Writer<'a> {
     /// To where this is open.
     pub fn new(out: Out, to: String, flags: &'a Flags) -> Writer<'a> {
-        Writer { out, to, flags, end: None, lost: 0, why: None, said: None }
+        Writer { out, to, flags, end: None, lost: 0, why: None, said: None, told: Vec::new() }
     }
 
     /// Writes until no loop is left.
@@ -77,24 +79,29 @@ impl<'a> Writer<'a> {
             && self.end.get_or_insert_with(Instant::now).elapsed() >= FINISH
         {
             self.why = Some(io::Error::other("it is not read"));
-            let mut told = Vec::new();
             for message in queue.try_iter() {
                 match message {
-                    Message::Lines(_, lines) => self.lost += self.took(lines),
-                    Message::Written(tell) => told.push(tell),
+                    Message::Lines(text, lines) => self.lost += self.took(&text, lines),
+                    Message::Written(tell) => self.told.push(tell),
                     Message::Look => {}
                 }
             }
             self.finish();
-            for tell in told {
-                let _ = tell.send(());
-            }
+        } else {
+            self.tell();
         }
     }
 
-    /// So many lines are in the queue no more.
-    fn took(&self, lines: usize) -> u64 {
-        self.flags.waiting.fetch_sub(lines, Ordering::Relaxed);
+    /// Tells who waits for it that all is written, if nothing waits for room.
+    fn tell(&mut self) {
+        if !self.told.is_empty() && !self.out.is_blocked() {
+            self.finish();
+        }
+    }
+
+    /// These lines are in the queue no more.
+    fn took(&self, text: &str, lines: usize) -> u64 {
+        self.flags.waiting.leave(text.len(), lines);
         lines as u64
     }
 
@@ -115,28 +122,27 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes all that waits.
+    /// Writes what waits, as long as there is room for it.
     fn write(&mut self, first: Message, queue: &Receiver<Message>) {
-        let mut told = Vec::new();
-        for entry in std::iter::once(first).chain(queue.try_iter().take(AT_ONCE)) {
-            match entry {
+        let mut next = Some(first);
+        let mut left = AT_ONCE;
+        while let Some(message) = next {
+            match message {
                 Message::Lines(text, lines) => {
-                    self.took(lines);
                     self.out.put(&text);
+                    self.took(&text, lines);
                 }
-                Message::Written(tell) => told.push(tell),
+                Message::Written(tell) => self.told.push(tell),
                 Message::Look => {}
             }
+            left -= 1;
+            next = if left > 0 && !self.out.is_blocked() { queue.try_recv().ok() } else { None };
         }
         self.out.flush();
         self.count();
-        if !told.is_empty() {
-            self.finish();
-        } else if self.said.is_none_or(|at| at.elapsed() >= PAUSE) {
+        self.tell();
+        if self.said.is_none_or(|at| at.elapsed() >= PAUSE) {
             self.say_lost();
-        }
-        for tell in told {
-            let _ = tell.send(());
         }
     }
 
@@ -145,6 +151,9 @@ impl<'a> Writer<'a> {
         self.out.give_up();
         self.count();
         self.say_lost();
+        for tell in self.told.drain(..) {
+            let _ = tell.send(());
+        }
     }
 
     fn count(&mut self) {

@@ -117,17 +117,14 @@ impl Runtime {
             entry.insert(task).clone()
         };
         self.wake(&me);
+        let _at_the_end = DropsTasks(self);
         let mut events = Vec::with_capacity(EVENTS);
-        let ended = loop {
+        loop {
             if let Some(value) = self.turn(&me, &mut |cx| main.as_mut().poll(cx)) {
-                break Ok(value);
+                return Ok(value);
             }
-            if let Err(e) = self.wait(&mut events) {
-                break Err(e);
-            }
-        };
-        self.end();
-        ended
+            self.wait(&mut events)?;
+        }
     }
 
     /// Runs tasks that are ready; the value of the main one, if that has ended.
@@ -293,6 +290,15 @@ impl Runtime {
             task.cancel();
         }
         self.0.ready.borrow_mut().clear();
+    }
+}
+
+/// Tasks hold what holds the runtime: they are dropped when it ends, by a panic too.
+struct DropsTasks<'a>(&'a Runtime);
+
+impl Drop for DropsTasks<'_> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 

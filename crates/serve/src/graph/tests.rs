@@ -1,0 +1,97 @@
+//! State that outlives a graph.
+
+use super::blueprint::Blueprint;
+use super::builder::{Builder, Thread};
+use super::state::LocalState;
+use crate::exchange::NodeId;
+use crate::graph::state::ProcessState;
+use crate::io::Core;
+use crate::io::clock::Clock;
+use crate::io::runtime::Runtime;
+use crate::nodes::Node;
+use crate::nodes::lb::{self, Owner};
+use crate::upstream::names::Names;
+use crate::upstream::server::MakesRoom;
+use crate::upstream::target::Targets;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::mpsc::unbounded_channel;
+use weir_policy::{Ask, Picked};
+use weir_stats::Key;
+use weir_topology::plan::{self, Spec};
+use weir_topology::serving::serving;
+
+struct NoRoom;
+
+impl MakesRoom for NoRoom {
+    fn close_idle(&self, _: u32) {}
+
+    fn free_descriptor(&self) -> bool {
+        false
+    }
+}
+
+/// A balancer of servers at these ports.
+fn plan(ports: [u16; 2]) -> (Arc<plan::Point>, Arc<weir_topology::serving::Serving>) {
+    let servers = ports.map(|port| format!("server(addr = \"127.0.0.1:{port}\")")).join(", ");
+    let text =
+        format!("listen(\"127.0.0.1:0\", lb.least_conn([{servers}], name = \"apps\", eject = eject()))");
+    let request = weir_topology::Request { source: text.into(), name: "t.star".into(), ..Default::default() };
+    let evaluated = weir_topology::evaluate(&request).unwrap_or_else(|errors| panic!("{errors:#?}"));
+    let point = Arc::new(evaluated.plan.points.into_iter().next().expect("a point"));
+    let roles = Arc::new(serving(&point, false).expect("it can be served"));
+    (point, roles)
+}
+
+/// What is in flight, and who is on probation, is so in the graph that is built next as well.
+#[test]
+fn a_later_graph_goes_on_with_the_state() {
+    let core = Core::new(Runtime::new().expect("epoll"), Clock::new(), Key::new(1)).expect("timers");
+    let mail: Arc<[_]> = (0..3).map(|_| unbounded_channel().0).collect();
+    let process = Arc::new(ProcessState::new(mail, Key::new(2)));
+    let state = LocalState::new(process.clone(), 0);
+    let targets = Rc::<Targets>::default();
+    let owner = Owner { mail: unbounded_channel().0, is_here: true };
+    let room: Rc<dyn MakesRoom> = Rc::new(NoRoom);
+    let graph = |epoch, (point, roles): (Arc<plan::Point>, _)| {
+        let keys = BTreeMap::new();
+        let blueprint = Blueprint::new(epoch, (point, roles), keys, &process, 0, Key::new(3));
+        let builder = Builder {
+            blueprint: &blueprint,
+            core: &core,
+            thread: Thread::Proxy,
+            state: &state,
+            targets: &targets,
+            owner: &owner,
+            names: &Names::default(),
+            built_in: &unbounded_channel().0,
+            room: &room,
+            seed: Key::new(4),
+            listeners: &[],
+        };
+        let id = (0..).find(|id| matches!(blueprint.spec(*id), Spec::Lb(_))).expect("the balancer") as NodeId;
+        let graph = builder.graph();
+        let Node::Lb(lb) = graph.node(id) else { panic!("it is one") };
+        lb.clone()
+    };
+    let pick = |lb: &lb::Lb| {
+        let ask = Ask { draw: Key::new(5), key: None, now_ns: 0, exclude: &[], sticky: None };
+        match lb.state.upstream.borrow_mut().pick(&ask) {
+            Picked::Target(ticket) => ticket.target,
+            other => panic!("{other:?}"),
+        }
+    };
+    let old = graph(0, plan([1, 2]));
+    let first = pick(&old);
+    old.flags.set_half_open(first, true);
+    let new = graph(1, plan([1, 2]));
+    assert_ne!(old.id, new.id, "another epoch");
+    assert!(new.flags.has_probation());
+    assert_eq!(pick(&new), 1 - first, "the other has fewer in flight");
+    // What is counted by index is of no use to other targets, nor to one that was removed and is back.
+    let other = graph(2, plan([2, 1]));
+    assert!(!other.flags.has_probation() && !Rc::ptr_eq(&other.state, &new.state));
+    other.remove(0);
+    assert!(!Rc::ptr_eq(&graph(3, plan([2, 1])).state, &other.state));
+}
