@@ -478,6 +478,23 @@ fn drain_timeout_cuts_and_drain_delay_waits() {
     assert!(busy.response("GET").is_err());
 }
 
+/// Whoever waits for it is told that it is no hang, and what to do.
+#[test]
+fn a_drain_that_lasts_is_told() {
+    let (origin, may_answer) = held();
+    let mut weir = Weir::set("drain_timeout = 60*s", &server(&origin));
+    let mut busy = weir.client();
+    busy.send(GET).expect("it is sent");
+    assert!(until(|| origin.arrivals().len() == 1));
+    weir.signal(Signal::TERM);
+    assert!(until(|| weir.err().contains("a second signal ends at once")), "{}", weir.err());
+    may_answer.store(true, SeqCst);
+    assert_eq!(busy.response("GET").expect("an answer").status(), 200);
+    assert_eq!(weir.ends(), Some(0));
+    assert_eq!(weir.err().matches("draining: ").count(), 1, "{}", weir.err());
+    assert!(!weir.err().contains("cut off"), "{}", weir.err());
+}
+
 #[test]
 fn a_second_signal_ends_at_once() {
     let origin = slow(60_000);

@@ -310,6 +310,13 @@ fn what_a_drain_cuts_has_a_line() {
     got.sort();
     let cut = |path: &str, status| (format!("\"{path}\""), Some(status), Some(true), "\"reset\"".to_owned());
     assert_eq!(got, [cut("/begun", 200), cut("/waits", 0)]);
+    let said: usize = weir
+        .err()
+        .lines()
+        .filter(|l| l.starts_with("weir: drain_timeout (0.3 s) is over: ") && l.ends_with(" cut off"))
+        .filter_map(|l| l.split(' ').find_map(|word| word.parse::<usize>().ok()))
+        .sum();
+    assert_eq!(said, 2, "{}", weir.err());
 }
 
 /// Without any traffic: whoever rotates is to find the new file, and the old one free.

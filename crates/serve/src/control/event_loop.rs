@@ -219,6 +219,11 @@ impl Loop {
         self.turn.replace(self.turn.get().wrapping_add(1))
     }
 
+    /// Clients that are connected.
+    pub fn clients(&self) -> usize {
+        self.clients.borrow().len()
+    }
+
     /// Whether clients are connected, or wait for a place, or something goes on without them.
     pub fn is_busy(&self) -> bool {
         self.late.get() > 0 || !self.clients.borrow().is_empty() || self.core.has_background()
@@ -277,7 +282,7 @@ mod tests {
     use crate::io::clock::Clock;
     use crate::io::runtime::{Runtime, yield_now};
     use crate::log::ErrorLog;
-    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::{AtomicBool, AtomicU32};
     use tokio::sync::mpsc::unbounded_channel;
     use weir_stats::Key;
 
@@ -297,6 +302,7 @@ mod tests {
             serving: AtomicU32::new(1),
             ending: tokio::sync::watch::Sender::new(false),
             pulses: (0..2).map(|_| Default::default()).collect(),
+            drain_said: AtomicBool::new(false),
             mail: Mail(mail),
         }))
     }

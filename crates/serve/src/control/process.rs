@@ -11,7 +11,7 @@ use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::Audience;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Shared by all threads.
@@ -34,6 +34,8 @@ pub(crate) struct Process {
     pub ending: tokio::sync::watch::Sender<bool>,
     /// Signs of life, by thread: the loops, then the owner.
     pub pulses: Arc<[Pulse]>,
+    /// Whether it was said that a drain is under way.
+    pub drain_said: AtomicBool,
     /// Mailboxes: of the loops that serve, by their numbers, then of the owner.
     pub mail: Mail,
 }

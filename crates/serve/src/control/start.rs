@@ -201,6 +201,7 @@ pub fn start(
         serving: AtomicU32::new(loops as u32),
         ending: tokio::sync::watch::Sender::new(false),
         pulses: (0..=loops).map(|_| watchdog::Pulse::default()).collect(),
+        drain_said: AtomicBool::new(false),
         mail,
     });
     watchdog::watch(clock, process.pulses.clone(), process.errors.clone())?;

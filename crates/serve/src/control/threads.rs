@@ -377,8 +377,27 @@ impl Shared {
         // Those who were let in last are not known yet.
         lp.core.timers.after(LOOK_NS).await;
         let are_coming = || self.process.transits.are_coming(lp.number);
+        let word_ns = lp.core.now().saturating_add(DRAIN_WORD_NS);
         while (lp.is_busy() || are_coming()) && lp.core.now() < end_ns {
             lp.core.timers.after(LOOK_NS).await;
+            if lp.core.now() >= word_ns && !self.process.drain_said.swap(true, Ordering::Relaxed) {
+                self.process.errors.note(|| {
+                    let left_s = end_ns.saturating_sub(lp.core.now()) as f64 / 1e9;
+                    format!(
+                        "draining: {left_s:.1} s more at most for what is open; a second signal ends at once"
+                    )
+                });
+            }
+        }
+        let open = lp.clients();
+        if open > 0 {
+            self.process.errors.urgent(|| {
+                let (s, of) = (lp.drain_timeout_ns() as f64 / 1e9, if open == 1 { "" } else { "s" });
+                format!(
+                    "drain_timeout ({s} s) is over: {open} connection{of} of event loop {} cut off",
+                    lp.number
+                )
+            });
         }
     }
 }
@@ -396,6 +415,9 @@ async fn until_the_end(lp: &Loop, main: impl Future<Output = ()>) -> io::Result<
     lp.ends();
     ended
 }
+
+/// After so long it is said that a drain is under way, ns: those that end at once need no word.
+const DRAIN_WORD_NS: u64 = 1_500_000_000;
 
 /// How often a draining loop looks whether somebody is left, ns.
 const LOOK_NS: u64 = 5_000_000;
