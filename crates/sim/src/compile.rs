@@ -2,13 +2,13 @@
 
 use crate::ahead;
 use crate::blocks::{Draft, End, Layout, MOST, NOT, offset};
-use crate::code::{Code, DrawSite, FaultSite, LbSite, Op, QueueSite, RetrySite, Step};
+use crate::code::{Code, DrawSite, FaultSite, LbSite, LimitSite, Op, QueueSite, RetrySite, Step, WaitSite};
 use weir_model::Dist;
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_policy::config::Exclude;
-use weir_topology::plan::{Clock, Faulty, Lb, Spec};
+use weir_topology::plan::{Clock, Faulty, Lb, Scenario, Spec};
 
 /// Purposes of draws that belong to a request; part of their keys.
 mod purpose {
@@ -18,9 +18,12 @@ mod purpose {
 }
 
 /// Compiles a layout. With `members`, statistics are kept for every member.
-pub(crate) fn compile(layout: Layout, members: bool) -> Result<Code, String> {
-    let code = layout.code(members);
-    let mut c = Compiler { layout, wait_ns: 0, code };
+pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Result<Code, String> {
+    let mut code = layout.code(members);
+    code.patience_ns = scenario.patience_ns;
+    code.takes_as_get = scenario.mix.is_empty();
+    let can_be_cut = layout.can_be_cut(scenario.patience_ns.is_some());
+    let mut c = Compiler { layout, wait_ns: 0, code, can_be_cut, here: false };
     c.emit()?;
     c.find_repeated_places();
     let Compiler { layout, mut code, .. } = c;
@@ -28,6 +31,8 @@ pub(crate) fn compile(layout: Layout, members: bool) -> Result<Code, String> {
     // Nothing leads to the root, so its block has one member and its return ends the request.
     let next = layout.drafts.get(root_block + 1).map_or(code.steps.len(), |d| d.pc as usize);
     code.steps[next - 1].op = Op::End;
+    code.limit_depth += usize::from(code.patience_ns.is_some());
+    code.cuts |= code.limit_depth > 0;
     ahead::find(&mut code);
     Ok(code)
 }
@@ -37,6 +42,10 @@ struct Compiler<'a> {
     /// Constant waits that the next step will stand behind.
     wait_ns: u64,
     code: Code,
+    /// By node of the plan.
+    can_be_cut: Vec<bool>,
+    /// Whether requests can be cut off at the stage that is being emitted.
+    here: bool,
 }
 
 /// What a stage does on the way back.
@@ -61,8 +70,20 @@ impl Compiler<'_> {
 
     fn emit_block(&mut self, block: u32, draft: &Draft) {
         let first = self.layout.add_stages(&mut self.code, block, draft);
-        let inner: Vec<Option<Post>> =
-            (0..draft.chain.len()).map(|i| self.emit_stage(first + i as u32, draft, i)).collect();
+        let start = self.code.steps.len();
+        let cuttable: Vec<bool> =
+            draft.nodes.iter().map(|nodes| nodes.iter().any(|&n| self.can_be_cut[n as usize])).collect();
+        let mut inner: Vec<Option<Post>> = Vec::new();
+        for (i, here) in cuttable.iter().enumerate() {
+            self.here = *here;
+            let (_, spec) = draft.chain[i];
+            let spec = &self.layout.point.specs[spec as usize];
+            // Who waits too long in line has not come to what is behind it either.
+            if *here || matches!(spec, Spec::Queue { timeout_ns: Some(_), .. }) {
+                self.layout.add_cuts(&mut self.code, first + i as u32, draft);
+            }
+            inner.push(self.emit_stage(first + i as u32, draft, i));
+        }
         if draft.end == End::Call {
             let call = self.layout.add_call(&mut self.code, draft);
             self.op(Op::Call { call }, &[]);
@@ -70,6 +91,12 @@ impl Compiler<'_> {
         }
         let mut waiting = Vec::new();
         for (i, post) in inner.into_iter().enumerate().rev() {
+            self.here = cuttable[i];
+            if self.here && matches!(post, Some(Post::Wait(_))) && !waiting.is_empty() {
+                // Whoever is cut off on the way back has failed at what is behind already.
+                self.op(Op::Pass, &waiting);
+                waiting.clear();
+            }
             waiting.push(first + i as u32);
             match post {
                 None => {}
@@ -80,13 +107,16 @@ impl Compiler<'_> {
                         purpose::BACK,
                         self.layout.point.sites[site as usize].place,
                         first + i as u32,
+                        false,
                     );
                 }
-                Some(Post::Op(op @ Op::Tried { .. })) => {
-                    // The nodes inside fail with each attempt, the retry itself with the last one only.
+                Some(Post::Op(op @ (Op::Tried { .. } | Op::Limited))) => {
+                    // The nodes inside fail with each attempt, the retry itself with the last one only. Those inside of
+                    // a limit that strikes do not come back at all.
                     let itself = waiting.pop();
                     self.op(op, &waiting);
                     waiting = itself.into_iter().collect();
+                    self.patch_skip(first + i as u32);
                 }
                 Some(Post::Op(op)) => {
                     self.op(op, &waiting);
@@ -95,7 +125,22 @@ impl Compiler<'_> {
                 }
             }
         }
+        self.here = cuttable.first().is_some_and(|here| *here);
         self.op(Op::Return, &waiting);
+        self.find_around(start);
+    }
+
+    /// Fills in [`Code::around`] for the steps of a block.
+    fn find_around(&mut self, start: usize) {
+        let mut held = Vec::new();
+        for pc in (start..self.code.steps.len()).rev() {
+            match self.code.steps[pc].op {
+                Op::Leave { .. } => held.push(pc as u32),
+                Op::Enter { .. } => _ = held.pop(),
+                _ => {}
+            }
+            self.code.around[pc] = held.last().copied().unwrap_or(NOT);
+        }
     }
 
     fn op(&mut self, op: Op, covers: &[u32]) {
@@ -104,6 +149,8 @@ impl Compiler<'_> {
         self.code.covers.push((from, self.code.cover_list.len() as u32));
         let wait_ns = std::mem::take(&mut self.wait_ns);
         self.code.steps.push(Step { wait_ns, op });
+        self.code.around.push(NOT);
+        self.code.can_be_cut.push(self.here);
     }
 
     /// The step after the one just emitted is where a request that the stage refused goes on.
@@ -112,6 +159,11 @@ impl Compiler<'_> {
         match self.code.steps.last().map(|s| s.op) {
             Some(Op::Leave { queue }) => self.code.queues[queue as usize].skip = next,
             Some(Op::Done { lb }) => self.code.lbs[lb as usize].skip = next,
+            Some(Op::Limited) => {
+                if let Some(limit) = self.code.limits.iter_mut().rev().find(|l| l.end == NOT) {
+                    limit.end = next;
+                }
+            }
             Some(Op::Pass) => {
                 if let Some(fault) = self.code.faults.iter_mut().rev().find(|f| f.stage == stage) {
                     fault.skip = next;
@@ -128,26 +180,54 @@ impl Compiler<'_> {
         let point = self.layout.point;
         match &point.specs[spec as usize] {
             Spec::Delay { time } => {
-                self.wait(time, purpose::WORK, place, stage);
+                self.wait(time, purpose::WORK, place, stage, true);
                 None
             }
             Spec::Cable { time, .. } => {
-                self.wait(time, purpose::OUT, place, stage);
+                self.wait(time, purpose::OUT, place, stage, true);
                 Some(Post::Wait(time.clone()))
             }
-            Spec::Queue { concurrency, capacity, .. } => {
+            Spec::Queue { concurrency, capacity, timeout_ns, .. } => {
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
-                Some(Post::Op(self.queue(stage, draft, limits)))
+                Some(Post::Op(self.queue(stage, draft, limits, *timeout_ns)))
+            }
+            Spec::Timeout { time_ns: Some(ns) } => {
+                let limit = self.code.limits.len() as u32;
+                self.code.limits.push(LimitSite { ns: *ns, end: NOT });
+                self.op(Op::Limit { limit }, &[]);
+                Some(Post::Op(Op::Limited))
             }
             Spec::Retry(config) => {
                 let retry = self.code.retries.len() as u32;
                 self.code.excludes |= config.exclude != Exclude::None;
                 self.op(Op::Try { retry }, &[]);
                 let again = self.code.steps.len() as u32;
+                if config.backoff_ns > 0 || config.budget.is_some() {
+                    self.code.cuts = true;
+                    self.op(Op::Again { retry }, &[]);
+                }
+                let nodes = (self.code.retry_nodes.len() as u32).wrapping_sub(draft.base);
+                let numbered = draft.nodes[position].iter().map(|&n| (place, self.layout.number[n as usize]));
+                self.code.retry_nodes.extend(numbered);
+                let budget = config.budget.as_ref().map(|budget| {
+                    let offset = (self.code.budgets.len() as u32).wrapping_sub(draft.base);
+                    self.code.budgets.extend(draft.nodes[0].iter().map(|_| budget.clone()));
+                    offset
+                });
+                let (part, can_be_cut) = (self.code.stages[stage as usize].part, self.here);
                 let repeats = self.code.repeat_count.wrapping_sub(draft.base);
                 self.code.repeat_count += draft.nodes[0].len() as u32;
                 self.code.stages[stage as usize].repeats = Some(repeats);
-                self.code.retries.push(RetrySite { config: config.clone(), again, repeats });
+                self.code.retries.push(RetrySite {
+                    config: config.clone(),
+                    again,
+                    repeats,
+                    part,
+                    stage,
+                    nodes,
+                    budget,
+                    can_be_cut,
+                });
                 Some(Post::Op(Op::Tried { retry }))
             }
             Spec::Faulty(Faulty { mtbf_ns, mttr_ns, clock, starts_up, .. }) => {
@@ -165,8 +245,17 @@ impl Compiler<'_> {
             Spec::Lb(Lb { balance, .. }) => {
                 let lb = self.code.lbs.len() as u32;
                 let offset = self.layout.add_instances(&mut self.code, draft, position, lb);
-                let (ordered, counts) = (balance.remembers_picks(), balance.counts_in_flight());
-                let site = LbSite { balance: balance.clone(), offset, stage, skip: NOT, ordered, counts };
+                let (ordered, counts) = (balance.remembers_picks() || self.here, balance.counts_in_flight());
+                let can_be_cut = self.here;
+                let site = LbSite {
+                    balance: balance.clone(),
+                    offset,
+                    stage,
+                    skip: NOT,
+                    ordered,
+                    counts,
+                    can_be_cut,
+                };
                 self.code.lbs.push(site);
                 self.op(Op::Pick { lb }, &[]);
                 Some(Post::Op(Op::Done { lb }))
@@ -175,7 +264,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn queue(&mut self, stage: u32, draft: &Draft, limits: Limits) -> Op {
+    fn queue(&mut self, stage: u32, draft: &Draft, limits: Limits, timeout_ns: Option<u64>) -> Op {
         let members = draft.nodes[0].len() as u32;
         let block = self.code.stages[stage as usize].block;
         let queue = self.code.queues.len() as u32;
@@ -196,6 +285,8 @@ impl Compiler<'_> {
             ahead: false,
             members,
             base: draft.base,
+            can_be_cut: self.here,
+            timeout_ns,
         });
         self.code.gauge_count += if self.code.mask == 0 { 1 } else { members };
         let entry = &mut self.code.stages[stage as usize];
@@ -208,18 +299,24 @@ impl Compiler<'_> {
         Op::Leave { queue }
     }
 
-    /// A wait: a constant one stands before the next step, a drawn one is a step.
-    fn wait(&mut self, time: &Dist, purpose: u64, place: u32, stage: u32) {
+    /// A wait: a constant one stands before the next step, a drawn one is a step, and so are all that can be cut off.
+    fn wait(&mut self, time: &Dist, purpose: u64, place: u32, stage: u32, inwards: bool) {
         let sampler = Sampler::new(time);
         let entry = &mut self.code.stages[stage as usize];
-        if let Some(ns) = sampler.constant() {
+        let part = entry.part;
+        if let (Some(ns), true) = (sampler.constant(), self.here) {
+            if ns > 0 {
+                self.code.waits.push(WaitSite { ns, part, stage, inwards });
+                self.op(Op::Stand { wait: self.code.waits.len() as u32 - 1 }, &[]);
+            }
+        } else if let Some(ns) = sampler.constant() {
             entry.wait_ns = entry.wait_ns.saturating_add(ns);
             self.wait_ns = self.wait_ns.saturating_add(ns);
         } else {
-            let part = entry.part;
             let key = self.layout.draw_key(&mut self.code, purpose, place);
-            self.code.draws.push(DrawSite { sampler, part, key, visits: None });
-            self.op(Op::Draw { draw: self.code.draws.len() as u32 - 1 }, &[]);
+            let draw = self.code.draws.len() as u32;
+            self.code.draws.push(DrawSite { sampler, part, key, visits: None, stage, inwards });
+            self.op(if self.here { Op::StandDrawn { draw } } else { Op::Draw { draw } }, &[]);
         }
     }
 

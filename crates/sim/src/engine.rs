@@ -6,15 +6,17 @@
 
 use crate::check::{Left, violations};
 use crate::code::{Code, Op, Targets};
+use crate::cut::Scopes;
 use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::late::Late;
 use crate::ledger::Ledger;
-use crate::pending::{Class, Entry, Pending, order_key};
+use crate::pending::{Class, Entry, Pending, RANK_BITS, order_key, ranked};
 use crate::source::{Load, Source};
-use crate::token::{IDLE, PARKED, Tokens};
+use crate::token::{IDLE, LINE, PARKED, Tokens};
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::faulty::Faulty;
 use weir_model::queue::{Entry as QueueEntry, Links, Queue};
+use weir_policy::budget;
 use weir_policy::config::{Exclude, Work};
 use weir_policy::{Balancer, Kind, Release};
 use weir_stats::Key;
@@ -43,8 +45,8 @@ pub(crate) enum Sabotage {
 }
 
 /// A balancer in virtual time.
-struct Instance {
-    balancer: Balancer,
+pub(crate) struct Instance {
+    pub balancer: Balancer,
     /// What its choices are drawn by.
     picks: Key,
     targets: Targets,
@@ -65,23 +67,29 @@ pub(crate) struct Member {
 }
 
 /// What is later is scheduled here, and never run.
-const END_OF_TIME: u64 = u64::MAX - 1;
+pub(crate) const END_OF_TIME: u64 = u64::MAX - 1;
 /// The stop flag is looked at when these bits of the number of events are zero.
 const PATIENCE: u64 = (1 << 16) - 1;
 
 /// An event with this bit is not a request's but ends a hold.
 const HOLD: u32 = 1 << 31;
+/// One with this bit ends a limit.
+pub(crate) const LIMIT: u32 = 1 << 30;
 
 pub(crate) struct Engine<'a> {
-    code: &'a Code,
+    pub(crate) code: &'a Code,
     source: Source,
-    pending: Pending,
-    tokens: Tokens,
+    pub(crate) pending: Pending,
+    pub(crate) tokens: Tokens,
+    pub(crate) scopes: Scopes,
     excluded: Vec<u32>,
     /// By member; behind them further queues of their blocks.
-    members: Vec<Member>,
-    links: Links,
-    balancers: Vec<Instance>,
+    pub(crate) members: Vec<Member>,
+    pub(crate) links: Links,
+    pub(crate) balancers: Vec<Instance>,
+    /// What the backoffs of each retry are drawn by, and what it may spend on them.
+    backoffs: Vec<Key>,
+    budgets: Vec<budget::Tokens>,
     faults: Vec<Faulty>,
     holds: Vec<(u32, u32)>,
     spare_holds: Vec<u32>,
@@ -94,8 +102,9 @@ pub(crate) struct Engine<'a> {
     passed: usize,
     /// The next of them, once known.
     mark: u64,
-    /// Time and order of the event that runs.
+    /// Time and order of the event that runs, and its class alone.
     turn: (u64, u64),
+    class: Class,
     stop: &'a AtomicBool,
     /// Further attempts so far, and whether it was told to stop among them.
     attempts: u64,
@@ -123,6 +132,7 @@ impl<'a> Engine<'a> {
         let fault = |&(fault, at, number): &(u32, u32, u32)| {
             Faulty::new(&code.faults[fault as usize].law, node.with(place(at)).with(u64::from(number)))
         };
+        let backoff = |&(at, number): &(u32, u32)| choice.with(place(at)).with(u64::from(number));
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
         let (from, to) = load.ordinals();
         let half = from + (to - from) / 2;
@@ -131,10 +141,13 @@ impl<'a> Engine<'a> {
             source: Source::new(load),
             pending: Pending::new(),
             tokens: Tokens::new(code),
+            scopes: Scopes::new(code),
             excluded: Vec::new(),
             members: vec![Member::default(); code.queue_count as usize],
             links: Links::default(),
             balancers: code.instances.iter().map(balancer).collect(),
+            backoffs: code.retry_nodes.iter().map(backoff).collect(),
+            budgets: code.budgets.iter().map(|b| budget::Tokens::new(b, 0)).collect(),
             faults: code.fault_nodes.iter().map(fault).collect(),
             holds: Vec::new(),
             spare_holds: Vec::new(),
@@ -145,6 +158,7 @@ impl<'a> Engine<'a> {
             passed: 0,
             mark: u64::MAX,
             turn: (0, 0),
+            class: Class::Step,
             stop,
             attempts: 0,
             stopped: false,
@@ -183,6 +197,7 @@ impl<'a> Engine<'a> {
             // A woken request may have a lower key than the event that woke it; what that one did has happened.
             let key = if self.turn.0 == now { self.turn.1.max(event.key) } else { event.key };
             self.turn = (now, key);
+            self.class = event.class();
             if now > self.mark {
                 self.pass_marks(now);
             }
@@ -190,6 +205,8 @@ impl<'a> Engine<'a> {
                 self.arrive(event);
             } else if event.who & HOLD != 0 {
                 self.end_hold(event.who & !HOLD);
+            } else if event.who & LIMIT != 0 {
+                self.strike(event.who & !LIMIT, event.tag, now);
             } else if self.tokens.slots[event.who as usize].tag == event.tag {
                 self.go_on(event.who, now, now, event.after_faults());
             }
@@ -284,6 +301,12 @@ impl<'a> Engine<'a> {
         if self.breaks(Sabotage::LoseRequest) {
             return;
         }
+        if self.code.cuts {
+            self.scopes.begin(slot);
+            if let Some(ns) = self.code.patience_ns {
+                self.be_patient(slot, arrived, ns);
+            }
+        }
         self.go_on(slot, event.at, arrived, event.after_faults());
     }
 
@@ -292,8 +315,11 @@ impl<'a> Engine<'a> {
     ///
     /// Never inlined: inside the loop over events its registers end up on the stack, which costs a fifth.
     #[inline(never)]
-    fn go_on(&mut self, slot: u32, now: u64, time: u64, after_faults: bool) {
+    pub(crate) fn go_on(&mut self, slot: u32, now: u64, time: u64, after_faults: bool) {
         let code = self.code;
+        if self.tokens.slots[slot as usize].pc & LINE != 0 {
+            self.wait_no_longer(slot, now);
+        }
         let token = &self.tokens.slots[slot as usize];
         let (mut pc, mut member, mut depth) =
             ((token.pc & !PARKED) as usize, token.member, usize::from(token.depth));
@@ -316,6 +342,9 @@ impl<'a> Engine<'a> {
         macro_rules! count_errors {
             () => {
                 if failed {
+                    if code.can_be_cut[pc] {
+                        in_turn!();
+                    }
                     self.count_errors(slot, member, pc);
                 }
             };
@@ -327,6 +356,39 @@ impl<'a> Engine<'a> {
                 Op::Draw { draw } => {
                     time = time.saturating_add(self.draw(slot, member, draw, selected));
                     drawn = true;
+                    pc += 1;
+                }
+                Op::Stand { wait } => {
+                    let site = &code.waits[wait as usize];
+                    if time == now {
+                        self.scopes.stand(slot, now, pc, member, depth);
+                    }
+                    time = time.saturating_add(site.ns);
+                    let part = &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
+                    *part = part.wrapping_add(site.ns & selected);
+                    pc += 1;
+                }
+                Op::StandDrawn { draw } => {
+                    if time == now {
+                        self.scopes.stand(slot, now, pc, member, depth);
+                    } else if self.scopes.is_full(slot) {
+                        return self.park(slot, pc, member, depth, now, time, drawn);
+                    }
+                    let ns = self.draw(slot, member, draw, selected);
+                    self.scopes.drew(slot, ns);
+                    time = time.saturating_add(ns);
+                    drawn = true;
+                    pc += 1;
+                }
+                Op::Limit { limit } => {
+                    in_turn!();
+                    self.begin_limit(slot, limit, member, depth, now);
+                    pc += 1;
+                }
+                Op::Limited => {
+                    in_turn!();
+                    count_errors!();
+                    self.end_limit(slot);
                     pc += 1;
                 }
                 Op::Pick { lb } => {
@@ -354,6 +416,9 @@ impl<'a> Engine<'a> {
                 }
                 Op::Done { lb } => {
                     let site = &code.lbs[lb as usize];
+                    if site.can_be_cut {
+                        in_turn!();
+                    }
                     if site.counts {
                         let target = self.tokens.frame(slot, depth - 1)[2];
                         let instance = member.wrapping_add(site.offset);
@@ -388,6 +453,7 @@ impl<'a> Engine<'a> {
                         QueueEntry::Inside => {
                             gauge.busy = gauge.busy.wrapping_sub(time);
                             gauge.served = gauge.served.wrapping_sub(time & selected);
+                            gauge.started += selected & 1;
                             pc += 1;
                         }
                         QueueEntry::Waits => {
@@ -396,7 +462,11 @@ impl<'a> Engine<'a> {
                             let part =
                                 &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
                             *part = part.wrapping_sub(now & selected);
-                            return self.leave_at(slot, pc as u32 + 1, member, depth);
+                            self.leave_at(slot, (pc as u32 + 1) | LINE, member, depth);
+                            if let Some(ns) = site.timeout_ns {
+                                self.end_wait_after(slot, now, ns);
+                            }
+                            return;
                         }
                         QueueEntry::Full => {
                             self.count_refusal(slot, member, site.stage);
@@ -413,16 +483,29 @@ impl<'a> Engine<'a> {
                     pc += 1;
                 }
                 Op::Try { retry } => {
+                    if let Some(budget) = code.retries[retry as usize].budget {
+                        in_turn!();
+                        self.earn(slot, member.wrapping_add(budget), now);
+                    }
                     self.tokens.begin_attempts(slot, code.retries[retry as usize].config.exclude);
                     pc += 1;
                 }
+                Op::Again { .. } => pc += 1,
                 Op::Tried { retry } => {
+                    let site = &code.retries[retry as usize];
+                    if site.can_be_cut || failed && (site.budget.is_some() || site.config.backoff_ns > 0) {
+                        in_turn!();
+                    }
                     count_errors!();
-                    if self.next_attempt(slot, member, retry) {
-                        failed = false;
-                        pc = code.retries[retry as usize].again as usize;
-                    } else {
-                        pc += 1;
+                    match self.next_attempt(slot, member, retry, now) {
+                        None => pc += 1,
+                        Some(0) => {
+                            failed = false;
+                            pc = site.again as usize;
+                        }
+                        Some(ns) => {
+                            return self.back_off(slot, site.again, member, depth, now, ns);
+                        }
                     }
                 }
                 Op::Fault { fault } => {
@@ -464,6 +547,9 @@ impl<'a> Engine<'a> {
                     member = caller;
                 }
                 Op::End => {
+                    if code.patience_ns.is_some() {
+                        in_turn!();
+                    }
                     count_errors!();
                     return self.end(slot, now, time);
                 }
@@ -488,6 +574,7 @@ impl<'a> Engine<'a> {
         let token = &self.tokens.slots[slot as usize];
         let at = time.min(END_OF_TIME);
         let entry = Entry { at, key: order_key(Class::Step, token.ordinal), who: slot, tag: token.tag };
+        debug_assert!(at >= now);
         if drawn || now > time {
             self.pending.push(now, entry);
         } else {
@@ -585,7 +672,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn leave(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
+    pub(crate) fn leave(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
         let site = &self.code.queues[queue as usize];
         let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
         gauge.busy = gauge.busy.wrapping_add(now);
@@ -597,36 +684,98 @@ impl<'a> Engine<'a> {
         if let Some(next) =
             self.members[member.wrapping_add(site.offset) as usize].queue.leave(&mut self.links)
         {
-            let woken = &self.tokens.slots[next as usize];
+            let woken = &mut self.tokens.slots[next as usize];
+            woken.pc &= !LINE;
+            // What was to end its wait is stale.
+            woken.tag = woken.tag.wrapping_add(u32::from(site.timeout_ns.is_some()));
+            gauge.started += woken.mask() & 1;
             gauge.waiting = gauge.waiting.wrapping_add(now);
             gauge.busy = gauge.busy.wrapping_sub(now);
             gauge.served = gauge.served.wrapping_sub(now & woken.mask());
             let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
             *part = part.wrapping_add(now & woken.mask());
-            let key = order_key(Class::Step, woken.ordinal);
+            let rank = if self.code.cuts { self.scopes.slots[next as usize].rank } else { 0 };
+            let key = ranked(order_key(self.class, woken.ordinal), rank);
             self.pending.wake(Entry { at: now, key, who: next, tag: woken.tag });
         }
     }
 
-    /// Whether another attempt begins; otherwise the retry is left behind.
+    /// How long until another attempt begins, if one does; otherwise the retry is left behind.
     #[inline]
-    fn next_attempt(&mut self, slot: u32, member: u32, retry: u32) -> bool {
+    fn next_attempt(&mut self, slot: u32, member: u32, retry: u32, now: u64) -> Option<u64> {
         let site = &self.code.retries[retry as usize];
         let redraw = site.config.work == Work::Redraw;
         let outcome = self.tokens.slots[slot as usize].outcome();
-        let next = site.config.next(self.tokens.attempt(slot), outcome, None, true);
+        let attempt = self.tokens.attempt(slot);
+        let mut next = site.config.next(attempt, outcome, None, true);
+        if let (Some(_), Some(budget)) = (next, site.budget)
+            && !self.budgets[member.wrapping_add(budget) as usize].take(now)
+        {
+            next = None;
+        }
         // No event comes between attempts at one instant, and there may be millions: told to stop, no more are made.
         self.attempts += u64::from(next.is_some());
         self.stopped |= self.attempts & PATIENCE == PATIENCE && self.stop.load(Ordering::Relaxed);
         let Some(next) = next.filter(|_| !self.stopped) else {
             self.tokens.end_attempts(slot, redraw);
-            return false;
+            return None;
         };
+        if self.code.takes_as_get && site.config.next(attempt, outcome, None, false).is_none() {
+            self.ledger.as_get += u64::from(self.tokens.slots[slot as usize].selected());
+        }
         self.tokens.try_again(slot, next, redraw, purpose::ATTEMPT);
         let selected = self.tokens.slots[slot as usize].selected();
         self.ledger.extra_attempts += u64::from(selected);
         self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u32::from(selected);
-        true
+        if self.code.cuts {
+            let rank = &mut self.scopes.slots[slot as usize].rank;
+            *rank = later_attempt(*rank);
+        }
+        if site.config.backoff_ns == 0 {
+            return Some(0);
+        }
+        let own = self.backoffs[member.wrapping_add(site.nodes) as usize];
+        let ns = site.config.backoff_ns(next, own.with(self.tokens.tries(slot).bits()));
+        let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
+        *part = part.wrapping_add(ns & self.tokens.slots[slot as usize].mask());
+        Some(ns)
+    }
+
+    /// A request waits before its next attempt.
+    fn back_off(&mut self, slot: u32, pc: u32, member: u32, depth: usize, now: u64, ns: u64) {
+        self.scopes.stand(slot, now, pc as usize, member, depth);
+        self.scopes.drew(slot, ns);
+        self.leave_at(slot, pc | PARKED, member, depth);
+        self.end_wait_after(slot, now, ns);
+    }
+
+    /// What a request waits for in vain, or before an attempt, ends.
+    fn end_wait_after(&mut self, slot: u32, now: u64, ns: u64) {
+        let token = &self.tokens.slots[slot as usize];
+        let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 0 };
+        let key = ranked(order_key(Class::Limit, token.ordinal), rank);
+        let at = now.saturating_add(ns).min(END_OF_TIME);
+        self.pending.push(now, Entry { at, key, who: slot, tag: token.tag });
+    }
+
+    /// The longest wait in line is over: the request goes back from the queue.
+    #[cold]
+    fn wait_no_longer(&mut self, slot: u32, now: u64) {
+        let token = &self.tokens.slots[slot as usize];
+        let (enter, member, selected) = ((token.pc & !LINE) as usize - 1, token.member, token.mask());
+        let Op::Enter { queue } = self.code.steps[enter].op else { return };
+        let site = &self.code.queues[queue as usize];
+        self.leave_line(slot, queue, member, selected, now);
+        self.count_cut(site.stage, member, selected);
+        self.refuse(slot, member, site.stage, Kind::Timeout);
+        self.tokens.slots[slot as usize].pc = site.skip;
+    }
+
+    /// What a very first attempt earns for those that follow others.
+    fn earn(&mut self, slot: u32, budget: u32, now: u64) {
+        if !self.code.cuts || self.scopes.slots[slot as usize].rank >> BRANCH_BITS == 0 {
+            self.budgets[budget as usize].earn(now);
+        }
     }
 
     /// A stage says no: the request goes back from there.
@@ -660,7 +809,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn end(&mut self, slot: u32, now: u64, time: u64) {
+    pub(crate) fn end(&mut self, slot: u32, now: u64, time: u64) {
         let token = &self.tokens.slots[slot as usize];
         let latency = time - token.arrived;
         self.beyond_horizon |= time > HORIZON_NS;
@@ -680,6 +829,18 @@ impl<'a> Engine<'a> {
             let second_half = token.ordinal >= self.half;
             ledger.record(latency, token.outcome(), time, second_half, self.source.load.deadline_ns);
         }
+        if self.code.cuts {
+            self.scopes.end(slot);
+        }
         self.tokens.remove(slot);
     }
 }
+
+/// The rank of a request in its next attempt: attempts come before limits.
+fn later_attempt(rank: u32) -> u32 {
+    const ATTEMPT: u32 = 1 << BRANCH_BITS;
+    if rank >= (1 << RANK_BITS) - ATTEMPT { rank } else { rank + ATTEMPT }
+}
+
+/// Bits of a rank that tell what happens in one attempt apart; the higher ones tell attempts.
+const BRANCH_BITS: u32 = RANK_BITS - 7;

@@ -10,6 +10,7 @@ mod blocks;
 mod check;
 mod code;
 mod compile;
+mod cut;
 mod ending;
 mod engine;
 mod late;

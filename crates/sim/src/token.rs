@@ -20,6 +20,9 @@ pub(crate) const IDLE: u32 = 1 << 31;
 /// A step with this bit is one that the request has come to, waits and all.
 pub(crate) const PARKED: u32 = 1 << 31;
 
+/// A request whose step has this bit stands in the line of the queue before that step.
+pub(crate) const LINE: u32 = 1 << 30;
+
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -280,6 +283,20 @@ impl Tokens {
         token.set_exclude(attempts.exclude);
         token.way = attempts.way;
         token.retries -= 1;
+    }
+
+    /// A request that is cut off leaves all retries but the first so many.
+    pub fn drop_attempts(&mut self, slot: u32, keep: u8) {
+        while self.slots[slot as usize].retries > keep {
+            // On a way of its own it has visited other places than on the one that it goes back to.
+            let redrawn = self.attempts[self.innermost(slot)].way != self.slots[slot as usize].way;
+            self.end_attempts(slot, redrawn);
+        }
+    }
+
+    /// A visit that did not take place after all.
+    pub fn forget_visit(&mut self, slot: u32, counter: u32) {
+        self.visits.take_back(slot, counter);
     }
 
     /// How often a request has been at a counted place before, and counts this visit.

@@ -29,6 +29,11 @@ impl Visits {
         *visits - 1
     }
 
+    /// A visit did not take place after all.
+    pub fn take_back(&mut self, slot: u32, counter: u32) {
+        self.now[slot as usize * self.each + counter as usize] -= 1;
+    }
+
     /// A new way: nothing has been visited on it.
     #[inline]
     pub fn clear(&mut self, slot: u32) {
