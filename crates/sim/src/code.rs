@@ -8,7 +8,9 @@
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
-use weir_policy::config::{Balance, Budget, Retry};
+use weir_model::{OnCancel, concurrent};
+use weir_policy::Kind;
+use weir_policy::config::{Balance, Budget, Rate, Retry};
 
 /// A step and the constant waits before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,6 +60,21 @@ pub(crate) enum Op {
     /// An attempt has come back.
     Tried {
         retry: u32,
+    },
+    /// A server that shares its cores is entered; the next step is back from it.
+    Share {
+        share: u32,
+    },
+    Shared {
+        share: u32,
+    },
+    /// A token is needed.
+    Token {
+        rate: u32,
+    },
+    /// What comes back may fail.
+    Flaky {
+        flaky: u32,
     },
     /// What is behind has so long to answer.
     Limit {
@@ -137,6 +154,8 @@ pub(crate) struct LbSite {
     pub counts: bool,
     /// A request behind it can be cut off.
     pub can_be_cut: bool,
+    /// All event loops share one state.
+    pub shared: bool,
 }
 
 /// One balancer.
@@ -169,7 +188,43 @@ pub(crate) struct QueueSite {
     pub base: u32,
     /// A request here can be cut off.
     pub can_be_cut: bool,
+    pub on_cancel: OnCancel,
     pub timeout_ns: Option<u64>,
+}
+
+/// The place of servers that share their cores.
+#[derive(Clone, Debug)]
+pub(crate) struct ShareSite {
+    pub law: concurrent::Law,
+    /// Its work: index in [`Code::draws`].
+    pub work: u32,
+    pub on_cancel: OnCancel,
+    /// Member to server.
+    pub offset: u32,
+    pub gauge: u32,
+    pub stage: u32,
+    pub base: u32,
+    pub members: u32,
+}
+
+/// A rate limit's place; it asks for no key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateSite {
+    /// Member to limit.
+    pub offset: u32,
+    pub stage: u32,
+    pub skip: u32,
+}
+
+/// The place of nodes that fail at random.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlakySite {
+    pub p: f64,
+    pub kind: Kind,
+    /// Index in [`Code::draw_keys`], and the counter of visits.
+    pub key: u32,
+    pub visits: Option<u32>,
+    pub can_be_cut: bool,
 }
 
 /// A retry's place in the code.
@@ -180,9 +235,8 @@ pub(crate) struct RetrySite {
     pub again: u32,
     /// Member to count of further attempts.
     pub repeats: u32,
-    /// Where backoffs are added up, and the place and number that they are drawn by: index in [`Code::retry_nodes`].
-    pub part: u32,
     pub stage: u32,
+    /// Member to the place and number that backoffs are drawn by: [`Code::retry_nodes`].
     pub nodes: u32,
     /// Member to budget.
     pub budget: Option<u32>,
@@ -279,6 +333,16 @@ pub(crate) struct Code {
     pub queues: Vec<QueueSite>,
     pub queue_count: u32,
     pub gauge_count: u32,
+    pub shares: Vec<ShareSite>,
+    /// Site and member of each server.
+    pub servers: Vec<(u32, u32)>,
+    pub rate_sites: Vec<RateSite>,
+    pub rates: Vec<Rate>,
+    pub flaky: Vec<FlakySite>,
+    /// Event loops that requests meet; at least 1.
+    pub loops: u32,
+    /// Whether something that is cut off goes on for nobody.
+    pub goes_on: bool,
     pub retries: Vec<RetrySite>,
     /// Place and number of each node that is a retry.
     pub retry_nodes: Vec<(u32, u32)>,

@@ -2,19 +2,24 @@
 
 use crate::ahead;
 use crate::blocks::{Draft, End, Layout, MOST, NOT, offset};
-use crate::code::{Code, DrawSite, FaultSite, LbSite, LimitSite, Op, QueueSite, RetrySite, Step, WaitSite};
-use weir_model::Dist;
+use crate::code::{
+    Code, DrawSite, FaultSite, FlakySite, LbSite, LimitSite, Op, QueueSite, RateSite, RetrySite, ShareSite,
+    Step, WaitSite,
+};
+use crate::walk::loops::loops;
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
+use weir_model::{Dist, OnCancel, concurrent};
 use weir_policy::config::Exclude;
-use weir_topology::plan::{Clock, Faulty, Lb, Scenario, Spec};
+use weir_topology::plan::{Clock, Faulty, Lb, Scenario, Scope, Spec};
 
 /// Purposes of draws that belong to a request; part of their keys.
 mod purpose {
     pub(super) const WORK: u64 = 1;
     pub(super) const OUT: u64 = 2;
     pub(super) const BACK: u64 = 3;
+    pub(super) const FAILURE: u64 = 6;
 }
 
 /// Compiles a layout. With `members`, statistics are kept for every member.
@@ -22,6 +27,8 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let mut code = layout.code(members);
     code.patience_ns = scenario.patience_ns;
     code.takes_as_get = scenario.mix.is_empty();
+    code.loops = loops(&layout, scenario)?;
+    code.cuts = code.loops > 1;
     let can_be_cut = layout.can_be_cut(scenario.patience_ns.is_some());
     let mut c = Compiler { layout, wait_ns: 0, code, can_be_cut, here: false };
     c.emit()?;
@@ -110,7 +117,7 @@ impl Compiler<'_> {
                         false,
                     );
                 }
-                Some(Post::Op(op @ (Op::Tried { .. } | Op::Limited))) => {
+                Some(Post::Op(op @ (Op::Tried { .. } | Op::Limited | Op::Flaky { .. }))) => {
                     // The nodes inside fail with each attempt, the retry itself with the last one only. Those inside of
                     // a limit that strikes do not come back at all.
                     let itself = waiting.pop();
@@ -168,6 +175,9 @@ impl Compiler<'_> {
                 if let Some(fault) = self.code.faults.iter_mut().rev().find(|f| f.stage == stage) {
                     fault.skip = next;
                 }
+                if let Some(rate) = self.code.rate_sites.iter_mut().rev().find(|r| r.stage == stage) {
+                    rate.skip = next;
+                }
             }
             _ => {}
         }
@@ -187,9 +197,27 @@ impl Compiler<'_> {
                 self.wait(time, purpose::OUT, place, stage, true);
                 Some(Post::Wait(time.clone()))
             }
-            Spec::Queue { concurrency, capacity, timeout_ns, .. } => {
+            Spec::Queue { concurrency, capacity, timeout_ns, on_cancel } => {
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
-                Some(Post::Op(self.queue(stage, draft, limits, *timeout_ns)))
+                Some(Post::Op(self.queue(stage, draft, limits, *timeout_ns, *on_cancel)))
+            }
+            Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
+                let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
+                Some(Post::Op(self.share(stage, draft, law, *cores, work, place, *on_cancel)))
+            }
+            Spec::Rate { rate, .. } => {
+                let offset = (self.code.rates.len() as u32).wrapping_sub(draft.base);
+                self.code.rates.extend(draft.nodes[0].iter().map(|_| rate.clone()));
+                self.layout.add_refusals(&mut self.code, stage, draft);
+                self.code.rate_sites.push(RateSite { offset, stage, skip: NOT });
+                self.op(Op::Token { rate: self.code.rate_sites.len() as u32 - 1 }, &[]);
+                Some(Post::Op(Op::Pass))
+            }
+            Spec::Flaky { p, kind } => {
+                let key = self.layout.draw_key(&mut self.code, purpose::FAILURE, place);
+                let site = FlakySite { p: *p, kind: *kind, key, visits: None, can_be_cut: self.here };
+                self.code.flaky.push(site);
+                Some(Post::Op(Op::Flaky { flaky: self.code.flaky.len() as u32 - 1 }))
             }
             Spec::Timeout { time_ns: Some(ns) } => {
                 let limit = self.code.limits.len() as u32;
@@ -214,7 +242,7 @@ impl Compiler<'_> {
                     self.code.budgets.extend(draft.nodes[0].iter().map(|_| budget.clone()));
                     offset
                 });
-                let (part, can_be_cut) = (self.code.stages[stage as usize].part, self.here);
+                let can_be_cut = self.here;
                 let repeats = self.code.repeat_count.wrapping_sub(draft.base);
                 self.code.repeat_count += draft.nodes[0].len() as u32;
                 self.code.stages[stage as usize].repeats = Some(repeats);
@@ -222,7 +250,6 @@ impl Compiler<'_> {
                     config: config.clone(),
                     again,
                     repeats,
-                    part,
                     stage,
                     nodes,
                     budget,
@@ -242,7 +269,7 @@ impl Compiler<'_> {
                 self.op(Op::Fault { fault }, &[]);
                 Some(Post::Op(Op::Pass))
             }
-            Spec::Lb(Lb { balance, .. }) => {
+            Spec::Lb(Lb { balance, scope, .. }) => {
                 let lb = self.code.lbs.len() as u32;
                 let offset = self.layout.add_instances(&mut self.code, draft, position, lb);
                 let (ordered, counts) = (balance.remembers_picks() || self.here, balance.counts_in_flight());
@@ -255,6 +282,7 @@ impl Compiler<'_> {
                     ordered,
                     counts,
                     can_be_cut,
+                    shared: *scope == Scope::Process,
                 };
                 self.code.lbs.push(site);
                 self.op(Op::Pick { lb }, &[]);
@@ -264,7 +292,51 @@ impl Compiler<'_> {
         }
     }
 
-    fn queue(&mut self, stage: u32, draft: &Draft, limits: Limits, timeout_ns: Option<u64>) -> Op {
+    /// A server that shares its cores ends its block.
+    #[allow(clippy::too_many_arguments, reason = "the fields of a spec")]
+    fn share(
+        &mut self,
+        stage: u32,
+        draft: &Draft,
+        law: concurrent::Law,
+        cores: f64,
+        work: &Dist,
+        place: u32,
+        on_cancel: OnCancel,
+    ) -> Op {
+        let (share, members) = (self.code.shares.len() as u32, draft.nodes[0].len() as u32);
+        let gauge = self.gauge(stage, draft, cores);
+        let key = self.layout.draw_key(&mut self.code, purpose::WORK, place);
+        let (part, work) = (self.code.stages[stage as usize].part, Sampler::new(work));
+        let site = DrawSite { sampler: work, part, key, visits: None, stage, inwards: true };
+        self.code.draws.push(site);
+        let (work, base) = (self.code.draws.len() as u32 - 1, draft.base);
+        let offset = (self.code.servers.len() as u32).wrapping_sub(base);
+        self.code.servers.extend((base..base + members).map(|member| (share, member)));
+        self.code.goes_on |= self.here && on_cancel != OnCancel::Stop;
+        let site = ShareSite { law, work, on_cancel, offset, gauge, stage, base, members };
+        self.code.shares.push(site);
+        self.op(Op::Share { share }, &[]);
+        Op::Shared { share }
+    }
+
+    fn gauge(&mut self, stage: u32, draft: &Draft, slots: f64) -> u32 {
+        let gauge = offset(self.code.gauge_count, draft.base, self.code.mask);
+        self.code.gauge_count += if self.code.mask == 0 { 1 } else { draft.nodes[0].len() as u32 };
+        let entry = &mut self.code.stages[stage as usize];
+        entry.gauge = Some(gauge);
+        entry.slots = slots;
+        gauge
+    }
+
+    fn queue(
+        &mut self,
+        stage: u32,
+        draft: &Draft,
+        limits: Limits,
+        timeout_ns: Option<u64>,
+        on_cancel: OnCancel,
+    ) -> Op {
         let members = draft.nodes[0].len() as u32;
         let block = self.code.stages[stage as usize].block;
         let queue = self.code.queues.len() as u32;
@@ -274,7 +346,8 @@ impl Compiler<'_> {
         if !first {
             self.code.queue_count += members;
         }
-        let gauge = offset(self.code.gauge_count, draft.base, self.code.mask);
+        let gauge = self.gauge(stage, draft, f64::from(limits.concurrency));
+        self.code.goes_on |= self.here && on_cancel != OnCancel::Stop;
         self.code.queues.push(QueueSite {
             limits,
             offset: slot,
@@ -286,12 +359,9 @@ impl Compiler<'_> {
             members,
             base: draft.base,
             can_be_cut: self.here,
+            on_cancel,
             timeout_ns,
         });
-        self.code.gauge_count += if self.code.mask == 0 { 1 } else { members };
-        let entry = &mut self.code.stages[stage as usize];
-        entry.gauge = Some(gauge);
-        entry.slots = f64::from(limits.concurrency);
         if limits.capacity != u64::MAX {
             self.layout.add_refusals(&mut self.code, stage, draft);
         }
@@ -323,7 +393,8 @@ impl Compiler<'_> {
     /// Gives a counter to each place that a request can pass more than once on one way.
     fn find_repeated_places(&mut self) {
         let mut stages_of = vec![0u32; self.code.draw_keys.len()];
-        self.code.draws.iter().for_each(|d| stages_of[d.key as usize] += 1);
+        let keys = self.code.draws.iter().map(|d| d.key).chain(self.code.flaky.iter().map(|f| f.key));
+        keys.for_each(|key| stages_of[key as usize] += 1);
         for key in 0..stages_of.len() as u32 {
             // A place in a single block repeats only where members of that block lead to one another, which takes a
             // loop in the file; those are rare enough to look at them all.
@@ -336,6 +407,7 @@ impl Compiler<'_> {
                 let counter = Some(self.code.visits as u32);
                 self.code.visits += 1;
                 self.code.draws.iter_mut().filter(|d| d.key == key).for_each(|d| d.visits = counter);
+                self.code.flaky.iter_mut().filter(|f| f.key == key).for_each(|f| f.visits = counter);
             }
         }
     }

@@ -34,10 +34,26 @@ pub(crate) struct Scope {
     /// How long the drawn waits are since then, and how many they are.
     waits: [u64; DRAWN],
     drawn: u8,
+    /// The event loop that it meets.
+    pub meets: u32,
+    /// Where it ends that goes on for nobody.
+    floor: u32,
+    floor_depth: u16,
 }
 
-const OUTSIDE: Scope =
-    Scope { since: 0, pc: 0, member: 0, depth: 0, limits: 0, rank: 1, waits: [0; DRAWN], drawn: 0 };
+const OUTSIDE: Scope = Scope {
+    since: 0,
+    pc: 0,
+    member: 0,
+    depth: 0,
+    limits: 0,
+    rank: 1,
+    waits: [0; DRAWN],
+    drawn: 0,
+    meets: 0,
+    floor: NOT,
+    floor_depth: 0,
+};
 
 /// A limit that a request is under: what holds outside of it, and where it goes on from there.
 #[derive(Clone, Copy, Debug, Default)]
@@ -128,6 +144,38 @@ impl Scopes {
         Some((found.slot, at as u16))
     }
 
+    /// Whether what goes on for nobody ends at a step.
+    pub fn ends_at(&self, slot: u32, pc: usize, depth: usize) -> bool {
+        let scope = &self.slots[slot as usize];
+        scope.floor as usize == pc && usize::from(scope.floor_depth) == depth
+    }
+
+    /// A request goes on in another slot, under the limits up to one of them; what it leaves behind is under those inside of
+    /// the place where that ends.
+    fn split(&mut self, from: u32, to: u32, at: u16, floor: &Hold) {
+        self.begin(to);
+        self.slots[to as usize] = Scope { limits: at + 1, ..self.slots[from as usize] };
+        let (old, new) = (from as usize * self.each, to as usize * self.each);
+        let (kept, all) = (usize::from(at) + 1, usize::from(self.slots[from as usize].limits));
+        for row in 0..kept {
+            self.limits[new + row] = self.limits[old + row];
+            self.live[self.limits[new + row].live as usize].slot = to;
+        }
+        let rows = &self.limits[old + kept..old + all];
+        let around = |limit: &&Limit| {
+            let depth = usize::from(limit.depth);
+            depth < floor.depth || depth == floor.depth && limit.end > floor.pc
+        };
+        let gone = rows.iter().take_while(around).count();
+        for limit in &rows[..gone] {
+            let live = &mut self.live[limit.live as usize];
+            live.tag = live.tag.wrapping_add(1);
+            self.spare.push(limit.live);
+        }
+        self.limits.copy_within(old + kept + gone..old + all, old);
+        self.slots[from as usize].limits = (all - kept - gone) as u16;
+    }
+
     /// A request begins to wait.
     #[inline]
     pub fn stand(&mut self, slot: u32, now: u64, pc: usize, member: u32, depth: usize) {
@@ -157,10 +205,46 @@ impl Scopes {
 }
 
 /// How the waits of a request that is cut off are gone through: where it is in them.
-struct Passing {
+struct Passing<'b> {
+    slot: u32,
     at: u64,
     /// It was found where it stands; what comes after has not begun.
     found: bool,
+    left: Option<Left<'b>>,
+}
+
+impl Passing<'_> {
+    /// What is left behind goes no further than the wait in which it stands.
+    fn is_to_stop(&self) -> bool {
+        self.left.as_ref().is_some_and(|left| left.stands.is_some())
+    }
+
+    /// A wait has been passed, up to this step.
+    fn may_stop_at(&mut self, pc: usize, member: u32, depth: usize, drawn: u8) {
+        let at = self.at;
+        if let (true, Some(Left { stands: Some(stands), .. })) = (self.found, &mut self.left) {
+            stands.get_or_insert(Stands { pc, member, depth, at, drawn });
+        }
+    }
+}
+
+/// What is left behind by a request goes on without it.
+struct Left<'b> {
+    request: u32,
+    /// Stage, member and time of the waits that it is still to pass.
+    beyond: &'b mut Vec<(u32, u32, u64)>,
+    /// Where its wait ends, if it is to go no further than that.
+    stands: Option<&'b mut Option<Stands>>,
+}
+
+/// Where and when a wait ends, and how many drawn ones there were until then.
+#[derive(Clone, Copy)]
+struct Stands {
+    pc: usize,
+    member: u32,
+    depth: usize,
+    at: u64,
+    drawn: u8,
 }
 
 impl Engine<'_> {
@@ -199,8 +283,7 @@ impl Engine<'_> {
     pub(crate) fn strike(&mut self, live: u32, tag: u32, now: u64) {
         let Some((slot, at)) = self.scopes.struck(live, tag) else { return };
         let limit = self.scopes.limits[slot as usize * self.scopes.each + usize::from(at)];
-        self.take_back(slot, now);
-        self.unwind(slot, &limit, now);
+        let slot = self.cut_off(slot, at, &limit, now);
         self.tokens.drop_attempts(slot, limit.retries);
         self.scopes.leave(slot, at);
         let token = &mut self.tokens.slots[slot as usize];
@@ -216,19 +299,96 @@ impl Engine<'_> {
         self.go_on(slot, now, now, true);
     }
 
-    /// Gives back what a request holds, from where it stands to the end of a limit.
-    fn unwind(&mut self, slot: u32, limit: &Limit, now: u64) {
-        let code = self.code;
+    /// What is behind a limit is cut off and gives back what it holds, from the inside out, unless a queue or server on its
+    /// way goes on. Then what is outside of that gives back what it holds, and the rest goes on for nobody. Where the
+    /// request itself is now comes back.
+    fn cut_off(&mut self, slot: u32, at: u16, limit: &Limit, now: u64) -> u32 {
+        let holds = self.holds_of(slot, limit);
         let token = &self.tokens.slots[slot as usize];
         let selected = token.mask();
-        let (mut pc, mut member) = ((token.pc & !(PARKED | LINE)) as usize, token.member);
-        let mut depth = usize::from(token.depth);
-        if token.pc & LINE != 0 {
-            pc -= 1;
-            if let Op::Enter { queue } = code.steps[pc].op {
-                self.leave_line(slot, queue, member, selected, now);
+        let floor = holds.iter().rposition(|hold| self.goes_on(hold));
+        let Some(floor) = floor else {
+            self.take_back(slot, None, now);
+            holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+            return slot;
+        };
+        holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+        let request = self.tokens.fork(slot);
+        // Whose client has gone has failed, which all that it comes past is to see.
+        let failed = limit.end == WHOLE && self.scopes.slots[slot as usize].limits == at + 1;
+        self.scopes.split(slot, request, at, &holds[floor]);
+        let mut beyond = Vec::new();
+        let mut stands = failed.then_some(None);
+        self.take_back(slot, Some(Left { request, beyond: &mut beyond, stands: stands.as_mut() }), now);
+        for &(stage, member, ns) in &beyond {
+            self.book(slot, stage, member, ns.wrapping_neg());
+        }
+        let scope = &mut self.scopes.slots[slot as usize];
+        (scope.floor, scope.floor_depth) = (holds[floor].pc, holds[floor].depth as u16);
+        self.tokens.slots[slot as usize].set_unwanted();
+        if failed {
+            self.tokens.slots[slot as usize].set_outcome(Some(Kind::Cancelled));
+        }
+        if let Some(Some(stands)) = stands {
+            self.stop_at(slot, &stands, now);
+        }
+        for (stage, member, ns) in beyond {
+            self.book(slot, stage, member, ns);
+        }
+        request
+    }
+
+    /// Whether somebody goes on though whoever sent them has gone.
+    fn goes_on(&self, hold: &Hold) -> bool {
+        let (queues, shares) = (&self.code.queues, &self.code.shares);
+        match hold.what {
+            What::Line { queue } => queues[queue as usize].on_cancel.goes_on(false),
+            What::Slot { queue } => queues[queue as usize].on_cancel.goes_on(true),
+            What::ShareLine { share } => shares[share as usize].on_cancel.goes_on(false),
+            What::Share { share } => shares[share as usize].on_cancel.goes_on(true),
+            What::Picked { .. } => false,
+        }
+    }
+
+    fn give_back(&mut self, slot: u32, hold: &Hold, selected: u64, now: u64) {
+        let member = hold.member;
+        match hold.what {
+            What::Line { queue } => self.leave_line(slot, queue, member, now),
+            What::Slot { queue } => self.leave(queue, member, selected, now),
+            What::ShareLine { share } => {
+                self.book(slot, self.code.shares[share as usize].stage, member, now);
+                self.leave_share_line(slot, share, member, now);
+            }
+            What::Share { share } => {
+                self.book(slot, self.code.shares[share as usize].stage, member, now);
+                self.leave_share(slot, share, member, selected, now);
+            }
+            What::Picked { lb, target } => {
+                let instance = self.instance(slot, &self.code.lbs[lb as usize], member);
+                self.balancers[instance as usize].balancer.cancelled(now, target, 0);
             }
         }
+    }
+
+    /// What a request holds, from where it stands to the end of a limit.
+    fn holds_of(&self, slot: u32, limit: &Limit) -> Vec<Hold> {
+        let code = self.code;
+        let token = &self.tokens.slots[slot as usize];
+        let (mut pc, mut member) = ((token.pc & !(PARKED | LINE)) as usize, token.member);
+        let mut depth = usize::from(token.depth);
+        let mut holds = Vec::new();
+        let before = if token.pc & PARKED == 0 && pc > 0 { Some(code.steps[pc - 1].op) } else { None };
+        let waits = token.pc & LINE != 0;
+        let own = match before {
+            Some(Op::Enter { queue }) if waits => {
+                pc -= 1;
+                Some((What::Line { queue }, code.queues[queue as usize].skip - 1))
+            }
+            Some(Op::Share { share }) if waits => Some((What::ShareLine { share }, pc as u32)),
+            Some(Op::Share { share }) => Some((What::Share { share }, pc as u32)),
+            _ => None,
+        };
+        holds.extend(own.map(|(what, pc)| Hold { what, member, pc, depth }));
         // Back at a balancer, or from a call, the frame is its own.
         let mut popped = matches!(code.steps[pc].op, Op::Done { .. } | Op::Back);
         loop {
@@ -236,21 +396,20 @@ impl Engine<'_> {
                 depth -= 1;
                 if let Op::Done { lb } = code.steps[pc].op {
                     let [_, _, target] = self.tokens.frame(slot, depth);
-                    let instance = member.wrapping_add(code.lbs[lb as usize].offset);
-                    self.balancers[instance as usize].balancer.cancelled(now, target, 0);
+                    holds.push(Hold { what: What::Picked { lb, target }, member, pc: pc as u32, depth });
                 }
             }
             let outermost = depth == usize::from(limit.depth);
             let at = code.around[pc];
             if at != NOT && !(outermost && at >= limit.end) {
                 if let Op::Leave { queue } = code.steps[at as usize].op {
-                    self.leave(queue, member, selected, now);
+                    holds.push(Hold { what: What::Slot { queue }, member, pc: at, depth });
                 }
                 pc = at as usize + 1;
                 continue;
             }
             if outermost {
-                return;
+                return holds;
             }
             let [back, caller, _] = self.tokens.frame(slot, depth - 1);
             pc = (back & !IDLE) as usize;
@@ -259,14 +418,58 @@ impl Engine<'_> {
         }
     }
 
+    /// What is left behind goes on from the end of its wait.
+    fn stop_at(&mut self, slot: u32, stands: &Stands, now: u64) {
+        self.scopes.slots[slot as usize].drawn = stands.drawn;
+        let token = &mut self.tokens.slots[slot as usize];
+        token.tag = token.tag.wrapping_add(1);
+        (token.pc, token.member, token.depth) =
+            (stands.pc as u32 | PARKED, stands.member, stands.depth as u16);
+        let (at, tag) = (stands.at.min(END_OF_TIME), token.tag);
+        self.pending.push(now, Entry { at, key: self.step_key(slot), who: slot, tag });
+    }
+
+    /// What went on for nobody is over.
+    #[cold]
+    pub(crate) fn vanish(&mut self, slot: u32) {
+        self.scopes.end(slot);
+        self.tokens.remove(slot);
+    }
+
+    /// Time of what goes on for nobody. It passes outside of the slots around the place where that was left behind: they
+    /// were given back.
+    #[cold]
+    pub(crate) fn spend(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
+        let ns = ns & self.tokens.slots[slot as usize].mask();
+        let at = |offset: u32| offset.wrapping_add(member & self.code.mask) as usize;
+        let here = &self.code.stages[stage as usize];
+        let spent = &mut self.ledger.spent[at(here.part)];
+        *spent = spent.wrapping_add(ns);
+        let floor = self.code.steps[self.scopes.slots[slot as usize].floor as usize].op;
+        let floor = match floor {
+            Op::Leave { queue } => self.code.queues[queue as usize].stage,
+            Op::Shared { share } => self.code.shares[share as usize].stage,
+            _ => return,
+        };
+        let first = self.code.blocks[here.block as usize].stages.start;
+        if !(first..=stage).contains(&floor) {
+            return;
+        }
+        for around in &self.code.stages[first as usize..floor as usize] {
+            if let Some(gauge) = around.gauge {
+                let behind = &mut self.ledger.behind[at(gauge)];
+                *behind = behind.wrapping_add(ns);
+            }
+        }
+    }
+
     /// A request stands in line no longer; nobody served it.
-    pub(crate) fn leave_line(&mut self, slot: u32, queue: u32, member: u32, selected: u64, now: u64) {
+    pub(crate) fn leave_line(&mut self, slot: u32, queue: u32, member: u32, now: u64) {
         let site = &self.code.queues[queue as usize];
         let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
         gauge.waiting = gauge.waiting.wrapping_add(now);
-        let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
-        *part = part.wrapping_add(now & selected);
         self.members[member.wrapping_add(site.offset) as usize].queue.abandon(&mut self.links, slot);
+        self.book(slot, site.stage, member, now);
     }
 
     /// A request is cut off on its way in: it has not come to what is behind.
@@ -276,56 +479,63 @@ impl Engine<'_> {
         }
     }
 
-    /// Takes back what was added up for a request that will not come to it: waits, entries, visits.
-    fn take_back(&mut self, slot: u32, now: u64) {
+    /// Takes back what was added up for a request that will not come to it: waits, entries, visits. Where it is left behind
+    /// by a request that is elsewhere now, it will come to it, and its time is for nobody from now on.
+    fn take_back(&mut self, slot: u32, left: Option<Left>, now: u64) {
         let code = self.code;
         let token = self.tokens.slots[slot as usize];
         let selected = token.mask();
         let stop = (token.pc & !(PARKED | LINE)) as usize;
+        let mut passing = Passing { at: 0, found: false, slot, left };
         if token.pc & PARKED == 0 {
-            // In line, or called from it but not yet behind it.
-            if let Op::Enter { queue } = code.steps[stop - 1].op {
-                self.count_cut(code.queues[queue as usize].stage, token.member, selected);
+            // In line, at work, or called from there but not yet gone on.
+            let (stage, since) = match code.steps[stop.saturating_sub(1)].op {
+                Op::Enter { queue } => (code.queues[queue as usize].stage, token.pc & LINE != 0),
+                Op::Share { share } => (code.shares[share as usize].stage, true),
+                _ => return,
+            };
+            match passing.left {
+                None => self.count_cut(stage, token.member, selected),
+                Some(left) if since => left.beyond.push((stage, token.member, now.wrapping_neg())),
+                Some(_) => {}
             }
             return;
         }
         let scope = self.scopes.slots[slot as usize];
         let (mut pc, mut member, mut depth) = (scope.pc as usize, scope.member, usize::from(scope.depth));
         let mut drawn = scope.waits[..usize::from(scope.drawn)].iter();
-        let mut passing = Passing { at: scope.since, found: false };
+        passing.at = scope.since;
         if let Op::Again { retry } = code.steps[stop].op {
-            let site = &code.retries[retry as usize];
-            let (part, stage) = (site.part, site.stage);
-            self.pass(
-                &mut passing,
-                drawn.next().copied().unwrap_or(0),
-                now,
-                (part, stage, member, true),
-                selected,
-            );
-            return;
+            let stage = code.retries[retry as usize].stage;
+            let ns = drawn.next().copied().unwrap_or(0);
+            return self.pass(&mut passing, ns, now, (stage, member, true));
         }
         while pc != stop || depth != usize::from(token.depth) {
             match code.steps[pc].op {
                 Op::Stand { wait } => {
                     let site = code.waits[wait as usize];
-                    let at = (site.part, site.stage, member, site.inwards);
-                    self.pass(&mut passing, site.ns, now, at, selected);
+                    self.pass(&mut passing, site.ns, now, (site.stage, member, site.inwards));
                     pc += 1;
+                    passing.may_stop_at(pc, member, depth, scope.drawn - drawn.len() as u8);
                 }
                 Op::StandDrawn { draw } => {
                     let site = &code.draws[draw as usize];
-                    let at = (site.part, site.stage, member, site.inwards);
                     if let (true, Some(counter)) = (passing.found, site.visits) {
-                        self.tokens.forget_visit(slot, counter);
+                        let of = passing.left.as_ref().map_or(slot, |left| left.request);
+                        self.tokens.forget_visit(of, counter);
+                        if passing.is_to_stop() {
+                            self.tokens.forget_visit(slot, counter);
+                        }
                     }
-                    self.pass(&mut passing, drawn.next().copied().unwrap_or(0), now, at, selected);
+                    let ns = drawn.next().copied().unwrap_or(0);
+                    self.pass(&mut passing, ns, now, (site.stage, member, site.inwards));
                     pc += 1;
+                    passing.may_stop_at(pc, member, depth, scope.drawn - drawn.len() as u8);
                 }
                 Op::Call { call } => {
                     let site = code.calls[call as usize];
                     let target = code.call_targets[member.wrapping_add(site.offset) as usize];
-                    if passing.found {
+                    if passing.found && (passing.left.is_none() || passing.is_to_stop()) {
                         self.members[target.member as usize].entries -= selected as u32 & 1;
                     }
                     depth += 1;
@@ -343,24 +553,54 @@ impl Engine<'_> {
                     depth -= 1;
                     pc += 1;
                 }
+                Op::Try { .. } => {
+                    if passing.found && passing.is_to_stop() {
+                        self.tokens.end_attempts(slot, false);
+                    }
+                    pc += 1;
+                }
                 _ => pc += 1,
             }
         }
     }
 
     /// Goes past one wait: what of it is still to come is taken back.
-    fn pass(&mut self, passing: &mut Passing, ns: u64, now: u64, at: (u32, u32, u32, bool), selected: u64) {
-        let (part, stage, member, inwards) = at;
+    fn pass(&mut self, passing: &mut Passing, ns: u64, now: u64, at: (u32, u32, bool)) {
+        let (stage, member, inwards) = at;
         let end = passing.at.saturating_add(ns);
         if end > now {
-            let beyond = (end - passing.at.max(now)) & selected;
-            let sum = &mut self.ledger.parts[part.wrapping_add(member & self.code.mask) as usize];
-            *sum = sum.wrapping_sub(beyond);
-            if !passing.found && inwards {
-                self.count_cut(stage, member, selected);
+            let beyond = end - passing.at.max(now);
+            if passing.found && passing.is_to_stop() {
+                self.book(passing.slot, stage, member, ns.wrapping_neg());
+            } else if let Some(left) = &mut passing.left {
+                left.beyond.push((stage, member, beyond));
+            } else {
+                self.book(passing.slot, stage, member, beyond.wrapping_neg());
+                if !passing.found && inwards {
+                    let selected = self.tokens.slots[passing.slot as usize].mask();
+                    self.count_cut(stage, member, selected);
+                }
             }
             passing.found = true;
         }
         passing.at = end;
     }
+}
+
+/// Something that a request holds.
+struct Hold {
+    what: What,
+    member: u32,
+    /// The step that gives it back.
+    pc: u32,
+    depth: usize,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Line { queue: u32 },
+    Slot { queue: u32 },
+    ShareLine { share: u32 },
+    Share { share: u32 },
+    Picked { lb: u32, target: u32 },
 }

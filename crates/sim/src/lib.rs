@@ -18,6 +18,7 @@ mod ledger;
 mod pending;
 pub mod result;
 mod run;
+mod shares;
 mod source;
 mod summary;
 #[cfg(test)]

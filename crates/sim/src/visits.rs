@@ -60,6 +60,14 @@ impl Visits {
         }
     }
 
+    /// What one row keeps another keeps.
+    pub fn copy_row(&mut self, from: usize, to: usize) {
+        if self.each > 0 {
+            let (from, to) = (from * self.each, to * self.each);
+            self.saved.copy_within(from..from + self.each, to);
+        }
+    }
+
     /// What one slot has visited another has, on the same way.
     pub fn copy(&mut self, from: u32, to: u32) {
         if self.each > 0 {

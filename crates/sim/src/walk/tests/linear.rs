@@ -10,12 +10,13 @@ use weir_topology::Plan;
 /// One node of a kind that many topologies have, over two that are there.
 fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
-    match d.number(16) {
+    let cancel = d.of(&["stop", "skip", "finish"]);
+    match d.number(24) {
         0 => format!("cable({k} * ms, {a})"),
         1 => format!("cable(e({k}), {a})"),
-        2 => format!("queue({a}, concurrency = {k})"),
-        3 => format!("queue(delay(e({k}), {a}), capacity = {k})"),
-        4 => format!("queue(delay({k} * ms, {a}), timeout = {l} * ms)"),
+        2 => format!("queue({a}, concurrency = {k}, on_cancel = \"{cancel}\")"),
+        3 => format!("queue(delay(e({k}), {a}), capacity = {k}, on_cancel = \"{cancel}\")"),
+        4 => format!("queue(delay({k} * ms, {a}), timeout = {l} * ms, on_cancel = \"{cancel}\")"),
         5 => format!("delay(e({k}), {a})"),
         6 | 7 if *retries > 0 => {
             *retries -= 1;
@@ -37,6 +38,15 @@ fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
         12 => format!(
             "lb.random([weight({k}, {a}), {b}] + pool({k}, lambda: queue(delay({k} * ms, server()))))"
         ),
+        13 => format!("flaky(0.2, {a}, kind = \"{}\")", d.of(&["status_5xx", "reset"])),
+        14 => format!("limit.rate({a}, {}, burst = {k})", 100 * l),
+        15 => format!(
+            "lb.random([concurrent(e({k}), cores = {l} / 4, threads = {}, on_cancel = \"{cancel}\"), {a}])",
+            1 + k % 2
+        ),
+        16 => format!(
+            "lb.p2c([concurrent({k} * ms, contention = 0.1, coherency = 0.001, on_cancel = \"{cancel}\"), {a}, {b}])"
+        ),
         _ => format!("timeout({} * ms, {a})", k * l),
     }
 }
@@ -53,7 +63,12 @@ fn file(seed: u64) -> String {
         text += &format!("n{i} = {}\n", node(&mut d, &a, &b, &mut retries));
     }
     let (traffic, more) = traffic(&mut d);
-    text + &format!("scenario(\"s\", n{nodes}, {traffic}, {more})\n")
+    let root = if d.number(4) == 0 {
+        format!("listen(\"127.0.0.1:80\", n{nodes}, loops = 3)")
+    } else {
+        format!("n{nodes}")
+    };
+    text + &format!("scenario(\"s\", {root}, {traffic}, {more})\n")
 }
 
 /// Whether both engines were asked: the same bytes came.
@@ -66,6 +81,9 @@ fn agree(plan: &Plan, source: &str) -> bool {
     }
     for members in [false, true] {
         let options = Options { members, ..options() };
+        if std::env::var("SHOW").is_ok() {
+            eprintln!("{source}");
+        }
         let of = |fast| {
             run_with(plan, &options, &|_, _| {}, &AtomicBool::new(false), fast)
                 .unwrap_or_else(|e| panic!("fast: {fast}: {e:?}\n{source}"))
@@ -73,16 +91,11 @@ fn agree(plan: &Plan, source: &str) -> bool {
         let (linear, walked) = (of(true), of(false));
         let walked = Results { events: linear.events, ..walked };
         if linear != walked {
-            let (l, w) = (format!("{linear:#?}"), format!("{walked:#?}"));
-            let near = l.lines().zip(w.lines()).enumerate().filter(|(_, (l, w))| l != w);
-            let shown: Vec<String> = near
-                .take(8)
-                .map(|(i, (l, w))| {
-                    let named: Vec<&str> = w.lines().take(i).filter(|x| x.contains("place:")).collect();
-                    format!("line {i}: engine {l} reference {w}, at {:?}", named.last())
-                })
-                .collect();
-            panic!("{}\n{source}", shown.join("\n"));
+            let (l, w) = (&linear.scenarios[0], &walked.scenarios[0]);
+            let nodes = l.nodes.iter().zip(&w.nodes).filter(|(l, w)| l != w);
+            let shown: Vec<String> = nodes.map(|(l, w)| format!("engine {l:?}\nreference {w:?}")).collect();
+            let (l, w) = ((&l.requests, &l.latency_all), (&w.requests, &w.latency_all));
+            panic!("{}\n{l:?}\n{w:?}\n{source}", shown.join("\n").replace(", low: None, high: None", ""));
         }
     }
     true
