@@ -9,7 +9,9 @@ const DEEPEST: usize = 64;
 
 /// Fills in [`Code::prefix_ns`] and [`crate::code::QueueSite::ahead`].
 pub(crate) fn find(code: &mut Code) {
-    code.prefix_ns = constant_prefix(code, code.start.pc, 0, &mut HashMap::new()).unwrap_or(0);
+    if code.patience_ns.is_none() {
+        code.prefix_ns = constant_prefix(code, code.start.pc, 0, &mut HashMap::new()).unwrap_or(0);
+    }
     let mut entries =
         Entries { code, seen: HashMap::new(), barred: vec![false; code.steps.len()], after: HashMap::new() };
     entries.walk(code.start.pc, -i128::from(code.prefix_ns), 0);
@@ -46,7 +48,8 @@ fn constant_prefix(code: &Code, pc: u32, depth: usize, known: &mut HashMap<u32, 
     let result = loop {
         total = total.saturating_add(code.steps[at].wait_ns);
         match code.steps[at].op {
-            Op::Try { .. } => {}
+            Op::Try { retry } if code.retries[retry as usize].budget.is_some() => break Some(total),
+            Op::Try { .. } | Op::Again { .. } => {}
             Op::Pick { lb } if !code.lbs[lb as usize].ordered && depth < DEEPEST => {
                 if may_be_empty(code, lb) {
                     break None;
@@ -57,7 +60,7 @@ fn constant_prefix(code: &Code, pc: u32, depth: usize, known: &mut HashMap<u32, 
                 let same = all.all(|x| x == first);
                 break if same { first.map(|x| total.saturating_add(x)) } else { None };
             }
-            Op::Enter { .. } | Op::Fault { .. } | Op::Pick { .. } => break Some(total),
+            Op::Enter { .. } | Op::Fault { .. } | Op::Pick { .. } | Op::Limit { .. } => break Some(total),
             _ => break None,
         }
         at += 1;
@@ -82,7 +85,8 @@ struct Entries<'a> {
 impl Entries<'_> {
     fn may_run_ahead(&self, queue: u32) -> bool {
         let site = &self.code.queues[queue as usize];
-        site.limits.concurrency == 1 && matches!(self.after.get(&queue), Some(Some(ns)) if *ns > 0)
+        let alone = site.limits.concurrency == 1 && !site.can_be_cut && site.timeout_ns.is_none();
+        alone && matches!(self.after.get(&queue), Some(Some(ns)) if *ns > 0)
     }
 
     fn walk(&mut self, pc: u32, since: i128, depth: usize) {

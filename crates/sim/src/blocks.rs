@@ -93,6 +93,10 @@ impl<'a> Layout<'a> {
             start: Target { pc: 0, member: 0 },
             prefix_ns: 0,
             draws: Vec::new(),
+            waits: Vec::new(),
+            limits: Vec::new(),
+            around: Vec::new(),
+            can_be_cut: Vec::new(),
             draw_keys: Vec::new(),
             place_keys: self.point.places.iter().map(place_key).collect(),
             lbs: Vec::new(),
@@ -103,7 +107,16 @@ impl<'a> Layout<'a> {
             queues: Vec::new(),
             queue_count: self.members,
             gauge_count: 0,
+            shares: Vec::new(),
+            servers: Vec::new(),
+            rate_sites: Vec::new(),
+            rates: Vec::new(),
+            flaky: Vec::new(),
+            loops: 1,
+            goes_on: false,
             retries: Vec::new(),
+            retry_nodes: Vec::new(),
+            budgets: Vec::new(),
             faults: Vec::new(),
             fault_nodes: Vec::new(),
             calls: Vec::new(),
@@ -115,9 +128,14 @@ impl<'a> Layout<'a> {
             part_count: 0,
             refusal_count: 0,
             repeat_count: 0,
+            cut_count: 0,
             mask: if members { u32::MAX } else { 0 },
             depth: 0,
             retry_depth: 0,
+            limit_depth: 0,
+            cuts: false,
+            patience_ns: None,
+            takes_as_get: true,
             visits: 0,
             excludes: false,
         }
@@ -244,6 +262,7 @@ impl<'a> Layout<'a> {
                 slots: 0.0,
                 parallel: false,
                 entries: None,
+                cuts: None,
             });
         }
         let stages = first..code.stages.len() as u32;
@@ -289,6 +308,44 @@ impl<'a> Layout<'a> {
     pub fn add_refusals(&self, code: &mut Code, stage: u32, draft: &Draft) {
         code.stages[stage as usize].refusals = Some(code.refusal_count.wrapping_sub(draft.base));
         code.refusal_count += draft.nodes[0].len() as u32;
+    }
+
+    /// Makes room for the requests that are cut off at a stage, by member.
+    pub fn add_cuts(&self, code: &mut Code, stage: u32, draft: &Draft) {
+        code.stages[stage as usize].cuts = Some(code.cut_count.wrapping_sub(draft.base));
+        code.cut_count += draft.nodes[0].len() as u32;
+    }
+
+    /// The nodes where a request can be cut off: behind a limit, and everywhere if its client can leave.
+    pub fn can_be_cut(&self, everywhere: bool) -> Vec<bool> {
+        let point = self.point;
+        let mut cut = vec![false; point.nodes.len()];
+        let mut list_cut = vec![false; point.lists.len()];
+        cut[self.root as usize] = everywhere;
+        // Nodes come after all that they lead to.
+        for id in (0..point.nodes.len()).rev() {
+            if !self.reachable[id] {
+                continue;
+            }
+            let spec = &point.specs[point.nodes[id].spec as usize];
+            let behind = cut[id] || matches!(spec, Spec::Timeout { time_ns: Some(_) });
+            if !behind {
+                continue;
+            }
+            if let Some(spare) = spare(point, id as u32) {
+                cut[spare as usize] = true;
+            }
+            match inside(point, id as u32) {
+                To::None => {}
+                To::Node(child) => cut[child as usize] = true,
+                To::List(l) => {
+                    if !std::mem::replace(&mut list_cut[l as usize], true) {
+                        point.lists[l as usize].iter().for_each(|&t| cut[t as usize] = true);
+                    }
+                }
+            }
+        }
+        cut
     }
 
     /// The index of a key that work and crossings of a place are drawn by.
@@ -417,26 +474,32 @@ impl<'a> Layout<'a> {
         }
         code.start = target(root);
         let root_block = self.block_of[root as usize].0 as usize;
-        code.depth = self.depth(root, false)?;
-        code.retry_depth = self.depth(root, true)?;
+        code.depth = self.depth(root, Nested::Frames)?;
+        code.retry_depth = self.depth(root, Nested::Retries)?;
+        code.limit_depth = self.depth(root, Nested::Limits)?;
         code.order = self.order(code, root_block);
         Ok(root_block)
     }
 
-    /// What a request from `root` passes at most, one inside another: balancers and calls (a frame each), or retries.
-    fn depth(&self, root: NodeId, retries: bool) -> Result<usize, String> {
+    /// What a request from `root` passes at most, one inside another.
+    fn depth(&self, root: NodeId, of: Nested) -> Result<usize, String> {
+        let frames = of == Nested::Frames;
         let mut behind = vec![0u32; self.point.nodes.len()];
         let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
         for id in 0..=root as usize {
             if !self.reachable[id] {
                 continue;
             }
-            let retry = matches!(self.point.specs[self.point.nodes[id].spec as usize], Spec::Retry(_));
-            behind[id] = u32::from(retry && retries)
+            let counted = match &self.point.specs[self.point.nodes[id].spec as usize] {
+                Spec::Retry(_) => of == Nested::Retries,
+                Spec::Timeout { time_ns: Some(_) } => of == Nested::Limits,
+                _ => false,
+            };
+            behind[id] = u32::from(counted)
                 + match inside(self.point, id as u32) {
                     To::None => 0,
                     To::Node(child) => {
-                        behind[child as usize] + u32::from(self.head[child as usize] && !retries)
+                        behind[child as usize] + u32::from(self.head[child as usize] && frames)
                     }
                     To::List(l) => {
                         let most = of_list[l as usize].get_or_insert_with(|| {
@@ -446,15 +509,19 @@ impl<'a> Layout<'a> {
                                 .max()
                                 .unwrap_or(0)
                         });
-                        *most + u32::from(!retries)
+                        *most + u32::from(frames)
                     }
                 };
             if let Some(spare) = spare(self.point, id as u32) {
-                behind[id] = behind[id].max(behind[spare as usize] + u32::from(!retries));
+                behind[id] = behind[id].max(behind[spare as usize] + u32::from(frames));
             }
         }
         let depth = behind[root as usize] as usize;
-        let (most, what) = if retries { (200, "retries") } else { (10_000, "balancers and shared nodes") };
+        let (most, what) = match of {
+            Nested::Frames => (10_000, "balancers and shared nodes"),
+            Nested::Retries => (200, "retries"),
+            Nested::Limits => (10_000, "limits"),
+        };
         if depth > most {
             return Err(format!(
                 "a request would pass {depth} {what} one inside another; {most} is the limit"
@@ -498,6 +565,15 @@ impl<'a> Layout<'a> {
         }
         order
     }
+}
+
+/// What is nested in each other.
+#[derive(Clone, Copy, PartialEq)]
+enum Nested {
+    /// Balancers and calls: a frame each.
+    Frames,
+    Retries,
+    Limits,
 }
 
 /// The node that a balancer leads to where no target is left.

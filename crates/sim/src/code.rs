@@ -8,7 +8,9 @@
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
-use weir_policy::config::{Balance, Retry};
+use weir_model::{OnCancel, concurrent};
+use weir_policy::Kind;
+use weir_policy::config::{Balance, Budget, Rate, Retry};
 
 /// A step and the constant waits before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,25 +23,75 @@ pub(crate) struct Step {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Op {
     /// A drawn wait.
-    Draw { draw: u32 },
+    Draw {
+        draw: u32,
+    },
+    /// A wait that can be cut off: one that is constant, or drawn.
+    Stand {
+        wait: u32,
+    },
+    StandDrawn {
+        draw: u32,
+    },
     /// A balancer takes a target.
-    Pick { lb: u32 },
+    Pick {
+        lb: u32,
+    },
     /// The request is back from it.
-    Done { lb: u32 },
+    Done {
+        lb: u32,
+    },
     /// A queue is entered.
-    Enter { queue: u32 },
+    Enter {
+        queue: u32,
+    },
     /// The slot is given back.
-    Leave { queue: u32 },
+    Leave {
+        queue: u32,
+    },
     /// Attempts begin.
-    Try { retry: u32 },
+    Try {
+        retry: u32,
+    },
+    /// An attempt begins; where it has waited before that, it stands here.
+    Again {
+        retry: u32,
+    },
     /// An attempt has come back.
-    Tried { retry: u32 },
+    Tried {
+        retry: u32,
+    },
+    /// A server that shares its cores is entered; the next step is back from it.
+    Share {
+        share: u32,
+    },
+    Shared {
+        share: u32,
+    },
+    /// A token is needed.
+    Token {
+        rate: u32,
+    },
+    /// What comes back may fail.
+    Flaky {
+        flaky: u32,
+    },
+    /// What is behind has so long to answer.
+    Limit {
+        limit: u32,
+    },
+    /// It has.
+    Limited,
     /// A node that may be down is entered.
-    Fault { fault: u32 },
+    Fault {
+        fault: u32,
+    },
     /// On the way back; only counts errors.
     Pass,
     /// Another block with one way out of this one.
-    Call { call: u32 },
+    Call {
+        call: u32,
+    },
     /// Back from it.
     Back,
     /// The end of a block.
@@ -65,6 +117,26 @@ pub(crate) struct DrawSite {
     pub key: u32,
     /// Counter of visits, where a request can pass the place more than once.
     pub visits: Option<u32>,
+    pub stage: u32,
+    /// On the way in: who stands here has not come to what is behind.
+    pub inwards: bool,
+}
+
+/// A constant wait that can be cut off.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitSite {
+    pub ns: u64,
+    pub part: u32,
+    pub stage: u32,
+    pub inwards: bool,
+}
+
+/// A limit's place in the code.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LimitSite {
+    pub ns: u64,
+    /// Where a request goes on whose time is over: behind the step that ends the limit.
+    pub end: u32,
 }
 
 /// A balancer's place in the code.
@@ -80,6 +152,10 @@ pub(crate) struct LbSite {
     pub ordered: bool,
     /// Returns change its state.
     pub counts: bool,
+    /// A request behind it can be cut off.
+    pub can_be_cut: bool,
+    /// All event loops share one state.
+    pub shared: bool,
 }
 
 /// One balancer.
@@ -110,6 +186,45 @@ pub(crate) struct QueueSite {
     pub ahead: bool,
     pub members: u32,
     pub base: u32,
+    /// A request here can be cut off.
+    pub can_be_cut: bool,
+    pub on_cancel: OnCancel,
+    pub timeout_ns: Option<u64>,
+}
+
+/// The place of servers that share their cores.
+#[derive(Clone, Debug)]
+pub(crate) struct ShareSite {
+    pub law: concurrent::Law,
+    /// Its work: index in [`Code::draws`].
+    pub work: u32,
+    pub on_cancel: OnCancel,
+    /// Member to server.
+    pub offset: u32,
+    pub gauge: u32,
+    pub stage: u32,
+    pub base: u32,
+    pub members: u32,
+}
+
+/// A rate limit's place; it asks for no key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RateSite {
+    /// Member to limit.
+    pub offset: u32,
+    pub stage: u32,
+    pub skip: u32,
+}
+
+/// The place of nodes that fail at random.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlakySite {
+    pub p: f64,
+    pub kind: Kind,
+    /// Index in [`Code::draw_keys`], and the counter of visits.
+    pub key: u32,
+    pub visits: Option<u32>,
+    pub can_be_cut: bool,
 }
 
 /// A retry's place in the code.
@@ -120,6 +235,13 @@ pub(crate) struct RetrySite {
     pub again: u32,
     /// Member to count of further attempts.
     pub repeats: u32,
+    pub stage: u32,
+    /// Member to the place and number that backoffs are drawn by: [`Code::retry_nodes`].
+    pub nodes: u32,
+    /// Member to budget.
+    pub budget: Option<u32>,
+    /// An attempt can be cut off.
+    pub can_be_cut: bool,
 }
 
 /// A faulty node's place in the code.
@@ -163,6 +285,8 @@ pub(crate) struct Stage {
     pub parallel: bool,
     /// Entries by member stand at `member + offset`, where they are counted rather than reckoned from the block's.
     pub entries: Option<u32>,
+    /// Requests cut off here on their way in, by member, at `member + offset`; stages where that can happen only.
+    pub cuts: Option<u32>,
 }
 
 /// A chain of nodes with one way in.
@@ -189,6 +313,13 @@ pub(crate) struct Code {
     /// Waits before the first step that must happen in its turn, where they are the same on every way.
     pub prefix_ns: u64,
     pub draws: Vec<DrawSite>,
+    pub waits: Vec<WaitSite>,
+    pub limits: Vec<LimitSite>,
+    /// By pc: the step that gives back what a request there holds, innermost first; [`crate::blocks::NOT`]: none in this
+    /// block. What can be cut off only.
+    pub around: Vec<u32>,
+    /// By pc: whether a request there can be cut off.
+    pub can_be_cut: Vec<bool>,
     /// Purpose and place of each key that work and crossings are drawn by.
     pub draw_keys: Vec<(u64, u32)>,
     /// Hash of each place.
@@ -202,7 +333,20 @@ pub(crate) struct Code {
     pub queues: Vec<QueueSite>,
     pub queue_count: u32,
     pub gauge_count: u32,
+    pub shares: Vec<ShareSite>,
+    /// Site and member of each server.
+    pub servers: Vec<(u32, u32)>,
+    pub rate_sites: Vec<RateSite>,
+    pub rates: Vec<Rate>,
+    pub flaky: Vec<FlakySite>,
+    /// Event loops that requests meet; at least 1.
+    pub loops: u32,
+    /// Whether something that is cut off goes on for nobody.
+    pub goes_on: bool,
     pub retries: Vec<RetrySite>,
+    /// Place and number of each node that is a retry.
+    pub retry_nodes: Vec<(u32, u32)>,
+    pub budgets: Vec<Budget>,
     pub faults: Vec<FaultSite>,
     /// Fault site, place and number of each faulty node.
     pub fault_nodes: Vec<(u32, u32, u32)>,
@@ -216,12 +360,20 @@ pub(crate) struct Code {
     pub part_count: u32,
     pub refusal_count: u32,
     pub repeat_count: u32,
+    pub cut_count: u32,
     /// All ones if statistics are kept by member, else 0: an accumulator stands at `offset + (member & mask)`.
     pub mask: u32,
     /// Frames that a request needs at most.
     pub depth: usize,
     /// Retries that a request is inside of at most.
     pub retry_depth: usize,
+    /// Limits likewise; its client's patience is one.
+    pub limit_depth: usize,
+    /// Whether a request can be cut off anywhere, or waits between attempts.
+    pub cuts: bool,
+    pub patience_ns: Option<u64>,
+    /// Whether all requests are taken as GET because the traffic does not say otherwise.
+    pub takes_as_get: bool,
     /// Counters of visits that a request needs.
     pub visits: usize,
     /// Whether any retry leaves targets out.

@@ -2,25 +2,35 @@
 
 use crate::ahead;
 use crate::blocks::{Draft, End, Layout, MOST, NOT, offset};
-use crate::code::{Code, DrawSite, FaultSite, LbSite, Op, QueueSite, RetrySite, Step};
-use weir_model::Dist;
+use crate::code::{
+    Code, DrawSite, FaultSite, FlakySite, LbSite, LimitSite, Op, QueueSite, RateSite, RetrySite, ShareSite,
+    Step, WaitSite,
+};
+use crate::walk::loops::loops;
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
+use weir_model::{Dist, OnCancel, concurrent};
 use weir_policy::config::Exclude;
-use weir_topology::plan::{Clock, Faulty, Lb, Spec};
+use weir_topology::plan::{Clock, Faulty, Lb, Scenario, Scope, Spec};
 
 /// Purposes of draws that belong to a request; part of their keys.
 mod purpose {
     pub(super) const WORK: u64 = 1;
     pub(super) const OUT: u64 = 2;
     pub(super) const BACK: u64 = 3;
+    pub(super) const FAILURE: u64 = 6;
 }
 
 /// Compiles a layout. With `members`, statistics are kept for every member.
-pub(crate) fn compile(layout: Layout, members: bool) -> Result<Code, String> {
-    let code = layout.code(members);
-    let mut c = Compiler { layout, wait_ns: 0, code };
+pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Result<Code, String> {
+    let mut code = layout.code(members);
+    code.patience_ns = scenario.patience_ns;
+    code.takes_as_get = scenario.mix.is_empty();
+    code.loops = loops(&layout, scenario)?;
+    code.cuts = code.loops > 1;
+    let can_be_cut = layout.can_be_cut(scenario.patience_ns.is_some());
+    let mut c = Compiler { layout, wait_ns: 0, code, can_be_cut, here: false };
     c.emit()?;
     c.find_repeated_places();
     let Compiler { layout, mut code, .. } = c;
@@ -28,6 +38,8 @@ pub(crate) fn compile(layout: Layout, members: bool) -> Result<Code, String> {
     // Nothing leads to the root, so its block has one member and its return ends the request.
     let next = layout.drafts.get(root_block + 1).map_or(code.steps.len(), |d| d.pc as usize);
     code.steps[next - 1].op = Op::End;
+    code.limit_depth += usize::from(code.patience_ns.is_some());
+    code.cuts |= code.limit_depth > 0;
     ahead::find(&mut code);
     Ok(code)
 }
@@ -37,6 +49,10 @@ struct Compiler<'a> {
     /// Constant waits that the next step will stand behind.
     wait_ns: u64,
     code: Code,
+    /// By node of the plan.
+    can_be_cut: Vec<bool>,
+    /// Whether requests can be cut off at the stage that is being emitted.
+    here: bool,
 }
 
 /// What a stage does on the way back.
@@ -61,8 +77,20 @@ impl Compiler<'_> {
 
     fn emit_block(&mut self, block: u32, draft: &Draft) {
         let first = self.layout.add_stages(&mut self.code, block, draft);
-        let inner: Vec<Option<Post>> =
-            (0..draft.chain.len()).map(|i| self.emit_stage(first + i as u32, draft, i)).collect();
+        let start = self.code.steps.len();
+        let cuttable: Vec<bool> =
+            draft.nodes.iter().map(|nodes| nodes.iter().any(|&n| self.can_be_cut[n as usize])).collect();
+        let mut inner: Vec<Option<Post>> = Vec::new();
+        for (i, here) in cuttable.iter().enumerate() {
+            self.here = *here;
+            let (_, spec) = draft.chain[i];
+            let spec = &self.layout.point.specs[spec as usize];
+            // Who waits too long in line has not come to what is behind it either.
+            if *here || matches!(spec, Spec::Queue { timeout_ns: Some(_), .. }) {
+                self.layout.add_cuts(&mut self.code, first + i as u32, draft);
+            }
+            inner.push(self.emit_stage(first + i as u32, draft, i));
+        }
         if draft.end == End::Call {
             let call = self.layout.add_call(&mut self.code, draft);
             self.op(Op::Call { call }, &[]);
@@ -70,6 +98,12 @@ impl Compiler<'_> {
         }
         let mut waiting = Vec::new();
         for (i, post) in inner.into_iter().enumerate().rev() {
+            self.here = cuttable[i];
+            if self.here && matches!(post, Some(Post::Wait(_))) && !waiting.is_empty() {
+                // Whoever is cut off on the way back has failed at what is behind already.
+                self.op(Op::Pass, &waiting);
+                waiting.clear();
+            }
             waiting.push(first + i as u32);
             match post {
                 None => {}
@@ -80,13 +114,16 @@ impl Compiler<'_> {
                         purpose::BACK,
                         self.layout.point.sites[site as usize].place,
                         first + i as u32,
+                        false,
                     );
                 }
-                Some(Post::Op(op @ Op::Tried { .. })) => {
-                    // The nodes inside fail with each attempt, the retry itself with the last one only.
+                Some(Post::Op(op @ (Op::Tried { .. } | Op::Limited | Op::Flaky { .. }))) => {
+                    // The nodes inside fail with each attempt, the retry itself with the last one only. Those inside of
+                    // a limit that strikes do not come back at all.
                     let itself = waiting.pop();
                     self.op(op, &waiting);
                     waiting = itself.into_iter().collect();
+                    self.patch_skip(first + i as u32);
                 }
                 Some(Post::Op(op)) => {
                     self.op(op, &waiting);
@@ -95,7 +132,22 @@ impl Compiler<'_> {
                 }
             }
         }
+        self.here = cuttable.first().is_some_and(|here| *here);
         self.op(Op::Return, &waiting);
+        self.find_around(start);
+    }
+
+    /// Fills in [`Code::around`] for the steps of a block.
+    fn find_around(&mut self, start: usize) {
+        let mut held = Vec::new();
+        for pc in (start..self.code.steps.len()).rev() {
+            match self.code.steps[pc].op {
+                Op::Leave { .. } => held.push(pc as u32),
+                Op::Enter { .. } => _ = held.pop(),
+                _ => {}
+            }
+            self.code.around[pc] = held.last().copied().unwrap_or(NOT);
+        }
     }
 
     fn op(&mut self, op: Op, covers: &[u32]) {
@@ -104,6 +156,8 @@ impl Compiler<'_> {
         self.code.covers.push((from, self.code.cover_list.len() as u32));
         let wait_ns = std::mem::take(&mut self.wait_ns);
         self.code.steps.push(Step { wait_ns, op });
+        self.code.around.push(NOT);
+        self.code.can_be_cut.push(self.here);
     }
 
     /// The step after the one just emitted is where a request that the stage refused goes on.
@@ -112,9 +166,17 @@ impl Compiler<'_> {
         match self.code.steps.last().map(|s| s.op) {
             Some(Op::Leave { queue }) => self.code.queues[queue as usize].skip = next,
             Some(Op::Done { lb }) => self.code.lbs[lb as usize].skip = next,
+            Some(Op::Limited) => {
+                if let Some(limit) = self.code.limits.iter_mut().rev().find(|l| l.end == NOT) {
+                    limit.end = next;
+                }
+            }
             Some(Op::Pass) => {
                 if let Some(fault) = self.code.faults.iter_mut().rev().find(|f| f.stage == stage) {
                     fault.skip = next;
+                }
+                if let Some(rate) = self.code.rate_sites.iter_mut().rev().find(|r| r.stage == stage) {
+                    rate.skip = next;
                 }
             }
             _ => {}
@@ -128,26 +190,71 @@ impl Compiler<'_> {
         let point = self.layout.point;
         match &point.specs[spec as usize] {
             Spec::Delay { time } => {
-                self.wait(time, purpose::WORK, place, stage);
+                self.wait(time, purpose::WORK, place, stage, true);
                 None
             }
             Spec::Cable { time, .. } => {
-                self.wait(time, purpose::OUT, place, stage);
+                self.wait(time, purpose::OUT, place, stage, true);
                 Some(Post::Wait(time.clone()))
             }
-            Spec::Queue { concurrency, capacity, .. } => {
+            Spec::Queue { concurrency, capacity, timeout_ns, on_cancel } => {
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
-                Some(Post::Op(self.queue(stage, draft, limits)))
+                Some(Post::Op(self.queue(stage, draft, limits, *timeout_ns, *on_cancel)))
+            }
+            Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
+                let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
+                Some(Post::Op(self.share(stage, draft, law, *cores, work, place, *on_cancel)))
+            }
+            Spec::Rate { rate, .. } => {
+                let offset = (self.code.rates.len() as u32).wrapping_sub(draft.base);
+                self.code.rates.extend(draft.nodes[0].iter().map(|_| rate.clone()));
+                self.layout.add_refusals(&mut self.code, stage, draft);
+                self.code.rate_sites.push(RateSite { offset, stage, skip: NOT });
+                self.op(Op::Token { rate: self.code.rate_sites.len() as u32 - 1 }, &[]);
+                Some(Post::Op(Op::Pass))
+            }
+            Spec::Flaky { p, kind } => {
+                let key = self.layout.draw_key(&mut self.code, purpose::FAILURE, place);
+                let site = FlakySite { p: *p, kind: *kind, key, visits: None, can_be_cut: self.here };
+                self.code.flaky.push(site);
+                Some(Post::Op(Op::Flaky { flaky: self.code.flaky.len() as u32 - 1 }))
+            }
+            Spec::Timeout { time_ns: Some(ns) } => {
+                let limit = self.code.limits.len() as u32;
+                self.code.limits.push(LimitSite { ns: *ns, end: NOT });
+                self.op(Op::Limit { limit }, &[]);
+                Some(Post::Op(Op::Limited))
             }
             Spec::Retry(config) => {
                 let retry = self.code.retries.len() as u32;
                 self.code.excludes |= config.exclude != Exclude::None;
                 self.op(Op::Try { retry }, &[]);
                 let again = self.code.steps.len() as u32;
+                if config.backoff_ns > 0 || config.budget.is_some() {
+                    self.code.cuts = true;
+                    self.op(Op::Again { retry }, &[]);
+                }
+                let nodes = (self.code.retry_nodes.len() as u32).wrapping_sub(draft.base);
+                let numbered = draft.nodes[position].iter().map(|&n| (place, self.layout.number[n as usize]));
+                self.code.retry_nodes.extend(numbered);
+                let budget = config.budget.as_ref().map(|budget| {
+                    let offset = (self.code.budgets.len() as u32).wrapping_sub(draft.base);
+                    self.code.budgets.extend(draft.nodes[0].iter().map(|_| budget.clone()));
+                    offset
+                });
+                let can_be_cut = self.here;
                 let repeats = self.code.repeat_count.wrapping_sub(draft.base);
                 self.code.repeat_count += draft.nodes[0].len() as u32;
                 self.code.stages[stage as usize].repeats = Some(repeats);
-                self.code.retries.push(RetrySite { config: config.clone(), again, repeats });
+                self.code.retries.push(RetrySite {
+                    config: config.clone(),
+                    again,
+                    repeats,
+                    stage,
+                    nodes,
+                    budget,
+                    can_be_cut,
+                });
                 Some(Post::Op(Op::Tried { retry }))
             }
             Spec::Faulty(Faulty { mtbf_ns, mttr_ns, clock, starts_up, .. }) => {
@@ -162,11 +269,21 @@ impl Compiler<'_> {
                 self.op(Op::Fault { fault }, &[]);
                 Some(Post::Op(Op::Pass))
             }
-            Spec::Lb(Lb { balance, .. }) => {
+            Spec::Lb(Lb { balance, scope, .. }) => {
                 let lb = self.code.lbs.len() as u32;
                 let offset = self.layout.add_instances(&mut self.code, draft, position, lb);
-                let (ordered, counts) = (balance.remembers_picks(), balance.counts_in_flight());
-                let site = LbSite { balance: balance.clone(), offset, stage, skip: NOT, ordered, counts };
+                let (ordered, counts) = (balance.remembers_picks() || self.here, balance.counts_in_flight());
+                let can_be_cut = self.here;
+                let site = LbSite {
+                    balance: balance.clone(),
+                    offset,
+                    stage,
+                    skip: NOT,
+                    ordered,
+                    counts,
+                    can_be_cut,
+                    shared: *scope == Scope::Process,
+                };
                 self.code.lbs.push(site);
                 self.op(Op::Pick { lb }, &[]);
                 Some(Post::Op(Op::Done { lb }))
@@ -175,7 +292,51 @@ impl Compiler<'_> {
         }
     }
 
-    fn queue(&mut self, stage: u32, draft: &Draft, limits: Limits) -> Op {
+    /// A server that shares its cores ends its block.
+    #[allow(clippy::too_many_arguments, reason = "the fields of a spec")]
+    fn share(
+        &mut self,
+        stage: u32,
+        draft: &Draft,
+        law: concurrent::Law,
+        cores: f64,
+        work: &Dist,
+        place: u32,
+        on_cancel: OnCancel,
+    ) -> Op {
+        let (share, members) = (self.code.shares.len() as u32, draft.nodes[0].len() as u32);
+        let gauge = self.gauge(stage, draft, cores);
+        let key = self.layout.draw_key(&mut self.code, purpose::WORK, place);
+        let (part, work) = (self.code.stages[stage as usize].part, Sampler::new(work));
+        let site = DrawSite { sampler: work, part, key, visits: None, stage, inwards: true };
+        self.code.draws.push(site);
+        let (work, base) = (self.code.draws.len() as u32 - 1, draft.base);
+        let offset = (self.code.servers.len() as u32).wrapping_sub(base);
+        self.code.servers.extend((base..base + members).map(|member| (share, member)));
+        self.code.goes_on |= self.here && on_cancel != OnCancel::Stop;
+        let site = ShareSite { law, work, on_cancel, offset, gauge, stage, base, members };
+        self.code.shares.push(site);
+        self.op(Op::Share { share }, &[]);
+        Op::Shared { share }
+    }
+
+    fn gauge(&mut self, stage: u32, draft: &Draft, slots: f64) -> u32 {
+        let gauge = offset(self.code.gauge_count, draft.base, self.code.mask);
+        self.code.gauge_count += if self.code.mask == 0 { 1 } else { draft.nodes[0].len() as u32 };
+        let entry = &mut self.code.stages[stage as usize];
+        entry.gauge = Some(gauge);
+        entry.slots = slots;
+        gauge
+    }
+
+    fn queue(
+        &mut self,
+        stage: u32,
+        draft: &Draft,
+        limits: Limits,
+        timeout_ns: Option<u64>,
+        on_cancel: OnCancel,
+    ) -> Op {
         let members = draft.nodes[0].len() as u32;
         let block = self.code.stages[stage as usize].block;
         let queue = self.code.queues.len() as u32;
@@ -185,7 +346,8 @@ impl Compiler<'_> {
         if !first {
             self.code.queue_count += members;
         }
-        let gauge = offset(self.code.gauge_count, draft.base, self.code.mask);
+        let gauge = self.gauge(stage, draft, f64::from(limits.concurrency));
+        self.code.goes_on |= self.here && on_cancel != OnCancel::Stop;
         self.code.queues.push(QueueSite {
             limits,
             offset: slot,
@@ -196,11 +358,10 @@ impl Compiler<'_> {
             ahead: false,
             members,
             base: draft.base,
+            can_be_cut: self.here,
+            on_cancel,
+            timeout_ns,
         });
-        self.code.gauge_count += if self.code.mask == 0 { 1 } else { members };
-        let entry = &mut self.code.stages[stage as usize];
-        entry.gauge = Some(gauge);
-        entry.slots = f64::from(limits.concurrency);
         if limits.capacity != u64::MAX {
             self.layout.add_refusals(&mut self.code, stage, draft);
         }
@@ -208,25 +369,32 @@ impl Compiler<'_> {
         Op::Leave { queue }
     }
 
-    /// A wait: a constant one stands before the next step, a drawn one is a step.
-    fn wait(&mut self, time: &Dist, purpose: u64, place: u32, stage: u32) {
+    /// A wait: a constant one stands before the next step, a drawn one is a step, and so are all that can be cut off.
+    fn wait(&mut self, time: &Dist, purpose: u64, place: u32, stage: u32, inwards: bool) {
         let sampler = Sampler::new(time);
         let entry = &mut self.code.stages[stage as usize];
-        if let Some(ns) = sampler.constant() {
+        let part = entry.part;
+        if let (Some(ns), true) = (sampler.constant(), self.here) {
+            if ns > 0 {
+                self.code.waits.push(WaitSite { ns, part, stage, inwards });
+                self.op(Op::Stand { wait: self.code.waits.len() as u32 - 1 }, &[]);
+            }
+        } else if let Some(ns) = sampler.constant() {
             entry.wait_ns = entry.wait_ns.saturating_add(ns);
             self.wait_ns = self.wait_ns.saturating_add(ns);
         } else {
-            let part = entry.part;
             let key = self.layout.draw_key(&mut self.code, purpose, place);
-            self.code.draws.push(DrawSite { sampler, part, key, visits: None });
-            self.op(Op::Draw { draw: self.code.draws.len() as u32 - 1 }, &[]);
+            let draw = self.code.draws.len() as u32;
+            self.code.draws.push(DrawSite { sampler, part, key, visits: None, stage, inwards });
+            self.op(if self.here { Op::StandDrawn { draw } } else { Op::Draw { draw } }, &[]);
         }
     }
 
     /// Gives a counter to each place that a request can pass more than once on one way.
     fn find_repeated_places(&mut self) {
         let mut stages_of = vec![0u32; self.code.draw_keys.len()];
-        self.code.draws.iter().for_each(|d| stages_of[d.key as usize] += 1);
+        let keys = self.code.draws.iter().map(|d| d.key).chain(self.code.flaky.iter().map(|f| f.key));
+        keys.for_each(|key| stages_of[key as usize] += 1);
         for key in 0..stages_of.len() as u32 {
             // A place in a single block repeats only where members of that block lead to one another, which takes a
             // loop in the file; those are rare enough to look at them all.
@@ -239,6 +407,7 @@ impl Compiler<'_> {
                 let counter = Some(self.code.visits as u32);
                 self.code.visits += 1;
                 self.code.draws.iter_mut().filter(|d| d.key == key).for_each(|d| d.visits = counter);
+                self.code.flaky.iter_mut().filter(|f| f.key == key).for_each(|f| f.visits = counter);
             }
         }
     }

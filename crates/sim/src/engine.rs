@@ -6,16 +6,22 @@
 
 use crate::check::{Left, violations};
 use crate::code::{Code, Op, Targets};
+use crate::cut::Scopes;
 use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::late::Late;
 use crate::ledger::Ledger;
-use crate::pending::{Class, Entry, Pending, order_key};
+use crate::pending::{Class, Entry, Pending, RANK_BITS, order_key, ranked};
+use crate::shares::Shares;
 use crate::source::{Load, Source};
-use crate::token::{IDLE, PARKED, Tokens};
+use crate::token::{IDLE, LINE, PARKED, Tokens};
+use crate::walk::loops;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::faulty::Faulty;
+use weir_model::flaky;
 use weir_model::queue::{Entry as QueueEntry, Links, Queue};
+use weir_policy::budget;
 use weir_policy::config::{Exclude, Work};
+use weir_policy::rate::RateLimit;
 use weir_policy::{Balancer, Kind, Release};
 use weir_stats::Key;
 
@@ -43,8 +49,8 @@ pub(crate) enum Sabotage {
 }
 
 /// A balancer in virtual time.
-struct Instance {
-    balancer: Balancer,
+pub(crate) struct Instance {
+    pub balancer: Balancer,
     /// What its choices are drawn by.
     picks: Key,
     targets: Targets,
@@ -65,23 +71,33 @@ pub(crate) struct Member {
 }
 
 /// What is later is scheduled here, and never run.
-const END_OF_TIME: u64 = u64::MAX - 1;
+pub(crate) const END_OF_TIME: u64 = u64::MAX - 1;
 /// The stop flag is looked at when these bits of the number of events are zero.
 const PATIENCE: u64 = (1 << 16) - 1;
 
 /// An event with this bit is not a request's but ends a hold.
 const HOLD: u32 = 1 << 31;
+/// One with this bit ends a limit.
+pub(crate) const LIMIT: u32 = 1 << 30;
+/// At one with this bit a server may be done with someone.
+pub(crate) const TICK: u32 = 1 << 29;
 
 pub(crate) struct Engine<'a> {
-    code: &'a Code,
+    pub(crate) code: &'a Code,
     source: Source,
-    pending: Pending,
-    tokens: Tokens,
+    pub(crate) pending: Pending,
+    pub(crate) tokens: Tokens,
+    pub(crate) scopes: Scopes,
     excluded: Vec<u32>,
     /// By member; behind them further queues of their blocks.
-    members: Vec<Member>,
-    links: Links,
-    balancers: Vec<Instance>,
+    pub(crate) members: Vec<Member>,
+    pub(crate) links: Links,
+    pub(crate) balancers: Vec<Instance>,
+    /// What the backoffs of each retry are drawn by, and what it may spend on them.
+    backoffs: Vec<Key>,
+    budgets: Vec<budget::Tokens>,
+    rates: Vec<RateLimit>,
+    pub(crate) shares: Shares,
     faults: Vec<Faulty>,
     holds: Vec<(u32, u32)>,
     spare_holds: Vec<u32>,
@@ -94,8 +110,11 @@ pub(crate) struct Engine<'a> {
     passed: usize,
     /// The next of them, once known.
     mark: u64,
-    /// Time and order of the event that runs.
+    /// Time and order of the event that runs, and its class alone.
     turn: (u64, u64),
+    pub(crate) class: Class,
+    /// No more requests arrive.
+    over: bool,
     stop: &'a AtomicBool,
     /// Further attempts so far, and whether it was told to stop among them.
     attempts: u64,
@@ -113,8 +132,8 @@ impl<'a> Engine<'a> {
         let place = |i: u32| code.place_keys[i as usize];
         let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
-        let balancer = |i: &crate::code::Instance| {
-            let own = node.with(place(i.place)).with(u64::from(i.number));
+        let balancer = |(meets, i): (u32, &crate::code::Instance)| {
+            let own = loops::of_loop(node.with(place(i.place)).with(u64::from(i.number)), meets);
             let picks = choice.with(place(i.place)).with(u64::from(i.number));
             let site = &code.lbs[i.lb as usize];
             let balancer = Balancer::new(&site.balance, &code.weights[i.list as usize], own);
@@ -123,18 +142,27 @@ impl<'a> Engine<'a> {
         let fault = |&(fault, at, number): &(u32, u32, u32)| {
             Faulty::new(&code.faults[fault as usize].law, node.with(place(at)).with(u64::from(number)))
         };
+        let backoff = |&(at, number): &(u32, u32)| choice.with(place(at)).with(u64::from(number));
         let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
         let (from, to) = load.ordinals();
         let half = from + (to - from) / 2;
-        Engine {
+        let mut engine = Engine {
             code,
             source: Source::new(load),
             pending: Pending::new(),
             tokens: Tokens::new(code),
+            scopes: Scopes::new(code),
             excluded: Vec::new(),
             members: vec![Member::default(); code.queue_count as usize],
             links: Links::default(),
-            balancers: code.instances.iter().map(balancer).collect(),
+            balancers: (0..code.loops)
+                .flat_map(|meets| code.instances.iter().map(move |i| (meets, i)))
+                .map(balancer)
+                .collect(),
+            backoffs: code.retry_nodes.iter().map(backoff).collect(),
+            budgets: code.budgets.iter().map(|b| budget::Tokens::new(b, 0)).collect(),
+            rates: code.rates.iter().map(RateLimit::new).collect(),
+            shares: Shares::new(code),
             faults: code.fault_nodes.iter().map(fault).collect(),
             holds: Vec::new(),
             spare_holds: Vec::new(),
@@ -145,6 +173,8 @@ impl<'a> Engine<'a> {
             passed: 0,
             mark: u64::MAX,
             turn: (0, 0),
+            class: Class::Step,
+            over: false,
             stop,
             attempts: 0,
             stopped: false,
@@ -152,7 +182,12 @@ impl<'a> Engine<'a> {
             ledger: Ledger::new(code),
             #[cfg(test)]
             sabotage: None,
+        };
+        if code.goes_on {
+            engine.ledger.spent = vec![0; code.part_count as usize];
+            engine.ledger.behind = vec![0; code.gauge_count as usize];
         }
+        engine
     }
 
     /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
@@ -160,7 +195,9 @@ impl<'a> Engine<'a> {
     pub fn run(&mut self) -> Result<(), Cut> {
         self.schedule_arrival();
         let mut now = 0;
-        while let Some((event, is_arrival)) = self.pending.next() {
+        while !(self.over && self.tokens.is_empty())
+            && let Some((event, is_arrival)) = self.pending.next()
+        {
             #[cfg(test)]
             if self.breaks(Sabotage::TurnClockBack) {
                 now += 1_000_000_000;
@@ -183,6 +220,7 @@ impl<'a> Engine<'a> {
             // A woken request may have a lower key than the event that woke it; what that one did has happened.
             let key = if self.turn.0 == now { self.turn.1.max(event.key) } else { event.key };
             self.turn = (now, key);
+            self.class = event.class();
             if now > self.mark {
                 self.pass_marks(now);
             }
@@ -190,6 +228,10 @@ impl<'a> Engine<'a> {
                 self.arrive(event);
             } else if event.who & HOLD != 0 {
                 self.end_hold(event.who & !HOLD);
+            } else if event.who & LIMIT != 0 {
+                self.strike(event.who & !LIMIT, event.tag, now);
+            } else if event.who & TICK != 0 {
+                self.tick(event.who & !TICK, event.tag, now);
             } else if self.tokens.slots[event.who as usize].tag == event.tag {
                 self.go_on(event.who, now, now, event.after_faults());
             }
@@ -212,9 +254,14 @@ impl<'a> Engine<'a> {
 
     /// Every law that the finished replication breaks.
     pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
+        for index in 0..self.holds.len() as u32 {
+            if !self.spare_holds.contains(&index) {
+                self.end_hold(index);
+            }
+        }
         self.ledger.outages = self.faults.iter().map(|f| f.flips().div_ceil(2)).sum();
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
-        let left = Left { at_balancers, in_queues, on_the_way: 0 };
+        let left = Left { at_balancers, in_queues, on_the_way: self.tokens.live() };
         violations(self.code, &self.ledger, &left, requests, selected, false)
     }
 
@@ -237,14 +284,17 @@ impl<'a> Engine<'a> {
 
     /// Slots still taken and requests still waiting at any queue.
     fn left_in_queues(&self) -> u64 {
-        self.members.iter().map(|m| u64::from(m.queue.inside()) + u64::from(m.queue.waiting())).sum()
+        let queues = self.members.iter().map(|m| u64::from(m.queue.inside()) + u64::from(m.queue.waiting()));
+        queues.sum::<u64>() + self.shares.left()
     }
 
     #[cold]
     fn pass_marks(&mut self, now: u64) {
         while self.passed < 2 && now > self.source.window[self.passed] {
             let at = self.source.window[self.passed];
-            self.ledger.marks[self.passed] = self.ledger.snapshot(self.code, &self.members, at);
+            let mut snapshot = self.ledger.snapshot(self.code, &self.members, at);
+            self.shares.add_to(&mut snapshot, &mut self.ledger.gauges, self.code, at);
+            self.ledger.marks[self.passed] = snapshot;
             self.ledger.marked_ns[self.passed] = at;
             self.passed += 1;
         }
@@ -256,12 +306,14 @@ impl<'a> Engine<'a> {
     fn schedule_arrival(&mut self) {
         let prefix_ns = self.code.prefix_ns;
         let Some(arrived) = self.source.take(prefix_ns) else {
+            self.over = true;
             return self.pending.set_source(None);
         };
         self.mark = self.source.window.get(self.passed).copied().unwrap_or(u64::MAX);
-        let class = if prefix_ns > 0 { Class::Step } else { Class::Arrival };
+        let early = prefix_ns > 0;
+        let key = if early { step_key(self.issued) } else { order_key(Class::Arrival, self.issued) };
         let at = arrived.saturating_add(prefix_ns).min(END_OF_TIME);
-        self.pending.set_source(Some(Entry { at, key: order_key(class, self.issued), who: 0, tag: 0 }));
+        self.pending.set_source(Some(Entry { at, key, who: 0, tag: 0 }));
     }
 
     fn arrive(&mut self, event: Entry) {
@@ -284,6 +336,13 @@ impl<'a> Engine<'a> {
         if self.breaks(Sabotage::LoseRequest) {
             return;
         }
+        if self.code.cuts {
+            self.scopes.begin(slot);
+            self.scopes.slots[slot as usize].meets = loops::meets(self.code.loops, way);
+            if let Some(ns) = self.code.patience_ns {
+                self.be_patient(slot, arrived, ns);
+            }
+        }
         self.go_on(slot, event.at, arrived, event.after_faults());
     }
 
@@ -292,13 +351,22 @@ impl<'a> Engine<'a> {
     ///
     /// Never inlined: inside the loop over events its registers end up on the stack, which costs a fifth.
     #[inline(never)]
-    fn go_on(&mut self, slot: u32, now: u64, time: u64, after_faults: bool) {
+    pub(crate) fn go_on(&mut self, slot: u32, now: u64, time: u64, after_faults: bool) {
         let code = self.code;
+        if self.tokens.slots[slot as usize].pc & LINE != 0 {
+            let over = self.wait_no_longer(slot, now);
+            if over {
+                return;
+            }
+        }
         let token = &self.tokens.slots[slot as usize];
         let (mut pc, mut member, mut depth) =
             ((token.pc & !PARKED) as usize, token.member, usize::from(token.depth));
         let mut failed = token.outcome().is_some();
         let selected = token.mask();
+        // Whose time is part of its request's latency; of the others it is kept apart.
+        let unwanted = token.is_unwanted();
+        let wanted = if unwanted { 0 } else { selected };
         let mut time = time;
         if token.pc & PARKED != 0 {
             // It has waited before this step already.
@@ -316,6 +384,9 @@ impl<'a> Engine<'a> {
         macro_rules! count_errors {
             () => {
                 if failed {
+                    if code.can_be_cut[pc] {
+                        in_turn!();
+                    }
                     self.count_errors(slot, member, pc);
                 }
             };
@@ -329,12 +400,56 @@ impl<'a> Engine<'a> {
                     drawn = true;
                     pc += 1;
                 }
+                Op::Stand { wait } => {
+                    let site = &code.waits[wait as usize];
+                    if time == now {
+                        self.scopes.stand(slot, now, pc, member, depth);
+                    }
+                    time = time.saturating_add(site.ns);
+                    let part = &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
+                    *part = part.wrapping_add(site.ns & wanted);
+                    if unwanted {
+                        self.spend(slot, site.stage, member, site.ns);
+                    }
+                    pc += 1;
+                }
+                Op::StandDrawn { draw } => {
+                    if time == now {
+                        self.scopes.stand(slot, now, pc, member, depth);
+                    } else if self.scopes.is_full(slot) {
+                        return self.park(slot, pc, member, depth, now, time, drawn);
+                    }
+                    let ns = self.draw(slot, member, draw, wanted);
+                    self.scopes.drew(slot, ns);
+                    if unwanted {
+                        self.spend(slot, code.draws[draw as usize].stage, member, ns);
+                    }
+                    time = time.saturating_add(ns);
+                    drawn = true;
+                    pc += 1;
+                }
+                Op::Limit { limit } => {
+                    in_turn!();
+                    self.begin_limit(slot, limit, member, depth, now);
+                    if unwanted {
+                        // What is behind knows nothing of the client who has gone.
+                        self.tokens.slots[slot as usize].set_outcome(None);
+                        failed = false;
+                    }
+                    pc += 1;
+                }
+                Op::Limited => {
+                    in_turn!();
+                    count_errors!();
+                    self.end_limit(slot);
+                    pc += 1;
+                }
                 Op::Pick { lb } => {
                     let site = &code.lbs[lb as usize];
                     if site.ordered {
                         in_turn!();
                     }
-                    let instance = member.wrapping_add(site.offset);
+                    let instance = self.instance(slot, site, member);
                     match self.pick(slot, instance, site.counts) {
                         Some(index) => {
                             let target = self.balancers[instance as usize].targets.get(code, index);
@@ -354,9 +469,12 @@ impl<'a> Engine<'a> {
                 }
                 Op::Done { lb } => {
                     let site = &code.lbs[lb as usize];
+                    if site.can_be_cut {
+                        in_turn!();
+                    }
                     if site.counts {
                         let target = self.tokens.frame(slot, depth - 1)[2];
-                        let instance = member.wrapping_add(site.offset);
+                        let instance = self.instance(slot, site, member);
                         if time == now {
                             self.done(slot, instance, target, now);
                         } else if failed || !self.done_late(slot, instance, target, time) {
@@ -364,7 +482,7 @@ impl<'a> Engine<'a> {
                         }
                     } else if failed {
                         let target = self.tokens.frame(slot, depth - 1)[2];
-                        self.came_back(slot, member.wrapping_add(site.offset), target);
+                        self.came_back(slot, self.instance(slot, site, member), target);
                     }
                     count_errors!();
                     depth -= 1;
@@ -388,6 +506,7 @@ impl<'a> Engine<'a> {
                         QueueEntry::Inside => {
                             gauge.busy = gauge.busy.wrapping_sub(time);
                             gauge.served = gauge.served.wrapping_sub(time & selected);
+                            gauge.started += selected & 1;
                             pc += 1;
                         }
                         QueueEntry::Waits => {
@@ -395,8 +514,15 @@ impl<'a> Engine<'a> {
                             gauge.most = gauge.most.max(queue.waiting());
                             let part =
                                 &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
-                            *part = part.wrapping_sub(now & selected);
-                            return self.leave_at(slot, pc as u32 + 1, member, depth);
+                            *part = part.wrapping_sub(now & wanted);
+                            if unwanted {
+                                self.spend(slot, site.stage, member, now.wrapping_neg());
+                            }
+                            self.leave_at(slot, (pc as u32 + 1) | LINE, member, depth);
+                            if let Some(ns) = site.timeout_ns {
+                                self.end_wait_after(slot, now, ns);
+                            }
+                            return;
                         }
                         QueueEntry::Full => {
                             self.count_refusal(slot, member, site.stage);
@@ -410,19 +536,75 @@ impl<'a> Engine<'a> {
                     in_turn!();
                     self.leave(queue, member, selected, now);
                     count_errors!();
+                    if unwanted && self.scopes.ends_at(slot, pc, depth) {
+                        return self.vanish(slot);
+                    }
+                    pc += 1;
+                }
+                Op::Share { share } => {
+                    in_turn!();
+                    let waits = self.enter_share(slot, share, member, selected, now);
+                    self.book(slot, code.shares[share as usize].stage, member, now.wrapping_neg());
+                    return self.leave_at(
+                        slot,
+                        (pc as u32 + 1) | if waits { LINE } else { 0 },
+                        member,
+                        depth,
+                    );
+                }
+                Op::Shared { share } => {
+                    self.leave_share(slot, share, member, selected, now);
+                    self.book(slot, code.shares[share as usize].stage, member, now);
+                    count_errors!();
+                    if unwanted && self.scopes.ends_at(slot, pc, depth) {
+                        return self.vanish(slot);
+                    }
+                    pc += 1;
+                }
+                Op::Token { rate } => {
+                    in_turn!();
+                    let site = code.rate_sites[rate as usize];
+                    if self.rates[member.wrapping_add(site.offset) as usize].take(now, None).is_ok() {
+                        pc += 1;
+                    } else {
+                        self.count_refusal(slot, member, site.stage);
+                        self.refuse(slot, member, site.stage, Kind::Overloaded);
+                        failed = true;
+                        pc = site.skip as usize;
+                    }
+                }
+                Op::Flaky { flaky } => {
+                    if code.flaky[flaky as usize].can_be_cut {
+                        in_turn!();
+                    }
+                    count_errors!();
+                    failed = failed || self.fails(slot, flaky);
                     pc += 1;
                 }
                 Op::Try { retry } => {
+                    if let Some(budget) = code.retries[retry as usize].budget {
+                        in_turn!();
+                        self.earn(slot, member.wrapping_add(budget), now);
+                    }
                     self.tokens.begin_attempts(slot, code.retries[retry as usize].config.exclude);
                     pc += 1;
                 }
+                Op::Again { .. } => pc += 1,
                 Op::Tried { retry } => {
+                    let site = &code.retries[retry as usize];
+                    if site.can_be_cut || failed && (site.budget.is_some() || site.config.backoff_ns > 0) {
+                        in_turn!();
+                    }
                     count_errors!();
-                    if self.next_attempt(slot, member, retry) {
-                        failed = false;
-                        pc = code.retries[retry as usize].again as usize;
-                    } else {
-                        pc += 1;
+                    match self.next_attempt(slot, member, retry, now) {
+                        None => pc += 1,
+                        Some(0) => {
+                            failed = false;
+                            pc = site.again as usize;
+                        }
+                        Some(ns) => {
+                            return self.back_off(slot, site.again, member, depth, now, ns);
+                        }
                     }
                 }
                 Op::Fault { fault } => {
@@ -464,11 +646,24 @@ impl<'a> Engine<'a> {
                     member = caller;
                 }
                 Op::End => {
+                    if code.patience_ns.is_some() {
+                        in_turn!();
+                    }
                     count_errors!();
                     return self.end(slot, now, time);
                 }
             }
         }
+    }
+
+    /// The order of a request's steps; by rank where several of one request can be on the way.
+    #[inline]
+    pub(crate) fn step_key(&self, slot: u32) -> u64 {
+        let ordinal = self.tokens.slots[slot as usize].ordinal;
+        if self.code.goes_on {
+            return ranked(order_key(Class::Step, ordinal), self.scopes.slots[slot as usize].rank);
+        }
+        step_key(ordinal)
     }
 
     /// The request stops here until it is called again.
@@ -487,7 +682,8 @@ impl<'a> Engine<'a> {
         self.leave_at(slot, pc as u32 | PARKED, member, depth);
         let token = &self.tokens.slots[slot as usize];
         let at = time.min(END_OF_TIME);
-        let entry = Entry { at, key: order_key(Class::Step, token.ordinal), who: slot, tag: token.tag };
+        let entry = Entry { at, key: self.step_key(slot), who: slot, tag: token.tag };
+        debug_assert!(at >= now);
         if drawn || now > time {
             self.pending.push(now, entry);
         } else {
@@ -495,17 +691,47 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// What a request draws for something at a place, this time.
+    #[inline]
+    fn draw_key(&mut self, slot: u32, key: u32, visits: Option<u32>) -> Key {
+        let key = self.draw_keys[key as usize].with(self.tokens.slots[slot as usize].way.bits());
+        let Some(counter) = visits else { return key };
+        match self.tokens.visit(slot, counter) {
+            0 => key,
+            again => key.with(purpose::VISIT).with(u64::from(again)),
+        }
+    }
+
+    /// What a request draws at a place, ns.
+    pub(crate) fn drawn(&mut self, slot: u32, draw: u32) -> u64 {
+        let site = &self.code.draws[draw as usize];
+        site.sampler.draw(self.draw_key(slot, site.key, site.visits))
+    }
+
+    /// Whether what comes back has failed at random.
+    fn fails(&mut self, slot: u32, flaky: u32) -> bool {
+        let site = self.code.flaky[flaky as usize];
+        let fails = flaky::fails(site.p, self.draw_key(slot, site.key, site.visits));
+        if fails {
+            self.tokens.slots[slot as usize].set_outcome(Some(site.kind));
+        }
+        fails
+    }
+
+    /// The balancer that a request meets at a place, on its loop.
+    #[inline]
+    pub(crate) fn instance(&self, slot: u32, site: &crate::code::LbSite, member: u32) -> u32 {
+        let first = member.wrapping_add(site.offset);
+        if self.code.loops == 1 || site.shared {
+            return first;
+        }
+        first + self.scopes.slots[slot as usize].meets * self.code.instances.len() as u32
+    }
+
     #[inline]
     fn draw(&mut self, slot: u32, member: u32, draw: u32, selected: u64) -> u64 {
         let site = &self.code.draws[draw as usize];
-        let mut key = self.draw_keys[site.key as usize].with(self.tokens.slots[slot as usize].way.bits());
-        if let Some(counter) = site.visits {
-            let visits = self.tokens.visit(slot, counter);
-            if visits > 0 {
-                key = key.with(purpose::VISIT).with(u64::from(visits));
-            }
-        }
-        let ns = site.sampler.draw(key);
+        let ns = site.sampler.draw(self.draw_key(slot, site.key, site.visits));
         #[cfg(test)]
         if self.breaks(Sabotage::MiscountWork) {
             return ns;
@@ -562,7 +788,7 @@ impl<'a> Engine<'a> {
         if self.breaks(Sabotage::ForgetReturn) {
             return true;
         }
-        let key = order_key(Class::Step, self.tokens.slots[slot as usize].ordinal);
+        let key = self.step_key(slot);
         self.balancers[instance as usize].late.note(time, key, target)
     }
 
@@ -585,7 +811,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn leave(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
+    pub(crate) fn leave(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
         let site = &self.code.queues[queue as usize];
         let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
         gauge.busy = gauge.busy.wrapping_add(now);
@@ -597,36 +823,127 @@ impl<'a> Engine<'a> {
         if let Some(next) =
             self.members[member.wrapping_add(site.offset) as usize].queue.leave(&mut self.links)
         {
-            let woken = &self.tokens.slots[next as usize];
+            let woken = &mut self.tokens.slots[next as usize];
+            woken.pc &= !LINE;
+            // What was to end its wait is stale.
+            woken.tag = woken.tag.wrapping_add(u32::from(site.timeout_ns.is_some()));
+            gauge.started += woken.mask() & 1;
             gauge.waiting = gauge.waiting.wrapping_add(now);
             gauge.busy = gauge.busy.wrapping_sub(now);
             gauge.served = gauge.served.wrapping_sub(now & woken.mask());
-            let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
-            *part = part.wrapping_add(now & woken.mask());
-            let key = order_key(Class::Step, woken.ordinal);
-            self.pending.wake(Entry { at: now, key, who: next, tag: woken.tag });
+            let (mask, spends) = (woken.mask(), woken.is_unwanted());
+            if spends {
+                self.spend(next, site.stage, member, now);
+            } else {
+                let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
+                *part = part.wrapping_add(now & mask);
+            }
+            self.wake(next, now);
         }
     }
 
-    /// Whether another attempt begins; otherwise the retry is left behind.
+    /// How long until another attempt begins, if one does; otherwise the retry is left behind.
     #[inline]
-    fn next_attempt(&mut self, slot: u32, member: u32, retry: u32) -> bool {
+    fn next_attempt(&mut self, slot: u32, member: u32, retry: u32, now: u64) -> Option<u64> {
         let site = &self.code.retries[retry as usize];
         let redraw = site.config.work == Work::Redraw;
         let outcome = self.tokens.slots[slot as usize].outcome();
-        let next = site.config.next(self.tokens.attempt(slot), outcome, None, true);
+        let attempt = self.tokens.attempt(slot);
+        let mut next = site.config.next(attempt, outcome, None, true);
+        if let (Some(_), Some(budget)) = (next, site.budget)
+            && !self.budgets[member.wrapping_add(budget) as usize].take(now)
+        {
+            next = None;
+        }
         // No event comes between attempts at one instant, and there may be millions: told to stop, no more are made.
         self.attempts += u64::from(next.is_some());
         self.stopped |= self.attempts & PATIENCE == PATIENCE && self.stop.load(Ordering::Relaxed);
         let Some(next) = next.filter(|_| !self.stopped) else {
             self.tokens.end_attempts(slot, redraw);
-            return false;
+            return None;
         };
+        if self.code.takes_as_get && site.config.next(attempt, outcome, None, false).is_none() {
+            self.ledger.as_get += u64::from(self.tokens.slots[slot as usize].selected());
+        }
         self.tokens.try_again(slot, next, redraw, purpose::ATTEMPT);
         let selected = self.tokens.slots[slot as usize].selected();
         self.ledger.extra_attempts += u64::from(selected);
         self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u32::from(selected);
-        true
+        if self.code.cuts {
+            let rank = &mut self.scopes.slots[slot as usize].rank;
+            *rank = later_attempt(*rank);
+        }
+        if site.config.backoff_ns == 0 {
+            return Some(0);
+        }
+        let own = self.backoffs[member.wrapping_add(site.nodes) as usize];
+        let ns = site.config.backoff_ns(next, own.with(self.tokens.tries(slot).bits()));
+        self.book(slot, site.stage, member, ns);
+        Some(ns)
+    }
+
+    /// A request waits before its next attempt.
+    fn back_off(&mut self, slot: u32, pc: u32, member: u32, depth: usize, now: u64, ns: u64) {
+        self.scopes.stand(slot, now, pc as usize, member, depth);
+        self.scopes.drew(slot, ns);
+        self.leave_at(slot, pc | PARKED, member, depth);
+        self.end_wait_after(slot, now, ns);
+    }
+
+    /// What a request waits for in vain, or before an attempt, ends.
+    fn end_wait_after(&mut self, slot: u32, now: u64, ns: u64) {
+        let token = &self.tokens.slots[slot as usize];
+        let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 0 };
+        let key = ranked(order_key(Class::Limit, token.ordinal), rank);
+        let at = now.saturating_add(ns).min(END_OF_TIME);
+        self.pending.push(now, Entry { at, key, who: slot, tag: token.tag });
+    }
+
+    /// A request goes on at this instant, in its turn.
+    #[inline]
+    pub(crate) fn wake(&mut self, slot: u32, now: u64) {
+        let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 1 };
+        let token = &self.tokens.slots[slot as usize];
+        let key = ranked(order_key(self.class, token.ordinal), rank);
+        self.pending.wake(Entry { at: now, key, who: slot, tag: token.tag });
+    }
+
+    /// Time of a request at a stage; a wrapped negative one is taken back.
+    pub(crate) fn book(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
+        let token = &self.tokens.slots[slot as usize];
+        if token.is_unwanted() {
+            return self.spend(slot, stage, member, ns);
+        }
+        let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
+        let sum = &mut self.ledger.parts[part as usize];
+        *sum = sum.wrapping_add(ns & token.mask());
+    }
+
+    /// The longest wait in line is over: the request goes back from the queue, or is gone if it went on for nobody.
+    #[cold]
+    fn wait_no_longer(&mut self, slot: u32, now: u64) -> bool {
+        let token = &self.tokens.slots[slot as usize];
+        let (enter, member, selected) = ((token.pc & !LINE) as usize - 1, token.member, token.mask());
+        let Op::Enter { queue } = self.code.steps[enter].op else { return false };
+        let site = &self.code.queues[queue as usize];
+        self.leave_line(slot, queue, member, now);
+        self.count_cut(site.stage, member, selected);
+        self.refuse(slot, member, site.stage, Kind::Timeout);
+        let (skip, depth) = (site.skip, usize::from(self.tokens.slots[slot as usize].depth));
+        self.tokens.slots[slot as usize].pc = skip;
+        let over = self.tokens.slots[slot as usize].is_unwanted()
+            && self.scopes.ends_at(slot, skip as usize - 1, depth);
+        if over {
+            self.vanish(slot);
+        }
+        over
+    }
+
+    /// What a very first attempt earns for those that follow others.
+    fn earn(&mut self, slot: u32, budget: u32, now: u64) {
+        if !self.code.cuts || self.scopes.slots[slot as usize].rank >> BRANCH_BITS == 0 {
+            self.budgets[budget as usize].earn(now);
+        }
     }
 
     /// A stage says no: the request goes back from there.
@@ -660,7 +977,7 @@ impl<'a> Engine<'a> {
     }
 
     #[inline]
-    fn end(&mut self, slot: u32, now: u64, time: u64) {
+    pub(crate) fn end(&mut self, slot: u32, now: u64, time: u64) {
         let token = &self.tokens.slots[slot as usize];
         let latency = time - token.arrived;
         self.beyond_horizon |= time > HORIZON_NS;
@@ -680,6 +997,24 @@ impl<'a> Engine<'a> {
             let second_half = token.ordinal >= self.half;
             ledger.record(latency, token.outcome(), time, second_half, self.source.load.deadline_ns);
         }
+        if self.code.cuts {
+            self.scopes.end(slot);
+        }
         self.tokens.remove(slot);
     }
 }
+
+/// The order of a request's steps.
+#[inline]
+fn step_key(ordinal: u64) -> u64 {
+    ranked(order_key(Class::Step, ordinal), 1)
+}
+
+/// The rank of a request in its next attempt: attempts come before limits.
+fn later_attempt(rank: u32) -> u32 {
+    const ATTEMPT: u32 = 1 << BRANCH_BITS;
+    if rank >= (1 << RANK_BITS) - ATTEMPT { rank } else { rank + ATTEMPT }
+}
+
+/// Bits of a rank that tell what happens in one attempt apart; the higher ones tell attempts.
+const BRANCH_BITS: u32 = RANK_BITS - 7;

@@ -18,7 +18,7 @@ pub(crate) struct Gauge {
     pub waiting: u64,
     /// Time in slots, selected requests.
     pub served: u64,
-    /// How many of them got one, where that is counted.
+    /// How many of them got one.
     pub started: u64,
     /// The most that waited at one member since the window began.
     pub most: u32,
@@ -79,6 +79,8 @@ pub(crate) struct Ledger {
     pub entries: Vec<u32>,
     /// By refusing member: selected requests turned away.
     pub refusals: Vec<u32>,
+    /// By member where requests can be cut off on their way in: selected requests that were.
+    pub cuts: Vec<u32>,
     /// By retrying member: attempts of selected requests beyond the first.
     pub repeats: Vec<u32>,
     /// By part, then kind.
@@ -116,6 +118,7 @@ impl Ledger {
             gauges: vec![Gauge::default(); code.gauge_count as usize],
             entries: Vec::new(),
             refusals: vec![0; code.refusal_count as usize],
+            cuts: vec![0; code.cut_count as usize],
             repeats: vec![0; code.repeat_count as usize],
             stage_errors: Vec::new(),
             marks: [Snapshot::default(), Snapshot::default()],
@@ -165,7 +168,7 @@ impl Ledger {
     }
 
     /// Entries of selected requests at a stage's member: those of its block, more by the attempts that retries further out
-    /// added, less those turned away on the way.
+    /// added, less those turned away or cut off on the way.
     pub fn entries_at(&self, code: &Code, stage: &Stage, member: u32) -> u64 {
         let block = &code.blocks[stage.block as usize];
         if let Some(offset) = stage.entries {
@@ -177,6 +180,7 @@ impl Ledger {
             let outer = &code.stages[outer as usize];
             entries += outer.repeats.map_or(0, |offset| u64::from(self.repeats[at(offset)]));
             entries -= outer.refusals.map_or(0, |offset| u64::from(self.refusals[at(offset)]));
+            entries -= outer.cuts.map_or(0, |offset| u64::from(self.cuts[at(offset)]));
         }
         entries
     }

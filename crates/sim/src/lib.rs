@@ -10,6 +10,7 @@ mod blocks;
 mod check;
 mod code;
 mod compile;
+mod cut;
 mod ending;
 mod engine;
 mod late;
@@ -17,6 +18,7 @@ mod ledger;
 mod pending;
 pub mod result;
 mod run;
+mod shares;
 mod source;
 mod summary;
 #[cfg(test)]

@@ -262,7 +262,7 @@ pub(crate) fn program(
 ) -> Result<Program, String> {
     let layout = Layout::new(point, scenario.root);
     let (code, walk) = if fast && !walk::needs_walk(&layout, scenario) {
-        (compile(layout, members)?, None)
+        (compile(layout, scenario, members)?, None)
     } else {
         let (code, walk) = walk::build(layout, scenario, members)?;
         (code, Some(walk))

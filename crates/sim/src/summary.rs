@@ -262,9 +262,7 @@ fn node(point: &Point, program: &Program, row: &Row, index: usize, runs: &[Repli
     let delay = matches!(first, Some(Spec::Delay { .. }));
     // Who was turned away did not wait.
     let wait = |r: &RowSums| per(r.time_ns - if shares { r.served_ns } else { 0 }, r.requests - r.refused);
-    // The fast engine does not count who got a slot: there all do that are let in.
-    let counted = program.walk.is_some();
-    let service = |r: &RowSums| per(r.served_ns, if counted { r.started } else { r.requests - r.refused });
+    let service = |r: &RowSums| per(r.served_ns, r.started);
     let mut names = nodes().map(|id| point.nodes[*id as usize].name.as_deref());
     let first = names.next().flatten();
     let name = if names.all(|n| n == first) { first.unwrap_or(kind) } else { kind };

@@ -20,6 +20,9 @@ pub(crate) const IDLE: u32 = 1 << 31;
 /// A step with this bit is one that the request has come to, waits and all.
 pub(crate) const PARKED: u32 = 1 << 31;
 
+/// A request whose step has this bit stands in the line of the queue before that step.
+pub(crate) const LINE: u32 = 1 << 30;
+
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -42,8 +45,11 @@ pub(crate) struct Token {
 }
 
 const SELECTED: u8 = 1;
+const UNWANTED: u8 = 1 << 7;
 const EXCLUDE_SHIFT: u8 = 1;
 const OUTCOME_SHIFT: u8 = 3;
+const OUTCOME: u8 = 15;
+const _: () = assert!(Kind::ALL.len() <= OUTCOME as usize);
 
 impl Token {
     fn new(tag: u32, ordinal: u64, arrived: u64, way: Key, selected: bool) -> Token {
@@ -64,10 +70,21 @@ impl Token {
         0u64.wrapping_sub(u64::from(self.bits & SELECTED))
     }
 
+    /// Whether it goes on for nobody.
+    #[inline]
+    pub fn is_unwanted(&self) -> bool {
+        self.bits & UNWANTED != 0
+    }
+
+    /// From here on it goes on for nobody.
+    pub fn set_unwanted(&mut self) {
+        self.bits |= UNWANTED;
+    }
+
     /// How its present attempt stands.
     #[inline]
     pub fn outcome(&self) -> Outcome {
-        match self.bits >> OUTCOME_SHIFT {
+        match self.bits >> OUTCOME_SHIFT & OUTCOME {
             0 => None,
             kind => Kind::ALL.get(usize::from(kind) - 1).copied(),
         }
@@ -75,7 +92,7 @@ impl Token {
 
     pub fn set_outcome(&mut self, outcome: Outcome) {
         let code = outcome.map_or(0, |kind| kind as u8 + 1);
-        self.bits = self.bits & ((1 << OUTCOME_SHIFT) - 1) | code << OUTCOME_SHIFT;
+        self.bits = self.bits & !(OUTCOME << OUTCOME_SHIFT) | code << OUTCOME_SHIFT;
     }
 
     /// Which targets its further attempts leave out.
@@ -158,6 +175,35 @@ impl Tokens {
             self.tried[slot as usize].clear();
         }
         slot
+    }
+
+    /// Whether nobody is on the way.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.spare.len() == self.slots.len()
+    }
+
+    /// How many are on the way.
+    pub fn live(&self) -> u64 {
+        (self.slots.len() - self.spare.len()) as u64
+    }
+
+    /// A copy of a request that goes on elsewhere, in a slot of its own.
+    pub fn fork(&mut self, from: u32) -> u32 {
+        let to = self.spare.pop().unwrap_or_else(|| self.grow());
+        let tag = self.slots[to as usize].tag;
+        self.slots[to as usize] = Token { tag, ..self.slots[from as usize] };
+        let rows = |slot: u32, each: usize| slot as usize * each..(slot as usize + 1) * each;
+        self.deep.copy_within(rows(from, self.deep_each), to as usize * self.deep_each);
+        self.attempts.copy_within(rows(from, self.attempts_each), to as usize * self.attempts_each);
+        self.visits.copy(from, to);
+        for (a, b) in rows(from, self.attempts_each).zip(rows(to, self.attempts_each)) {
+            self.visits.copy_row(a, b);
+        }
+        if self.excludes {
+            self.tried[to as usize] = self.tried[from as usize].clone();
+        }
+        to
     }
 
     /// The request is done; what is still scheduled for it is stale.
@@ -280,6 +326,20 @@ impl Tokens {
         token.set_exclude(attempts.exclude);
         token.way = attempts.way;
         token.retries -= 1;
+    }
+
+    /// A request that is cut off leaves all retries but the first so many.
+    pub fn drop_attempts(&mut self, slot: u32, keep: u8) {
+        while self.slots[slot as usize].retries > keep {
+            // On a way of its own it has visited other places than on the one that it goes back to.
+            let redrawn = self.attempts[self.innermost(slot)].way != self.slots[slot as usize].way;
+            self.end_attempts(slot, redrawn);
+        }
+    }
+
+    /// A visit that did not take place after all.
+    pub fn forget_visit(&mut self, slot: u32, counter: u32) {
+        self.visits.take_back(slot, counter);
     }
 
     /// How often a request has been at a counted place before, and counts this visit.

@@ -29,6 +29,11 @@ impl Visits {
         *visits - 1
     }
 
+    /// A visit did not take place after all.
+    pub fn take_back(&mut self, slot: u32, counter: u32) {
+        self.now[slot as usize * self.each + counter as usize] -= 1;
+    }
+
     /// A new way: nothing has been visited on it.
     #[inline]
     pub fn clear(&mut self, slot: u32) {
@@ -52,6 +57,14 @@ impl Visits {
         if self.each > 0 {
             self.now[slot as usize * self.each..][..self.each]
                 .copy_from_slice(&self.saved[row * self.each..][..self.each]);
+        }
+    }
+
+    /// What one row keeps another keeps.
+    pub fn copy_row(&mut self, from: usize, to: usize) {
+        if self.each > 0 {
+            let (from, to) = (from * self.each, to * self.each);
+            self.saved.copy_within(from..from + self.each, to);
         }
     }
 

@@ -275,20 +275,19 @@ pub(crate) struct Walk {
 pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
     let plain = |spec: &Spec| match spec {
         Spec::Server { .. } | Spec::Delay { .. } | Spec::Weight { .. } => true,
-        Spec::Listen(listen) => listen.loops.unwrap_or(1) == 1,
-        Spec::Rewrite(_) | Spec::Buffered { .. } => true,
+        Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } => true,
         Spec::Lb(lb) => super::around::is_plain(lb),
         Spec::Cable { loss, .. } => *loss == 0.0,
-        Spec::Queue { timeout_ns, .. } => timeout_ns.is_none(),
-        Spec::Retry(retry) => retry.backoff_ns == 0 && retry.budget.is_none() && retry.on_status.is_empty(),
+        Spec::Queue { .. } | Spec::Concurrent { .. } => true,
+        Spec::Rate { key, .. } => key.is_none(),
+        Spec::Flaky { kind, .. } => *kind != Kind::ConnectFailed,
+        Spec::Retry(retry) => retry.on_status.is_empty(),
+        Spec::Timeout { .. } => true,
         Spec::Faulty(f) => f.mode == Mode::Refuse && f.line == Line::Own,
         _ => false,
     };
     let closed = matches!(scenario.traffic, weir_model::Traffic::Closed { .. });
-    closed
-        || scenario.patience_ns.is_some()
-        || !scenario.mix.is_empty()
-        || !layout.reached().all(|(_, spec)| plain(spec))
+    closed || !scenario.mix.is_empty() || !layout.reached().all(|(_, spec)| plain(spec))
 }
 
 /// Builds what the stages do. With `members`, statistics are kept for every member.

@@ -18,7 +18,7 @@ const LOOP: u64 = 16;
 ///
 /// # Errors
 /// Several, and a balancer with state of the process.
-pub(super) fn loops(layout: &Layout, scenario: &Scenario) -> Result<u32, String> {
+pub(crate) fn loops(layout: &Layout, scenario: &Scenario) -> Result<u32, String> {
     let point = layout.point;
     let spec = &point.specs[point.nodes[scenario.root as usize].spec as usize];
     let Spec::Listen(listen) = spec else { return Ok(1) };
@@ -58,12 +58,12 @@ fn belongs_to_process(lb: &Lb) -> Option<&'static str> {
 }
 
 /// The loop that a request meets.
-pub(super) fn meets(loops: u32, request: Key) -> u32 {
+pub(crate) fn meets(loops: u32, request: Key) -> u32 {
     if loops == 1 { 0 } else { weir_model::loops::met(loops, request.with(MEETS)) }
 }
 
 /// What a balancer's state begins with on a loop: the first is as if it were the only one.
-pub(super) fn of_loop(own: Key, meets: u32) -> Key {
+pub(crate) fn of_loop(own: Key, meets: u32) -> Key {
     if meets == 0 { own } else { own.with(LOOP).with(u64::from(meets)) }
 }
 

@@ -2,7 +2,7 @@
 
 /// The meter of a site's queues or servers, or of one of them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     busy: f64,
     waiting: f64,
     last: u64,

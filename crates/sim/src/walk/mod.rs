@@ -18,8 +18,8 @@ mod clients;
 mod faults;
 mod group;
 mod hedges;
-mod loops;
-mod meter;
+pub(crate) mod loops;
+pub(crate) mod meter;
 mod nodes;
 mod servers;
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod core;
 mod cut;
 mod fail;
+mod linear;
 mod order;
 mod random;
 mod served;

@@ -131,7 +131,7 @@ fn random_file(seed: u64) -> String {
 }
 
 /// The random file of a seed, one in eight with recorded arrivals instead, several at one instant.
-fn random_plan(seed: u64) -> (Plan, String) {
+pub(super) fn random_plan(seed: u64) -> (Plan, String) {
     let source = random_file(seed);
     let mut plan = plan(&source);
     let scenario = &mut plan.points[0].scenarios[0];

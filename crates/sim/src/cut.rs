@@ -1,0 +1,606 @@
+//! What can be cut off: limits, where a request stands that may not come to an end, and giving back what it holds.
+//!
+//! A limit is a scope of the request's own code, a row of fixed size in a stack beside its token; nothing is copied as one
+//! begins. Its event names a place in a table with a tag, so an event whose limit is over is told at a glance. Where it
+//! strikes, the request unwinds: from the step where it stands to the end of the limit, by the innermost step that gives
+//! something back ([`Code::around`]) and the frames on the way.
+//!
+//! Consecutive waits are one event here too. What they take is added up as they begin; where a request is cut off between
+//! them, they are gone through again and what had not passed is taken back.
+
+use crate::blocks::NOT;
+use crate::code::{Code, Op};
+use crate::engine::{END_OF_TIME, Engine};
+use crate::pending::{Class, Entry, order_key, ranked};
+use crate::token::{IDLE, LINE, PARKED};
+use weir_policy::Kind;
+
+/// Drawn waits that follow each other as one event at most.
+const DRAWN: usize = 4;
+
+/// What a request that can be cut off has beside its token.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(crate) struct Scope {
+    /// Where and when it began to wait.
+    since: u64,
+    pc: u32,
+    member: u32,
+    depth: u16,
+    /// Limits that it is under.
+    limits: u16,
+    /// Its rank among what one request has going on; see [`ranked`].
+    pub rank: u32,
+    /// How long the drawn waits are since then, and how many they are.
+    waits: [u64; DRAWN],
+    drawn: u8,
+    /// The event loop that it meets.
+    pub meets: u32,
+    /// Where it ends that goes on for nobody.
+    floor: u32,
+    floor_depth: u16,
+}
+
+const OUTSIDE: Scope = Scope {
+    since: 0,
+    pc: 0,
+    member: 0,
+    depth: 0,
+    limits: 0,
+    rank: 1,
+    waits: [0; DRAWN],
+    drawn: 0,
+    meets: 0,
+    floor: NOT,
+    floor_depth: 0,
+};
+
+/// A limit that a request is under: what holds outside of it, and where it goes on from there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Limit {
+    live: u32,
+    end: u32,
+    member: u32,
+    rank: u32,
+    depth: u16,
+    retries: u8,
+}
+
+/// Whom a limit's event is for, if the tags are the same.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    slot: u32,
+    tag: u32,
+}
+
+/// The end of a limit that is the whole request's.
+const WHOLE: u32 = u32::MAX;
+
+/// All scopes, by slot.
+#[derive(Debug, Default)]
+pub(crate) struct Scopes {
+    pub slots: Vec<Scope>,
+    limits: Vec<Limit>,
+    each: usize,
+    live: Vec<Live>,
+    spare: Vec<u32>,
+}
+
+impl Scopes {
+    pub fn new(code: &Code) -> Scopes {
+        Scopes { each: code.limit_depth, ..Scopes::default() }
+    }
+
+    /// A request begins in a slot.
+    pub fn begin(&mut self, slot: u32) {
+        if slot as usize >= self.slots.len() {
+            self.slots.resize(slot as usize + 1, OUTSIDE);
+            self.limits.resize(self.slots.len() * self.each, Limit::default());
+        }
+        let scope = &mut self.slots[slot as usize];
+        (scope.limits, scope.rank) = (0, 1);
+    }
+
+    /// It is over, with the limits that it is under.
+    pub fn end(&mut self, slot: u32) {
+        self.leave(slot, 0);
+    }
+
+    /// A limit begins; the number and tag of its event.
+    fn enter(&mut self, slot: u32, limit: Limit) -> (u32, u32) {
+        let live = match self.spare.pop() {
+            Some(live) => live,
+            None => {
+                self.live.push(Live { slot, tag: 0 });
+                self.live.len() as u32 - 1
+            }
+        };
+        self.live[live as usize].slot = slot;
+        let scope = &mut self.slots[slot as usize];
+        self.limits[slot as usize * self.each + usize::from(scope.limits)] = Limit { live, ..limit };
+        scope.limits += 1;
+        (live, self.live[live as usize].tag)
+    }
+
+    /// All limits but the first so many are over; what held outside of them holds again.
+    fn leave(&mut self, slot: u32, keep: u16) {
+        let scope = &mut self.slots[slot as usize];
+        while scope.limits > keep {
+            scope.limits -= 1;
+            let limit = &self.limits[slot as usize * self.each + usize::from(scope.limits)];
+            scope.rank = limit.rank;
+            let live = &mut self.live[limit.live as usize];
+            live.tag = live.tag.wrapping_add(1);
+            self.spare.push(limit.live);
+        }
+    }
+
+    /// The request and which of its limits an event is for.
+    fn struck(&self, live: u32, tag: u32) -> Option<(u32, u16)> {
+        let found = self.live.get(live as usize).filter(|l| l.tag == tag)?;
+        let first = found.slot as usize * self.each;
+        let limits = usize::from(self.slots[found.slot as usize].limits);
+        let at = self.limits[first..first + limits].iter().position(|l| l.live == live)?;
+        Some((found.slot, at as u16))
+    }
+
+    /// Whether what goes on for nobody ends at a step.
+    pub fn ends_at(&self, slot: u32, pc: usize, depth: usize) -> bool {
+        let scope = &self.slots[slot as usize];
+        scope.floor as usize == pc && usize::from(scope.floor_depth) == depth
+    }
+
+    /// A request goes on in another slot, under the limits up to one of them; what it leaves behind is under those inside of
+    /// the place where that ends.
+    fn split(&mut self, from: u32, to: u32, at: u16, floor: &Hold) {
+        self.begin(to);
+        self.slots[to as usize] = Scope { limits: at + 1, ..self.slots[from as usize] };
+        let (old, new) = (from as usize * self.each, to as usize * self.each);
+        let (kept, all) = (usize::from(at) + 1, usize::from(self.slots[from as usize].limits));
+        for row in 0..kept {
+            self.limits[new + row] = self.limits[old + row];
+            self.live[self.limits[new + row].live as usize].slot = to;
+        }
+        let rows = &self.limits[old + kept..old + all];
+        let around = |limit: &&Limit| {
+            let depth = usize::from(limit.depth);
+            depth < floor.depth || depth == floor.depth && limit.end > floor.pc
+        };
+        let gone = rows.iter().take_while(around).count();
+        for limit in &rows[..gone] {
+            let live = &mut self.live[limit.live as usize];
+            live.tag = live.tag.wrapping_add(1);
+            self.spare.push(limit.live);
+        }
+        self.limits.copy_within(old + kept + gone..old + all, old);
+        self.slots[from as usize].limits = (all - kept - gone) as u16;
+    }
+
+    /// A request begins to wait.
+    #[inline]
+    pub fn stand(&mut self, slot: u32, now: u64, pc: usize, member: u32, depth: usize) {
+        let scope = &mut self.slots[slot as usize];
+        scope.since = now;
+        scope.pc = pc as u32;
+        scope.member = member;
+        scope.depth = depth as u16;
+        scope.drawn = 0;
+    }
+
+    /// Whether it has waited so many drawn times that it must stand up first.
+    #[inline]
+    pub fn is_full(&self, slot: u32) -> bool {
+        usize::from(self.slots[slot as usize].drawn) == DRAWN
+    }
+
+    /// A drawn wait follows.
+    #[inline]
+    pub fn drew(&mut self, slot: u32, ns: u64) {
+        let scope = &mut self.slots[slot as usize];
+        if let Some(wait) = scope.waits.get_mut(usize::from(scope.drawn)) {
+            *wait = ns;
+            scope.drawn += 1;
+        }
+    }
+}
+
+/// How the waits of a request that is cut off are gone through: where it is in them.
+struct Passing<'b> {
+    slot: u32,
+    at: u64,
+    /// It was found where it stands; what comes after has not begun.
+    found: bool,
+    left: Option<Left<'b>>,
+}
+
+impl Passing<'_> {
+    /// What is left behind goes no further than the wait in which it stands.
+    fn is_to_stop(&self) -> bool {
+        self.left.as_ref().is_some_and(|left| left.stands.is_some())
+    }
+
+    /// A wait has been passed, up to this step.
+    fn may_stop_at(&mut self, pc: usize, member: u32, depth: usize, drawn: u8) {
+        let at = self.at;
+        if let (true, Some(Left { stands: Some(stands), .. })) = (self.found, &mut self.left) {
+            stands.get_or_insert(Stands { pc, member, depth, at, drawn });
+        }
+    }
+}
+
+/// What is left behind by a request goes on without it.
+struct Left<'b> {
+    request: u32,
+    /// Stage, member and time of the waits that it is still to pass.
+    beyond: &'b mut Vec<(u32, u32, u64)>,
+    /// Where its wait ends, if it is to go no further than that.
+    stands: Option<&'b mut Option<Stands>>,
+}
+
+/// Where and when a wait ends, and how many drawn ones there were until then.
+#[derive(Clone, Copy)]
+struct Stands {
+    pc: usize,
+    member: u32,
+    depth: usize,
+    at: u64,
+    drawn: u8,
+}
+
+impl Engine<'_> {
+    /// The client of a new request has so much patience.
+    pub(crate) fn be_patient(&mut self, slot: u32, now: u64, ns: u64) {
+        let (live, tag) = self.scopes.enter(slot, Limit { end: WHOLE, rank: 1, ..Limit::default() });
+        let key = order_key(Class::Limit, self.tokens.slots[slot as usize].ordinal);
+        let at = now.saturating_add(ns).min(END_OF_TIME);
+        self.pending.push_constant(at - now, Entry { at, key, who: crate::engine::LIMIT | live, tag });
+    }
+
+    /// A limit begins for what is behind.
+    #[inline]
+    pub(crate) fn begin_limit(&mut self, slot: u32, limit: u32, member: u32, depth: usize, now: u64) {
+        let site = self.code.limits[limit as usize];
+        let token = &self.tokens.slots[slot as usize];
+        let rank = self.scopes.slots[slot as usize].rank;
+        let (retries, depth) = (token.retries, depth as u16);
+        let key = ranked(order_key(Class::Limit, token.ordinal), rank);
+        let row = Limit { live: 0, end: site.end, member, rank, depth, retries };
+        let (live, tag) = self.scopes.enter(slot, row);
+        self.scopes.slots[slot as usize].rank = (rank + 1).min((1 << crate::pending::RANK_BITS) - 1);
+        let at = now.saturating_add(site.ns).min(END_OF_TIME);
+        self.pending.push_constant(at - now, Entry { at, key, who: crate::engine::LIMIT | live, tag });
+    }
+
+    /// What is behind has answered in time.
+    #[inline]
+    pub(crate) fn end_limit(&mut self, slot: u32) {
+        let limits = self.scopes.slots[slot as usize].limits;
+        self.scopes.leave(slot, limits - 1);
+    }
+
+    /// A limit has come to its end.
+    #[cold]
+    pub(crate) fn strike(&mut self, live: u32, tag: u32, now: u64) {
+        let Some((slot, at)) = self.scopes.struck(live, tag) else { return };
+        let limit = self.scopes.limits[slot as usize * self.scopes.each + usize::from(at)];
+        let slot = self.cut_off(slot, at, &limit, now);
+        self.tokens.drop_attempts(slot, limit.retries);
+        self.scopes.leave(slot, at);
+        let token = &mut self.tokens.slots[slot as usize];
+        token.tag = token.tag.wrapping_add(1);
+        if limit.end == WHOLE {
+            token.set_outcome(Some(Kind::Cancelled));
+            return self.end(slot, now, now);
+        }
+        token.set_outcome(Some(Kind::Timeout));
+        token.pc = limit.end;
+        token.member = limit.member;
+        token.depth = limit.depth;
+        self.go_on(slot, now, now, true);
+    }
+
+    /// What is behind a limit is cut off and gives back what it holds, from the inside out, unless a queue or server on its
+    /// way goes on. Then what is outside of that gives back what it holds, and the rest goes on for nobody. Where the
+    /// request itself is now comes back.
+    fn cut_off(&mut self, slot: u32, at: u16, limit: &Limit, now: u64) -> u32 {
+        let holds = self.holds_of(slot, limit);
+        let token = &self.tokens.slots[slot as usize];
+        let selected = token.mask();
+        let floor = holds.iter().rposition(|hold| self.goes_on(hold));
+        let Some(floor) = floor else {
+            self.take_back(slot, None, now);
+            holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+            return slot;
+        };
+        holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now));
+        let request = self.tokens.fork(slot);
+        // Whose client has gone has failed, which all that it comes past is to see.
+        let failed = limit.end == WHOLE && self.scopes.slots[slot as usize].limits == at + 1;
+        self.scopes.split(slot, request, at, &holds[floor]);
+        let mut beyond = Vec::new();
+        let mut stands = failed.then_some(None);
+        self.take_back(slot, Some(Left { request, beyond: &mut beyond, stands: stands.as_mut() }), now);
+        for &(stage, member, ns) in &beyond {
+            self.book(slot, stage, member, ns.wrapping_neg());
+        }
+        let scope = &mut self.scopes.slots[slot as usize];
+        (scope.floor, scope.floor_depth) = (holds[floor].pc, holds[floor].depth as u16);
+        self.tokens.slots[slot as usize].set_unwanted();
+        if failed {
+            self.tokens.slots[slot as usize].set_outcome(Some(Kind::Cancelled));
+        }
+        if let Some(Some(stands)) = stands {
+            self.stop_at(slot, &stands, now);
+        }
+        for (stage, member, ns) in beyond {
+            self.book(slot, stage, member, ns);
+        }
+        request
+    }
+
+    /// Whether somebody goes on though whoever sent them has gone.
+    fn goes_on(&self, hold: &Hold) -> bool {
+        let (queues, shares) = (&self.code.queues, &self.code.shares);
+        match hold.what {
+            What::Line { queue } => queues[queue as usize].on_cancel.goes_on(false),
+            What::Slot { queue } => queues[queue as usize].on_cancel.goes_on(true),
+            What::ShareLine { share } => shares[share as usize].on_cancel.goes_on(false),
+            What::Share { share } => shares[share as usize].on_cancel.goes_on(true),
+            What::Picked { .. } => false,
+        }
+    }
+
+    fn give_back(&mut self, slot: u32, hold: &Hold, selected: u64, now: u64) {
+        let member = hold.member;
+        match hold.what {
+            What::Line { queue } => self.leave_line(slot, queue, member, now),
+            What::Slot { queue } => self.leave(queue, member, selected, now),
+            What::ShareLine { share } => {
+                self.book(slot, self.code.shares[share as usize].stage, member, now);
+                self.leave_share_line(slot, share, member, now);
+            }
+            What::Share { share } => {
+                self.book(slot, self.code.shares[share as usize].stage, member, now);
+                self.leave_share(slot, share, member, selected, now);
+            }
+            What::Picked { lb, target } => {
+                let instance = self.instance(slot, &self.code.lbs[lb as usize], member);
+                self.balancers[instance as usize].balancer.cancelled(now, target, 0);
+            }
+        }
+    }
+
+    /// What a request holds, from where it stands to the end of a limit.
+    fn holds_of(&self, slot: u32, limit: &Limit) -> Vec<Hold> {
+        let code = self.code;
+        let token = &self.tokens.slots[slot as usize];
+        let (mut pc, mut member) = ((token.pc & !(PARKED | LINE)) as usize, token.member);
+        let mut depth = usize::from(token.depth);
+        let mut holds = Vec::new();
+        let before = if token.pc & PARKED == 0 && pc > 0 { Some(code.steps[pc - 1].op) } else { None };
+        let waits = token.pc & LINE != 0;
+        let own = match before {
+            Some(Op::Enter { queue }) if waits => {
+                pc -= 1;
+                Some((What::Line { queue }, code.queues[queue as usize].skip - 1))
+            }
+            Some(Op::Share { share }) if waits => Some((What::ShareLine { share }, pc as u32)),
+            Some(Op::Share { share }) => Some((What::Share { share }, pc as u32)),
+            _ => None,
+        };
+        holds.extend(own.map(|(what, pc)| Hold { what, member, pc, depth }));
+        // Back at a balancer, or from a call, the frame is its own.
+        let mut popped = matches!(code.steps[pc].op, Op::Done { .. } | Op::Back);
+        loop {
+            if std::mem::take(&mut popped) {
+                depth -= 1;
+                if let Op::Done { lb } = code.steps[pc].op {
+                    let [_, _, target] = self.tokens.frame(slot, depth);
+                    holds.push(Hold { what: What::Picked { lb, target }, member, pc: pc as u32, depth });
+                }
+            }
+            let outermost = depth == usize::from(limit.depth);
+            let at = code.around[pc];
+            if at != NOT && !(outermost && at >= limit.end) {
+                if let Op::Leave { queue } = code.steps[at as usize].op {
+                    holds.push(Hold { what: What::Slot { queue }, member, pc: at, depth });
+                }
+                pc = at as usize + 1;
+                continue;
+            }
+            if outermost {
+                return holds;
+            }
+            let [back, caller, _] = self.tokens.frame(slot, depth - 1);
+            pc = (back & !IDLE) as usize;
+            member = caller;
+            popped = true;
+        }
+    }
+
+    /// What is left behind goes on from the end of its wait.
+    fn stop_at(&mut self, slot: u32, stands: &Stands, now: u64) {
+        self.scopes.slots[slot as usize].drawn = stands.drawn;
+        let token = &mut self.tokens.slots[slot as usize];
+        token.tag = token.tag.wrapping_add(1);
+        (token.pc, token.member, token.depth) =
+            (stands.pc as u32 | PARKED, stands.member, stands.depth as u16);
+        let (at, tag) = (stands.at.min(END_OF_TIME), token.tag);
+        self.pending.push(now, Entry { at, key: self.step_key(slot), who: slot, tag });
+    }
+
+    /// What went on for nobody is over.
+    #[cold]
+    pub(crate) fn vanish(&mut self, slot: u32) {
+        self.scopes.end(slot);
+        self.tokens.remove(slot);
+    }
+
+    /// Time of what goes on for nobody. It passes outside of the slots around the place where that was left behind: they
+    /// were given back.
+    #[cold]
+    pub(crate) fn spend(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
+        let ns = ns & self.tokens.slots[slot as usize].mask();
+        let at = |offset: u32| offset.wrapping_add(member & self.code.mask) as usize;
+        let here = &self.code.stages[stage as usize];
+        let spent = &mut self.ledger.spent[at(here.part)];
+        *spent = spent.wrapping_add(ns);
+        let floor = self.code.steps[self.scopes.slots[slot as usize].floor as usize].op;
+        let floor = match floor {
+            Op::Leave { queue } => self.code.queues[queue as usize].stage,
+            Op::Shared { share } => self.code.shares[share as usize].stage,
+            _ => return,
+        };
+        let first = self.code.blocks[here.block as usize].stages.start;
+        if !(first..=stage).contains(&floor) {
+            return;
+        }
+        for around in &self.code.stages[first as usize..floor as usize] {
+            if let Some(gauge) = around.gauge {
+                let behind = &mut self.ledger.behind[at(gauge)];
+                *behind = behind.wrapping_add(ns);
+            }
+        }
+    }
+
+    /// A request stands in line no longer; nobody served it.
+    pub(crate) fn leave_line(&mut self, slot: u32, queue: u32, member: u32, now: u64) {
+        let site = &self.code.queues[queue as usize];
+        let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
+        gauge.waiting = gauge.waiting.wrapping_add(now);
+        self.members[member.wrapping_add(site.offset) as usize].queue.abandon(&mut self.links, slot);
+        self.book(slot, site.stage, member, now);
+    }
+
+    /// A request is cut off on its way in: it has not come to what is behind.
+    pub(crate) fn count_cut(&mut self, stage: u32, member: u32, selected: u64) {
+        if let Some(offset) = self.code.stages[stage as usize].cuts {
+            self.ledger.cuts[member.wrapping_add(offset) as usize] += selected as u32 & 1;
+        }
+    }
+
+    /// Takes back what was added up for a request that will not come to it: waits, entries, visits. Where it is left behind
+    /// by a request that is elsewhere now, it will come to it, and its time is for nobody from now on.
+    fn take_back(&mut self, slot: u32, left: Option<Left>, now: u64) {
+        let code = self.code;
+        let token = self.tokens.slots[slot as usize];
+        let selected = token.mask();
+        let stop = (token.pc & !(PARKED | LINE)) as usize;
+        let mut passing = Passing { at: 0, found: false, slot, left };
+        if token.pc & PARKED == 0 {
+            // In line, at work, or called from there but not yet gone on.
+            let (stage, since) = match code.steps[stop.saturating_sub(1)].op {
+                Op::Enter { queue } => (code.queues[queue as usize].stage, token.pc & LINE != 0),
+                Op::Share { share } => (code.shares[share as usize].stage, true),
+                _ => return,
+            };
+            match passing.left {
+                None => self.count_cut(stage, token.member, selected),
+                Some(left) if since => left.beyond.push((stage, token.member, now.wrapping_neg())),
+                Some(_) => {}
+            }
+            return;
+        }
+        let scope = self.scopes.slots[slot as usize];
+        let (mut pc, mut member, mut depth) = (scope.pc as usize, scope.member, usize::from(scope.depth));
+        let mut drawn = scope.waits[..usize::from(scope.drawn)].iter();
+        passing.at = scope.since;
+        if let Op::Again { retry } = code.steps[stop].op {
+            let stage = code.retries[retry as usize].stage;
+            let ns = drawn.next().copied().unwrap_or(0);
+            return self.pass(&mut passing, ns, now, (stage, member, true));
+        }
+        while pc != stop || depth != usize::from(token.depth) {
+            match code.steps[pc].op {
+                Op::Stand { wait } => {
+                    let site = code.waits[wait as usize];
+                    self.pass(&mut passing, site.ns, now, (site.stage, member, site.inwards));
+                    pc += 1;
+                    passing.may_stop_at(pc, member, depth, scope.drawn - drawn.len() as u8);
+                }
+                Op::StandDrawn { draw } => {
+                    let site = &code.draws[draw as usize];
+                    if let (true, Some(counter)) = (passing.found, site.visits) {
+                        let of = passing.left.as_ref().map_or(slot, |left| left.request);
+                        self.tokens.forget_visit(of, counter);
+                        if passing.is_to_stop() {
+                            self.tokens.forget_visit(slot, counter);
+                        }
+                    }
+                    let ns = drawn.next().copied().unwrap_or(0);
+                    self.pass(&mut passing, ns, now, (site.stage, member, site.inwards));
+                    pc += 1;
+                    passing.may_stop_at(pc, member, depth, scope.drawn - drawn.len() as u8);
+                }
+                Op::Call { call } => {
+                    let site = code.calls[call as usize];
+                    let target = code.call_targets[member.wrapping_add(site.offset) as usize];
+                    if passing.found && (passing.left.is_none() || passing.is_to_stop()) {
+                        self.members[target.member as usize].entries -= selected as u32 & 1;
+                    }
+                    depth += 1;
+                    pc = target.pc as usize;
+                    member = target.member;
+                }
+                Op::Return => {
+                    let [back, caller, _] = self.tokens.frame(slot, depth - 1);
+                    let behind = usize::from(back & IDLE != 0 && token.outcome().is_none());
+                    pc = (back & !IDLE) as usize + behind;
+                    depth -= behind;
+                    member = caller;
+                }
+                Op::Back | Op::Done { .. } => {
+                    depth -= 1;
+                    pc += 1;
+                }
+                Op::Try { .. } => {
+                    if passing.found && passing.is_to_stop() {
+                        self.tokens.end_attempts(slot, false);
+                    }
+                    pc += 1;
+                }
+                _ => pc += 1,
+            }
+        }
+    }
+
+    /// Goes past one wait: what of it is still to come is taken back.
+    fn pass(&mut self, passing: &mut Passing, ns: u64, now: u64, at: (u32, u32, bool)) {
+        let (stage, member, inwards) = at;
+        let end = passing.at.saturating_add(ns);
+        if end > now {
+            let beyond = end - passing.at.max(now);
+            if passing.found && passing.is_to_stop() {
+                self.book(passing.slot, stage, member, ns.wrapping_neg());
+            } else if let Some(left) = &mut passing.left {
+                left.beyond.push((stage, member, beyond));
+            } else {
+                self.book(passing.slot, stage, member, beyond.wrapping_neg());
+                if !passing.found && inwards {
+                    let selected = self.tokens.slots[passing.slot as usize].mask();
+                    self.count_cut(stage, member, selected);
+                }
+            }
+            passing.found = true;
+        }
+        passing.at = end;
+    }
+}
+
+/// Something that a request holds.
+struct Hold {
+    what: What,
+    member: u32,
+    /// The step that gives it back.
+    pc: u32,
+    depth: usize,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Line { queue: u32 },
+    Slot { queue: u32 },
+    ShareLine { share: u32 },
+    Share { share: u32 },
+    Picked { lb: u32, target: u32 },
+}

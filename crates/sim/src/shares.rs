@@ -1,0 +1,160 @@
+//! Servers that share their cores: who works on whom, and what is measured of them.
+
+use crate::code::Code;
+use crate::engine::{END_OF_TIME, Engine, TICK};
+use crate::ledger::{Gauge, Snapshot};
+use crate::pending::{Class, Entry, order_key};
+use crate::token::LINE;
+use crate::walk::meter::Meter;
+use weir_model::concurrent::{Concurrent, Jobs};
+use weir_model::queue::Entry as QueueEntry;
+
+/// A server, and when it is looked at next.
+#[derive(Clone, Default)]
+struct Server {
+    state: Concurrent,
+    /// The tick that is pending; 0: none.
+    due: u64,
+    tick: u32,
+}
+
+/// All servers of a scenario.
+#[derive(Default)]
+pub(crate) struct Shares {
+    servers: Vec<Server>,
+    jobs: Jobs,
+    /// By gauge.
+    meters: Vec<Meter>,
+    done: Vec<u32>,
+}
+
+impl Shares {
+    pub fn new(code: &Code) -> Shares {
+        if code.shares.is_empty() {
+            return Shares::default();
+        }
+        Shares {
+            servers: vec![Server::default(); code.servers.len()],
+            meters: vec![Meter::default(); code.gauge_count as usize],
+            ..Shares::default()
+        }
+    }
+
+    /// Requests that are inside or wait.
+    pub fn left(&self) -> u64 {
+        self.servers.iter().map(|s| u64::from(s.state.inside()) + u64::from(s.state.waiting())).sum()
+    }
+
+    /// Adds the integrals of all servers at an instant; the longest line is counted anew from there.
+    pub fn add_to(&self, snapshot: &mut Snapshot, gauges: &mut [Gauge], code: &Code, at: u64) {
+        for site in &code.shares {
+            for member in site.base..site.base + site.members {
+                let gauge = site.gauge.wrapping_add(member & code.mask) as usize;
+                (snapshot.busy[gauge], snapshot.waiting[gauge]) = self.meters[gauge].until(at);
+                let waiting = self.servers[member.wrapping_add(site.offset) as usize].state.waiting();
+                gauges[gauge].most = gauges[gauge].most.max(waiting);
+            }
+        }
+    }
+}
+
+impl Engine<'_> {
+    /// A request comes to a server; whether it must wait for a thread.
+    pub(crate) fn enter_share(
+        &mut self,
+        slot: u32,
+        share: u32,
+        member: u32,
+        selected: u64,
+        now: u64,
+    ) -> bool {
+        let site = &self.code.shares[share as usize];
+        let work_ns = self.drawn(slot, site.work);
+        let index = member.wrapping_add(site.offset);
+        let at = site.gauge.wrapping_add(member & self.code.mask) as usize;
+        let Shares { servers, jobs, meters, .. } = &mut self.shares;
+        let state = &mut servers[index as usize].state;
+        let before = site.law.busy_cores(state.inside());
+        if state.enter(&site.law, jobs, now, slot, work_ns) == QueueEntry::Waits {
+            meters[at].add(now, 0.0, 1.0);
+            let most = &mut self.ledger.gauges[at].most;
+            *most = (*most).max(state.waiting());
+            return true;
+        }
+        meters[at].add(now, site.law.busy_cores(state.inside()) - before, 0.0);
+        let gauge = &mut self.ledger.gauges[at];
+        gauge.served = gauge.served.wrapping_sub(now & selected);
+        gauge.started += selected & 1;
+        self.look_again(index, now);
+        false
+    }
+
+    /// A request leaves its server, done or cut off.
+    pub(crate) fn leave_share(&mut self, slot: u32, share: u32, member: u32, selected: u64, now: u64) {
+        let site = &self.code.shares[share as usize];
+        let index = member.wrapping_add(site.offset);
+        let at = site.gauge.wrapping_add(member & self.code.mask) as usize;
+        let Shares { servers, jobs, meters, .. } = &mut self.shares;
+        let state = &mut servers[index as usize].state;
+        let before = site.law.busy_cores(state.inside());
+        let next = state.leave(&site.law, jobs, now, slot);
+        let busy = site.law.busy_cores(state.inside()) - before;
+        meters[at].add(now, busy, if next.is_some() { -1.0 } else { 0.0 });
+        let gauge = &mut self.ledger.gauges[at];
+        gauge.served = gauge.served.wrapping_add(now & selected);
+        if let Some(next) = next {
+            let begins = &mut self.tokens.slots[next as usize];
+            begins.pc &= !LINE;
+            gauge.served = gauge.served.wrapping_sub(now & begins.mask());
+            gauge.started += begins.mask() & 1;
+        }
+        self.look_again(index, now);
+    }
+
+    /// A request stands in line for a thread no longer.
+    pub(crate) fn leave_share_line(&mut self, slot: u32, share: u32, member: u32, now: u64) {
+        let site = &self.code.shares[share as usize];
+        let Shares { servers, jobs, meters, .. } = &mut self.shares;
+        servers[member.wrapping_add(site.offset) as usize].state.abandon(jobs, slot);
+        meters[site.gauge.wrapping_add(member & self.code.mask) as usize].add(now, 0.0, -1.0);
+    }
+
+    /// Sees to it that a server is looked at when it will be done with somebody.
+    fn look_again(&mut self, index: u32, now: u64) {
+        let (site, _) = self.code.servers[index as usize];
+        let server = &mut self.shares.servers[index as usize];
+        let law = &self.code.shares[site as usize].law;
+        let Some(end) = server.state.next_end_ns(law, &self.shares.jobs) else { return };
+        if server.due != 0 && server.due <= end {
+            return;
+        }
+        server.due = end.max(1);
+        server.tick = server.tick.wrapping_add(1);
+        // Before all else at that instant: it only tells those whose turn comes that they are done. What ends at this very
+        // instant goes on in its turn.
+        let class = if end <= now { self.class } else { Class::Step };
+        let (at, key) = (end.min(END_OF_TIME), order_key(class, 0));
+        self.pending.push(now, Entry { at, key, who: TICK | index, tag: server.tick });
+    }
+
+    /// A server is looked at: who is done goes on in its turn.
+    pub(crate) fn tick(&mut self, index: u32, tag: u32, now: u64) {
+        let (site, _) = self.code.servers[index as usize];
+        let Shares { servers, jobs, done, .. } = &mut self.shares;
+        let server = &mut servers[index as usize];
+        if server.tick != tag {
+            return;
+        }
+        server.due = 0;
+        let mut done = std::mem::take(done);
+        done.clear();
+        server.state.done(&self.code.shares[site as usize].law, jobs, now, &mut done);
+        for &slot in &done {
+            self.wake(slot, now);
+        }
+        if done.is_empty() {
+            self.look_again(index, now);
+        }
+        self.shares.done = done;
+    }
+}

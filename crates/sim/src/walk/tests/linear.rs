@@ -1,0 +1,116 @@
+//! The engine against its reference: the same bytes on any topology that both run.
+
+use super::random::{Draws, random_plan, traffic};
+use super::{options, plan};
+use crate::Results;
+use crate::run::{Options, run_with};
+use std::sync::atomic::AtomicBool;
+use weir_topology::Plan;
+
+/// One node of a kind that many topologies have, over two that are there.
+fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
+    let (k, l) = (1 + d.number(4), 1 + d.number(9));
+    let cancel = d.of(&["stop", "skip", "finish"]);
+    match d.number(24) {
+        0 => format!("cable({k} * ms, {a})"),
+        1 => format!("cable(e({k}), {a})"),
+        2 => format!("queue({a}, concurrency = {k}, on_cancel = \"{cancel}\")"),
+        3 => format!("queue(delay(e({k}), {a}), capacity = {k}, on_cancel = \"{cancel}\")"),
+        4 => format!("queue(delay({k} * ms, {a}), timeout = {l} * ms, on_cancel = \"{cancel}\")"),
+        5 => format!("delay(e({k}), {a})"),
+        6 | 7 if *retries > 0 => {
+            *retries -= 1;
+            let (work, exclude) = (d.of(&["redraw", "same"]), d.of(&["tried", "connect_failed", "none"]));
+            let backoff = d.of(&["", ", backoff = 9 * ms", ", budget = budget(ratio = 0.5, min_per_s = 5)"]);
+            let on = "[\"refused\", \"overloaded\", \"timeout\"]";
+            format!(
+                "retry({}, {a}, on = {on}, work = \"{work}\", exclude = \"{exclude}\"{backoff})",
+                2 + k % 2
+            )
+        }
+        8 => {
+            let clock = d.of(&["eager", "lazy"]);
+            format!("faulty({l}0 * ms, {k} * ms, {a}, clock = \"{clock}\")")
+        }
+        9 => format!("lb.least_conn([{a}, {b}], error_hold = {} * ms)", k - 1),
+        10 => format!("lb.round_robin([weight({k}, {a}), {b}])"),
+        11 => format!("lb.p2c([{a}, {b}, {a}])"),
+        12 => format!(
+            "lb.random([weight({k}, {a}), {b}] + pool({k}, lambda: queue(delay({k} * ms, server()))))"
+        ),
+        13 => format!("flaky(0.2, {a}, kind = \"{}\")", d.of(&["status_5xx", "reset"])),
+        14 => format!("limit.rate({a}, {}, burst = {k})", 100 * l),
+        15 => format!(
+            "lb.random([concurrent(e({k}), cores = {l} / 4, threads = {}, on_cancel = \"{cancel}\"), {a}])",
+            1 + k % 2
+        ),
+        16 => format!(
+            "lb.p2c([concurrent({k} * ms, contention = 0.1, coherency = 0.001, on_cancel = \"{cancel}\"), {a}, {b}])"
+        ),
+        _ => format!("timeout({} * ms, {a})", k * l),
+    }
+}
+
+fn file(seed: u64) -> String {
+    let mut d = Draws::new(seed.wrapping_add(1 << 40));
+    let mut text = String::from(
+        "def e(m):\n    return dist.rounded(dist.exponential(m * ms), 1 * ms)\n\nn0 = delay(e(2), server(\"a\"))\n",
+    );
+    let (nodes, mut retries) = (3 + d.number(10), 3);
+    for i in 1..=nodes {
+        let mut child = |far: u64| format!("n{}", i - 1 - d.number(far).min(i - 1));
+        let (a, b) = (child(3), child(4));
+        text += &format!("n{i} = {}\n", node(&mut d, &a, &b, &mut retries));
+    }
+    let (traffic, more) = traffic(&mut d);
+    let root = if d.number(4) == 0 {
+        format!("listen(\"127.0.0.1:80\", n{nodes}, loops = 3)")
+    } else {
+        format!("n{nodes}")
+    };
+    text + &format!("scenario(\"s\", {root}, {traffic}, {more})\n")
+}
+
+/// Whether both engines were asked: the same bytes came.
+#[track_caller]
+fn agree(plan: &Plan, source: &str) -> bool {
+    let (point, scenario) = (&plan.points[0], &plan.points[0].scenarios[0]);
+    let layout = crate::blocks::Layout::new(point, scenario.root);
+    if crate::walk::needs_walk(&layout, scenario) {
+        return false;
+    }
+    for members in [false, true] {
+        let options = Options { members, ..options() };
+        if std::env::var("SHOW").is_ok() {
+            eprintln!("{source}");
+        }
+        let of = |fast| {
+            run_with(plan, &options, &|_, _| {}, &AtomicBool::new(false), fast)
+                .unwrap_or_else(|e| panic!("fast: {fast}: {e:?}\n{source}"))
+        };
+        let (linear, walked) = (of(true), of(false));
+        let walked = Results { events: linear.events, ..walked };
+        if linear != walked {
+            let (l, w) = (&linear.scenarios[0], &walked.scenarios[0]);
+            let nodes = l.nodes.iter().zip(&w.nodes).filter(|(l, w)| l != w);
+            let shown: Vec<String> = nodes.map(|(l, w)| format!("engine {l:?}\nreference {w:?}")).collect();
+            let (l, w) = ((&l.requests, &l.latency_all), (&w.requests, &w.latency_all));
+            panic!("{}\n{l:?}\n{w:?}\n{source}", shown.join("\n").replace(", low: None, high: None", ""));
+        }
+    }
+    true
+}
+
+#[test]
+fn the_engine_agrees_with_its_reference() {
+    let both = (0..1500).filter(|&seed| {
+        let source = file(seed);
+        agree(&plan(&source), &format!("seed {seed}:\n{source}"))
+    });
+    println!("{} of 1500", both.count());
+    let both = (0..2000).filter(|&seed| {
+        let (plan, source) = random_plan(seed);
+        agree(&plan, &format!("random seed {seed}:\n{source}"))
+    });
+    println!("{} of 2000", both.count());
+}
