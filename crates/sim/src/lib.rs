@@ -13,6 +13,7 @@ mod compile;
 mod ending;
 mod engine;
 mod late;
+mod latency;
 mod ledger;
 mod pending;
 pub mod result;
