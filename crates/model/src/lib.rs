@@ -13,6 +13,7 @@ pub mod queue;
 pub mod sampler;
 pub mod traffic;
 pub mod warmup;
+mod zipf;
 
 pub use dist::Dist;
 pub use queue::OnCancel;

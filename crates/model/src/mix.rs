@@ -3,7 +3,11 @@
 //! - In virtual time: each request draws its kind, and its key if the kind has keys. Served, requests say it themselves.
 //! - Draws: one number for the kind and one for the key, by the request alone, so equal traffic has equal requests.
 
+use crate::zipf::Zipf;
 use weir_stats::{Key, math};
+
+/// More keys than this are drawn without a table.
+const MOST_IN_TABLE: u64 = 1 << 20;
 
 /// How keys are drawn: numbers from 0.
 #[derive(Clone, Debug)]
@@ -12,11 +16,16 @@ pub enum Keys {
     Uniform(u64),
     /// Cumulated shares of the keys.
     Shares(Vec<f64>),
+    /// Zipf's law over more keys than a table should hold.
+    Zipf(Zipf),
 }
 
 impl Keys {
     /// Key k of n with a share in proportion to 1/(k+1)^s (Zipf).
     pub fn zipf(n: u64, s: f64) -> Keys {
+        if n > MOST_IN_TABLE {
+            return Keys::Zipf(Zipf::new(n, s));
+        }
         let mut sum = 0.0;
         let cumulate = |k: u64| {
             sum += math::exp(-s * math::ln(k as f64));
@@ -28,6 +37,7 @@ impl Keys {
     fn draw(&self, key: Key) -> u64 {
         match self {
             Keys::Uniform(n) => key.below((*n).max(1)),
+            Keys::Zipf(law) => law.draw(key),
             Keys::Shares(upto) => {
                 let at = (1.0 - key.unit()) * upto.last().copied().unwrap_or(0.0);
                 upto.partition_point(|u| *u <= at).min(upto.len().saturating_sub(1)) as u64
@@ -94,6 +104,17 @@ mod tests {
             assert!((n - 5000.0).abs() < 4.0 * 68.5, "{key}: {n}");
         }
         assert!(drawn.iter().all(|d| d.1.is_some() == (d.0 == 2) && d.1.is_none_or(|k| k < 4)));
+    }
+
+    /// Both sides of the border between them agree: the first key of a million, with s = 1, has 1/H(2^20) = 1/14.440 of all.
+    #[test]
+    fn a_table_and_none_agree() {
+        for n in [MOST_IN_TABLE, MOST_IN_TABLE + 1] {
+            let mix = Mix::new(vec![(1.0, Some(Keys::zipf(n, 1.0)))]);
+            let first = shares(&mix, 50_000).iter().filter(|d| d.1 == Some(0)).count() as f64 / 50_000.0;
+            let p: f64 = 1.0 / 14.440;
+            assert!((first - p).abs() < 4.0 * (p * (1.0 - p) / 50_000.0).sqrt(), "{n}: {first} {p}");
+        }
     }
 
     /// Zipf's law with s = 1 over ten keys: key k has 1/(k+1)/H10, H10 = 2.928968.

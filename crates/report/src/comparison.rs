@@ -1,7 +1,7 @@
 //! The table of scenarios: one row each, swept parameters as columns, success and latency with their intervals.
 
 use crate::entry;
-use crate::number::{percentage, with_interval};
+use crate::number::{percentage, quantile, with_interval};
 use crate::table::{Side, Table};
 use weir_sim::Results;
 
@@ -21,7 +21,8 @@ pub(crate) fn table(results: &Results) -> Table {
         cells.extend(swept.iter().map(|p| entry::param(s, p).map(entry::value).unwrap_or_default()));
         cells.push(percentage(&s.success));
         let l = &s.latency_all;
-        cells.extend([&l.mean, &l.p50, &l.p95, &l.p99].map(with_interval));
+        cells.push(with_interval(&l.mean));
+        cells.extend([&l.p50, &l.p95, &l.p99].map(quantile));
         t.row(cells);
     }
     t

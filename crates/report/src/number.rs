@@ -5,6 +5,9 @@ use weir_stats::Estimate;
 /// Digits of a number that comes without an interval.
 const DIGITS_WITHOUT_INTERVAL: i32 = 4;
 
+/// Digits of a quantile that comes without one: a histogram tells it to within 0.05 %.
+const DIGITS_OF_A_HISTOGRAM: i32 = 3;
+
 /// An interval that is narrower than this share of its value is the rounding of equal figures, and none.
 const ROUNDING: f64 = 1e-13;
 
@@ -20,7 +23,15 @@ pub(crate) fn with_interval(e: &Estimate) -> String {
             format!("{} ±{half:.places$}", fixed(value, places))
         }
         Some(_) => exact((value * 1e9).round() / 1e9),
-        None => significant(value),
+        None => significant(value, DIGITS_WITHOUT_INTERVAL),
+    }
+}
+
+/// A quantile with its interval; without one, no finer than the histogram that it comes from.
+pub(crate) fn quantile(e: &Estimate) -> String {
+    match (e.value, half_width(e)) {
+        (Some(value), None) => significant(value, DIGITS_OF_A_HISTOGRAM),
+        _ => with_interval(e),
     }
 }
 
@@ -30,7 +41,7 @@ pub(crate) fn alone(e: &Estimate) -> String {
     match half_width(e) {
         Some(half) if half > value.abs() * ROUNDING => fixed(value, places_of(half).min(5)),
         Some(_) => exact((value * 1e9).round() / 1e9),
-        None => significant(value),
+        None => significant(value, DIGITS_WITHOUT_INTERVAL),
     }
 }
 
@@ -46,7 +57,7 @@ pub(crate) fn percentage(e: &Estimate) -> String {
 
 /// A number without an interval, or what stands for none.
 pub(crate) fn plain(x: Option<f64>) -> String {
-    x.map_or_else(|| UNKNOWN.into(), significant)
+    x.map_or_else(|| UNKNOWN.into(), |x| significant(x, DIGITS_WITHOUT_INTERVAL))
 }
 
 /// A count with its thousands apart: `1 000 000`.
@@ -92,12 +103,12 @@ fn places_of(half: f64) -> usize {
     usize::try_from(digits - 1 - exponent).unwrap_or(0).min(12)
 }
 
-fn significant(x: f64) -> String {
+fn significant(x: f64, digits: i32) -> String {
     if x == 0.0 || !x.is_finite() {
         return if x == 0.0 { "0".into() } else { UNKNOWN.into() };
     }
-    let exponent = exponent_of(&format!("{x:.3e}"));
-    let places = usize::try_from(DIGITS_WITHOUT_INTERVAL - 1 - exponent).unwrap_or(0).min(12);
+    let exponent = exponent_of(&format!("{x:.*e}", digits as usize - 1));
+    let places = usize::try_from(digits - 1 - exponent).unwrap_or(0).min(12);
     trimmed(fixed(x, places))
 }
 
@@ -144,6 +155,8 @@ mod tests {
         assert_eq!(with_interval(&e(-0.001, 0.3)), "0.0 ±0.3");
         assert_eq!(with_interval(&Estimate { value: Some(141.7346), low: None, high: None }), "141.7");
         assert_eq!(with_interval(&Estimate::default()), "–");
+        assert_eq!(quantile(&Estimate { value: Some(99.98343), low: None, high: None }), "100");
+        assert_eq!(quantile(&e(141.7346, 0.52)), "141.7 ±0.5");
         assert_eq!(percentage(&e(0.99934, 0.0002)), "99.93 ±0.02 %");
         assert_eq!(percentage(&e(1.0, 0.0)), "100 %");
         assert_eq!(alone(&e(0.81234, 0.004)), "0.812");

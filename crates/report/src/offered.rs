@@ -5,7 +5,7 @@ use crate::table::{Side, Table};
 use crate::{WIDTH, entry};
 use std::io::{self, Write};
 use weir_topology::plan::{Plan, Point, Value};
-use weir_topology::{SiteLoad, offered_load};
+use weir_topology::{Effort, SiteLoad, effort, offered_load};
 
 pub(crate) fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     let swept = swept(plan);
@@ -43,7 +43,56 @@ pub(crate) fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     } else {
         writeln!(out, "\nno offered load: no queue whose arrivals and means are known\n")?;
     }
+    for sentence in efforts(plan, &swept) {
+        writeln!(out, "{sentence}\n")?;
+    }
     writeln!(out, "weir {} · plan {}", plan.version, plan.hash)
+}
+
+/// Replications of a simulation, where nothing else is asked for.
+const REPLICATIONS: f64 = 10.0;
+/// About what a node's visit costs on one core of our days, s.
+const VISIT_S: f64 = 1e-7;
+/// A simulation that takes longer is announced, s.
+const LONG_S: f64 = 60.0;
+
+/// What will take long to simulate, in words.
+fn efforts(plan: &Plan, swept: &[&str]) -> Vec<String> {
+    let mut said = Vec::new();
+    for point in &plan.points {
+        for scenario in &point.scenarios {
+            let Some(Effort { requests, visits, most_visits }) = effort(point, scenario) else { continue };
+            let name = match title(plan, point, swept).split_once(" (") {
+                Some((_, at)) => format!("{} ({at}", scenario.name),
+                None => scenario.name.clone(),
+            };
+            let seconds = |visits: f64| requests * visits * REPLICATIONS * VISIT_S;
+            let sends = format!(
+                "scenario \"{name}\" sends {} requests in each of {REPLICATIONS} replications",
+                count(requests.min(1e18) as u64)
+            );
+            if seconds(visits) > LONG_S {
+                said.push(format!("takes long: {sends}: about {} on one core", lasts(seconds(visits))));
+            } else if seconds(most_visits) > LONG_S {
+                said.push(format!(
+                    "may take long: {sends}; if all attempts fail each visits up to {} nodes: up to {} on one core",
+                    count(most_visits.min(1e18) as u64),
+                    lasts(seconds(most_visits))
+                ));
+            }
+        }
+    }
+    said
+}
+
+/// A time in the unit in which one would say it.
+fn lasts(seconds: f64) -> String {
+    let units = [("years", 31_557_600.0), ("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)];
+    let (unit, each) = units.into_iter().find(|(_, each)| seconds >= 2.0 * each).unwrap_or(("minutes", 60.0));
+    match seconds / each {
+        n if n > 1e6 => format!("more than a million {unit}"),
+        n => format!("{:.0} {unit}", n.max(1.0)),
+    }
 }
 
 fn title(plan: &Plan, point: &Point, swept: &[&str]) -> String {

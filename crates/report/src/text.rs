@@ -101,9 +101,9 @@ pub(crate) fn latency(s: &ScenarioResult) -> Table {
 }
 
 fn latency_row(name: &str, l: &Latency) -> Vec<String> {
-    let estimates: [&Estimate; 6] = [&l.mean, &l.p50, &l.p90, &l.p95, &l.p99, &l.p999];
-    let mut cells = vec![name.to_owned(), number::plain(l.min)];
-    cells.extend(estimates.map(with_interval));
+    let quantiles: [&Estimate; 5] = [&l.p50, &l.p90, &l.p95, &l.p99, &l.p999];
+    let mut cells = vec![name.to_owned(), number::plain(l.min), with_interval(&l.mean)];
+    cells.extend(quantiles.map(number::quantile));
     cells.push(number::plain(l.max));
     cells
 }

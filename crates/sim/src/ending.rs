@@ -16,9 +16,9 @@ pub(crate) enum Cut {
 /// Requests that one user may send and get answered on average without any time passing.
 pub(crate) const AT_ONE_INSTANT: u64 = 100_000;
 
-/// Requests (or branches of them) on their way at once. One event adds fewer than a list has nodes to them, so slots can
-/// always be numbered; and memory lasts hardly longer.
-pub(crate) const MOST_AT_ONCE: usize = if cfg!(test) { 100_000 } else { 1 << 27 };
+/// Requests (or branches of them) in flight at once. One event adds fewer than a list has nodes to them, so slots can
+/// always be numbered. They take up to 700 bytes each, so a machine of our days reaches this before its memory ends.
+pub(crate) const MOST_AT_ONCE: usize = if cfg!(test) { 100_000 } else { 10_000_000 };
 
 /// The end of the time that is counted: 146 years. Sums of a few such times still fit a word.
 pub(crate) const HORIZON_NS: u64 = 1 << 62;

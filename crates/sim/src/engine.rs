@@ -243,6 +243,7 @@ impl<'a> Engine<'a> {
             return Err(Cut::TooLong);
         }
         self.pass_marks(u64::MAX);
+        self.ledger.end(self.tokens.slots.len(), now);
         self.ledger.entries = self.members[..self.code.members as usize].iter().map(|m| m.entries).collect();
         Ok(())
     }

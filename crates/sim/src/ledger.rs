@@ -59,6 +59,11 @@ pub(crate) struct Ledger {
     pub area: u64,
     pub inside: u64,
     pub last_step: u64,
+    /// When a request's first step in turn was, for the last one of all.
+    pub last_start: u64,
+    /// The most that were on their way at once, and when the last of them was gone.
+    pub most_at_once: u64,
+    pub over: u64,
     /// An event came before the one that ran last.
     pub time_went_back: bool,
     /// Latency sums and counts of the two halves of the window, by arrival.
@@ -108,6 +113,9 @@ impl Ledger {
             area: 0,
             inside: 0,
             last_step: 0,
+            last_start: 0,
+            most_at_once: u64::MAX,
+            over: u64::MAX,
             time_went_back: false,
             halves: [(0, 0); 2],
             parts: vec![0; code.part_count as usize],
@@ -132,10 +140,26 @@ impl Ledger {
         self.area = self.area.wrapping_add(self.inside.wrapping_mul(now.wrapping_sub(self.last_step)));
         self.last_step = now;
         if starts {
+            self.last_start = now;
             self.inside = self.inside.wrapping_add(1);
         } else {
             self.inside = self.inside.wrapping_sub(1);
         }
+    }
+
+    /// The run is over: so many were on their way at once at most.
+    pub fn end(&mut self, most_at_once: usize, now: u64) {
+        (self.most_at_once, self.over) = (most_at_once as u64, now);
+    }
+
+    /// Whether sums of times over a part of the run are exact: they wrap at 2^64 ns, 584 years.
+    pub fn is_exact_over(&self, ns: u64) -> bool {
+        self.most_at_once.checked_mul(ns).is_some()
+    }
+
+    /// Selected requests, once all have ended.
+    pub fn selected(&self) -> u64 {
+        self.ok.count() + self.failed.count() + self.errors[Kind::Lost as usize]
     }
 
     /// A selected request ends at `time`.

@@ -14,6 +14,7 @@ mod cut;
 mod ending;
 mod engine;
 mod late;
+mod latency;
 mod ledger;
 mod pending;
 pub mod result;

@@ -5,18 +5,21 @@ use crate::code::Code;
 use crate::compile::compile;
 use crate::ending::{Cut, MOST_AT_ONCE};
 use crate::engine::Engine;
+use crate::latency::Pooled;
 use crate::ledger::Ledger;
 use crate::result::{Results, ScenarioResult};
-use crate::source::{Load, Window};
+use crate::source::{Load, load_unless};
 use crate::summary::{self, Replication, Row};
 use crate::walk::{self, Walk, Walker};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
-use weir_model::traffic::{Arrivals, Thinking, Traffic};
-use weir_stats::Key;
+use weir_stats::{Histogram, Key};
 use weir_topology::Plan;
-use weir_topology::plan::{Point, Scenario, Window as WindowKind};
+use weir_topology::plan::{Point, Scenario};
+
+#[cfg(test)]
+pub(crate) use crate::source::load;
 
 /// What `weir sim` is asked for.
 #[derive(Clone, Debug)]
@@ -54,6 +57,14 @@ struct Job<'a> {
     compiled: OnceLock<Result<Program, String>>,
 }
 
+/// How many requests were asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub requests: Option<u64>,
+    /// On the command line.
+    pub overridden: bool,
+}
+
 /// A scenario made ready to run.
 pub(crate) struct Program {
     pub code: Code,
@@ -63,7 +74,36 @@ pub(crate) struct Program {
 }
 
 /// What a thread reports: job, replication, outcome (`None`: stopped).
-type Report = (usize, u32, Result<Option<Replication>, String>);
+type Report = (usize, u32, Result<Option<Done>, String>);
+
+/// A replication summed up, and its latencies: of successes, and of failures.
+struct Done {
+    run: Replication,
+    ok: Histogram,
+    failed: Histogram,
+}
+
+/// The replications of a job that have come in.
+struct Gathered {
+    runs: Vec<Option<Replication>>,
+    missing: u32,
+    pooled: Pooled,
+}
+
+impl Gathered {
+    fn new(replications: u32) -> Gathered {
+        let runs = (0..replications).map(|_| None).collect();
+        Gathered { runs, missing: replications, pooled: Pooled::default() }
+    }
+
+    /// Takes one in; whether it was the last.
+    fn take_in(&mut self, replication: u32, done: Done) -> bool {
+        self.runs[replication as usize] = Some(done.run);
+        self.pooled.add(done.ok, done.failed);
+        self.missing -= 1;
+        self.missing == 0
+    }
+}
 
 /// Runs the scenarios of a plan. `progress` hears (replications done, replications in all) from any thread; when `stop`
 /// becomes true, what is finished comes back with [`Results::interrupted`] set.
@@ -92,8 +132,7 @@ pub(crate) fn run_with(
     let items = jobs.len() * replications as usize;
     let next = AtomicUsize::new(0);
     let (send, receive) = mpsc::channel::<Report>();
-    let mut runs: Vec<Vec<Option<Replication>>> =
-        jobs.iter().map(|_| (0..replications).map(|_| None).collect()).collect();
+    let mut gathered: Vec<Gathered> = jobs.iter().map(|_| Gathered::new(replications)).collect();
     let mut results: Vec<Option<ScenarioResult>> = jobs.iter().map(|_| None).collect();
     let mut failure = None;
     let mut events = 0;
@@ -119,22 +158,20 @@ pub(crate) fn run_with(
         let mut done = 0;
         for (job, replication, outcome) in receive {
             match outcome {
-                Ok(Some(run)) => {
-                    runs[job][replication as usize] = Some(run);
+                Ok(Some(replicated)) => {
                     done += 1;
                     progress(done, items as u64);
+                    if gathered[job].take_in(replication, replicated) {
+                        let all = std::mem::replace(&mut gathered[job], Gathered::new(0));
+                        events += all.runs.iter().flatten().map(|r| r.events).sum::<u64>();
+                        results[job] = finish(&jobs[job], options, all, &mut failure);
+                    }
                 }
                 Ok(None) => {}
                 Err(reason) => {
                     failure.get_or_insert(reason);
                     stop_early(&next, items);
                 }
-            }
-            if runs[job].iter().all(Option::is_some) {
-                let finished: Vec<Replication> =
-                    std::mem::take(&mut runs[job]).into_iter().flatten().collect();
-                events += finished.iter().map(|r| r.events).sum::<u64>();
-                results[job] = finish(&jobs[job], &finished, &mut failure);
             }
         }
     });
@@ -164,7 +201,13 @@ fn stop_early(next: &AtomicUsize, items: usize) {
     next.store(items, Ordering::Relaxed);
 }
 
-fn finish(job: &Job, runs: &[Replication], failure: &mut Option<String>) -> Option<ScenarioResult> {
+fn finish(
+    job: &Job,
+    options: &Options,
+    all: Gathered,
+    failure: &mut Option<String>,
+) -> Option<ScenarioResult> {
+    let runs: Vec<Replication> = all.runs.into_iter().flatten().collect();
     let broken: Vec<String> = runs
         .iter()
         .enumerate()
@@ -177,7 +220,8 @@ fn finish(job: &Job, runs: &[Replication], failure: &mut Option<String>) -> Opti
         return None;
     }
     let Some(Ok(program)) = job.compiled.get() else { return None };
-    Some(summary::scenario(job.point, job.scenario, program, runs))
+    let asked = Asked { requests: job.requests, overridden: options.requests.is_some() };
+    Some(summary::scenario(job.point, job.scenario, program, &runs, all.pooled, asked))
 }
 
 fn jobs<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Job<'a>>, Error> {
@@ -224,16 +268,22 @@ fn replicate(
     replication: u32,
     stop: &AtomicBool,
     fast: bool,
-) -> Result<Option<Replication>, String> {
+) -> Result<Option<Done>, String> {
     let compiled = job.compiled.get_or_init(|| {
         program(job.point, job.scenario, options.members, fast)
             .map_err(|e| format!("scenario \"{}\": {e}", job.scenario.name))
     });
     let program = compiled.as_ref().map_err(Clone::clone)?;
     let key = Key::new(options.seed).with(u64::from(replication));
-    let load = load(job.scenario, job.requests, key);
-    match run_once(program, load, key, stop) {
-        Ok(finished) => Ok(Some(summary::replication(program, &finished))),
+    let ran = match load_unless(job.scenario, job.requests, key, stop) {
+        Some(load) => run_whole(program, load, key, stop),
+        None => Err(Cut::Stopped),
+    };
+    match ran {
+        Ok(ran) => {
+            let run = summary::replication(program, &ran);
+            Ok(Some(Done { run, ok: ran.ledger.ok, failed: ran.ledger.failed }))
+        }
         Err(Cut::Stopped) => Ok(None),
         Err(Cut::StandsStill) => Err(format!(
             "scenario \"{}\": users without thinking time get answers that take no time, so they would send requests for ever \
@@ -241,7 +291,7 @@ fn replicate(
             job.scenario.name
         )),
         Err(Cut::TooMany) => Err(format!(
-            "scenario \"{}\" is overloaded beyond what can be simulated: more than {MOST_AT_ONCE} requests are on their way at \
+            "scenario \"{}\" is overloaded beyond what can be simulated: more than {MOST_AT_ONCE} requests in flight at \
              once; give it fewer requests, or more to serve them",
             job.scenario.name
         )),
@@ -272,58 +322,37 @@ pub(crate) fn program(
 }
 
 /// A finished replication: what it added up, how long its window was, and which laws it broke.
-pub(crate) struct Finished {
+pub(crate) struct Ran {
     pub ledger: Ledger,
     pub window_ns: u64,
     pub violations: Vec<String>,
 }
 
-fn run_once(program: &Program, load: Load, key: Key, stop: &AtomicBool) -> Result<Finished, Cut> {
+/// Runs a replication. Where the window turns out to be another than was taken, since requests ran out before the time did or
+/// since it has none, the replication is run again with that.
+fn run_whole(program: &Program, mut load: Load, key: Key, stop: &AtomicBool) -> Result<Ran, Cut> {
+    loop {
+        let ran = run_once(program, load.clone(), key, stop)?;
+        let Ledger { arrived, last_start, .. } = ran.ledger;
+        match load.window_that_was(arrived, last_start, ran.ledger.selected()) {
+            Some(window) => load.window = window,
+            None => return Ok(ran),
+        }
+    }
+}
+
+fn run_once(program: &Program, load: Load, key: Key, stop: &AtomicBool) -> Result<Ran, Cut> {
     let code = &program.code;
     let (requests, selected) = load.expected();
     if let Some(walk) = &program.walk {
         let mut walker = Walker::new(code, walk, load, key, stop);
         walker.run()?;
         let violations = walker.violations(requests, selected);
-        return Ok(Finished { violations, window_ns: walker.window_ns(), ledger: walker.ledger });
+        return Ok(Ran { violations, window_ns: walker.window_ns(), ledger: walker.ledger });
     }
     let mut engine = Engine::new(code, load, key, stop);
     engine.run()?;
     engine.ledger.add_constant_waits(code);
     let violations = engine.violations(requests, selected);
-    Ok(Finished { violations, window_ns: engine.window_ns(), ledger: engine.ledger })
-}
-
-/// What is drawn for arrivals is keyed by this and the traffic alone, so equal traffic has equal arrivals everywhere.
-const ARRIVALS: u64 = 7;
-
-/// The arrivals of one replication and its window.
-pub(crate) fn load(scenario: &Scenario, requests: Option<u64>, key: Key) -> Load {
-    let key = key.with(ARRIVALS);
-    let arrivals = Arrivals::new(&scenario.traffic, key);
-    let thinking = Thinking::new(&scenario.traffic, key);
-    let duration_ns = scenario.duration_ns;
-    let counted = match (&scenario.traffic, duration_ns) {
-        (Traffic::Closed { .. }, _) => requests.unwrap_or(u64::MAX),
-        // These go on for ever, so there are as many as are asked for.
-        (Traffic::Poisson { .. } | Traffic::Constant { .. } | Traffic::Renewal { .. }, None) => {
-            requests.unwrap_or(0)
-        }
-        _ => arrivals.count(duration_ns, requests),
-    };
-    let window = match (scenario.window, duration_ns, &thinking) {
-        (WindowKind::Middle, Some(ns), Some(_)) => Window::Times(ns / 4, ns - ns / 4),
-        (WindowKind::All, Some(_), Some(_)) => Window::Times(0, u64::MAX - 1),
-        (WindowKind::Middle, ..) => Window::Requests(counted / 4, counted - counted / 4),
-        (WindowKind::All, ..) => Window::Requests(0, counted),
-    };
-    Load {
-        arrivals,
-        requests: counted,
-        thinking,
-        until_ns: duration_ns.unwrap_or(u64::MAX),
-        window,
-        deadline_ns: scenario.deadline_ns,
-        patience_ns: scenario.patience_ns,
-    }
+    Ok(Ran { violations, window_ns: engine.window_ns(), ledger: engine.ledger })
 }

@@ -1,11 +1,13 @@
 //! From the sums of replications to a result: estimates with intervals, one row per site or member.
 
 use crate::code::Code;
+use crate::latency::{self, Own, Pooled};
 use crate::ledger::{KINDS, Ledger};
 use crate::result::{NodeResult, Requests, ScenarioResult};
-use crate::run::{Finished, Program};
+use crate::run::{Asked, Program, Ran};
+use crate::warnings::Finished;
 use weir_policy::Kind;
-use weir_stats::{Estimate, Histogram, Latency};
+use weir_stats::Estimate;
 use weir_topology::plan::{Point, Scenario, Spec};
 
 const NS_PER_MS: f64 = 1e6;
@@ -70,9 +72,11 @@ pub(crate) struct Replication {
     extra_attempts: u64,
     window_ns: u64,
     ends_ns: u64,
-    all: Latencies,
-    successes: Latencies,
+    all: Own,
+    successes: Own,
     halves: [Option<f64>; 2],
+    /// Whether sums of times over the whole run are exact; where not, what is made of them is not said.
+    exact: bool,
     rows: Vec<RowSums>,
     /// How often nodes failed.
     pub outages: u64,
@@ -82,29 +86,10 @@ pub(crate) struct Replication {
     pub violations: Vec<String>,
 }
 
-struct Latencies {
-    min: Option<f64>,
-    max: Option<f64>,
-    mean: Option<f64>,
-    quantiles: [Option<f64>; 5],
-}
-
-impl Latencies {
-    fn of(h: &Histogram) -> Latencies {
-        let ms = |ns: f64| ns / NS_PER_MS;
-        Latencies {
-            min: h.min().map(|ns| ms(ns as f64)),
-            max: h.max().map(|ns| ms(ns as f64)),
-            mean: h.mean().map(ms),
-            quantiles: [0.5, 0.9, 0.95, 0.99, 0.999].map(|q| h.quantile(q).map(ms)),
-        }
-    }
-}
-
 /// Sums up a finished replication.
-pub(crate) fn replication(program: &Program, finished: &Finished) -> Replication {
+pub(crate) fn replication(program: &Program, ran: &Ran) -> Replication {
     let Program { code, rows, .. } = program;
-    let Finished { ledger, window_ns, violations } = finished;
+    let Ran { ledger, window_ns, violations } = ran;
     let window_ns = *window_ns;
     let mut all = ledger.ok.clone();
     all.merge(&ledger.failed);
@@ -119,9 +104,10 @@ pub(crate) fn replication(program: &Program, finished: &Finished) -> Replication
         extra_attempts: ledger.extra_attempts,
         window_ns,
         ends_ns: ledger.last_end.saturating_sub(ledger.first_end),
-        all: Latencies::of(&all),
-        successes: Latencies::of(&ledger.ok),
+        successes: Own::of(&ledger.ok),
         halves: ledger.halves.map(|(sum, n)| (n > 0).then(|| sum as f64 / n as f64)),
+        exact: ledger.is_exact_over(ledger.over) && all.sum() <= u128::from(u64::MAX),
+        all: Own::of(&all),
         rows: rows.iter().map(|row| row_sums(code, row, ledger)).collect(),
         outages: ledger.outages,
         as_get: ledger.as_get,
@@ -143,8 +129,9 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger) -> RowSums {
         };
         let at = |offset: u32| offset.wrapping_add((base + members.start) & code.mask) as usize;
         let part = at(stage.part);
-        sums.part_ns += ledger.parts[part];
-        sums.time_ns += ledger.parts[part].wrapping_add(ledger.spent.get(part).copied().unwrap_or(0));
+        sums.part_ns = sums.part_ns.wrapping_add(ledger.parts[part]);
+        let spent = ledger.spent.get(part).copied().unwrap_or(0);
+        sums.time_ns = sums.time_ns.wrapping_add(ledger.parts[part]).wrapping_add(spent);
         if let Some(errors) = ledger.stage_errors.get(part * KINDS..(part + 1) * KINDS)
             && errors.iter().any(|e| *e > 0)
         {
@@ -158,7 +145,7 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger) -> RowSums {
             busy += between(&first.busy, &last.busy);
             waiting += between(&first.waiting, &last.waiting);
             sums.queue_max = sums.queue_max.max(u64::from(last.most[gauge]));
-            sums.served_ns += ledger.gauges[gauge].served;
+            sums.served_ns = sums.served_ns.wrapping_add(ledger.gauges[gauge].served);
             sums.started += ledger.gauges[gauge].started;
             queues += f64::from(members.end - members.start);
             slots += f64::from(members.end - members.start) * stage.slots;
@@ -173,7 +160,7 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger) -> RowSums {
             squares += (e as f64) * (e as f64);
         }
     }
-    if marked_ns > 0 && slots > 0.0 {
+    if marked_ns > 0 && slots > 0.0 && ledger.is_exact_over(marked_ns) {
         sums.utilisation = Some(busy / (marked_ns as f64 * slots));
         sums.queue_mean = Some(waiting / (marked_ns as f64 * queues));
     }
@@ -191,13 +178,19 @@ pub(crate) fn scenario(
     scenario: &Scenario,
     program: &Program,
     runs: &[Replication],
+    pooled: Pooled,
+    asked: Asked,
 ) -> ScenarioResult {
-    let Program { code, rows, .. } = program;
+    let rows = &program.rows;
     let over = |f: &dyn Fn(&Replication) -> Option<f64>| Estimate::of(runs.iter().map(f));
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
-    let per_s = |count: u64, ns: u64| (ns > 0).then(|| count as f64 / (ns as f64 / NS_PER_S));
     let errors = kinds(|k| runs.iter().map(|r| r.errors[k]).sum());
     let (selected, ok) = (runs.iter().map(|r| r.selected).sum(), runs.iter().map(|r| r.ok).sum());
+    let (pooled_ok, pooled_all) = pooled.into_parts();
+    let own: Vec<&Own> = runs.iter().map(|r| &r.all).collect();
+    let latency_all = latency::together(&pooled_all, &own);
+    let too_short = latency::too_short(&latency_all, &own);
+    let successes: Vec<&Own> = runs.iter().map(|r| &r.successes).collect();
     ScenarioResult {
         name: scenario.name.clone(),
         params: point.params.clone(),
@@ -209,39 +202,41 @@ pub(crate) fn scenario(
             errors,
         },
         success: over(&|r| share(r.ok, r.selected)),
-        goodput_per_s: over(&|r| per_s(r.good, r.window_ns)),
+        // What came back in time, over the time in which it came back: overload delays answers, it makes no more of them.
+        goodput_per_s: over(&|r| answers_per_s(r, r.good)),
         request_rate_per_s: over(&|r| per_s(r.selected, r.window_ns)),
-        response_rate_per_s: over(&|r| per_s(r.selected, r.ends_ns)),
+        response_rate_per_s: over(&|r| answers_per_s(r, r.answered)),
         attempts_per_request: over(&|r| share(r.selected + r.extra_attempts, r.selected)),
-        latency_all: latency(runs, |r| &r.all),
-        latency_ok: latency(runs, |r| &r.successes),
+        latency_all,
+        latency_ok: latency::together(&pooled_ok, &successes),
         nodes: rows.iter().enumerate().map(|(i, row)| node(point, program, row, i, runs)).collect(),
-        warnings: crate::warnings::of(point, scenario, code, rows, runs),
+        warnings: crate::warnings::of(&Finished { point, scenario, program, runs, asked, too_short }),
     }
+}
+
+/// Answers over the time between the first and the last; none are none, whatever the time.
+fn answers_per_s(r: &Replication, answers: u64) -> Option<f64> {
+    match (answers, r.selected) {
+        (0, 1..) => Some(0.0),
+        _ => per_s(answers, r.ends_ns),
+    }
+}
+
+fn per_s(count: u64, ns: u64) -> Option<f64> {
+    (ns > 0).then(|| count as f64 / (ns as f64 / NS_PER_S))
 }
 
 fn kinds(count: impl Fn(usize) -> u64) -> Vec<(Kind, u64)> {
     Kind::ALL.into_iter().map(|k| (k, count(k as usize))).filter(|(_, n)| *n > 0).collect()
 }
 
-fn latency(runs: &[Replication], of: impl Fn(&Replication) -> &Latencies) -> Latency {
-    let quantile = |i: usize| Estimate::of(runs.iter().map(|r| of(r).quantiles[i]));
-    Latency {
-        min: runs.iter().filter_map(|r| of(r).min).reduce(f64::min),
-        mean: Estimate::of(runs.iter().map(|r| of(r).mean)),
-        p50: quantile(0),
-        p90: quantile(1),
-        p95: quantile(2),
-        p99: quantile(3),
-        p999: quantile(4),
-        max: runs.iter().filter_map(|r| of(r).max).reduce(f64::max),
-    }
-}
-
 fn node(point: &Point, program: &Program, row: &Row, index: usize, runs: &[Replication]) -> NodeResult {
     let code = &program.code;
     let over = |f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
         Estimate::of(runs.iter().map(|r| f(&r.rows[index], r)))
+    };
+    let timed = |f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
+        over(&|row, r| if r.exact { f(row, r) } else { None })
     };
     let per = |ns: u64, entries: u64| (entries > 0).then(|| ns as f64 / NS_PER_MS / entries as f64);
     let nodes = || {
@@ -261,7 +256,9 @@ fn node(point: &Point, program: &Program, row: &Row, index: usize, runs: &[Repli
     let queue = shares || matches!(first, Some(Spec::Queue { .. }));
     let delay = matches!(first, Some(Spec::Delay { .. }));
     // Who was turned away did not wait.
-    let wait = |r: &RowSums| per(r.time_ns - if shares { r.served_ns } else { 0 }, r.requests - r.refused);
+    let wait = |r: &RowSums| {
+        per(r.time_ns.wrapping_sub(if shares { r.served_ns } else { 0 }), r.requests - r.refused)
+    };
     let service = |r: &RowSums| per(r.served_ns, r.started);
     let mut names = nodes().map(|id| point.nodes[*id as usize].name.as_deref());
     let first = names.next().flatten();
@@ -278,13 +275,13 @@ fn node(point: &Point, program: &Program, row: &Row, index: usize, runs: &[Repli
         utilisation: if queue { over(&|r, _| r.utilisation) } else { nothing },
         queue_mean: if queue { over(&|r, _| r.queue_mean) } else { nothing },
         queue_max: queue.then(|| runs.iter().map(|r| r.rows[index].queue_max).max()).flatten(),
-        wait_ms: if queue { over(&|r, _| wait(r)) } else { nothing },
+        wait_ms: if queue { timed(&|r, _| wait(r)) } else { nothing },
         service_ms: match (queue, delay) {
-            (true, _) => over(&|r, _| service(r)),
-            (_, true) => over(&|r, _| per(r.time_ns, r.requests)),
+            (true, _) => timed(&|r, _| service(r)),
+            (_, true) => timed(&|r, _| per(r.time_ns, r.requests)),
             _ => nothing,
         },
-        latency_part_ms: over(&|row, r| {
+        latency_part_ms: timed(&|row, r| {
             (r.answered > 0).then(|| row.part_ns as f64 / NS_PER_MS / r.answered as f64)
         }),
         spread_min: runs.iter().map(|r| r.rows[index].spread.0).reduce(f64::min),
@@ -304,19 +301,23 @@ impl Replication {
         self.halves
     }
 
-    /// Utilisation of a row's queues.
+    /// By how much longer than the window's arrivals their answers took, as a share.
+    pub fn behind(&self) -> Option<f64> {
+        (self.window_ns > 0).then(|| self.ends_ns as f64 / self.window_ns as f64 - 1.0)
+    }
+
+    /// Whether sums of times are exact.
+    pub fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    /// Utilisation of a row's queues or servers.
     pub fn utilisation(&self, row: usize) -> Option<f64> {
         self.rows[row].utilisation
     }
 }
 
 impl Row {
-    /// Whether its queues turn requests away.
-    pub fn is_bounded(&self, point: &Point, code: &Code) -> bool {
-        let spec = |stage: u32| &point.specs[code.stages[stage as usize].spec as usize];
-        self.parts.iter().any(|&(stage, _)| matches!(spec(stage), Spec::Queue { capacity: Some(_), .. }))
-    }
-
     /// The site that it stands for.
     pub fn site(&self) -> u32 {
         self.site

@@ -217,7 +217,8 @@ fn a_return_is_seen_by_a_request_that_it_wakes() {
 fn a_bounded_queue_settles() {
     let source = "scenario(\"x\", queue(delay(10 * ms, server()), capacity = 3), traffic.poisson(rate = 1000), requests = 20000)\n";
     let r = &results(source)[0];
-    assert_eq!(r.warnings, Vec::<String>::new());
+    let grows = |w: &String| w.starts_with("overloaded") || w.contains("not settle");
+    assert!(!r.warnings.iter().any(grows), "{:?}", r.warnings);
     let queue = r.nodes.iter().find(|n| n.kind == "queue").unwrap();
     assert!((queue.service_ms.value.unwrap() - 10.0).abs() < 1e-9);
 }

@@ -1,57 +1,109 @@
-//! What would mislead a reader of the figures, in words.
+//! What would mislead a reader of the figures, in words; what grows or drifts is in `warnings/growth.rs`.
+
+mod growth;
 
 use crate::code::{Code, Stage};
-use crate::summary::{Replication, Row};
-use weir_stats::Estimate;
+use crate::run::{Asked, Program};
+use crate::summary::Replication;
+use weir_model::Traffic;
 use weir_topology::plan::{Listen, Point, Scenario, Scope, Spec, To, listeners};
 
-/// A queue busier than this has no steady state that a run could show.
-const OVERLOADED: f64 = 0.995;
-/// Growth of the mean latency from the window's first to its second half that is worth a word.
-const DRIFT: f64 = 0.1;
+/// What a finished scenario is judged by.
+pub(crate) struct Finished<'a> {
+    pub point: &'a Point,
+    pub scenario: &'a Scenario,
+    pub program: &'a Program,
+    pub runs: &'a [Replication],
+    pub asked: Asked,
+    /// Quantiles that single replications are too short for.
+    pub too_short: Vec<&'static str>,
+}
 
-/// The warnings of a finished scenario, the gravest first.
-pub(crate) fn of(
-    point: &Point,
-    scenario: &Scenario,
-    code: &Code,
-    rows: &[Row],
-    runs: &[Replication],
-) -> Vec<String> {
+/// The warnings of a finished scenario, the gravest first: what it did, then what was known before it ran.
+pub(crate) fn of(finished: &Finished) -> Vec<String> {
+    let Finished { point, scenario, program, runs, .. } = finished;
     let mut warnings = Vec::new();
-    let overloaded = overloaded_site(point, code, rows, runs);
-    let drift = drift(runs);
-    match (overloaded, drift) {
-        (Some((site, busy)), _) => warnings.push(format!(
-            "overloaded: the queue at {site} is busy {:.1} % of the time and its line grows; latencies depend on how long \
-             the run is, not on the system",
-            100.0 * busy
-        )),
-        (None, Some(growth)) => warnings.push(format!(
-            "not settled: in the second half of the window the mean latency is {:.0} % {} than in the first; run longer \
-             (--requests), or read the figures as those of a start",
-            100.0 * growth.abs(),
-            if growth > 0.0 { "higher" } else { "lower" }
-        )),
-        (None, None) => {}
-    }
+    warnings.extend(nothing_selected(finished));
+    warnings.extend(ended_early(finished));
+    warnings.extend(growth::of(finished));
+    warnings.extend(too_short(finished));
+    warnings.extend(inexact(runs));
     warnings.extend(lost(runs));
-    warnings.extend(few_outages(point, scenario, code, runs));
+    warnings.extend(few_outages(point, scenario, &program.code, runs));
     warnings.extend(taken_as_get(runs));
-    warnings.extend(one_loop(point, scenario, code));
-    for &stage in &code.order {
-        let stage = &code.stages[stage as usize];
-        if let Spec::Server { addr: Some(addr), model: None, .. } = &point.specs[stage.spec as usize] {
-            let name = stage.nodes.first().and_then(|id| point.nodes[*id as usize].name.as_deref());
-            let name = name.unwrap_or("server");
-            warnings.push(format!(
-                "server \"{name}\" at {addr} has no model, so it answers at once here; give it model=, a distribution of \
-                 its work"
-            ));
-        }
-    }
+    warnings.extend(one_loop(point, scenario, &program.code));
+    warnings.extend(point.warnings_of(scenario).into_iter().map(str::to_string));
     warnings.dedup();
     warnings
+}
+
+/// A window without a request.
+fn nothing_selected(finished: &Finished) -> Option<String> {
+    let Finished { scenario, runs, .. } = finished;
+    if runs.iter().any(|r| r.selected > 0) {
+        return None;
+    }
+    let total: u64 = runs.iter().map(|r| r.total).sum();
+    let why = match (total, scenario.duration_ns, &scenario.traffic) {
+        (0, Some(_), Traffic::Closed { .. }) => {
+            "no user had thought before its duration ended; a longer `duration`, or less `think`, lets some send"
+        }
+        (0, Some(_), _) => {
+            "its duration ended before the first arrival; give it a longer `duration`, or `requests`"
+        }
+        (0, None, _) => "its traffic has no arrivals",
+        (_, _, _) => {
+            "none of those that were sent is in the window; run longer (--requests), or take window=\"all\""
+        }
+    };
+    Some(format!("nothing selected: no request counts, so there are no figures: {why}"))
+}
+
+/// Fewer requests than were asked for.
+fn ended_early(finished: &Finished) -> Option<String> {
+    let Finished { scenario, runs, asked, .. } = finished;
+    let wanted = asked.requests?;
+    let fewest = runs.iter().map(|r| r.total).min().filter(|n| *n < wanted)?;
+    let why = match (&scenario.traffic, scenario.duration_ns) {
+        (Traffic::Closed { .. }, None) => {
+            "its users wait for answers that never come; a `timeout` around what loses them, or `patience`, lets them go on"
+        }
+        // The file says both, and gets what it says.
+        (_, Some(_)) if !asked.overridden => return None,
+        (_, Some(_)) => "the scenario's `duration` ended first; give it a longer one",
+        (Traffic::Trace { .. }, _) => "its trace has no more",
+        _ => "its traffic ends before",
+    };
+    Some(format!("ended early: of {wanted} requests {fewest} were sent in a replication: {why}"))
+}
+
+/// Quantiles of which a single replication sees too little.
+fn too_short(finished: &Finished) -> Option<String> {
+    let quantiles = &finished.too_short;
+    (!quantiles.is_empty()).then(|| {
+        format!(
+            "too short for {}: replications disagree with all of them together, so the interval may miss the truth; run longer \
+             (--requests) rather than more often",
+            listed(quantiles)
+        )
+    })
+}
+
+/// `a, b and c`.
+fn listed(names: &[&str]) -> String {
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
+}
+
+/// Sums of times beyond what can be added up.
+fn inexact(runs: &[Replication]) -> Option<String> {
+    (!runs.iter().all(Replication::is_exact)).then(|| {
+        "too long to add up: the times of all requests together may be more than 584 years, which is more than is added up \
+         exactly; waits, service and parts of the latency are left out"
+            .to_string()
+    })
 }
 
 /// Requests without any answer have no latency, so they are missing in the figures.
@@ -132,35 +184,4 @@ fn few_outages(point: &Point, scenario: &Scenario, code: &Code, runs: &[Replicat
             runs.len()
         )
     })
-}
-
-/// The queue that is busiest, if it is busy all the time.
-fn overloaded_site<'a>(
-    point: &'a Point,
-    code: &Code,
-    rows: &[Row],
-    runs: &[Replication],
-) -> Option<(&'a str, f64)> {
-    let busy = |row: usize| Estimate::of(runs.iter().map(|r| r.utilisation(row))).value;
-    // A bounded queue turns away what it cannot hold: it settles however much is offered.
-    let unbounded = (0..rows.len()).filter(|&row| !rows[row].is_bounded(point, code));
-    let (row, busy) =
-        unbounded.filter_map(|row| busy(row).map(|b| (row, b))).max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (busy > OVERLOADED).then(|| (point.sites[rows[row].site() as usize].label.as_str(), busy))
-}
-
-/// By how much the mean latency of the second half exceeds the first one's, if that is beyond chance and worth a word.
-fn drift(runs: &[Replication]) -> Option<f64> {
-    let growth = |r: &Replication| match r.halves() {
-        [Some(first), Some(second)] if first > 0.0 => Some(second / first - 1.0),
-        _ => None,
-    };
-    let e = Estimate::of(runs.iter().map(growth));
-    let value = e.value?;
-    let beyond_chance = match (e.low, e.high) {
-        (Some(low), Some(high)) => low > 0.0 || high < 0.0,
-        // A single replication has no interval; then only what nobody would call chance.
-        _ => value.abs() > 5.0 * DRIFT,
-    };
-    (value.abs() > DRIFT && beyond_chance).then_some(value)
 }

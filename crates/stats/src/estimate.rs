@@ -1,9 +1,12 @@
 //! What a result says of a quantity: its value and how far it can be trusted.
 
-/// A mean over replications with its 95 % Student interval; `None` is what cannot be said.
+use crate::Within;
+
+/// A mean over replications (or a quantile of all of them together) with its 95 % Student interval; `None` is what cannot be
+/// said.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// The mean over replications.
+    /// The mean over replications, or the quantile of all their samples.
     pub value: Option<f64>,
     /// Lower bound of the interval; `None` with a single replication.
     pub low: Option<f64>,
@@ -52,6 +55,22 @@ impl Estimate {
         Estimate { value: Some(mean), low: Some(mean - half), high: Some(mean + half) }
     }
 
+    /// From a quantile of the samples of all replications together and each replication's own (sectioning: Asmussen and
+    /// Glynn, Stochastic Simulation, III.5). The mean of the own ones would be biased where samples hang together. The
+    /// interval is no narrower than what the histogram can tell. If one replication cannot say, nothing is said.
+    pub fn sectioned(pooled: Option<Within>, own: impl IntoIterator<Item = Option<f64>>) -> Estimate {
+        let own = own.into_iter().collect::<Option<Vec<f64>>>();
+        let (Some(Within { value, off }), Some(own)) = (pooled, own) else { return Estimate::default() };
+        let n = own.len() as f64;
+        if own.len() < 2 {
+            return Estimate { value: Some(value), low: None, high: None };
+        }
+        let squares = own.iter().map(|v| (v - value) * (v - value)).sum::<f64>();
+        let half = crate::student::t95(own.len() as u32 - 1) * (squares / (n * (n - 1.0))).sqrt();
+        let half = half.max(off);
+        Estimate { value: Some(value), low: Some(value - half), high: Some(value + half) }
+    }
+
     /// Half the width of the interval, if there is one.
     pub fn half_width(&self) -> Option<f64> {
         Some((self.high? - self.low?) / 2.0)
@@ -68,6 +87,21 @@ mod tests {
         assert_eq!(e.value, Some(3.0));
         // sd sqrt(2.5), t(4) = 2.776445
         assert!((e.half_width().unwrap() - 2.776_445 * (2.5f64 / 5.0).sqrt()).abs() < 1e-6);
+    }
+
+    /// The spread is around the pooled quantile, so that what the own ones are off by widens it.
+    #[test]
+    fn sectioning_spreads_around_the_pooled_quantile() {
+        let pooled = |off: f64| Some(Within { value: 10.0, off });
+        let e = Estimate::sectioned(pooled(0.0), [8.0, 9.0, 9.0].map(Some));
+        assert_eq!(e.value, Some(10.0));
+        // t(2) = 4.302653, squares 4 + 1 + 1
+        assert!((e.half_width().unwrap() - 4.302_653 * (6.0f64 / 6.0).sqrt()).abs() < 1e-6);
+        let e = Estimate::sectioned(pooled(0.5), [10.0, 10.0].map(Some));
+        assert_eq!((e.low, e.high), (Some(9.5), Some(10.5)), "no narrower than the histogram");
+        assert_eq!(Estimate::sectioned(pooled(0.5), [Some(10.0)]).low, None);
+        assert_eq!(Estimate::sectioned(pooled(0.5), [Some(10.0), None]), Estimate::default());
+        assert_eq!(Estimate::sectioned(None, [Some(10.0)]), Estimate::default());
     }
 
     #[test]

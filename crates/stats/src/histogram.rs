@@ -93,6 +93,11 @@ impl Histogram {
     /// The quantile `q` (0 to 1), ns, interpolated linearly between order statistics (type 7 of Hyndman and Fan 1996)
     /// to within 0.05 %; `None` where fewer than ten samples lie beyond it, since then it would be noise.
     pub fn quantile(&self, q: f64) -> Option<f64> {
+        Some(self.quantile_within(q)?.value)
+    }
+
+    /// The same, and how far off it may be: the samples of a bucket are not told apart.
+    pub fn quantile_within(&self, q: f64) -> Option<Within> {
         if (self.total as f64) * (1.0 - q) < 10.0 - 1e-9 {
             return None;
         }
@@ -101,23 +106,34 @@ impl Histogram {
         let part = rank - low as f64;
         let a = self.order_statistic(low);
         let b = if part > 0.0 { self.order_statistic(low + 1) } else { a };
-        Some(a + (b - a) * part)
+        Some(Within { value: a.value + (b.value - a.value) * part, off: a.off + (b.off - a.off) * part })
     }
 
     /// The k-th least (from 0), its bucket's members spread evenly, between the true extremes.
-    fn order_statistic(&self, k: u64) -> f64 {
+    fn order_statistic(&self, k: u64) -> Within {
+        let (min, max) = (self.min as f64, self.max as f64);
         let mut below = 0;
         for (b, &n) in self.buckets.iter().enumerate() {
             if below + n > k {
                 let (least, span) = bounds(b);
                 let within = if span == 1 { 0.0 } else { ((k - below) as f64 + 0.5) / n as f64 };
-                let value = least as f64 + within * span as f64;
-                return value.clamp(self.min as f64, self.max as f64);
+                let value = (least as f64 + within * span as f64).clamp(min, max);
+                let (first, last) = ((least as f64).max(min), ((least + (span - 1)) as f64).min(max));
+                return Within { value, off: (value - first).max(last - value).max(0.0) };
             }
             below += n;
         }
-        self.max as f64
+        Within { value: max, off: 0.0 }
     }
+}
+
+/// A quantile as a histogram knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Within {
+    /// Its value.
+    pub value: f64,
+    /// The exact one is at most so far away.
+    pub off: f64,
 }
 
 #[cfg(test)]
@@ -149,10 +165,24 @@ mod tests {
             let rank = q * (all.len() - 1) as f64;
             let (a, b) = (all[rank as usize] as f64, all[(rank as usize + 1).min(all.len() - 1)] as f64);
             let exact = a + (b - a) * rank.fract();
-            let got = h.quantile(q).unwrap();
-            assert!((got - exact).abs() <= 0.001 * exact + 1.0, "{q}: {got} {exact}");
+            let got = h.quantile_within(q).unwrap();
+            assert!((got.value - exact).abs() <= 0.001 * exact + 1.0, "{q}: {got:?} {exact}");
+            assert!((got.value - exact).abs() <= got.off + 1e-6 * exact, "{q}: {got:?} {exact}");
         }
         assert_eq!(h.mean().unwrap(), all.iter().sum::<u64>() as f64 / all.len() as f64);
+    }
+
+    #[test]
+    fn what_a_bucket_hides_is_said() {
+        let mut h = Histogram::new();
+        (0..100).for_each(|_| h.record(100_000_000));
+        let exact = h.quantile_within(0.5).unwrap();
+        assert_eq!((exact.value, exact.off), (1e8, 0.0), "all are equal, and known");
+        h.record(50_000_000);
+        h.record(200_000_000);
+        let hidden = h.quantile_within(0.5).unwrap();
+        assert!(hidden.off > 0.0 && (hidden.value - 1e8).abs() <= hidden.off, "{hidden:?}");
+        assert!(hidden.off < 0.0005 * 1e8, "{hidden:?}");
     }
 
     #[test]

@@ -12,5 +12,5 @@ mod student;
 
 pub use draw::Key;
 pub use estimate::{Estimate, Latency};
-pub use histogram::Histogram;
+pub use histogram::{Histogram, Within};
 pub use student::t95;

@@ -47,6 +47,16 @@ pub fn exp(x: f64) -> f64 {
     libm::exp(x)
 }
 
+/// e^x − 1, exact for small x too.
+pub fn exp_m1(x: f64) -> f64 {
+    libm::expm1(x)
+}
+
+/// ln(1 + x), exact for small x too.
+pub fn ln_1p(x: f64) -> f64 {
+    libm::log1p(x)
+}
+
 /// x^y.
 pub fn pow(x: f64, y: f64) -> f64 {
     libm::pow(x, y)

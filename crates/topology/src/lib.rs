@@ -44,6 +44,6 @@ mod wire;
 pub use diagnostic::{Diagnostic, Severity};
 pub use evaluate::{Evaluated, Request, evaluate};
 pub use matching::{Asked, Matched};
-pub use offered::{SiteLoad, offered_load};
+pub use offered::{Effort, SiteLoad, bounded_sites, effort, offered_load};
 pub use plan::Plan;
 pub use plan_json::PlanError;

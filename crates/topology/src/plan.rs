@@ -11,6 +11,7 @@ use weir_policy::config::{Balance, Budget, Check, Eject, Hedge, OnEmpty, Outlier
 
 pub mod fixed;
 mod serving;
+mod warned;
 
 pub use serving::{
     HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol, Paths, Rewrite,

@@ -1,17 +1,19 @@
-//! What is surely a mistake though it can be run, one function for each: nodes nobody reaches, weights nobody reads, queues
-//! that overflow; what concerns failures is in `warn/failing.rs`, what concerns
-//! requests in `warn/asked.rs`.
+//! What is surely a mistake though it can be run, one function for each: nodes nobody reaches, weights nobody reads; what
+//! concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests `warn/asked.rs`, settings that do nothing
+//! `warn/idle.rs`.
 
 use crate::context::State;
 use crate::diagnostic::{At, Diagnostic, Severity};
-use crate::offered;
-use crate::plan::{Node, NodeId, Point, Spec};
+use crate::plan::{Node, NodeId, Spec};
 use std::collections::BTreeSet;
 
 pub(crate) use asked::asked;
+pub(crate) use load::overloaded;
 
 mod asked;
 mod failing;
+mod idle;
+mod load;
 mod statuses;
 mod ways;
 
@@ -50,6 +52,8 @@ pub(crate) fn graph(state: &mut State) {
         failing::untried,
         failing::late,
         statuses::unanswered,
+        idle::outliers,
+        idle::slow_starts,
         unmodelled,
     ] {
         let mut found = Found::default();
@@ -183,47 +187,4 @@ struct Above {
 
 fn index(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
-}
-
-/// A warning for each queue that is offered more than it can take.
-pub(crate) fn overloaded(point: &Point) -> Vec<Diagnostic> {
-    let mut found: Vec<Diagnostic> = Vec::new();
-    for (i, scenario) in point.scenarios.iter().enumerate() {
-        let loads = offered::offered_load(point, i);
-        // Where balancers look at load, one queue's excess goes to the others; only if all of them have too much it stays.
-        let relieved = loads.iter().any(|l| l.steered && l.utilisation <= 1.0);
-        for load in loads {
-            if load.utilisation > 1.0 && !(load.steered && relieved) {
-                let Some(site) = point.sites.get(load.site as usize) else { continue };
-                let (noun, end) = excess(point, load.site);
-                let (nodes, their) = match load.count {
-                    1 => (format!("the {noun}"), "its"),
-                    n => (format!("the {n} {noun}s of"), "their"),
-                };
-                let finding = warning(format!(
-                    "scenario \"{}\": the offered load of {nodes} {} is {:.2} of {their} capacity: {end}",
-                    scenario.name, site.label, load.utilisation
-                ));
-                found.push(finding.at_span(&site.span));
-            }
-        }
-    }
-    found
-}
-
-/// What the nodes of a site are called, and what becomes of more than they can take.
-fn excess(point: &Point, site: u32) -> (&'static str, &'static str) {
-    let specs = point.nodes.iter().filter(|n| n.site == site).map(|n| point.specs.get(n.spec as usize));
-    let mut end = ("server", "the run will not settle");
-    for spec in specs {
-        match spec {
-            Some(Spec::Queue { capacity: Some(_), .. }) => {
-                return ("queue", "what finds them full is turned away");
-            }
-            Some(Spec::Queue { timeout_ns: Some(_), .. }) => end = ("queue", "what waits too long fails"),
-            Some(Spec::Queue { .. }) => end.0 = "queue",
-            _ => {}
-        }
-    }
-    end
 }

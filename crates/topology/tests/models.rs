@@ -271,6 +271,59 @@ fn sequences_and_fanouts_pass_on_all_that_comes() {
     assert!(loads(2).is_empty(), "nobody knows the rate of a closed loop beforehand");
 }
 
+/// A server that shares its cores can do what it can with the best number inside; a server with a model is offered what its
+/// model is.
+#[test]
+fn contention_and_models_are_offered_load() {
+    let done = run("def shared(**more):\n    return concurrent(8*ms, **more)\n\
+         scenario(\"contended\", shared(cores=2, contention=0.2), traffic.poisson(rate=100), requests=9)\n\
+         scenario(\"threads\", shared(cores=4, threads=1), traffic.poisson(rate=100), requests=9)\n\
+         scenario(\"modelled\", lb.random([server(\"a\", addr=\"127.0.0.1:80\", model=lambda: queue(delay(30*ms, server())))]), traffic.poisson(rate=20), requests=9)\n");
+    let loads = |i| {
+        let loads = offered_load(&done.plan.points[0], i).into_iter();
+        loads.map(|l| (l.rate_per_s, (l.utilisation * 1e6).round() / 1e6)).collect::<Vec<_>>()
+    };
+    // Two inside do 2/1.2 of a core's work, and that is the most; one thread does one core's.
+    assert_eq!(loads(0), [(100.0, 0.48)]);
+    assert_eq!(loads(1), [(100.0, 0.8)]);
+    assert_eq!(loads(2), [(20.0, 0.6)]);
+}
+
+/// Whether a line is bounded: by itself, by what caps requests around it, or by what ends their time, unless they go on.
+#[test]
+fn what_bounds_a_line_is_known() {
+    let bounded = |node: &str, more: &str| {
+        let done = run(&format!(
+            "def q(**more):\n    return queue(delay(dist.exponential(10*ms), server()), **more)\n\
+             scenario(\"x\", {node}, traffic.poisson(rate=200), requests=9{more})\n"
+        ));
+        offered_load(&done.plan.points[0], 0).last().expect("a load").bounded
+    };
+    for node in [
+        "q(capacity=1)",
+        "q(timeout=1*s)",
+        "timeout(1*s, q())",
+        "timeout(1*s, q(on_cancel=\"skip\"))",
+        "queue(q(), concurrency=9, capacity=1)",
+        "lb.random([q()], max_in_flight=5, max_waiting=0)",
+        "timeout(1*s, queue(q(), concurrency=9, on_cancel=\"skip\"))",
+    ] {
+        assert!(bounded(node, ""), "{node}");
+    }
+    assert!(bounded("q()", ", patience=1*s"));
+    for node in [
+        "q()",
+        "timeout(1*s, q(on_cancel=\"finish\"))",
+        "queue(q(), concurrency=9)",
+        "lb.random([q()], max_in_flight=5)",
+        // One way around the limit is enough.
+        "(lambda shared: split([(1, timeout(1*s, shared)), (1, shared)]))(q())",
+    ] {
+        assert!(!bounded(node, ""), "{node}");
+    }
+    assert!(!bounded("q(on_cancel=\"finish\")", ", patience=1*s"));
+}
+
 #[test]
 fn malformed_traces_are_refused_with_row_and_column() {
     let folder = folder("bad_traces");

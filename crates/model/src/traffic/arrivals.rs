@@ -80,18 +80,32 @@ impl Arrivals {
     /// How many of the following arrivals come at or before `until_ns`, at most so many; nothing is taken. Without any
     /// limit the traffic must be finite.
     pub fn count(&self, until_ns: Option<u64>, at_most: Option<u64>) -> u64 {
+        self.count_unless(until_ns, at_most, || false).unwrap_or(0)
+    }
+
+    /// The same, and `None` where `stop`, which is asked now and then, says so before all are counted.
+    pub fn count_unless(
+        &self,
+        until_ns: Option<u64>,
+        at_most: Option<u64>,
+        stop: impl Fn() -> bool,
+    ) -> Option<u64> {
+        const BETWEEN: u64 = 1 << 16;
         let mut ahead = self.clone();
         let until = until_ns.unwrap_or(u64::MAX);
         let most = at_most.unwrap_or(u64::MAX);
         let mut n = 0;
         while n < most {
+            if n % BETWEEN == 0 && stop() {
+                return None;
+            }
             match ahead.next_ns() {
                 // At the end of time, where instants saturate, an endless process would never stop.
                 Some(at) if at <= until && (at < u64::MAX || at_most.is_some()) => n += 1,
                 _ => break,
             }
         }
-        n
+        Some(n)
     }
 }
 

@@ -79,9 +79,6 @@ impl Walker<'_> {
     pub(super) fn begin(&mut self) {
         self.schedule_flips();
         self.schedule_checks();
-        if let Window::Times(from, _) = self.clients.source.load.window {
-            self.clients.mark = from;
-        }
         let users = self.clients.sent.len() as u32;
         if self.clients.thinking.is_none() {
             return self.schedule_arrival();
@@ -105,7 +102,7 @@ impl Walker<'_> {
         let passed = self.clients.passed;
         self.clients.mark = match self.clients.source.load.window {
             Window::Requests(..) => self.clients.source.window.get(passed).copied().unwrap_or(u64::MAX),
-            Window::Times(from, to) => [from, to].get(passed).copied().unwrap_or(u64::MAX),
+            Window::Times(..) => u64::MAX,
         };
     }
 
@@ -161,14 +158,14 @@ impl Walker<'_> {
             let first = self.clients.first_last.map_or(self.now, |(first, _)| first);
             self.clients.first_last = Some((first, self.now));
         }
-        if let (Window::Requests(from, to), true) = (self.clients.source.load.window, user != NOBODY) {
-            // Open arrivals are drawn ahead, so their marks are known; here they are found on the way.
-            if ordinal == from {
-                self.keep_mark(self.now);
-            }
-            if ordinal + 1 == to {
-                self.keep_mark(self.now);
-            }
+        // Open arrivals are drawn ahead, so their marks are known; here they are found on the way. Which one is the last of a
+        // window of times is known when the next one comes: until then it is each.
+        if selected && user != NOBODY {
+            let (first, last) = match self.clients.source.load.window {
+                Window::Requests(from, to) => (ordinal == from, ordinal + 1 == to),
+                Window::Times(..) => (self.clients.passed == 0, true),
+            };
+            (0..u32::from(first) + u32::from(last)).for_each(|_| self.keep_mark(self.now));
         }
         let (shape, key) = self.walk.mix.draw(way.with(MIX));
         // Without a key each request is a client of its own; in a closed loop the user is the client.
@@ -236,7 +233,7 @@ impl Walker<'_> {
     }
 
     fn keep_mark(&mut self, at: u64) {
-        let passed = self.clients.passed;
+        let passed = self.clients.passed.min(1);
         self.ledger.marked_ns[passed] = at;
         let integrals: Vec<(u64, u64)> = self.meters.iter().map(|m| m.until(at)).collect();
         self.ledger.marks[passed] = Snapshot {
@@ -244,7 +241,9 @@ impl Walker<'_> {
             waiting: integrals.iter().map(|i| i.1).collect(),
             most: self.ledger.gauges.iter().map(|g| g.most).collect(),
         };
-        self.forget_most();
+        if self.clients.passed == 0 {
+            self.forget_most();
+        }
         self.clients.passed += 1;
         self.set_mark();
     }

@@ -283,6 +283,7 @@ impl<'a> Walker<'a> {
         }
         self.give_up();
         self.finish_marks();
+        self.ledger.end(self.branches.slots.len(), self.now);
         Ok(())
     }
 

@@ -3,12 +3,17 @@
 use super::classes::Classes;
 use crate::plan::{NodeId, Point, RequestShape, Scenario, Spec, To};
 use std::collections::HashMap;
+use weir_model::{OnCancel, Traffic};
 use weir_policy::config::Balance;
 
 /// A balancer that looks at load is on the way to a node.
 pub(super) const STEERED: u8 = 1;
 /// What lets through an unknown share is on the way to it.
 pub(super) const UNKNOWN: u8 = 2;
+/// There is a way to it on which nothing ends a request's time.
+const UNTIMED: u8 = 4;
+/// There is a way to it on which any number of requests may be.
+const UNCAPPED: u8 = 8;
 
 /// What comes to a list of nodes, by class; empty: nothing.
 #[derive(Clone, Default)]
@@ -55,6 +60,9 @@ impl<'a> Walk<'a> {
         let from = scenario.root as usize * k;
         let root = walk.rates.get_mut(from..from + k)?;
         root.iter_mut().zip(&walk.classes.shares).for_each(|(rate, share)| *rate = per_s * share);
+        let closed = matches!(scenario.traffic, Traffic::Closed { .. });
+        walk.marks[scenario.root as usize] =
+            if closed { 0 } else { UNCAPPED } | if scenario.patience_ns.is_some() { 0 } else { UNTIMED };
         walk.spread(scenario.root);
         Some(walk)
     }
@@ -112,15 +120,17 @@ impl<'a> Walk<'a> {
             if rates.iter().all(|r| *r <= 0.0) {
                 continue;
             }
-            let marks = self.marks[id as usize];
-            match point.nodes[id as usize].to {
-                To::None => {}
-                To::Node(next) => {
+            match (point.nodes[id as usize].to, self.spec(id)) {
+                (To::None, Some(Spec::Server { model: Some(model), .. })) => {
+                    self.add(*model, &rates, 1.0, self.marks[id as usize]);
+                }
+                (To::None, _) => {}
+                (To::Node(next), _) => {
                     let rates = self.rewritten(id, rates);
                     let (passing, more) = self.passing(id);
-                    self.add(next, &rates, passing, marks | more);
+                    self.add(next, &rates, passing, self.marks_behind(id) | more);
                 }
-                To::List(list) => self.fan(id, list, &rates, &mut lists[list as usize]),
+                (To::List(list), _) => self.fan(id, list, &rates, &mut lists[list as usize]),
             }
         }
     }
@@ -151,11 +161,55 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Whether something keeps the line of requests at a queue or at a server that shares its cores from growing without end:
+    /// its own bounds, or what caps or cuts off requests around it.
+    pub(crate) fn is_bounded(&self, id: NodeId) -> bool {
+        let marks = self.marks.get(id as usize).copied().unwrap_or(0);
+        let (capped, timed) = (marks & UNCAPPED == 0, marks & UNTIMED == 0);
+        match self.spec(id) {
+            Some(Spec::Queue { capacity, timeout_ns, on_cancel, .. }) => {
+                capped
+                    || capacity.is_some()
+                    || timeout_ns.is_some()
+                    || timed && *on_cancel != OnCancel::Finish
+            }
+            // What is inside goes on unless it is stopped, and without threads all are inside.
+            Some(Spec::Concurrent { threads, on_cancel, .. }) => {
+                let leaves = match on_cancel {
+                    OnCancel::Stop => true,
+                    OnCancel::Skip => threads.is_some(),
+                    OnCancel::Finish => false,
+                };
+                capped || timed && leaves
+            }
+            _ => capped,
+        }
+    }
+
+    /// The marks of a node, and what it changes of them for what is behind it.
+    fn marks_behind(&self, id: NodeId) -> u8 {
+        let marks = self.marks[id as usize];
+        match self.spec(id) {
+            Some(Spec::Timeout { time_ns: Some(_) }) => marks & !UNTIMED,
+            Some(Spec::Queue { on_cancel, .. }) => {
+                // Only so many are inside at once, so what is too much stands in its line.
+                let marks = if self.is_bounded(id) { marks & !UNCAPPED } else { marks };
+                if *on_cancel == OnCancel::Stop { marks } else { marks | UNTIMED }
+            }
+            Some(Spec::Lb(lb)) if lb.max_in_flight.is_some() => {
+                let bounded =
+                    lb.max_waiting.is_some() || lb.wait_timeout_ns.is_some() || marks & UNTIMED == 0;
+                if bounded { marks & !UNCAPPED } else { marks }
+            }
+            _ => marks,
+        }
+    }
+
     /// What comes to a node goes to its list.
     fn fan(&mut self, id: NodeId, list: u32, rates: &[f64], flow: &mut Flow) {
         let point = self.point;
         let nodes = &point.lists[list as usize];
-        let marks = self.marks[id as usize];
+        let marks = self.marks_behind(id);
         match self.spec(id) {
             Some(Spec::Lb(lb)) => {
                 let first = lb.balance == Balance::First && !self.everywhere;

@@ -1,0 +1,226 @@
+//! Figures say what they mean, and no more than they know: rates, windows, intervals, sums, and what is said in words.
+
+use std::sync::atomic::AtomicBool;
+use weir_policy::Kind;
+use weir_sim::{Error, NodeResult, Options, ScenarioResult, run};
+use weir_topology::{Plan, Request, evaluate};
+
+fn plan(source: &str) -> Plan {
+    let request =
+        Request { name: "test.star".into(), source: source.as_bytes().to_vec(), ..Request::default() };
+    evaluate(&request).unwrap_or_else(|e| panic!("{}\n{source}", e[0])).plan
+}
+
+fn options() -> Options {
+    Options { seed: 1, replications: 10, requests: None, threads: 2, members: false, scenarios: Vec::new() }
+}
+
+fn simulate(source: &str, options: &Options) -> Result<Vec<ScenarioResult>, Error> {
+    run(&plan(source), options, &|_, _| {}, &AtomicBool::new(false)).map(|r| r.scenarios)
+}
+
+#[track_caller]
+fn results(source: &str) -> Vec<ScenarioResult> {
+    simulate(source, &options()).unwrap_or_else(|e| panic!("{e:?}\n{source}"))
+}
+
+/// `x`, run with this traffic and these settings.
+#[track_caller]
+fn result(node: &str, rest: &str) -> ScenarioResult {
+    results(&format!("scenario(\"x\", {node}, {rest})\n")).remove(0)
+}
+
+#[track_caller]
+fn node<'a>(of: &'a ScenarioResult, kind: &str) -> &'a NodeResult {
+    of.nodes.iter().find(|n| n.kind == kind).expect("a node of that kind")
+}
+
+/// The warnings that say one of these.
+fn said<'a>(of: &'a ScenarioResult, what: &[&str]) -> Vec<&'a str> {
+    of.warnings.iter().map(String::as_str).filter(|w| what.iter().any(|what| w.contains(what))).collect()
+}
+
+/// What says that a line grows.
+const GROWS: [&str; 3] = ["overloaded", "will not settle", "not settled"];
+
+/// Half of the messages are lost each way: what comes back is what counts as a response, and as goodput.
+#[test]
+fn what_is_lost_is_no_response() {
+    let r =
+        result("cable(1 * ms, server(), loss = 0.3)", "traffic.constant(every = 10 * ms), requests = 8000");
+    let lost = r.requests.errors.iter().find(|e| e.0 == Kind::Lost).expect("some are lost").1;
+    let share = 1.0 - lost as f64 / r.requests.selected as f64;
+    assert!((share - 0.49).abs() < 0.02, "{share}");
+    for rate in [r.response_rate_per_s, r.goodput_per_s] {
+        assert!((rate.value.unwrap() / (100.0 * share) - 1.0).abs() < 0.01, "{rate:?} {share}");
+    }
+    let r = result(
+        "faulty(1 * us, 1000 * hours, server(), mode = \"blackhole\")",
+        "traffic.constant(every = 10 * ms), requests = 80",
+    );
+    assert_eq!((r.response_rate_per_s.value, r.goodput_per_s.value), (Some(0.0), Some(0.0)));
+}
+
+/// A server of 333/s has a goodput of no more, however much is asked of it.
+#[test]
+fn goodput_is_no_more_than_the_system_can_do() {
+    let r = result(
+        "queue(delay(3 * ms, server()))",
+        "traffic.poisson(rate = 400), requests = 20000, deadline = 10 * s",
+    );
+    assert_eq!(r.success.value, Some(1.0));
+    let goodput = r.goodput_per_s.value.unwrap();
+    assert!((325.0..=333.4).contains(&goodput), "{goodput}");
+}
+
+/// A closed loop whose requests run out long before its duration: the window is the middle half of the time that was.
+#[test]
+fn the_window_of_a_closed_loop_is_of_the_time_that_was() {
+    let r = result(
+        "queue(delay(40 * ms, server()))",
+        "traffic.closed(1, think = dist.fixed(60 * ms)), requests = 1000, duration = 10 * hours",
+    );
+    assert_eq!(r.requests.total, 10 * 1000);
+    assert_eq!(r.requests.selected, 10 * 500, "the middle half");
+    let queue = node(&r, "queue");
+    // Between the first and the last arrival of the window there are whole turns of 100 ms.
+    assert!((queue.utilisation.value.unwrap() - 0.4).abs() < 1e-12, "{:?}", queue.utilisation);
+    assert!((r.request_rate_per_s.value.unwrap() - 500.0 / 49.9).abs() < 1e-9);
+}
+
+/// Averages run between arrivals, not between the edges of the time.
+#[test]
+fn averages_of_a_closed_loop_run_between_arrivals() {
+    let r = result(
+        "queue(delay(40 * ms, server()))",
+        "traffic.closed(1, think = dist.fixed(60 * ms)), duration = 1030 * ms",
+    );
+    // Arrivals at 60, 160, ...; those from 257.5 to 772.5 ms count: 260 to 760.
+    assert_eq!(r.requests.selected, 10 * 6);
+    assert!((node(&r, "queue").utilisation.value.unwrap() - 0.4).abs() < 1e-12);
+}
+
+/// One arrival outside of the middle half is better than none.
+#[test]
+fn a_closed_loop_selects_what_there_is() {
+    let r = result("server()", "traffic.closed(1, think = dist.fixed(10 * s)), duration = 12 * s");
+    assert_eq!((r.requests.total, r.requests.selected), (10, 10));
+}
+
+/// With every request in the window the halves of the time still tell a drift.
+#[test]
+fn drift_of_a_closed_loop_is_seen() {
+    let r = result(
+        "warmup(delay(dist.exponential(10 * ms), server()), 50.0, time = 60 * s)",
+        "traffic.closed(20, think = dist.exponential(100 * ms)), duration = 60 * s, window = \"all\"",
+    );
+    assert_eq!(said(&r, &["not settled"]).len(), 1, "{:?}", r.warnings);
+}
+
+/// Half of the answers are cut off at exactly 100 ms, which a histogram tells to 33 us: the interval holds it.
+#[test]
+fn no_interval_is_finer_than_the_histogram() {
+    let r = result(
+        "timeout(100 * ms, delay(dist.exponential(140 * ms), server()))",
+        "traffic.poisson(rate = 1000), requests = 20000",
+    );
+    let p90 = r.latency_all.p90;
+    assert!(p90.low.unwrap() <= 100.0 && p90.high.unwrap() >= 100.0, "{p90:?}");
+    assert!(p90.half_width().unwrap() < 0.04, "{p90:?}");
+    // What is all the same is known exactly.
+    let r = result("delay(17 * ms, server())", "traffic.poisson(rate = 1000), requests = 4000");
+    assert_eq!((r.latency_all.p50.value, r.latency_all.p50.half_width()), (Some(17.0), Some(0.0)));
+}
+
+/// What cannot keep up is called so: at a load of 1 and just above in short runs, and where cores are shared.
+#[test]
+fn what_cannot_keep_up_is_called_overloaded() {
+    let queue = "queue(delay(dist.exponential(10 * ms), server()))";
+    for (node, rest) in [
+        (queue, "traffic.poisson(rate = 100), requests = 2000"),
+        (queue, "traffic.poisson(rate = 102), requests = 500"),
+        (queue, "traffic.poisson(rate = 120), requests = 20000"),
+        (
+            "concurrent(dist.exponential(8 * ms), cores = 2, contention = 0.2)",
+            "traffic.poisson(rate = 100), requests = 40000",
+        ),
+        // Who has given up is served all the same.
+        (
+            "timeout(50 * ms, queue(delay(dist.exponential(10 * ms), server()), on_cancel = \"finish\"))",
+            "traffic.poisson(rate = 110), requests = 20000",
+        ),
+    ] {
+        let r = result(node, rest);
+        assert!(!said(&r, &GROWS[..2]).is_empty(), "{node} {rest}: {:?}", r.warnings);
+    }
+    let r = result(queue, "traffic.poisson(rate = 50), requests = 20000");
+    assert_eq!(said(&r, &GROWS), Vec::<&str>::new());
+    let r = result("queue(delay(10 * ms, server()))", "traffic.constant(rate = 100), requests = 2000");
+    assert_eq!(r.warnings, Vec::<String>::new(), "where nothing varies a load of 1 is none too much");
+}
+
+/// No line that something bounds is called growing, however much is offered.
+#[test]
+fn bounded_lines_are_not_called_growing() {
+    let queue = |more: &str| format!("queue(delay(dist.exponential(10 * ms), server()){more})");
+    let open = "traffic.poisson(rate = 200), requests = 20000";
+    for (node, rest) in [
+        (queue(""), "traffic.poisson(rate = 200), requests = 20000, patience = 100 * ms"),
+        (format!("timeout(100 * ms, {})", queue("")), open),
+        (queue(", capacity = 20"), open),
+        (queue(", timeout = 50 * ms"), open),
+        (format!("queue({}, concurrency = 5, capacity = 10)", queue("")), open),
+        (format!("lb.least_conn([{}], max_in_flight = 10, max_waiting = 5)", queue("")), open),
+        (format!("limit.rate({}, 50)", queue("")), open),
+        (queue(""), "traffic.closed(20, think = dist.exponential(1 * ms)), requests = 20000"),
+        (
+            "concurrent(dist.exponential(10 * ms), cores = 1)".into(),
+            "traffic.poisson(rate = 200), requests = 20000, patience = 100 * ms",
+        ),
+    ] {
+        let r = result(&node, rest);
+        assert_eq!(said(&r, &GROWS), Vec::<&str>::new(), "{node} {rest}");
+    }
+}
+
+/// What was known before a run stands in its result, and in no other.
+#[test]
+fn what_check_knows_stands_in_the_result_of_that_scenario() {
+    let found = results(
+        "def dyno():\n    return queue(delay(dist.exponential(10 * ms), server()))\n\n\
+         scenario(\"full\", dyno(), traffic.poisson(rate = 110), requests = 4000)\n\
+         scenario(\"half\", dyno(), traffic.poisson(rate = 50), requests = 4000)\n\
+         scenario(\"far\", server(\"far\", addr = \"127.0.0.1:80\"), traffic.poisson(rate = 50), requests = 4000)\n",
+    );
+    let of = |i: usize, what: &str| said(&found[i], &[what]).len();
+    assert_eq!((of(0, "offered load"), of(1, "offered load"), of(2, "offered load")), (1, 0, 0));
+    assert_eq!((of(0, "no model"), of(1, "no model"), of(2, "no model")), (0, 0, 1));
+}
+
+/// A scenario that selects nothing says why, and so does one that ends before all was sent.
+#[test]
+fn what_is_not_there_is_explained() {
+    let r = result("server()", "traffic.constant(every = 10 * s), duration = 5 * s");
+    assert!(said(&r, &["nothing selected"])[0].contains("duration ended before the first arrival"));
+    let r = result("server()", "traffic.closed(3, think = dist.fixed(10 * s)), duration = 5 * s");
+    assert!(said(&r, &["nothing selected"])[0].contains("no user had thought"));
+    let hole = "faulty(1 * us, 1000 * hours, server(), mode = \"blackhole\")";
+    let r = result(hole, "traffic.closed(3, think = dist.exponential(1 * s)), requests = 100");
+    let early = said(&r, &["ended early"]);
+    assert!(early[0].contains("of 100 requests 3 were sent") && early[0].contains("never come"), "{early:?}");
+    let r = result("server()", "traffic.constant(every = 10 * ms), requests = 100");
+    assert_eq!(said(&r, &["nothing selected", "ended early"]), Vec::<&str>::new());
+}
+
+/// Sums that no word holds are not said, nor made up.
+#[test]
+fn sums_are_exact_or_not_said() {
+    let long = result("delay(876000 * hours, server())", "traffic.constant(every = 1 * ms), requests = 20");
+    assert_eq!(long.latency_all.mean.value, Some(876_000.0 * 3_600_000.0));
+    assert_eq!(node(&long, "delay").latency_part_ms.value, None);
+    assert_eq!(said(&long, &["too long to add up"]).len(), 1);
+    // Within 584 years in all they add up to the nanosecond.
+    let short = result("delay(8760 * hours, server())", "traffic.constant(every = 1 * ms), requests = 20");
+    assert_eq!(node(&short, "delay").latency_part_ms.value, Some(8_760.0 * 3_600_000.0));
+    assert_eq!(said(&short, &["too long to add up"]), Vec::<&str>::new());
+}

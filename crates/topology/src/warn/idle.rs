@@ -1,0 +1,77 @@
+//! Settings that do nothing where they stand.
+
+use super::{Found, index};
+use crate::context::State;
+use crate::plan::{Lb, NodeId, Spec, To};
+use weir_policy::config::{Balance, Outlier};
+
+/// The balancers, with the number of their targets.
+fn balancers(state: &State) -> impl Iterator<Item = (u32, &Lb, usize)> {
+    let of = |(id, node): (NodeId, &crate::plan::Node)| match (state.graph.spec(id), node.to) {
+        (Some(Spec::Lb(lb)), To::List(list)) => {
+            Some((node.site, lb, state.graph.lists().get(list as usize)?.len()))
+        }
+        _ => None,
+    };
+    state.graph.nodes().iter().enumerate().filter_map(move |(id, node)| of((index(id), node)))
+}
+
+/// Outlier detection among too few targets: it lets none go, or compares none.
+pub(super) fn outliers(state: &State, found: &mut Found) {
+    for (site, lb, n) in balancers(state) {
+        let Some(outlier) = &lb.outlier else { continue };
+        let targets = if n == 1 { "target".to_owned() } else { format!("{n} targets") };
+        let Outlier { max_ejection_percent, always_eject_one_host, .. } = *outlier;
+        if !always_eject_one_host && 100.0 / n as f64 > max_ejection_percent {
+            found.hint(
+                site,
+                format!(
+                    "`outlier` does nothing here: one of {targets} is {:.0} % of them, and at most {max_ejection_percent} % may \
+                     be out",
+                    100.0 / n as f64
+                ),
+                "give it `always_eject_one_host=True`, or a `max_ejection_percent` that lets one go",
+            );
+            continue;
+        }
+        let least = outlier.success_rate_minimum_hosts;
+        if outlier.enforcing_success_rate > 0.0 && (n as u64) < u64::from(least) {
+            found.hint(
+                site,
+                format!(
+                    "this `outlier` compares no success rates: it does so among {least} targets or more, and here are {n}"
+                ),
+                "give it a smaller `success_rate_minimum_hosts`, or `enforcing_success_rate=0`",
+            );
+        }
+        let least = outlier.failure_percentage_minimum_hosts;
+        if outlier.enforcing_failure_percentage > 0.0 && (n as u64) < u64::from(least) {
+            found.hint(
+                site,
+                format!(
+                    "this `outlier` looks at no failure percentage: it does so among {least} targets or more, and here are {n}"
+                ),
+                "give it a smaller `failure_percentage_minimum_hosts`",
+            );
+        }
+    }
+}
+
+/// Slow starts of hashes, whose keys they would move.
+pub(super) fn slow_starts(state: &State, found: &mut Found) {
+    for (site, lb, _) in balancers(state) {
+        let hashes = matches!(lb.balance, Balance::RingHash { .. } | Balance::Maglev { .. });
+        if lb.slow_start.is_some() && (hashes || lb.balance == Balance::First) {
+            let why = if hashes {
+                "keys stay with their targets, whatever their weights"
+            } else {
+                "the first that is eligible is taken, whatever its weight"
+            };
+            found.hint(
+                site,
+                format!("`slow_start` does nothing at this `{}`: {why}", lb.balance.name()),
+                "leave it out, or pick by load or in turn",
+            );
+        }
+    }
+}
