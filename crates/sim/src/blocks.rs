@@ -359,6 +359,11 @@ impl<'a> Layout<'a> {
 
     /// How often one way from the root can pass a place.
     pub fn most_visits(&self, place: u32) -> u32 {
+        self.most_visits_of(|id| self.place(id) == place)
+    }
+
+    /// How often one way from the root can pass such nodes.
+    pub fn most_visits_of(&self, such: impl Fn(NodeId) -> bool) -> u32 {
         let mut behind = vec![0u32; self.point.nodes.len()];
         let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
         let mut most = 0;
@@ -377,8 +382,7 @@ impl<'a> Layout<'a> {
                 }),
             };
             let beyond = spare(self.point, id as u32).map_or(beyond, |s| beyond.max(behind[s as usize]));
-            let here = self.point.sites[self.point.nodes[id].site as usize].place == place;
-            behind[id] = beyond.saturating_add(u32::from(here));
+            behind[id] = beyond.saturating_add(u32::from(such(id as u32)));
             most = most.max(behind[id]);
         }
         most

@@ -80,6 +80,10 @@ pub(super) struct Branch {
     pub outcome: Outcome,
     /// The status of the last answer; 0: nothing says which. See [`Branch::answered_with`].
     pub status: u16,
+    /// How often it has come to the balancer where it stands before, on this way.
+    pub came: u32,
+    /// A balancer behind which it failed has passed its error on: whom that one could reach was reached.
+    pub relayed: bool,
     pub selected: bool,
     /// Its request belongs to the second half of the window.
     pub second_half: bool,
@@ -132,6 +136,8 @@ struct Attempts {
     turn: u32,
     tries: Key,
     tries_now: Key,
+    /// How often it has come to the retry before, on this way.
+    came: u32,
 }
 
 /// The branches of a group that are still open.
@@ -183,6 +189,8 @@ const NEW: Branch = Branch {
     exclude: Exclude::None,
     outcome: None,
     status: 0,
+    came: 0,
+    relayed: false,
     selected: false,
     second_half: false,
     wanted: true,
@@ -280,6 +288,7 @@ impl Branches {
             depth: 0,
             outcome: None,
             status: 0,
+            relayed: false,
             phase: Phase::Out,
             ..from
         };
@@ -308,7 +317,8 @@ impl Branches {
         self.frames.resize(n * self.frames_each, Frame::default());
         let nobody = Key::from_bits(0);
         let (attempt, exclude) = (Attempt::FIRST, Exclude::None);
-        let outside = Attempts { attempt, exclude, way: nobody, turn: 0, tries: nobody, tries_now: nobody };
+        let (tries, tries_now) = (nobody, nobody);
+        let outside = Attempts { attempt, exclude, way: nobody, turn: 0, tries, tries_now, came: 0 };
         self.attempts.resize(n * self.attempts_each, outside);
         self.visits.grow(n, self.attempts.len());
         self.tried.push(Tried::default());
@@ -382,7 +392,8 @@ impl Branches {
     }
 
     /// A branch enters a retry under a rule of exclusion.
-    pub fn begin_attempts(&mut self, slot: u32, exclude: Exclude) {
+    pub fn begin_attempts(&mut self, slot: u32, exclude: Exclude, counter: Option<u32>) {
+        let came = self.come_again(slot, counter);
         let tries = self.tries(slot);
         let branch = &mut self.slots[slot as usize];
         let (outside, way, turn) = (branch.exclude, branch.way, branch.turn);
@@ -394,8 +405,18 @@ impl Branches {
         }
         let row = self.innermost(slot);
         self.attempts[row] =
-            Attempts { attempt: Attempt::FIRST, exclude: outside, way, turn, tries, tries_now: tries };
+            Attempts { attempt: Attempt::FIRST, exclude: outside, way, turn, tries, tries_now: tries, came };
         self.visits.save(slot, row);
+    }
+
+    /// How often a branch has come to a node before, on this way; counts this time.
+    pub fn come_again(&mut self, slot: u32, counter: Option<u32>) -> u32 {
+        counter.map_or(0, |counter| self.visits.count(slot, counter))
+    }
+
+    /// How often it had come to its innermost retry before.
+    pub fn came_to_retry(&self, slot: u32) -> u32 {
+        self.attempts[self.innermost(slot)].came
     }
 
     /// The attempt that a branch is in, of its innermost retry.
@@ -426,7 +447,7 @@ impl Branches {
         }
         attempts.tries_now = attempts.tries.with(purpose::ATTEMPT).with(position);
         attempts.attempt = next;
-        (branch.outcome, branch.status) = (None, 0);
+        (branch.outcome, branch.status, branch.relayed) = (None, 0, false);
     }
 
     /// A retry is left behind, and with it the ways of its further attempts.
@@ -453,6 +474,12 @@ impl Branches {
             0 => drawn,
             again => drawn.with(purpose::VISIT).with(u64::from(again)),
         }
+    }
+
+    /// What a branch chooses by at a node, the so-manieth time that it comes there.
+    pub fn choice_key(&self, slot: u32, own: Key, came: u32) -> Key {
+        let key = own.with(self.tries(slot).bits());
+        if came == 0 { key } else { key.with(purpose::VISIT).with(u64::from(came)) }
     }
 
     /// What one branch has visited the other has, on the same way.

@@ -72,6 +72,7 @@ impl Walker<'_> {
     pub(super) fn child_ends(&mut self, slot: u32, parent: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let (outcome, status, turn) = (branch.outcome, branch.status, branch.turn);
+        let relayed = branch.relayed;
         let stage = self.branches.slots[parent as usize].stage;
         if let Act::Fanout { group } = self.walk.nodes[stage as usize].act {
             return self.part_ends(slot, parent, group);
@@ -87,6 +88,7 @@ impl Walker<'_> {
         self.leave_cell(slot);
         self.branches.remove(slot);
         self.resume_parent(parent, outcome, status);
+        self.branches.slots[parent as usize].relayed = relayed;
         Flow::Switch(parent)
     }
 
@@ -95,6 +97,7 @@ impl Walker<'_> {
         let need = self.walk.groups[group as usize].need;
         let branch = &self.branches.slots[slot as usize];
         let (outcome, status, index) = (branch.outcome, branch.status, branch.index);
+        let relayed = branch.relayed;
         let state = &mut self.branches.groups[parent as usize];
         state.branches[index as usize] = NOBODY;
         state.open -= 1;
@@ -114,6 +117,7 @@ impl Walker<'_> {
         self.branches.groups[parent as usize].branches.clear();
         self.branches.slots[parent as usize].turn += 1;
         self.resume_parent(parent, outcome, status);
+        self.branches.slots[parent as usize].relayed = relayed;
         Flow::Switch(parent)
     }
 

@@ -95,7 +95,11 @@ impl Walker<'_> {
     pub(super) fn hedge_ends(&mut self, slot: u32, parent: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let (outcome, status) = (branch.outcome, branch.status);
-        let (index, begun) = (branch.index, branch.begun);
+        let (index, begun, relayed) = (branch.index, branch.begun, branch.relayed);
+        if index == 0 {
+            // The first attempt is on the way of the request itself.
+            self.branches.copy_visits(slot, parent);
+        }
         let group = &mut self.branches.groups[parent as usize];
         group.branches[index as usize] = NOBODY;
         group.picks.retain(|p| p.2 != index);
@@ -114,6 +118,9 @@ impl Walker<'_> {
         self.move_notes(slot, parent);
         self.branches.remove(slot);
         let open = std::mem::take(&mut self.branches.groups[parent as usize].branches);
+        if let Some(&first) = open.first().filter(|b| **b != NOBODY) {
+            self.settle_visits(first, parent);
+        }
         open.iter().filter(|b| **b != NOBODY).for_each(|b| self.cancel(*b, false));
         let group = &mut self.branches.groups[parent as usize];
         group.branches = open;
@@ -121,6 +128,7 @@ impl Walker<'_> {
         group.hedging = None;
         self.branches.slots[parent as usize].turn += 1;
         self.resume_parent(parent, outcome, status);
+        self.branches.slots[parent as usize].relayed = relayed;
         Flow::Switch(parent)
     }
 

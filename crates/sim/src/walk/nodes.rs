@@ -49,7 +49,8 @@ impl Walker<'_> {
                 {
                     self.budgets[member.wrapping_add(budget) as usize].earn(self.now);
                 }
-                self.branches.begin_attempts(slot, site.retry.exclude);
+                let counter = self.walk.visits_of_retries.get(&member.wrapping_add(site.offset)).copied();
+                self.branches.begin_attempts(slot, site.retry.exclude, counter);
                 Flow::On
             }
             Act::Fault { fault } => self.enter_fault(slot, fault),
@@ -149,7 +150,7 @@ impl Walker<'_> {
     /// The node itself says no: the branch goes back from it.
     pub(super) fn refuse(&mut self, slot: u32, kind: Kind) -> Flow {
         let branch = &mut self.branches.slots[slot as usize];
-        branch.outcome = Some(kind);
+        (branch.outcome, branch.relayed) = (Some(kind), false);
         if let Some(offset) = self.code.stages[branch.stage as usize].refusals {
             self.ledger.refusals[branch.member.wrapping_add(offset) as usize] += u32::from(branch.selected);
         }
@@ -163,6 +164,7 @@ impl Walker<'_> {
             if flaky::fails(site.p, key) {
                 let branch = &mut self.branches.slots[slot as usize];
                 (branch.outcome, branch.status) = (Some(site.kind), FLAKY_STATUS);
+                branch.relayed = false;
             }
         }
         Flow::Out
@@ -209,7 +211,8 @@ impl Walker<'_> {
             0 => 0,
             _ => {
                 let own = self.backoffs[member.wrapping_add(*offset) as usize];
-                config.backoff_ns(next, own.with(self.branches.tries(slot).bits()))
+                let came = self.branches.came_to_retry(slot);
+                config.backoff_ns(next, self.branches.choice_key(slot, own, came))
             }
         };
         self.sleep(slot, Phase::Backoff, ns, Class::Limit, false)

@@ -3,10 +3,12 @@
 
 mod core;
 mod cut;
+mod draws;
 mod fail;
 mod linear;
 mod order;
 mod random;
+mod relayed;
 mod served;
 
 use super::branch::Phase;
