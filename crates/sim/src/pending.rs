@@ -63,6 +63,12 @@ impl Entry {
         }
     }
 
+    /// Its class as part of a key.
+    #[inline]
+    pub fn class_key(&self) -> u64 {
+        self.key >> CLASS_SHIFT << CLASS_SHIFT
+    }
+
     /// Time and order in one number.
     #[inline]
     fn order(&self) -> u128 {
@@ -286,7 +292,7 @@ impl Pending {
     }
 
     /// Takes the next event; `None` if nothing is pending. The bool says whether it is the source's.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self) -> Option<(Entry, bool)> {
         let (mut best, mut from, mut tie) = (self.due[0], 0, false);
         for (i, &at) in self.due[..self.used].iter().enumerate().skip(1) {
