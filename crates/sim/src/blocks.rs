@@ -392,38 +392,6 @@ impl<'a> Layout<'a> {
         matches!(self.point.specs[self.point.nodes[id as usize].spec as usize], Spec::Sequence)
     }
 
-    /// How many branches one request can have at once behind the nodes of a list, the branch itself included; what has a
-    /// limit is a branch.
-    pub fn ranks_behind(&self, list: u32) -> u32 {
-        let mut ranks = vec![1u32; self.point.nodes.len()];
-        let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
-        let mut most = |list: u32, ranks: &[u32]| {
-            let targets = &self.point.lists[list as usize];
-            let count = || targets.iter().map(|&t| ranks[t as usize]).max().unwrap_or(1);
-            *of_list[list as usize].get_or_insert_with(count)
-        };
-        for id in 0..self.point.nodes.len() {
-            ranks[id] = match inside(self.point, id as u32) {
-                To::None => 1,
-                To::Node(child) => {
-                    let spec = &self.point.specs[self.point.nodes[id].spec as usize];
-                    let limits = matches!(spec, Spec::Timeout { time_ns: Some(_) });
-                    ranks[child as usize].saturating_add(u32::from(limits))
-                }
-                To::List(l) => {
-                    let behind = most(l, &ranks);
-                    let spec = &self.point.specs[self.point.nodes[id].spec as usize];
-                    let branches = self.point.lists[l as usize].len() as u32 + 1;
-                    if let Spec::Fanout { .. } = spec { behind.saturating_mul(branches) } else { behind }
-                }
-            };
-            if let Some(spare) = spare(self.point, id as u32) {
-                ranks[id] = ranks[id].max(ranks[spare as usize]);
-            }
-        }
-        most(list, &ranks)
-    }
-
     /// The nodes that requests can meet, with their specs.
     pub fn reached(&self) -> impl Iterator<Item = (NodeId, &'a Spec)> {
         let point = self.point;

@@ -266,7 +266,7 @@ impl Engine<'_> {
         let key = ranked(order_key(Class::Limit, token.ordinal), rank);
         let row = Limit { live: 0, end: site.end, member, rank, depth, retries };
         let (live, tag) = self.scopes.enter(slot, row);
-        self.scopes.slots[slot as usize].rank = (rank + 1).min((1 << crate::pending::RANK_BITS) - 1);
+        self.scopes.slots[slot as usize].rank = rank + 1;
         let at = now.saturating_add(site.ns).min(END_OF_TIME);
         self.pending.push_constant(at - now, Entry { at, key, who: crate::engine::LIMIT | live, tag });
     }

@@ -10,7 +10,7 @@ use crate::cut::Scopes;
 use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::late::Late;
 use crate::ledger::Ledger;
-use crate::pending::{Class, Entry, Pending, RANK_BITS, order_key, ranked};
+use crate::pending::{BRANCH_BITS, Class, Entry, Pending, later_attempt, order_key, ranked};
 use crate::shares::Shares;
 use crate::source::{Load, Source};
 use crate::token::{IDLE, LINE, PARKED, Tokens};
@@ -309,7 +309,7 @@ impl<'a> Engine<'a> {
     }
 
     /// With a constant way to the first step in turn, an arrival is looked at when it gets there.
-    #[inline]
+    #[inline(always)]
     fn schedule_arrival(&mut self) {
         let prefix_ns = self.code.prefix_ns;
         let Some(arrived) = self.source.take(prefix_ns) else {
@@ -704,14 +704,14 @@ impl<'a> Engine<'a> {
         let entry = Entry { at, key: self.step_key(slot), who: slot, tag: token.tag };
         debug_assert!(at >= now);
         if drawn || now > time {
-            self.pending.push(now, entry);
+            self.pending.push_often(now, entry);
         } else {
             self.pending.push_constant(at - now, entry);
         }
     }
 
     /// What a request draws for something at a place, this time.
-    #[inline]
+    #[inline(always)]
     fn draw_key(&mut self, slot: u32, key: u32, visits: Option<u32>) -> Key {
         let key = self.draw_keys[key as usize].with(self.tokens.slots[slot as usize].way.bits());
         let Some(counter) = visits else { return key };
@@ -722,6 +722,7 @@ impl<'a> Engine<'a> {
     }
 
     /// What a request draws at a place, ns.
+    #[inline(never)]
     pub(crate) fn drawn(&mut self, slot: u32, draw: u32) -> u64 {
         let site = &self.code.draws[draw as usize];
         site.sampler.draw(self.draw_key(slot, site.key, site.visits))
@@ -769,17 +770,18 @@ impl<'a> Engine<'a> {
             }
         }
         let exclude = self.tokens.slots[slot as usize].exclude();
-        if exclude == Exclude::None {
-            return lb.balancer.pick(draw, &[]);
+        self.excluded.clear();
+        if exclude != Exclude::None {
+            self.tokens.tried[slot as usize].at(instance, &mut self.excluded);
         }
-        let tried = &mut self.tokens.tried[slot as usize];
-        tried.at(instance, &mut self.excluded);
         let target = lb.balancer.pick(draw, &self.excluded)?;
-        tried.picked(exclude, instance, target);
+        if exclude != Exclude::None {
+            self.tokens.tried[slot as usize].picked(exclude, instance, target);
+        }
         Some(target)
     }
 
-    #[inline]
+    #[inline(always)]
     fn done(&mut self, slot: u32, instance: u32, target: u32, now: u64) {
         let token = &self.tokens.slots[slot as usize];
         let (outcome, ordinal) = (token.outcome(), token.ordinal);
@@ -1040,12 +1042,3 @@ impl<'a> Engine<'a> {
 fn step_key(ordinal: u64) -> u64 {
     ranked(order_key(Class::Step, ordinal), 1)
 }
-
-/// The rank of a request in its next attempt: attempts come before limits.
-fn later_attempt(rank: u32) -> u32 {
-    const ATTEMPT: u32 = 1 << BRANCH_BITS;
-    if rank >= (1 << RANK_BITS) - ATTEMPT { rank } else { rank + ATTEMPT }
-}
-
-/// Bits of a rank that tell what happens in one attempt apart; the higher ones tell attempts.
-const BRANCH_BITS: u32 = RANK_BITS - 7;

@@ -2,6 +2,7 @@
 
 use super::build::{DrawKey, NOBODY};
 use crate::code::Code;
+use crate::pending::RANKS;
 use crate::visits::Visits;
 use weir_policy::config::Exclude;
 use weir_policy::hedge::Hedging;
@@ -100,6 +101,8 @@ pub(super) struct Branch {
     /// that of who set it, so limits strike from the outside in; a request's own is 1, after its client's patience.
     pub order: u64,
     pub rank: u32,
+    /// How many ranks from that on are its own and those of whatever it sends in; see [`RANKS`].
+    pub ranks: u32,
     /// The event loop that its request meets.
     pub meets: u32,
     /// The kind of request, and the hash of its key.
@@ -200,6 +203,7 @@ const NEW: Branch = Branch {
     spot: NOBODY,
     order: 0,
     rank: 1,
+    ranks: RANKS,
     meets: 0,
     shape: 0,
     key: None,
@@ -220,6 +224,20 @@ impl Branch {
     pub fn answered_with(&self) -> Option<u16> {
         let answered = matches!(self.outcome, None | Some(Kind::Status5xx));
         Some(self.status).filter(|status| answered && *status != 0)
+    }
+
+    /// What it sends in comes after it where both end at one instant.
+    pub fn step_inside(&mut self) {
+        if self.ranks > 1 {
+            (self.rank, self.ranks) = (self.rank + 1, self.ranks - 1);
+        }
+    }
+
+    /// It takes its share, the so-manieth of n, of the ranks of who sent it in. False: there are not enough.
+    pub fn take_ranks(&mut self, index: u32, n: u32) -> bool {
+        let each = (self.ranks - 1) / n.max(1);
+        (self.rank, self.ranks) = (self.rank + 1 + index * each, each);
+        each > 0
     }
 
     /// It goes on on a way of its own: an attempt, or a branch of a fan-out.

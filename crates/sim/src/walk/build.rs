@@ -196,8 +196,6 @@ pub(crate) struct GroupSite {
     pub need: u32,
     /// Member to [`Walk::group_lists`].
     pub offset: u32,
-    /// How far apart the ranks of its branches are; see [`crate::walk::branch::Branch::rank`].
-    pub stride: u32,
 }
 
 /// What the stages of a scenario do, beside the tables of its [`Code`].
@@ -544,13 +542,11 @@ impl Builder<'_> {
 
     fn group(&mut self, draft: &Draft, position: usize, need: u32) -> u32 {
         let offset = (self.walk.group_lists.len() as u32).wrapping_sub(draft.base);
-        let mut stride = 1;
         for &node in &draft.nodes[position] {
             let To::List(list) = self.layout.point.nodes[node as usize].to else { continue };
             self.walk.group_lists.push(list);
-            stride = stride.max(self.layout.ranks_behind(list));
         }
-        self.walk.groups.push(GroupSite { need, offset, stride });
+        self.walk.groups.push(GroupSite { need, offset });
         self.walk.groups.len() as u32 - 1
     }
 

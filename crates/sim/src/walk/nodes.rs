@@ -3,7 +3,7 @@
 use super::branch::Phase;
 use super::build::{Act, DrawKey, NOBODY, Next, RetrySite};
 use super::walker::{Flow, Walker, what};
-use crate::pending::{Class, Entry, RANK_BITS, order_key, ranked};
+use crate::pending::{Class, Entry, later_attempt, order_key, ranked};
 use weir_model::{crossing, flaky};
 use weir_policy::Kind;
 use weir_policy::config::Work;
@@ -224,7 +224,7 @@ impl Walker<'_> {
         let branch = &mut self.branches.slots[child as usize];
         let at = self.now.saturating_add(ns);
         let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
-        branch.rank = (branch.rank + 1).min((1 << RANK_BITS) - 1);
+        branch.step_inside();
         let entry = Entry { at: at.min(u64::MAX - 1), key, who: what::LIMIT | child, tag: branch.tag };
         self.schedule(entry, true);
         Flow::Begin(child)
@@ -259,10 +259,4 @@ const ATTEMPTS_PER_LOOK: u64 = (1 << 16) - 1;
 /// Work that takes so many times longer.
 pub(super) fn scaled(ns: u64, factor: f64) -> u64 {
     if factor == 1.0 { ns } else { (ns as f64 * factor + 0.5) as u64 }
-}
-
-/// The rank of the same branch in its next attempt: attempts come before branches.
-pub(super) fn later_attempt(rank: u32) -> u32 {
-    const ATTEMPT: u32 = 1 << super::group::BRANCH_BITS;
-    if rank >= (1 << crate::pending::RANK_BITS) - ATTEMPT { rank } else { rank + ATTEMPT }
 }
