@@ -80,7 +80,7 @@ impl Balancer {
     /// Chooses a target for a request and counts it; `None` if there is none. The excluded are left out while others
     /// remain. `draw` is the request's own. For policies that look at nothing else; the others take it for a request
     /// without a key at the time 0.
-    #[inline]
+    #[inline(always)]
     pub fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
         match &mut self.policy {
             Policy::Random(lb) => lb.pick(draw, exclude),
@@ -185,7 +185,7 @@ impl Balancer {
     }
 
     /// A count that was held ends now, or its request was cancelled where no time is measured.
-    #[inline]
+    #[inline(always)]
     pub fn release(&mut self, target: u32) {
         match &mut self.policy {
             Policy::Random(_) | Policy::RoundRobin(_) => {}

@@ -194,7 +194,7 @@ impl LeastConn {
     }
 
     /// Chooses and counts a target; `None` if there is none.
-    #[inline]
+    #[inline(always)]
     pub fn pick(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
         let target =
             if exclude.is_empty() { self.choose(draw)? } else { self.choose_without(draw, exclude)? };
@@ -236,7 +236,7 @@ impl LeastConn {
     }
 
     /// A request has come back, or its hold has ended.
-    #[inline]
+    #[inline(always)]
     pub fn release(&mut self, target: u32) {
         let (class, at) = self.locate(target);
         self.classes[class].levels.down(at);

@@ -231,11 +231,24 @@ impl Upstream {
         if self.simple && outcome != Some(Kind::ConnectFailed) {
             return self.balancer.done(ticket.target, outcome);
         }
-        self.done_fully(now, ticket, outcome, status)
+        self.done_fully(now, ticket, outcome, status, false)
+    }
+
+    /// A request came back from a target that was reached: what it says of a connection is of one behind that target. It
+    /// counts as every error does, and is no reason to pass the target over.
+    pub fn relayed(&mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
+        self.done_fully(now, ticket, outcome, status, true)
     }
 
     #[inline(never)]
-    fn done_fully(&mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
+    fn done_fully(
+        &mut self,
+        now: u64,
+        ticket: Ticket,
+        outcome: Outcome,
+        status: Option<u16>,
+        reached: bool,
+    ) -> Release {
         let target = ticket.target;
         let release = if self.measures {
             self.balancer.finished(now, target, now.saturating_sub(ticket.at_ns), outcome)
@@ -250,7 +263,8 @@ impl Upstream {
             self.probing.set(target, false);
             self.simplify();
         }
-        if outcome == Some(Kind::ConnectFailed) && self.passed_over.failed(now, target, self.full.len()) {
+        let unreached = outcome == Some(Kind::ConnectFailed) && !reached;
+        if unreached && self.passed_over.failed(now, target, self.full.len()) {
             self.simplify();
         }
         release

@@ -359,6 +359,11 @@ impl<'a> Layout<'a> {
 
     /// How often one way from the root can pass a place.
     pub fn most_visits(&self, place: u32) -> u32 {
+        self.most_visits_of(|id| self.place(id) == place)
+    }
+
+    /// How often one way from the root can pass such nodes.
+    pub fn most_visits_of(&self, such: impl Fn(NodeId) -> bool) -> u32 {
         let mut behind = vec![0u32; self.point.nodes.len()];
         let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
         let mut most = 0;
@@ -377,8 +382,7 @@ impl<'a> Layout<'a> {
                 }),
             };
             let beyond = spare(self.point, id as u32).map_or(beyond, |s| beyond.max(behind[s as usize]));
-            let here = self.point.sites[self.point.nodes[id].site as usize].place == place;
-            behind[id] = beyond.saturating_add(u32::from(here));
+            behind[id] = beyond.saturating_add(u32::from(such(id as u32)));
             most = most.max(behind[id]);
         }
         most
@@ -386,38 +390,6 @@ impl<'a> Layout<'a> {
 
     fn is_sequence(&self, id: NodeId) -> bool {
         matches!(self.point.specs[self.point.nodes[id as usize].spec as usize], Spec::Sequence)
-    }
-
-    /// How many branches one request can have at once behind the nodes of a list, the branch itself included; what has a
-    /// limit is a branch.
-    pub fn ranks_behind(&self, list: u32) -> u32 {
-        let mut ranks = vec![1u32; self.point.nodes.len()];
-        let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
-        let mut most = |list: u32, ranks: &[u32]| {
-            let targets = &self.point.lists[list as usize];
-            let count = || targets.iter().map(|&t| ranks[t as usize]).max().unwrap_or(1);
-            *of_list[list as usize].get_or_insert_with(count)
-        };
-        for id in 0..self.point.nodes.len() {
-            ranks[id] = match inside(self.point, id as u32) {
-                To::None => 1,
-                To::Node(child) => {
-                    let spec = &self.point.specs[self.point.nodes[id].spec as usize];
-                    let limits = matches!(spec, Spec::Timeout { time_ns: Some(_) });
-                    ranks[child as usize].saturating_add(u32::from(limits))
-                }
-                To::List(l) => {
-                    let behind = most(l, &ranks);
-                    let spec = &self.point.specs[self.point.nodes[id].spec as usize];
-                    let branches = self.point.lists[l as usize].len() as u32 + 1;
-                    if let Spec::Fanout { .. } = spec { behind.saturating_mul(branches) } else { behind }
-                }
-            };
-            if let Some(spare) = spare(self.point, id as u32) {
-                ranks[id] = ranks[id].max(ranks[spare as usize]);
-            }
-        }
-        most(list, &ranks)
     }
 
     /// The nodes that requests can meet, with their specs.

@@ -224,7 +224,6 @@ pub(crate) struct FlakySite {
     /// Index in [`Code::draw_keys`], and the counter of visits.
     pub key: u32,
     pub visits: Option<u32>,
-    pub can_be_cut: bool,
 }
 
 /// A retry's place in the code.

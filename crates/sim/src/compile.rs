@@ -215,7 +215,7 @@ impl Compiler<'_> {
             }
             Spec::Flaky { p, kind } => {
                 let key = self.layout.draw_key(&mut self.code, purpose::FAILURE, place);
-                let site = FlakySite { p: *p, kind: *kind, key, visits: None, can_be_cut: self.here };
+                let site = FlakySite { p: *p, kind: *kind, key, visits: None };
                 self.code.flaky.push(site);
                 Some(Post::Op(Op::Flaky { flaky: self.code.flaky.len() as u32 - 1 }))
             }

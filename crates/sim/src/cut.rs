@@ -145,7 +145,7 @@ impl Scopes {
     }
 
     /// Whether what goes on for nobody ends at a step.
-    pub fn ends_at(&self, slot: u32, pc: usize, depth: usize) -> bool {
+    fn ends_at(&self, slot: u32, pc: usize, depth: usize) -> bool {
         let scope = &self.slots[slot as usize];
         scope.floor as usize == pc && usize::from(scope.floor_depth) == depth
     }
@@ -266,7 +266,7 @@ impl Engine<'_> {
         let key = ranked(order_key(Class::Limit, token.ordinal), rank);
         let row = Limit { live: 0, end: site.end, member, rank, depth, retries };
         let (live, tag) = self.scopes.enter(slot, row);
-        self.scopes.slots[slot as usize].rank = (rank + 1).min((1 << crate::pending::RANK_BITS) - 1);
+        self.scopes.slots[slot as usize].rank = rank + 1;
         let at = now.saturating_add(site.ns).min(END_OF_TIME);
         self.pending.push_constant(at - now, Entry { at, key, who: crate::engine::LIMIT | live, tag });
     }
@@ -290,7 +290,7 @@ impl Engine<'_> {
         token.tag = token.tag.wrapping_add(1);
         if limit.end == WHOLE {
             token.set_outcome(Some(Kind::Cancelled));
-            return self.end(slot, now, now);
+            return self.end_early(slot, now);
         }
         token.set_outcome(Some(Kind::Timeout));
         token.pc = limit.end;
@@ -354,7 +354,7 @@ impl Engine<'_> {
         let member = hold.member;
         match hold.what {
             What::Line { queue } => self.leave_line(slot, queue, member, now),
-            What::Slot { queue } => self.leave(queue, member, selected, now),
+            What::Slot { queue } => self.give_back_slot(queue, member, selected, now),
             What::ShareLine { share } => {
                 self.book(slot, self.code.shares[share as usize].stage, member, now);
                 self.leave_share_line(slot, share, member, now);
@@ -427,6 +427,11 @@ impl Engine<'_> {
             (stands.pc as u32 | PARKED, stands.member, stands.depth as u16);
         let (at, tag) = (stands.at.min(END_OF_TIME), token.tag);
         self.pending.push(now, Entry { at, key: self.step_key(slot), who: slot, tag });
+    }
+
+    /// Whether what goes on for nobody ends at a step.
+    pub(crate) fn is_left_at(&self, slot: u32, pc: usize, depth: usize) -> bool {
+        self.tokens.slots[slot as usize].is_unwanted() && self.scopes.ends_at(slot, pc, depth)
     }
 
     /// What went on for nobody is over.

@@ -9,6 +9,8 @@ pub(crate) enum Cut {
     TooLong,
     /// Users who do not think get answers at once: their time stands still.
     StandsStill,
+    /// One request has more branches at once than can be put in order.
+    TooManyBranches,
     /// More than [`MOST_AT_ONCE`] were on their way.
     TooMany,
 }

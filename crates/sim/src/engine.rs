@@ -10,7 +10,7 @@ use crate::cut::Scopes;
 use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::late::Late;
 use crate::ledger::Ledger;
-use crate::pending::{Class, Entry, Pending, RANK_BITS, order_key, ranked};
+use crate::pending::{BRANCH_BITS, Class, Entry, Pending, later_attempt, order_key, ranked};
 use crate::shares::Shares;
 use crate::source::{Load, Source};
 use crate::token::{IDLE, LINE, PARKED, Tokens};
@@ -112,7 +112,7 @@ pub(crate) struct Engine<'a> {
     mark: u64,
     /// Time and order of the event that runs, and its class alone.
     turn: (u64, u64),
-    pub(crate) class: Class,
+    pub(crate) class_key: u64,
     /// No more requests arrive.
     over: bool,
     stop: &'a AtomicBool,
@@ -173,7 +173,7 @@ impl<'a> Engine<'a> {
             passed: 0,
             mark: u64::MAX,
             turn: (0, 0),
-            class: Class::Step,
+            class_key: 0,
             over: false,
             stop,
             attempts: 0,
@@ -220,18 +220,14 @@ impl<'a> Engine<'a> {
             // A woken request may have a lower key than the event that woke it; what that one did has happened.
             let key = if self.turn.0 == now { self.turn.1.max(event.key) } else { event.key };
             self.turn = (now, key);
-            self.class = event.class();
+            self.class_key = event.class_key();
             if now > self.mark {
                 self.pass_marks(now);
             }
             if is_arrival {
                 self.arrive(event);
-            } else if event.who & HOLD != 0 {
-                self.end_hold(event.who & !HOLD);
-            } else if event.who & LIMIT != 0 {
-                self.strike(event.who & !LIMIT, event.tag, now);
-            } else if event.who & TICK != 0 {
-                self.tick(event.who & !TICK, event.tag, now);
+            } else if event.who >= TICK {
+                self.no_step(event, now);
             } else if self.tokens.slots[event.who as usize].tag == event.tag {
                 self.go_on(event.who, now, now, event.after_faults());
             }
@@ -246,6 +242,17 @@ impl<'a> Engine<'a> {
         self.ledger.end(self.tokens.slots.len(), now);
         self.ledger.entries = self.members[..self.code.members as usize].iter().map(|m| m.entries).collect();
         Ok(())
+    }
+
+    /// An event that is no request's step.
+    fn no_step(&mut self, event: Entry, now: u64) {
+        if event.who & HOLD != 0 {
+            self.end_hold(event.who & !HOLD);
+        } else if event.who & LIMIT != 0 {
+            self.strike(event.who & !LIMIT, event.tag, now);
+        } else {
+            self.tick(event.who & !TICK, event.tag, now);
+        }
     }
 
     /// How long the window's first and last arrival are apart, ns.
@@ -303,7 +310,7 @@ impl<'a> Engine<'a> {
     }
 
     /// With a constant way to the first step in turn, an arrival is looked at when it gets there.
-    #[inline]
+    #[inline(always)]
     fn schedule_arrival(&mut self) {
         let prefix_ns = self.code.prefix_ns;
         let Some(arrived) = self.source.take(prefix_ns) else {
@@ -354,20 +361,14 @@ impl<'a> Engine<'a> {
     #[inline(never)]
     pub(crate) fn go_on(&mut self, slot: u32, now: u64, time: u64, after_faults: bool) {
         let code = self.code;
-        if self.tokens.slots[slot as usize].pc & LINE != 0 {
-            let over = self.wait_no_longer(slot, now);
-            if over {
-                return;
-            }
+        if self.tokens.slots[slot as usize].pc & LINE != 0 && self.wait_no_longer(slot, now) {
+            return;
         }
         let token = &self.tokens.slots[slot as usize];
         let (mut pc, mut member, mut depth) =
             ((token.pc & !PARKED) as usize, token.member, usize::from(token.depth));
         let mut failed = token.outcome().is_some();
         let selected = token.mask();
-        // Whose time is part of its request's latency; of the others it is kept apart.
-        let unwanted = token.is_unwanted();
-        let wanted = if unwanted { 0 } else { selected };
         let mut time = time;
         if token.pc & PARKED != 0 {
             // It has waited before this step already.
@@ -407,10 +408,12 @@ impl<'a> Engine<'a> {
                         self.scopes.stand(slot, now, pc, member, depth);
                     }
                     time = time.saturating_add(site.ns);
-                    let part = &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
-                    *part = part.wrapping_add(site.ns & wanted);
-                    if unwanted {
-                        self.spend(slot, site.stage, member, site.ns);
+                    if code.goes_on {
+                        self.book(slot, site.stage, member, site.ns);
+                    } else {
+                        let part =
+                            &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
+                        *part = part.wrapping_add(site.ns & selected);
                     }
                     pc += 1;
                 }
@@ -420,11 +423,9 @@ impl<'a> Engine<'a> {
                     } else if self.scopes.is_full(slot) {
                         return self.park(slot, pc, member, depth, now, time, drawn);
                     }
-                    let ns = self.draw(slot, member, draw, wanted);
+                    let ns = self.drawn(slot, draw);
+                    self.book(slot, code.draws[draw as usize].stage, member, ns);
                     self.scopes.drew(slot, ns);
-                    if unwanted {
-                        self.spend(slot, code.draws[draw as usize].stage, member, ns);
-                    }
                     time = time.saturating_add(ns);
                     drawn = true;
                     pc += 1;
@@ -432,8 +433,8 @@ impl<'a> Engine<'a> {
                 Op::Limit { limit } => {
                     in_turn!();
                     self.begin_limit(slot, limit, member, depth, now);
-                    if unwanted {
-                        // What is behind knows nothing of the client who has gone.
+                    if failed {
+                        // Left behind by a client who has gone: what is behind knows nothing of that.
                         self.tokens.slots[slot as usize].set_outcome(None);
                         failed = false;
                     }
@@ -513,11 +514,12 @@ impl<'a> Engine<'a> {
                         QueueEntry::Waits => {
                             gauge.waiting = gauge.waiting.wrapping_sub(now);
                             gauge.most = gauge.most.max(queue.waiting());
-                            let part =
-                                &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
-                            *part = part.wrapping_sub(now & wanted);
-                            if unwanted {
-                                self.spend(slot, site.stage, member, now.wrapping_neg());
+                            if code.goes_on {
+                                self.book(slot, site.stage, member, now.wrapping_neg());
+                            } else {
+                                let part = &mut self.ledger.parts
+                                    [site.part.wrapping_add(member & code.mask) as usize];
+                                *part = part.wrapping_sub(now & selected);
                             }
                             self.leave_at(slot, (pc as u32 + 1) | LINE, member, depth);
                             if let Some(ns) = site.timeout_ns {
@@ -537,50 +539,17 @@ impl<'a> Engine<'a> {
                     in_turn!();
                     self.leave(queue, member, selected, now);
                     count_errors!();
-                    if unwanted && self.scopes.ends_at(slot, pc, depth) {
+                    if code.goes_on && self.is_left_at(slot, pc, depth) {
                         return self.vanish(slot);
                     }
                     pc += 1;
                 }
-                Op::Share { share } => {
+                Op::Share { .. } | Op::Shared { .. } | Op::Token { .. } | Op::Flaky { .. } => {
                     in_turn!();
-                    let waits = self.enter_share(slot, share, member, selected, now);
-                    self.book(slot, code.shares[share as usize].stage, member, now.wrapping_neg());
-                    return self.leave_at(
-                        slot,
-                        (pc as u32 + 1) | if waits { LINE } else { 0 },
-                        member,
-                        depth,
-                    );
-                }
-                Op::Shared { share } => {
-                    self.leave_share(slot, share, member, selected, now);
-                    self.book(slot, code.shares[share as usize].stage, member, now);
-                    count_errors!();
-                    if unwanted && self.scopes.ends_at(slot, pc, depth) {
-                        return self.vanish(slot);
+                    match self.rare(slot, pc, member, depth, now, failed) {
+                        Some((next, fails)) => (pc, failed) = (next, fails),
+                        None => return,
                     }
-                    pc += 1;
-                }
-                Op::Token { rate } => {
-                    in_turn!();
-                    let site = code.rate_sites[rate as usize];
-                    if self.rates[member.wrapping_add(site.offset) as usize].take(now, None).is_ok() {
-                        pc += 1;
-                    } else {
-                        self.count_refusal(slot, member, site.stage);
-                        self.refuse(slot, member, site.stage, Kind::Overloaded);
-                        failed = true;
-                        pc = site.skip as usize;
-                    }
-                }
-                Op::Flaky { flaky } => {
-                    if code.flaky[flaky as usize].can_be_cut {
-                        in_turn!();
-                    }
-                    count_errors!();
-                    failed = failed || self.fails(slot, flaky);
-                    pc += 1;
                 }
                 Op::Try { retry } => {
                     if let Some(budget) = code.retries[retry as usize].budget {
@@ -667,6 +636,56 @@ impl<'a> Engine<'a> {
         step_key(ordinal)
     }
 
+    /// What few topologies have, in its turn: where the request goes on, and whether it has failed; `None`: it stops.
+    #[inline(never)]
+    fn rare(
+        &mut self,
+        slot: u32,
+        pc: usize,
+        member: u32,
+        depth: usize,
+        now: u64,
+        failed: bool,
+    ) -> Option<(usize, bool)> {
+        let code = self.code;
+        let selected = self.tokens.slots[slot as usize].mask();
+        match code.steps[pc].op {
+            Op::Share { share } => {
+                let waits = self.enter_share(slot, share, member, selected, now);
+                self.book(slot, code.shares[share as usize].stage, member, now.wrapping_neg());
+                self.leave_at(slot, (pc as u32 + 1) | if waits { LINE } else { 0 }, member, depth);
+                return None;
+            }
+            Op::Shared { share } => {
+                self.leave_share(slot, share, member, selected, now);
+                self.book(slot, code.shares[share as usize].stage, member, now);
+                if failed {
+                    self.count_errors(slot, member, pc);
+                }
+                if self.is_left_at(slot, pc, depth) {
+                    self.vanish(slot);
+                    return None;
+                }
+            }
+            Op::Token { rate } => {
+                let site = code.rate_sites[rate as usize];
+                if self.rates[member.wrapping_add(site.offset) as usize].take(now, None).is_err() {
+                    self.count_refusal(slot, member, site.stage);
+                    self.refuse(slot, member, site.stage, Kind::Overloaded);
+                    return Some((site.skip as usize, true));
+                }
+            }
+            Op::Flaky { flaky } => {
+                if failed {
+                    self.count_errors(slot, member, pc);
+                }
+                return Some((pc + 1, failed || self.fails(slot, flaky)));
+            }
+            _ => {}
+        }
+        Some((pc + 1, failed))
+    }
+
     /// The request stops here until it is called again.
     #[inline]
     fn leave_at(&mut self, slot: u32, pc: u32, member: u32, depth: usize) {
@@ -686,14 +705,14 @@ impl<'a> Engine<'a> {
         let entry = Entry { at, key: self.step_key(slot), who: slot, tag: token.tag };
         debug_assert!(at >= now);
         if drawn || now > time {
-            self.pending.push(now, entry);
+            self.pending.push_often(now, entry);
         } else {
             self.pending.push_constant(at - now, entry);
         }
     }
 
     /// What a request draws for something at a place, this time.
-    #[inline]
+    #[inline(always)]
     fn draw_key(&mut self, slot: u32, key: u32, visits: Option<u32>) -> Key {
         let key = self.draw_keys[key as usize].with(self.tokens.slots[slot as usize].way.bits());
         let Some(counter) = visits else { return key };
@@ -704,6 +723,7 @@ impl<'a> Engine<'a> {
     }
 
     /// What a request draws at a place, ns.
+    #[inline(never)]
     pub(crate) fn drawn(&mut self, slot: u32, draw: u32) -> u64 {
         let site = &self.code.draws[draw as usize];
         site.sampler.draw(self.draw_key(slot, site.key, site.visits))
@@ -729,7 +749,7 @@ impl<'a> Engine<'a> {
         first + self.scopes.slots[slot as usize].meets * self.code.instances.len() as u32
     }
 
-    #[inline]
+    #[inline(always)]
     fn draw(&mut self, slot: u32, member: u32, draw: u32, selected: u64) -> u64 {
         let site = &self.code.draws[draw as usize];
         let ns = site.sampler.draw(self.draw_key(slot, site.key, site.visits));
@@ -741,7 +761,7 @@ impl<'a> Engine<'a> {
         ns
     }
 
-    #[inline]
+    #[inline(always)]
     fn pick(&mut self, slot: u32, instance: u32, counts: bool) -> Option<u32> {
         let lb = &mut self.balancers[instance as usize];
         let draw = lb.picks.with(self.tokens.tries(slot).bits());
@@ -751,17 +771,18 @@ impl<'a> Engine<'a> {
             }
         }
         let exclude = self.tokens.slots[slot as usize].exclude();
-        if exclude == Exclude::None {
-            return lb.balancer.pick(draw, &[]);
+        self.excluded.clear();
+        if exclude != Exclude::None {
+            self.tokens.tried[slot as usize].at(instance, &mut self.excluded);
         }
-        let tried = &mut self.tokens.tried[slot as usize];
-        tried.at(instance, &mut self.excluded);
         let target = lb.balancer.pick(draw, &self.excluded)?;
-        tried.picked(exclude, instance, target);
+        if exclude != Exclude::None {
+            self.tokens.tried[slot as usize].picked(exclude, instance, target);
+        }
         Some(target)
     }
 
-    #[inline]
+    #[inline(always)]
     fn done(&mut self, slot: u32, instance: u32, target: u32, now: u64) {
         let token = &self.tokens.slots[slot as usize];
         let (outcome, ordinal) = (token.outcome(), token.ordinal);
@@ -783,7 +804,7 @@ impl<'a> Engine<'a> {
 
     /// Notes that a request will come back at `time`, which nothing can prevent any more. Only the balancer's own picks can
     /// tell, so they look it up; no event is needed. False if it must be one all the same.
-    #[inline]
+    #[inline(always)]
     fn done_late(&mut self, slot: u32, instance: u32, target: u32, time: u64) -> bool {
         #[cfg(test)]
         if self.breaks(Sabotage::ForgetReturn) {
@@ -811,8 +832,15 @@ impl<'a> Engine<'a> {
         self.spare_holds.push(index);
     }
 
-    #[inline]
-    pub(crate) fn leave(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
+    /// The same for what is cut off; apart, so that the other stays where it is used.
+    #[cold]
+    pub(crate) fn give_back_slot(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
+        self.leave(queue, member, selected, now);
+    }
+
+    /// A slot is given back; who waits longest takes it.
+    #[inline(always)]
+    fn leave(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
         let site = &self.code.queues[queue as usize];
         let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
         gauge.busy = gauge.busy.wrapping_add(now);
@@ -832,9 +860,9 @@ impl<'a> Engine<'a> {
             gauge.waiting = gauge.waiting.wrapping_add(now);
             gauge.busy = gauge.busy.wrapping_sub(now);
             gauge.served = gauge.served.wrapping_sub(now & woken.mask());
-            let (mask, spends) = (woken.mask(), woken.is_unwanted());
-            if spends {
-                self.spend(next, site.stage, member, now);
+            let mask = woken.mask();
+            if self.code.goes_on {
+                self.book(next, site.stage, member, now);
             } else {
                 let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
                 *part = part.wrapping_add(now & mask);
@@ -905,7 +933,7 @@ impl<'a> Engine<'a> {
     pub(crate) fn wake(&mut self, slot: u32, now: u64) {
         let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 1 };
         let token = &self.tokens.slots[slot as usize];
-        let key = ranked(order_key(self.class, token.ordinal), rank);
+        let key = ranked(self.class_key | order_key(Class::Step, token.ordinal), rank);
         self.pending.wake(Entry { at: now, key, who: slot, tag: token.tag });
     }
 
@@ -932,8 +960,7 @@ impl<'a> Engine<'a> {
         self.refuse(slot, member, site.stage, Kind::Timeout);
         let (skip, depth) = (site.skip, usize::from(self.tokens.slots[slot as usize].depth));
         self.tokens.slots[slot as usize].pc = skip;
-        let over = self.tokens.slots[slot as usize].is_unwanted()
-            && self.scopes.ends_at(slot, skip as usize - 1, depth);
+        let over = self.is_left_at(slot, skip as usize - 1, depth);
         if over {
             self.vanish(slot);
         }
@@ -977,8 +1004,14 @@ impl<'a> Engine<'a> {
         }
     }
 
-    #[inline]
-    pub(crate) fn end(&mut self, slot: u32, now: u64, time: u64) {
+    /// The end of a request whose client has gone.
+    #[cold]
+    pub(crate) fn end_early(&mut self, slot: u32, now: u64) {
+        self.end(slot, now, now);
+    }
+
+    #[inline(always)]
+    fn end(&mut self, slot: u32, now: u64, time: u64) {
         let token = &self.tokens.slots[slot as usize];
         let latency = time - token.arrived;
         self.beyond_horizon |= time > HORIZON_NS;
@@ -1010,12 +1043,3 @@ impl<'a> Engine<'a> {
 fn step_key(ordinal: u64) -> u64 {
     ranked(order_key(Class::Step, ordinal), 1)
 }
-
-/// The rank of a request in its next attempt: attempts come before limits.
-fn later_attempt(rank: u32) -> u32 {
-    const ATTEMPT: u32 = 1 << BRANCH_BITS;
-    if rank >= (1 << RANK_BITS) - ATTEMPT { rank } else { rank + ATTEMPT }
-}
-
-/// Bits of a rank that tell what happens in one attempt apart; the higher ones tell attempts.
-const BRANCH_BITS: u32 = RANK_BITS - 7;

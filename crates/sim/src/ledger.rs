@@ -163,7 +163,7 @@ impl Ledger {
     }
 
     /// A selected request ends at `time`.
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, latency: u64, outcome: Outcome, time: u64, second_half: bool, deadline_ns: u64) {
         match outcome {
             None => {

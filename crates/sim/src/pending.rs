@@ -37,6 +37,18 @@ pub(crate) const RANK_BITS: u32 = 21;
 /// Bits of a request's number: more than a file may ask for.
 pub(crate) const REQUEST_BITS: u32 = 40;
 const CLASS_SHIFT: u32 = RANK_BITS + REQUEST_BITS;
+/// Bits of a rank that tell the branches of one request apart, whatever attempt they are in; the higher ones tell attempts,
+/// which come first.
+pub(crate) const BRANCH_BITS: u32 = 16;
+/// Ranks that the branches of a request share out among them: its own is the first.
+pub(crate) const RANKS: u32 = (1 << BRANCH_BITS) - 1;
+const _: () = assert!(BRANCH_BITS < RANK_BITS);
+
+/// The rank of the same branch in its next attempt.
+pub(crate) fn later_attempt(rank: u32) -> u32 {
+    const ATTEMPT: u32 = 1 << BRANCH_BITS;
+    if rank >= (1 << RANK_BITS) - ATTEMPT { rank } else { rank + ATTEMPT }
+}
 
 /// The order of events at one instant: class, then request, then rank among the request's own.
 #[inline]
@@ -61,6 +73,12 @@ impl Entry {
             3 => Class::Arrival,
             _ => Class::Limit,
         }
+    }
+
+    /// Its class as part of a key.
+    #[inline]
+    pub fn class_key(&self) -> u64 {
+        self.key >> CLASS_SHIFT << CLASS_SHIFT
     }
 
     /// Time and order in one number.
@@ -270,9 +288,15 @@ impl Pending {
         self.push_constant(delay, entry);
     }
 
-    /// An event at any time that is not before `now`.
-    #[inline]
+    /// An event at any time that is not before `now`; for all but the way of every request.
+    #[inline(never)]
     pub fn push(&mut self, now: u64, entry: Entry) {
+        self.push_often(now, entry);
+    }
+
+    /// The same, where it is called.
+    #[inline(always)]
+    pub fn push_often(&mut self, now: u64, entry: Entry) {
         if !self.wheel.push(now, entry) {
             self.heap.push(entry);
         }
@@ -286,7 +310,7 @@ impl Pending {
     }
 
     /// Takes the next event; `None` if nothing is pending. The bool says whether it is the source's.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self) -> Option<(Entry, bool)> {
         let (mut best, mut from, mut tie) = (self.due[0], 0, false);
         for (i, &at) in self.due[..self.used].iter().enumerate().skip(1) {
@@ -314,7 +338,7 @@ impl Pending {
         Some(self.take(from))
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, from: usize) -> (Entry, bool) {
         match from {
             DRAWN => (self.take_drawn(), false),
@@ -330,7 +354,7 @@ impl Pending {
     }
 
     /// Takes the first event at a drawn time.
-    #[inline]
+    #[inline(always)]
     fn take_drawn(&mut self) -> Entry {
         let entry = if self.heap.top.before(self.wheel.first()) {
             let top = self.heap.top;

@@ -7,6 +7,7 @@ use crate::ending::{Cut, MOST_AT_ONCE};
 use crate::engine::Engine;
 use crate::latency::Pooled;
 use crate::ledger::Ledger;
+use crate::pending::RANKS;
 use crate::result::{Results, ScenarioResult};
 use crate::source::{Load, load_unless};
 use crate::summary::{self, Replication, Row};
@@ -288,6 +289,11 @@ fn replicate(
         Err(Cut::StandsStill) => Err(format!(
             "scenario \"{}\": users without thinking time get answers that take no time, so they would send requests for ever \
              at one instant: give `traffic.closed` a `think`, or what answers them some work",
+            job.scenario.name
+        )),
+        Err(Cut::TooManyBranches) => Err(format!(
+            "scenario \"{}\": one request has more than {RANKS} branches at once, fan-outs and hedges within each other: give \
+             them fewer targets, or fewer attempts",
             job.scenario.name
         )),
         Err(Cut::TooMany) => Err(format!(

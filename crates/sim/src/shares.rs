@@ -132,8 +132,8 @@ impl Engine<'_> {
         server.tick = server.tick.wrapping_add(1);
         // Before all else at that instant: it only tells those whose turn comes that they are done. What ends at this very
         // instant goes on in its turn.
-        let class = if end <= now { self.class } else { Class::Step };
-        let (at, key) = (end.min(END_OF_TIME), order_key(class, 0));
+        let key = if end <= now { self.class_key } else { order_key(Class::Step, 0) };
+        let at = end.min(END_OF_TIME);
         self.pending.push(now, Entry { at, key, who: TICK | index, tag: server.tick });
     }
 

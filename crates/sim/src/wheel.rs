@@ -65,7 +65,7 @@ impl Wheel {
     }
 
     /// Takes an entry in; false if it belongs in the heap. `now` is not after any entry's time.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, now: u64, entry: Entry) -> bool {
         self.pushes += 1;
         self.delays = self.delays.saturating_add(entry.at - now);
@@ -102,7 +102,7 @@ impl Wheel {
     }
 
     /// Takes the first entry out; there must be one.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> Entry {
         let (entry, slot) = (self.first, self.first_slot);
         let bucket = (entry.at >> self.shift) as usize & (self.heads.len() - 1);

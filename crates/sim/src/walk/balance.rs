@@ -50,6 +50,11 @@ impl Instance {
     }
 }
 
+/// The balancer of a member, on the first loop.
+fn member_of(site: &LbSite, member: u32) -> u32 {
+    member.wrapping_add(site.offset)
+}
+
 /// The frame of a request that went to the spare node rather than to a target.
 const SPARE: u32 = u32::MAX;
 
@@ -60,6 +65,11 @@ impl Walker<'_> {
         let site = &walk.lbs[lb as usize];
         let branch = &self.branches.slots[slot as usize];
         let index = self.instance(lb, branch.member, branch.meets);
+        if branch.phase != Phase::Retake {
+            let first = member_of(site, branch.member);
+            let counter = walk.visits_of_lbs.get(&first).copied();
+            self.branches.slots[slot as usize].came = self.branches.come_again(slot, counter);
+        }
         if site.measures_probes {
             self.probe(index, slot);
         }
@@ -73,7 +83,8 @@ impl Walker<'_> {
     fn ask(&mut self, slot: u32, lb: u32, index: u32) -> Picked {
         let site = &self.walk.lbs[lb as usize];
         let branch = &self.branches.slots[slot as usize];
-        let draw = self.balancers[index as usize].picks.with(self.branches.tries(slot).bits());
+        let picks = self.balancers[index as usize].picks;
+        let draw = self.branches.choice_key(slot, picks, branch.came);
         self.excluded.clear();
         if branch.exclude != Exclude::None && branch.tries_of != NOBODY {
             self.branches.tried[branch.tries_of as usize].at(index, &mut self.excluded);
@@ -174,6 +185,7 @@ impl Walker<'_> {
         let site = &self.walk.lbs[lb as usize];
         let branch = &self.branches.slots[slot as usize];
         let (outcome, order, key) = (branch.outcome, branch.order, branch.key);
+        let (status, relayed) = (branch.answered_with(), branch.relayed);
         let index = self.instance(lb, branch.member, branch.meets);
         let frame = self.branches.frame(slot, branch.depth);
         if frame.index == SPARE {
@@ -184,7 +196,7 @@ impl Walker<'_> {
                 branch.exclude,
                 index,
                 frame.index,
-                outcome,
+                outcome.filter(|_| !relayed),
             );
         }
         let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
@@ -196,13 +208,18 @@ impl Walker<'_> {
             }
         }
         let instance = &mut self.balancers[index as usize];
-        let release = instance.upstream.done(self.now, ticket, outcome, None);
+        let release = if relayed {
+            instance.upstream.relayed(self.now, ticket, outcome, status)
+        } else {
+            instance.upstream.done(self.now, ticket, outcome, status)
+        };
         if let Release::After(ns) = release {
             self.hold(index, frame.index, ns, order);
         }
         if site.watches || outcome == Some(Kind::ConnectFailed) {
             self.watch(index);
         }
+        self.branches.slots[slot as usize].relayed = outcome.is_some();
         if !self.balancers[index as usize].line.is_empty() {
             self.admit(index);
         }
@@ -235,11 +252,12 @@ impl Walker<'_> {
 
     /// Asks targets how busy they are, and tells the balancer.
     fn probe(&mut self, index: u32, slot: u32) {
-        let draw = self.branches.tries(slot).bits();
-        let Instance { upstream, picks, targets, .. } = &mut self.balancers[index as usize];
+        let came = self.branches.slots[slot as usize].came;
+        let draw = self.branches.choice_key(slot, self.balancers[index as usize].picks, came);
+        let Instance { upstream, targets, .. } = &mut self.balancers[index as usize];
         let Some(prequal) = upstream.balancer().prequal() else { return };
         let (code, busy) = (self.code, &self.busy);
-        prequal.probe(self.now, picks.with(draw), |t| busy[targets.get(code, t).member as usize]);
+        prequal.probe(self.now, draw, |t| busy[targets.get(code, t).member as usize]);
     }
 
     /// Sees to it that a balancer is looked at when its health or its pass-overs change by themselves.

@@ -2,6 +2,7 @@
 
 use super::build::{DrawKey, NOBODY};
 use crate::code::Code;
+use crate::pending::RANKS;
 use crate::visits::Visits;
 use weir_policy::config::Exclude;
 use weir_policy::hedge::Hedging;
@@ -80,6 +81,10 @@ pub(super) struct Branch {
     pub outcome: Outcome,
     /// The status of the last answer; 0: nothing says which. See [`Branch::answered_with`].
     pub status: u16,
+    /// How often it has come to the balancer where it stands before, on this way.
+    pub came: u32,
+    /// A balancer behind which it failed has passed its error on: whom that one could reach was reached.
+    pub relayed: bool,
     pub selected: bool,
     /// Its request belongs to the second half of the window.
     pub second_half: bool,
@@ -96,6 +101,8 @@ pub(super) struct Branch {
     /// that of who set it, so limits strike from the outside in; a request's own is 1, after its client's patience.
     pub order: u64,
     pub rank: u32,
+    /// How many ranks from that on are its own and those of whatever it sends in; see [`RANKS`].
+    pub ranks: u32,
     /// The event loop that its request meets.
     pub meets: u32,
     /// The kind of request, and the hash of its key.
@@ -132,6 +139,8 @@ struct Attempts {
     turn: u32,
     tries: Key,
     tries_now: Key,
+    /// How often it has come to the retry before, on this way.
+    came: u32,
 }
 
 /// The branches of a group that are still open.
@@ -183,6 +192,8 @@ const NEW: Branch = Branch {
     exclude: Exclude::None,
     outcome: None,
     status: 0,
+    came: 0,
+    relayed: false,
     selected: false,
     second_half: false,
     wanted: true,
@@ -192,6 +203,7 @@ const NEW: Branch = Branch {
     spot: NOBODY,
     order: 0,
     rank: 1,
+    ranks: RANKS,
     meets: 0,
     shape: 0,
     key: None,
@@ -212,6 +224,20 @@ impl Branch {
     pub fn answered_with(&self) -> Option<u16> {
         let answered = matches!(self.outcome, None | Some(Kind::Status5xx));
         Some(self.status).filter(|status| answered && *status != 0)
+    }
+
+    /// What it sends in comes after it where both end at one instant.
+    pub fn step_inside(&mut self) {
+        if self.ranks > 1 {
+            (self.rank, self.ranks) = (self.rank + 1, self.ranks - 1);
+        }
+    }
+
+    /// It takes its share, the so-manieth of n, of the ranks of who sent it in. False: there are not enough.
+    pub fn take_ranks(&mut self, index: u32, n: u32) -> bool {
+        let each = (self.ranks - 1) / n.max(1);
+        (self.rank, self.ranks) = (self.rank + 1 + index * each, each);
+        each > 0
     }
 
     /// It goes on on a way of its own: an attempt, or a branch of a fan-out.
@@ -280,6 +306,7 @@ impl Branches {
             depth: 0,
             outcome: None,
             status: 0,
+            relayed: false,
             phase: Phase::Out,
             ..from
         };
@@ -308,7 +335,8 @@ impl Branches {
         self.frames.resize(n * self.frames_each, Frame::default());
         let nobody = Key::from_bits(0);
         let (attempt, exclude) = (Attempt::FIRST, Exclude::None);
-        let outside = Attempts { attempt, exclude, way: nobody, turn: 0, tries: nobody, tries_now: nobody };
+        let (tries, tries_now) = (nobody, nobody);
+        let outside = Attempts { attempt, exclude, way: nobody, turn: 0, tries, tries_now, came: 0 };
         self.attempts.resize(n * self.attempts_each, outside);
         self.visits.grow(n, self.attempts.len());
         self.tried.push(Tried::default());
@@ -382,7 +410,8 @@ impl Branches {
     }
 
     /// A branch enters a retry under a rule of exclusion.
-    pub fn begin_attempts(&mut self, slot: u32, exclude: Exclude) {
+    pub fn begin_attempts(&mut self, slot: u32, exclude: Exclude, counter: Option<u32>) {
+        let came = self.come_again(slot, counter);
         let tries = self.tries(slot);
         let branch = &mut self.slots[slot as usize];
         let (outside, way, turn) = (branch.exclude, branch.way, branch.turn);
@@ -394,8 +423,18 @@ impl Branches {
         }
         let row = self.innermost(slot);
         self.attempts[row] =
-            Attempts { attempt: Attempt::FIRST, exclude: outside, way, turn, tries, tries_now: tries };
+            Attempts { attempt: Attempt::FIRST, exclude: outside, way, turn, tries, tries_now: tries, came };
         self.visits.save(slot, row);
+    }
+
+    /// How often a branch has come to a node before, on this way; counts this time.
+    pub fn come_again(&mut self, slot: u32, counter: Option<u32>) -> u32 {
+        counter.map_or(0, |counter| self.visits.count(slot, counter))
+    }
+
+    /// How often it had come to its innermost retry before.
+    pub fn came_to_retry(&self, slot: u32) -> u32 {
+        self.attempts[self.innermost(slot)].came
     }
 
     /// The attempt that a branch is in, of its innermost retry.
@@ -426,7 +465,7 @@ impl Branches {
         }
         attempts.tries_now = attempts.tries.with(purpose::ATTEMPT).with(position);
         attempts.attempt = next;
-        (branch.outcome, branch.status) = (None, 0);
+        (branch.outcome, branch.status, branch.relayed) = (None, 0, false);
     }
 
     /// A retry is left behind, and with it the ways of its further attempts.
@@ -453,6 +492,12 @@ impl Branches {
             0 => drawn,
             again => drawn.with(purpose::VISIT).with(u64::from(again)),
         }
+    }
+
+    /// What a branch chooses by at a node, the so-manieth time that it comes there.
+    pub fn choice_key(&self, slot: u32, own: Key, came: u32) -> Key {
+        let key = own.with(self.tries(slot).bits());
+        if came == 0 { key } else { key.with(purpose::VISIT).with(u64::from(came)) }
     }
 
     /// What one branch has visited the other has, on the same way.

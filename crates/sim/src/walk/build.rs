@@ -196,8 +196,6 @@ pub(crate) struct GroupSite {
     pub need: u32,
     /// Member to [`Walk::group_lists`].
     pub offset: u32,
-    /// How far apart the ranks of its branches are; see [`crate::walk::branch::Branch::rank`].
-    pub stride: u32,
 }
 
 /// What the stages of a scenario do, beside the tables of its [`Code`].
@@ -216,6 +214,10 @@ pub(crate) struct Walk {
     pub retries: Vec<RetrySite>,
     /// Place and number of each node that is a retry.
     pub retry_nodes: Vec<(u32, u32)>,
+    /// By balancer, choosing node and retry: the counter of visits of each that one way can pass more than once.
+    pub visits_of_lbs: BTreeMap<u32, u32>,
+    pub visits_of_choices: BTreeMap<u32, u32>,
+    pub visits_of_retries: BTreeMap<u32, u32>,
     pub faults: Vec<FaultSite>,
     /// The time-line of each faulty node.
     pub fault_lines: Vec<u32>,
@@ -313,6 +315,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
     b.mix();
     b.place_blocks()?;
     b.find_repeated_places();
+    b.find_repeated_choices();
     b.find_restarts();
     b.find_outside();
     let Builder { layout, mut code, mut walk, .. } = b;
@@ -539,13 +542,11 @@ impl Builder<'_> {
 
     fn group(&mut self, draft: &Draft, position: usize, need: u32) -> u32 {
         let offset = (self.walk.group_lists.len() as u32).wrapping_sub(draft.base);
-        let mut stride = 1;
         for &node in &draft.nodes[position] {
             let To::List(list) = self.layout.point.nodes[node as usize].to else { continue };
             self.walk.group_lists.push(list);
-            stride = stride.max(self.layout.ranks_behind(list));
         }
-        self.walk.groups.push(GroupSite { need, offset, stride });
+        self.walk.groups.push(GroupSite { need, offset });
         self.walk.groups.len() as u32 - 1
     }
 
@@ -566,6 +567,34 @@ impl Builder<'_> {
         for cable in &mut self.walk.cables {
             for key in [&mut cable.out.key, &mut cable.back.key, &mut cable.lost_out, &mut cable.lost_back] {
                 give(key);
+            }
+        }
+    }
+
+    /// Gives a counter to each node that chooses and that a request can pass more than once, which takes a `sequence`.
+    fn find_repeated_choices(&mut self) {
+        if !self.layout.reached().any(|(_, spec)| matches!(spec, Spec::Sequence)) {
+            return;
+        }
+        for stage in 0..self.code.stages.len() {
+            let of_stage = match self.walk.nodes[stage].act {
+                Act::Balance { lb } => (&mut self.walk.visits_of_lbs, self.walk.lbs[lb as usize].offset),
+                Act::Choose { choice } => {
+                    (&mut self.walk.visits_of_choices, self.walk.choices[choice as usize].offset)
+                }
+                Act::Retry { retry } => {
+                    (&mut self.walk.visits_of_retries, self.walk.retries[retry as usize].offset)
+                }
+                _ => continue,
+            };
+            let (counters, offset) = of_stage;
+            let stage = &self.code.stages[stage];
+            let base = self.code.blocks[stage.block as usize].base;
+            for (&node, member) in stage.nodes.iter().zip(base..) {
+                if self.layout.most_visits_of(|id| id == node) > 1 {
+                    counters.insert(member.wrapping_add(offset), self.code.visits as u32);
+                    self.code.visits += 1;
+                }
             }
         }
     }

@@ -53,7 +53,7 @@ impl Walker<'_> {
     /// A branch that sent others in goes on with their outcome, and the status of their answer (0: none).
     pub(super) fn resume_parent(&mut self, parent: u32, outcome: weir_policy::Outcome, status: u16) {
         let branch = &mut self.branches.slots[parent as usize];
-        (branch.outcome, branch.status) = (outcome, status);
+        (branch.outcome, branch.status, branch.relayed) = (outcome, status, false);
         branch.since = self.now;
         branch.epoch = branch.epoch.wrapping_add(1);
         self.branches.child[parent as usize] = NOBODY;
@@ -68,7 +68,9 @@ impl Walker<'_> {
                     self.note_start(slot, self.branches.slots[child as usize].begun);
                 }
                 self.settle(child);
-                if child == self.branches.child[slot as usize] {
+                let hedged = self.branches.groups[slot as usize].hedging.is_some();
+                let first = hedged && self.branches.slots[child as usize].index == 0;
+                if first || child == self.branches.child[slot as usize] {
                     self.branches.hand_visits(child, slot);
                 }
             }
@@ -80,6 +82,18 @@ impl Walker<'_> {
         if parent != NOBODY && self.walk.notes {
             self.move_notes(slot, parent);
         }
+    }
+
+    /// Who sent a branch in that is about to be cut off has visited what that has, on the same way.
+    pub(super) fn settle_visits(&mut self, child: u32, parent: u32) {
+        let single = self.branches.child[child as usize];
+        let hedged = self.branches.groups[child as usize].hedging.is_some();
+        let first = self.branches.groups[child as usize].branches.first().copied().filter(|_| hedged);
+        let inner = if single == NOBODY { first.unwrap_or(NOBODY) } else { single };
+        if self.branches.slots[child as usize].phase == Phase::Children && inner != NOBODY {
+            self.settle_visits(inner, child);
+        }
+        self.branches.hand_visits(child, parent);
     }
 
     /// What a branch has noted counts for another.

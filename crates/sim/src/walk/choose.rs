@@ -21,7 +21,7 @@ impl Walker<'_> {
 
     /// Whether the request has not been tried again anywhere outside.
     pub(super) fn is_first_attempt(&self, slot: u32) -> bool {
-        self.branches.slots[slot as usize].rank >> super::group::BRANCH_BITS == 0
+        self.branches.slots[slot as usize].rank >> crate::pending::BRANCH_BITS == 0
     }
 
     /// A branch goes to the node that its request, or a draw, chooses.
@@ -29,13 +29,15 @@ impl Walker<'_> {
         let walk = self.walk;
         let site = &walk.choices[choice as usize];
         let branch = &self.branches.slots[slot as usize];
-        let (stage, member) = (branch.stage, branch.member);
+        let (stage, member, shape) = (branch.stage, branch.member, branch.shape);
+        let node = member.wrapping_add(site.offset);
+        let came = self.branches.come_again(slot, walk.visits_of_choices.get(&node).copied());
         let index = match &site.by {
-            By::Kind(table) => table.get(branch.shape as usize).copied().unwrap_or(NOBODY),
+            By::Kind(table) => table.get(shape as usize).copied().unwrap_or(NOBODY),
             By::Share { split, key: by } => {
-                let own = self.choices[member.wrapping_add(site.offset) as usize];
+                let own = self.choices[node as usize];
                 let hash = by.and_then(|k| self.key(slot, k)).map(key::spread);
-                split.pick(hash.unwrap_or_else(|| own.with(self.branches.tries(slot).bits()).bits()))
+                split.pick(hash.unwrap_or_else(|| self.branches.choice_key(slot, own, came).bits()))
             }
         };
         if index == NOBODY {

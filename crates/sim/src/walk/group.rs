@@ -3,11 +3,8 @@
 use super::branch::{Frame, Phase, purpose};
 use super::build::{Act, NOBODY};
 use super::walker::{Flow, Walker};
-use crate::pending::RANK_BITS;
+use crate::ending::Cut;
 use weir_policy::Kind;
-
-/// Bits of a rank that tell branches of one attempt apart; the higher ones tell attempts.
-pub(super) const BRANCH_BITS: u32 = RANK_BITS - 7;
 
 impl Walker<'_> {
     /// A branch goes to the node of that index of a `sequence`, or back when it has been at all.
@@ -35,11 +32,10 @@ impl Walker<'_> {
 
     /// A branch sends one in to each node of a `fanout`.
     pub(super) fn fan_out(&mut self, slot: u32, group: u32) -> Flow {
-        let site = &self.walk.groups[group as usize];
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Children;
         branch.since = self.now;
-        let (member, rank, depth) = (branch.member, branch.rank, u64::from(branch.depth));
+        let (member, depth) = (branch.member, u64::from(branch.depth));
         let (list, len) = self.group_list(group, member);
         self.branches.child[slot as usize] = NOBODY;
         let state = &mut self.branches.groups[slot as usize];
@@ -56,8 +52,9 @@ impl Walker<'_> {
             branch.begin_way(purpose::BRANCH, position);
             branch.tries = branch.tries.with(purpose::BRANCH).with(position);
             branch.index = index;
-            let step = (index + 1).saturating_mul(site.stride) & ((1 << BRANCH_BITS) - 1);
-            branch.rank = (rank + step).min((1 << RANK_BITS) - 1);
+            if !branch.take_ranks(index, len) {
+                self.cut = Some(Cut::TooManyBranches);
+            }
             self.branches.groups[slot as usize].branches.push(child);
         }
         for index in 0..len as usize {
@@ -72,6 +69,7 @@ impl Walker<'_> {
     pub(super) fn child_ends(&mut self, slot: u32, parent: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let (outcome, status, turn) = (branch.outcome, branch.status, branch.turn);
+        let relayed = branch.relayed;
         let stage = self.branches.slots[parent as usize].stage;
         if let Act::Fanout { group } = self.walk.nodes[stage as usize].act {
             return self.part_ends(slot, parent, group);
@@ -87,6 +85,7 @@ impl Walker<'_> {
         self.leave_cell(slot);
         self.branches.remove(slot);
         self.resume_parent(parent, outcome, status);
+        self.branches.slots[parent as usize].relayed = relayed;
         Flow::Switch(parent)
     }
 
@@ -95,6 +94,7 @@ impl Walker<'_> {
         let need = self.walk.groups[group as usize].need;
         let branch = &self.branches.slots[slot as usize];
         let (outcome, status, index) = (branch.outcome, branch.status, branch.index);
+        let relayed = branch.relayed;
         let state = &mut self.branches.groups[parent as usize];
         state.branches[index as usize] = NOBODY;
         state.open -= 1;
@@ -114,6 +114,7 @@ impl Walker<'_> {
         self.branches.groups[parent as usize].branches.clear();
         self.branches.slots[parent as usize].turn += 1;
         self.resume_parent(parent, outcome, status);
+        self.branches.slots[parent as usize].relayed = relayed;
         Flow::Switch(parent)
     }
 

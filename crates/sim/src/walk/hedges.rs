@@ -2,9 +2,9 @@
 
 use super::branch::{Phase, purpose};
 use super::build::NOBODY;
-use super::nodes::later_attempt;
 use super::walker::{Flow, Walker, what};
-use crate::pending::{Class, Entry, order_key, ranked};
+use crate::ending::Cut;
+use crate::pending::{Class, Entry, later_attempt, order_key, ranked};
 use weir_policy::hedge::{Hedging, Step};
 
 impl Walker<'_> {
@@ -37,8 +37,12 @@ impl Walker<'_> {
         let index = group.branches.len() as u32;
         group.branches.push(child);
         let depth = u64::from(self.branches.slots[slot as usize].depth);
+        let attempts = self.attempts_of_hedge(slot);
         let branch = &mut self.branches.slots[child as usize];
         (branch.index, branch.hedge_of) = (index, slot);
+        if !branch.take_ranks(index, attempts) {
+            self.cut = Some(Cut::TooManyBranches);
+        }
         if index > 0 {
             let position = depth << 32 | u64::from(index);
             branch.begin_way(purpose::HEDGE, position);
@@ -47,6 +51,15 @@ impl Walker<'_> {
             self.branches.clear_visits(child);
         }
         child
+    }
+
+    /// How many attempts a hedge makes at most.
+    fn attempts_of_hedge(&self, slot: u32) -> u32 {
+        let stage = self.branches.slots[slot as usize].stage;
+        match self.walk.nodes[stage as usize].act {
+            super::build::Act::Hedge { hedge } => self.walk.hedges[hedge as usize].config.attempts,
+            _ => 1,
+        }
     }
 
     /// When the next attempt may begin.
@@ -95,7 +108,11 @@ impl Walker<'_> {
     pub(super) fn hedge_ends(&mut self, slot: u32, parent: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let (outcome, status) = (branch.outcome, branch.status);
-        let (index, begun) = (branch.index, branch.begun);
+        let (index, begun, relayed) = (branch.index, branch.begun, branch.relayed);
+        if index == 0 {
+            // The first attempt is on the way of the request itself.
+            self.branches.copy_visits(slot, parent);
+        }
         let group = &mut self.branches.groups[parent as usize];
         group.branches[index as usize] = NOBODY;
         group.picks.retain(|p| p.2 != index);
@@ -114,6 +131,9 @@ impl Walker<'_> {
         self.move_notes(slot, parent);
         self.branches.remove(slot);
         let open = std::mem::take(&mut self.branches.groups[parent as usize].branches);
+        if let Some(&first) = open.first().filter(|b| **b != NOBODY) {
+            self.settle_visits(first, parent);
+        }
         open.iter().filter(|b| **b != NOBODY).for_each(|b| self.cancel(*b, false));
         let group = &mut self.branches.groups[parent as usize];
         group.branches = open;
@@ -121,6 +141,7 @@ impl Walker<'_> {
         group.hedging = None;
         self.branches.slots[parent as usize].turn += 1;
         self.resume_parent(parent, outcome, status);
+        self.branches.slots[parent as usize].relayed = relayed;
         Flow::Switch(parent)
     }
 

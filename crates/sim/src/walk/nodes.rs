@@ -3,7 +3,7 @@
 use super::branch::Phase;
 use super::build::{Act, DrawKey, NOBODY, Next, RetrySite};
 use super::walker::{Flow, Walker, what};
-use crate::pending::{Class, Entry, RANK_BITS, order_key, ranked};
+use crate::pending::{Class, Entry, later_attempt, order_key, ranked};
 use weir_model::{crossing, flaky};
 use weir_policy::Kind;
 use weir_policy::config::Work;
@@ -49,7 +49,8 @@ impl Walker<'_> {
                 {
                     self.budgets[member.wrapping_add(budget) as usize].earn(self.now);
                 }
-                self.branches.begin_attempts(slot, site.retry.exclude);
+                let counter = self.walk.visits_of_retries.get(&member.wrapping_add(site.offset)).copied();
+                self.branches.begin_attempts(slot, site.retry.exclude, counter);
                 Flow::On
             }
             Act::Fault { fault } => self.enter_fault(slot, fault),
@@ -149,7 +150,7 @@ impl Walker<'_> {
     /// The node itself says no: the branch goes back from it.
     pub(super) fn refuse(&mut self, slot: u32, kind: Kind) -> Flow {
         let branch = &mut self.branches.slots[slot as usize];
-        branch.outcome = Some(kind);
+        (branch.outcome, branch.relayed) = (Some(kind), false);
         if let Some(offset) = self.code.stages[branch.stage as usize].refusals {
             self.ledger.refusals[branch.member.wrapping_add(offset) as usize] += u32::from(branch.selected);
         }
@@ -163,6 +164,7 @@ impl Walker<'_> {
             if flaky::fails(site.p, key) {
                 let branch = &mut self.branches.slots[slot as usize];
                 (branch.outcome, branch.status) = (Some(site.kind), FLAKY_STATUS);
+                branch.relayed = false;
             }
         }
         Flow::Out
@@ -209,7 +211,8 @@ impl Walker<'_> {
             0 => 0,
             _ => {
                 let own = self.backoffs[member.wrapping_add(*offset) as usize];
-                config.backoff_ns(next, own.with(self.branches.tries(slot).bits()))
+                let came = self.branches.came_to_retry(slot);
+                config.backoff_ns(next, self.branches.choice_key(slot, own, came))
             }
         };
         self.sleep(slot, Phase::Backoff, ns, Class::Limit, false)
@@ -221,7 +224,7 @@ impl Walker<'_> {
         let branch = &mut self.branches.slots[child as usize];
         let at = self.now.saturating_add(ns);
         let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
-        branch.rank = (branch.rank + 1).min((1 << RANK_BITS) - 1);
+        branch.step_inside();
         let entry = Entry { at: at.min(u64::MAX - 1), key, who: what::LIMIT | child, tag: branch.tag };
         self.schedule(entry, true);
         Flow::Begin(child)
@@ -256,10 +259,4 @@ const ATTEMPTS_PER_LOOK: u64 = (1 << 16) - 1;
 /// Work that takes so many times longer.
 pub(super) fn scaled(ns: u64, factor: f64) -> u64 {
     if factor == 1.0 { ns } else { (ns as f64 * factor + 0.5) as u64 }
-}
-
-/// The rank of the same branch in its next attempt: attempts come before branches.
-pub(super) fn later_attempt(rank: u32) -> u32 {
-    const ATTEMPT: u32 = 1 << super::group::BRANCH_BITS;
-    if rank >= (1 << crate::pending::RANK_BITS) - ATTEMPT { rank } else { rank + ATTEMPT }
 }

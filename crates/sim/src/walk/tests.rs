@@ -3,10 +3,12 @@
 
 mod core;
 mod cut;
+mod draws;
 mod fail;
 mod linear;
 mod order;
 mod random;
+mod relayed;
 mod served;
 
 use super::branch::Phase;
@@ -38,6 +40,19 @@ pub(crate) struct Seen {
 }
 
 impl Walker<'_> {
+    /// No two branches of one request that it waits for, and that can have something pending, have one rank.
+    pub(super) fn see_ranks(&self) {
+        if !self.ledger.events.is_multiple_of(16) || self.branches.live > 200 {
+            return;
+        }
+        let waits = |b: &&super::branch::Branch| {
+            b.live && b.wanted && b.phase != Phase::Children && b.check == super::build::NOBODY
+        };
+        let mut ranks: Vec<_> = self.branches.slots.iter().filter(waits).map(|b| (b.order, b.rank)).collect();
+        ranks.sort_unstable();
+        assert!(ranks.windows(2).all(|w| w[0] != w[1]), "two branches have one rank");
+    }
+
     /// Called for every branch that is about to be cut off.
     pub(super) fn see_cut(&mut self, slot: u32, force: bool) {
         let branch = &self.branches.slots[slot as usize];

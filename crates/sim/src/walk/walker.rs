@@ -247,6 +247,8 @@ impl<'a> Walker<'a> {
             if self.ledger.events & PATIENCE == 0 {
                 self.look_up();
             }
+            #[cfg(test)]
+            self.see_ranks();
             if let Some(cut) = self.cut {
                 return Err(cut);
             }

@@ -317,3 +317,52 @@ root = retry(2, timeout(5 * ms, lb.round_robin([targets, {late}], start = "first
         assert_eq!((went.node("a").requests, went.node("b").requests), (0, 1));
     }
 }
+
+/// What ends at one instant ends in the contract's order, whatever was scheduled first: a delay before all that changes
+/// nothing but the time changes nothing else.
+#[test]
+fn attempts_of_hedges_and_retries_have_ranks_of_their_own() {
+    let case = |before: &str| {
+        let source = format!(
+            r#"
+q = queue(delay(40 * ms, server()), capacity = 0)
+attempt = retry(2, sequence([delay(5 * ms, server()), flaky(0.5, server()), q]), on = ["overloaded", "status_5xx"], backoff = 10 * ms)
+root = delay({before}, hedge(5 * ms, timeout(100 * ms, attempt), attempts = 3))
+"#
+        );
+        Case::new(&[0, 10, 20, 30, 40, 50, 60, 70, 80, 90], &source).run().answers
+    };
+    let later = |answers: Vec<String>, ms: f64| -> Vec<String> {
+        let move_on = |a: String| {
+            let (at, what) = a.split_once(' ').unwrap();
+            format!("{:.3} {what}", at.parse::<f64>().unwrap() + ms)
+        };
+        answers.into_iter().map(move_on).collect()
+    };
+    assert_eq!(later(case("1 * ms"), 0.0), later(case("0 * ms"), 1.0));
+}
+
+/// A fan-out has more branches than a rank's bits for them could tell: an error in words, or an order.
+#[test]
+fn large_fan_outs_have_ranks_or_are_refused() {
+    let file = |n: u32, node: &str| {
+        format!(
+            "scenario(\"s\", fanout(pool({n}, lambda: {node})), traffic.constant(every = 1 * ms), requests = 1)\n"
+        )
+    };
+    let run = |source: &str| {
+        super::run_with(
+            &super::plan(source),
+            &super::options(),
+            &|_, _| {},
+            &std::sync::atomic::AtomicBool::new(false),
+            false,
+        )
+    };
+    assert!(run(&file(20_000, "timeout(9 * ms, delay(1 * ms, server()))")).is_ok());
+    let said = run(&file(300, "fanout(pool(300, lambda: delay(1 * ms, server())))"));
+    assert!(
+        matches!(&said, Err(crate::Error::Plan(why)) if why.contains("65535 branches at once")),
+        "{said:?}"
+    );
+}
