@@ -53,6 +53,7 @@ fn intervals_of_a_queue() {
 }
 
 /// What hundreds of short simulations of one queue say of its 99 % quantile.
+#[derive(Debug)]
 struct Tail {
     /// Of the mean over seeds, as a share of the truth.
     bias: f64,
@@ -62,7 +63,13 @@ struct Tail {
     warned: f64,
 }
 
-/// M/M/1 with a mean service of 10 ms at this load, ten replications of so many requests, all of which count.
+/// Whether a warning names that quantile (and not only `p99.9`).
+fn names_p99(warning: &str) -> bool {
+    let (names, _) = warning.split_once(':').unwrap_or_default();
+    names.split([' ', ',']).any(|name| name == "p99")
+}
+
+/// M/M/1 with a mean service of 10 ms at this load, ten replications of so many requests.
 fn tail(load: f64, requests: u64, seeds: u64) -> Tail {
     let every = 10.0 / load;
     let plan = plan(&format!(
@@ -83,10 +90,7 @@ fn tail(load: f64, requests: u64, seeds: u64) -> Tail {
                     let got = run(&plan, &options, &|_, _| {}, &AtomicBool::new(false)).expect("it runs");
                     let s = &got.scenarios[0];
                     let e = figure(s, "p99");
-                    let short = |w: &String| {
-                        w.starts_with("too short for") && w.contains("p99:")
-                            || w.starts_with("too short for") && (w.contains("p99,") || w.contains("p99 and"))
-                    };
+                    let short = |w: &String| w.starts_with("too short for") && names_p99(w);
                     let warned = s.warnings.iter().any(short);
                     seen.lock().unwrap().push((e.value, (e.value - truth).abs() <= e.half, warned));
                 }
@@ -105,27 +109,22 @@ fn tail(load: f64, requests: u64, seeds: u64) -> Tail {
 }
 
 /// In runs that are too short the pooled quantile is hardly biased, its interval holds the truth more often than not, and
-/// where it does not the result mostly says so. Ten times as long, it holds it, and says nothing.
+/// where it does not the result mostly says so. Ten times as long, it holds it, and says nothing where that is long: at 0.95
+/// requests hang together sixteen times as long as at 0.8.
 #[test]
 fn tails_of_short_runs_are_honest() {
-    for (load, requests, seeds, bias, held) in
-        [(0.8, 4_000, 400, 0.02, 0.75), (0.95, 20_000, 400, 0.03, 0.65)]
+    for (load, requests, seeds, bias, held, warned) in
+        [(0.8, 4_000, 400, 0.02, 0.75, 0.1), (0.95, 20_000, 200, 0.03, 0.65, 0.5)]
     {
         let t = tail(load, requests, seeds);
-        println!(
-            "{load} {requests}: bias {:.4}, held {:.3}, missed and warned {:.3}, warned {:.3}",
-            t.bias, t.held, t.missed_and_warned, t.warned
-        );
-        assert!(t.bias.abs() < bias, "{load}: biased by {}", t.bias);
-        assert!(t.held >= held, "{load}: {} hold the truth", t.held);
-        assert!(t.missed_and_warned >= 0.5, "{load}: {} of the misses are warned of", t.missed_and_warned);
-        let t = tail(load, 10 * requests, seeds / 4);
-        println!(
-            "{load} {requests}0: bias {:.4}, held {:.3}, missed and warned {:.3}, warned {:.3}",
-            t.bias, t.held, t.missed_and_warned, t.warned
-        );
-        assert!(t.held >= 0.9, "{load}, ten times as long: {} hold the truth", t.held);
-        assert!(t.warned <= 0.1, "{load}, ten times as long: {} warn", t.warned);
+        println!("{load} {requests}: {t:?}");
+        assert!(t.bias.abs() < bias, "{load}: {t:?}");
+        assert!(t.held >= held, "{load}: {t:?}");
+        assert!(t.missed_and_warned >= 0.5, "{load}: {t:?}");
+        let t = tail(load, 10 * requests, 100);
+        println!("{load} {}: {t:?}", 10 * requests);
+        assert!(t.held >= 0.9, "{load}, ten times as long: {t:?}");
+        assert!(t.warned <= warned, "{load}, ten times as long: {t:?}");
     }
 }
 

@@ -77,16 +77,54 @@ pub(crate) fn together(pooled: &Histogram, own: &[&Own]) -> Latency {
     }
 }
 
+/// Values closer than this share of one are the same to a histogram.
+const SAME: f64 = 1e-3;
+
 /// The quantiles that single replications are too short for: there what samples hang together by has not faded, so the mean
 /// of their own ones lies away from that of all together by much of the interval.
 pub(crate) fn too_short(latency: &Latency, own: &[&Own]) -> Vec<&'static str> {
-    let n = own.len() as f64;
     let estimates = [&latency.p50, &latency.p90, &latency.p95, &latency.p99, &latency.p999];
-    let apart = |i: usize, e: &Estimate| {
-        let (value, half) = (e.value?, e.half_width()?);
-        let mean = own.iter().map(|o| o.quantiles[i]).sum::<Option<f64>>()? / n;
-        Some((value - mean).abs() > half / 4.0 * (n / 10.0).sqrt())
-    };
-    let found = estimates.iter().enumerate().filter(|(i, e)| apart(*i, e) == Some(true));
-    found.map(|(i, _)| QUANTILES[i].0).collect()
+    let named = QUANTILES.iter().zip(estimates).enumerate();
+    let apart = named.filter(|(i, (_, e))| {
+        let own: Option<Vec<f64>> = own.iter().map(|o| o.quantiles[*i]).collect();
+        own.is_some_and(|own| lie_apart(e, &own))
+    });
+    apart.map(|(_, ((name, _), _))| *name).collect()
+}
+
+/// Whether the mean of the own ones differs from the pooled one by more than a quarter of the interval's half. Where samples
+/// lie apart themselves (whole milliseconds; what fails at once and what is served) the own ones are often equal and jump,
+/// and their mean lies between the next of them and the pooled one: that is no bias.
+fn lie_apart(e: &Estimate, own: &[f64]) -> bool {
+    let (Some(pooled), Some(half)) = (e.value, e.half_width()) else { return false };
+    let n = own.len() as f64;
+    let bias = own.iter().sum::<f64>() / n - pooled;
+    if bias.abs() <= half / 4.0 * (n / 10.0).sqrt() {
+        return false;
+    }
+    let mut sorted = own.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let equal = sorted.windows(2).filter(|w| w[1] - w[0] <= pooled * SAME).count();
+    let steps = own.iter().map(|o| (o - pooled) * bias.signum());
+    let next = steps.filter(|step| *step > pooled * SAME).fold(f64::INFINITY, f64::min);
+    4 * equal < own.len() || bias.abs() > next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Own quantiles all below the pooled one are biased; on a lattice some are one step above.
+    #[test]
+    fn a_bias_is_told_from_a_step() {
+        let apart = |pooled: f64, own: &[f64]| {
+            let e =
+                Estimate::sectioned(Some(Within { value: pooled, off: 0.02 }), own.iter().map(|o| Some(*o)));
+            lie_apart(&e, own)
+        };
+        assert!(apart(100.0, &[70.0, 75.0, 80.0, 85.0, 86.0, 88.0, 90.0, 91.0, 99.0, 140.0]));
+        assert!(!apart(100.0, &[70.0, 75.0, 80.0, 90.0, 99.0, 102.0, 110.0, 121.0, 124.0, 131.0]));
+        assert!(!apart(103.0, &[103.0, 103.01, 103.0, 103.02, 103.0, 104.0, 104.0, 104.01, 104.0, 103.0]));
+        assert!(!apart(0.0, &[0.0, 30.0, 0.0, 30.0, 0.0, 30.0, 0.0, 0.0, 30.0, 0.0]), "a jump");
+    }
 }

@@ -25,14 +25,21 @@ pub(crate) fn of(finished: &Finished) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(nothing_selected(finished));
     warnings.extend(ended_early(finished));
-    warnings.extend(growth::of(finished));
-    warnings.extend(too_short(finished));
+    let known = point.warnings_of(scenario);
+    let grows = growth::of(finished);
+    let overloaded = grows.iter().any(|w| w.starts_with("overloaded"))
+        || known.iter().any(|w| w.contains("the run will not settle"));
+    warnings.extend(grows);
+    // What grows with the run is not told better by a longer one.
+    if !overloaded {
+        warnings.extend(too_short(finished));
+    }
     warnings.extend(inexact(runs));
     warnings.extend(lost(runs));
     warnings.extend(few_outages(point, scenario, &program.code, runs));
     warnings.extend(taken_as_get(runs));
     warnings.extend(one_loop(point, scenario, &program.code));
-    warnings.extend(point.warnings_of(scenario).into_iter().map(str::to_string));
+    warnings.extend(known.into_iter().map(str::to_string));
     warnings.dedup();
     warnings
 }

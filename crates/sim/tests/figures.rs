@@ -195,6 +195,8 @@ fn what_check_knows_stands_in_the_result_of_that_scenario() {
     let of = |i: usize, what: &str| said(&found[i], &[what]).len();
     assert_eq!((of(0, "offered load"), of(1, "offered load"), of(2, "offered load")), (1, 0, 0));
     assert_eq!((of(0, "no model"), of(1, "no model"), of(2, "no model")), (0, 0, 1));
+    // Lines are no part of a result.
+    assert!(found.iter().flat_map(|r| &r.warnings).all(|w| !w.contains("test.star")));
 }
 
 /// A scenario that selects nothing says why, and so does one that ends before all was sent.

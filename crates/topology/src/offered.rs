@@ -23,6 +23,8 @@ pub struct SiteLoad {
     pub utilisation: f64,
     /// Arrivals at all of them together, per second.
     pub rate_per_s: f64,
+    /// What all of them together can do, per second.
+    pub capacity_per_s: f64,
     /// Whether something keeps their lines from growing without end: they turn requests away, or what stands around them caps
     /// or cuts off what waits.
     pub bounded: bool,
@@ -70,6 +72,7 @@ pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
             count: 0,
             utilisation: 0.0,
             rate_per_s: 0.0,
+            capacity_per_s: 0.0,
             bounded: true,
             steered: false,
         };
@@ -77,6 +80,7 @@ pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
             let load = slot.get_or_insert(load);
             load.count += 1;
             load.rate_per_s += rate;
+            load.capacity_per_s += places / hold_s;
             load.utilisation = load.utilisation.max(utilisation);
             load.bounded &= walk.is_bounded(id as u32);
             load.steered |= walk.marks[id] & STEERED != 0;

@@ -287,6 +287,20 @@ fn the_offered_load_of_every_queue_is_known() {
     );
 }
 
+/// Queues of one site may differ: what is too much for the slow one goes to the others.
+#[test]
+fn a_slow_queue_among_others_of_its_site_is_relieved() {
+    let done = run("def work(i):\n    return queue(delay(100*ms if i == 0 else 10*ms, server()))\n\
+         some = [work(i) for i in range(10)]\n\
+         scenario(\"relieved\", lb.least_conn(some), traffic.poisson(rate=500), requests=9)\n\
+         scenario(\"blind\", lb.random(some), traffic.poisson(rate=500), requests=9)\n\
+         scenario(\"full\", lb.least_conn(some), traffic.poisson(rate=920), requests=9)\n");
+    let found = said(&done.warnings);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("scenario \"blind\"") && found[0].contains("is 5.00 of"), "{found:?}");
+    assert!(found[1].starts_with("scenario \"full\"") && found[1].contains("is 1.01 of"), "{found:?}");
+}
+
 #[test]
 fn an_excess_is_overload_only_where_nothing_relieves_it() {
     let done = run("def work(ms_each, **more):\n    return queue(delay(ms_each*ms, server()), **more)\n\

@@ -4,11 +4,9 @@
 use super::serve;
 use crate::args::Check;
 use crate::failure::Failure;
-use crate::interrupt::Interrupts;
 use crate::{input, output};
 
 pub(crate) fn run(args: &Check) -> Result<(), Failure> {
-    Interrupts::end_the_process();
     let plan = input::load(&args.file)?;
     if args.serve {
         serve::check(&plan, false, args.file.quiet)?;

@@ -3,10 +3,9 @@
 use super::later;
 use crate::args::{Form, Nodes, Sim};
 use crate::failure::Failure;
-use crate::input;
-use crate::interrupt::Interrupts;
 use crate::output::{self, Target};
 use crate::progress::Progress;
+use crate::{input, interrupt};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,14 +17,13 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     if let Some(option) = args.not_built() {
         later::option(option)?;
     }
-    let interrupts = Interrupts::end_the_process();
     let save_form = args.save.as_deref().map(form_of).transpose()?;
     let plan = input::load(&args.file)?;
     require_scenario(&plan)?;
     let html = args.html.as_deref().map(Target::open).transpose()?;
     let save = args.save.as_deref().map(Target::open).transpose()?;
 
-    let results = simulate(&plan, args, interrupts)?;
+    let results = simulate(&plan, args)?;
     if results.interrupted {
         output::to_stdout(|out| render(args, args.output, &results, out))?;
         for path in [&args.html, &args.save].into_iter().flatten() {
@@ -42,7 +40,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     output::to_stdout(|out| render(args, args.output, &results, out))
 }
 
-fn simulate(plan: &Plan, args: &Sim, interrupts: Interrupts) -> Result<Results, Failure> {
+fn simulate(plan: &Plan, args: &Sim) -> Result<Results, Failure> {
     let options = weir_sim::Options {
         seed: args.seed,
         replications: args.replications,
@@ -51,7 +49,7 @@ fn simulate(plan: &Plan, args: &Sim, interrupts: Interrupts) -> Result<Results, 
         members: args.nodes == Some(Nodes::All),
         scenarios: args.scenarios.clone(),
     };
-    let stop = interrupts.stop_first();
+    let stop = interrupt::stop_flag();
     let progress = Progress::new(args.file.quiet);
     let start = Instant::now();
     let outcome = weir_sim::run(plan, &options, &|done, all| progress.tell(done, all), &stop);

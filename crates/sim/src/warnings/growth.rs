@@ -21,12 +21,12 @@ pub(super) fn of(finished: &Finished) -> Option<String> {
         let shares = |spec: u32| matches!(specs[spec as usize], Spec::Concurrent { .. });
         let shared = nodes.iter().any(|n| n.site == site && shares(n.spec));
         return Some(format!(
-            "overloaded: the {} at {} is busy {:.1} % of the time and its line grows: answers take {:.0} % longer than \
-             the arrivals; latencies depend on how long the run is, not on the system",
+            "overloaded: the {} at {} is busy {:.1} % of the time and its line grows: to answer takes {} as long as to arrive; \
+             latencies depend on how long the run is, not on the system",
             if shared { "server" } else { "queue" },
             sites[site as usize].label,
             100.0 * busy,
-            100.0 * behind
+            format_args!("{:.*} times", if behind < 9.0 { 2 } else { 0 }, 1.0 + behind)
         ));
     }
     let growth = drift(finished.runs)?;

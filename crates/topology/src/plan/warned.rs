@@ -4,7 +4,8 @@ use super::{Node, NodeId, Point, Scenario, Spec, To};
 use std::collections::BTreeSet;
 
 impl Point {
-    /// The warnings that concern a scenario: those that name it, and those that name none and whose place it reaches.
+    /// The warnings that concern a scenario: those that name it, and those that name none and whose place it reaches. Without
+    /// their places, since lines and comments are to change no result.
     pub fn warnings_of(&self, scenario: &Scenario) -> Vec<&str> {
         if self.warnings.is_empty() {
             return Vec::new();
@@ -14,7 +15,19 @@ impl Point {
             Some((_, rest)) => rest.split('"').next() == Some(scenario.name.as_str()),
             None => places.iter().any(|place| warning.ends_with(place)),
         };
-        self.warnings.iter().map(String::as_str).filter(concerns).collect()
+        self.warnings.iter().map(String::as_str).filter(concerns).map(|w| self.without_place(w)).collect()
+    }
+
+    /// What is said, without ` (file:line:column)`.
+    fn without_place<'a>(&self, warning: &'a str) -> &'a str {
+        let spans = || {
+            let sites = self.sites.iter().map(|s| &s.span);
+            sites.chain(self.scenarios.iter().map(|s| &s.span))
+        };
+        match warning.strip_suffix(')').and_then(|said| said.rsplit_once(" (")) {
+            Some((said, place)) if spans().any(|span| span == place) => said,
+            _ => warning,
+        }
     }
 
     /// Where in the text the nodes stand that a scenario reaches.

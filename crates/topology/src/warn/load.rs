@@ -17,7 +17,7 @@ pub(crate) fn overloaded(point: &Point) -> Vec<Diagnostic> {
     for (i, scenario) in point.scenarios.iter().enumerate() {
         let loads = offered::offered_load(point, i);
         // Where balancers look at load, one queue's excess goes to the others; only if all of them have too much it stays.
-        let relieved = loads.iter().any(|l| l.steered && l.utilisation <= 1.0);
+        let relieved = loads.iter().any(|l| l.steered && share(l) <= 1.0);
         for load in loads {
             if !is_full(point, scenario, &load) || load.steered && relieved {
                 continue;
@@ -30,7 +30,9 @@ pub(crate) fn overloaded(point: &Point) -> Vec<Diagnostic> {
             };
             let finding = warning(format!(
                 "scenario \"{}\": the offered load of {nodes} {} is {:.2} of {their} capacity: {end}",
-                scenario.name, site.label, load.utilisation
+                scenario.name,
+                site.label,
+                share(&load)
             ));
             let severity = if load.bounded { Severity::Hint } else { Severity::Warning };
             found.push(Diagnostic { severity, ..finding.at_span(&site.span) });
@@ -39,10 +41,14 @@ pub(crate) fn overloaded(point: &Point) -> Vec<Diagnostic> {
     found
 }
 
+/// Arrivals over capacity: of the busiest, or of all together where balancers that look at load send them to who has time.
+fn share(load: &SiteLoad) -> f64 {
+    if load.steered { load.rate_per_s / load.capacity_per_s } else { load.utilisation }
+}
+
 /// Whether it has as much to do as it can, or more. Exactly as much is too much wherever anything varies.
 fn is_full(point: &Point, scenario: &Scenario, load: &SiteLoad) -> bool {
-    load.utilisation > 1.0 + ROUNDING
-        || load.utilisation > 1.0 - ROUNDING && !load.bounded && varies(point, scenario)
+    share(load) > 1.0 + ROUNDING || share(load) > 1.0 - ROUNDING && !load.bounded && varies(point, scenario)
 }
 
 /// Whether anything is drawn, as far as loads hang on it.

@@ -1,0 +1,87 @@
+//! What is huge stays within bounds: memory, numbers of replications, and the time until an interrupt is heard; and what will
+//! take long is announced.
+
+mod common;
+use common::{Scratch, run, weir};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Ten billion keys are no table.
+#[test]
+fn keys_beyond_counting_take_no_memory() {
+    let scratch = Scratch::new("zipf");
+    let file = scratch.file(
+        "zipf.star",
+        "traffic_of = traffic.mix(traffic.poisson(rate=100), [(1, request(key=keys.zipf(10000000000, 1.1)))])\n\
+         scenario(\"x\", lb.ring_hash(pool(3, lambda: delay(5*ms, server())), key=key.client()), traffic_of, requests=2000)\n",
+    );
+    let ran = run(&["sim", &file, "--replications", "2", "--output", "json"]);
+    assert!(ran.succeeds().contains("\"selected\": 2000"), "{}", ran.out);
+}
+
+/// Many short replications take time in proportion to their number: what is done once for each replication and each of
+/// the others would take minutes here.
+#[test]
+fn many_replications_are_gathered_one_by_one() {
+    let scratch = Scratch::new("replications");
+    let file = scratch.file(
+        "short.star",
+        "scenario(\"x\", delay(1*us, server()), traffic.constant(every=1*us), requests=4, window=\"all\")\n",
+    );
+    let began = Instant::now();
+    let ran = run(&["sim", &file, "--replications", "80000", "--output", "json"]);
+    assert!(ran.succeeds().contains("\"total\": 320000"));
+    println!("80000 replications in {:?}", began.elapsed());
+}
+
+/// While arrivals are counted beforehand nothing else runs yet, and an interrupt is heard.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_is_heard_while_arrivals_are_counted() {
+    let scratch = Scratch::new("counting");
+    let file = scratch.file(
+        "long.star",
+        "scenario(\"x\", server(), traffic.poisson(rate=1000000), duration=100000*hours)\n",
+    );
+    let child = weir()
+        .args(["sim", &file, "--threads", "1", "--output", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    // The handler is in place when the process has marked the signal as caught.
+    let caught = |id: u32| {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).map(str::trim).unwrap_or("0");
+        u64::from_str_radix(mask, 16).unwrap_or(0) & 2 != 0
+    };
+    let began = Instant::now();
+    while !caught(child.id()) {
+        assert!(began.elapsed() < Duration::from_secs(20), "no handler was set");
+        std::thread::yield_now();
+    }
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    // Counted to the end it would take months.
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+}
+
+/// Very many requests, and attempts that multiply, are announced by `check`; what is done in a minute is not.
+#[test]
+fn check_announces_what_takes_long() {
+    let scratch = Scratch::new("long");
+    let says = |node: &str, requests: &str| {
+        let file = scratch
+            .file("x.star", format!("scenario(\"x\", {node}, traffic.poisson(rate=1000), {requests})\n"));
+        run(&["check", &file]).succeeds().to_owned()
+    };
+    let many = says("server()", "requests=10000000000");
+    assert!(
+        many.contains("takes long: scenario \"x\" sends 10 000 000 000 requests in each of 10"),
+        "{many}"
+    );
+    assert!(says("server()", "duration=1000*hours").contains("takes long"));
+    let multiplied = says("retry(1000, retry(1000, flaky(0.5, server())))", "requests=1000");
+    assert!(multiplied.contains("may take long"), "{multiplied}");
+    assert!(!says("server()", "requests=100000").contains("long"));
+}
