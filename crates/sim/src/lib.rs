@@ -5,6 +5,7 @@
 //! whether a request is tried again, how long work takes and when a node fails is decided in `policy` and `model`.
 #![forbid(unsafe_code)]
 
+mod acts;
 mod ahead;
 mod blocks;
 mod check;
@@ -19,8 +20,10 @@ mod ledger;
 mod pending;
 pub mod result;
 mod run;
+mod scopes;
 mod shares;
 mod source;
+mod steps;
 mod summary;
 #[cfg(test)]
 mod tests;

@@ -289,7 +289,7 @@ impl Pending {
     }
 
     /// An event at any time that is not before `now`; for all but the way of every request.
-    #[inline(never)]
+    #[inline]
     pub fn push(&mut self, now: u64, entry: Entry) {
         self.push_often(now, entry);
     }

@@ -1,0 +1,342 @@
+//! What steps do: draws, targets, slots, attempts, errors, and the end of a request.
+
+use crate::code::Op;
+use crate::ending::HORIZON_NS;
+#[cfg(test)]
+use crate::engine::Sabotage;
+use crate::engine::{END_OF_TIME, Engine, HOLD, PATIENCE, purpose};
+use crate::pending::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
+use crate::token::{LINE, PARKED};
+use std::sync::atomic::Ordering;
+use weir_model::flaky;
+use weir_policy::config::{Exclude, Work};
+use weir_policy::{Kind, Release};
+use weir_stats::Key;
+
+impl Engine<'_> {
+    /// What a request draws for something at a place, this time.
+    #[inline(always)]
+    pub(crate) fn draw_key(&mut self, slot: u32, key: u32, visits: Option<u32>) -> Key {
+        let key = self.draw_keys[key as usize].with(self.tokens.slots[slot as usize].way.bits());
+        let Some(counter) = visits else { return key };
+        match self.tokens.visit(slot, counter) {
+            0 => key,
+            again => key.with(purpose::VISIT).with(u64::from(again)),
+        }
+    }
+
+    /// What a request draws at a place, ns.
+    #[inline(never)]
+    pub(crate) fn drawn(&mut self, slot: u32, draw: u32) -> u64 {
+        let site = &self.code.draws[draw as usize];
+        site.sampler.draw(self.draw_key(slot, site.key, site.visits))
+    }
+
+    /// Whether what comes back has failed at random.
+    pub(crate) fn fails(&mut self, slot: u32, flaky: u32) -> bool {
+        let site = self.code.flaky[flaky as usize];
+        let fails = flaky::fails(site.p, self.draw_key(slot, site.key, site.visits));
+        if fails {
+            self.tokens.slots[slot as usize].set_outcome(Some(site.kind));
+        }
+        fails
+    }
+
+    /// The balancer that a request meets at a place, on its loop.
+    #[inline]
+    pub(crate) fn instance(&self, slot: u32, site: &crate::code::LbSite, member: u32) -> u32 {
+        let first = member.wrapping_add(site.offset);
+        if self.code.loops == 1 || site.shared {
+            return first;
+        }
+        first + self.scopes.slots[slot as usize].meets * self.code.instances.len() as u32
+    }
+
+    #[inline(always)]
+    pub(crate) fn draw(&mut self, slot: u32, member: u32, draw: u32, selected: u64) -> u64 {
+        let site = &self.code.draws[draw as usize];
+        let ns = site.sampler.draw(self.draw_key(slot, site.key, site.visits));
+        #[cfg(test)]
+        if self.breaks(Sabotage::MiscountWork) {
+            return ns;
+        }
+        self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize] += ns & selected;
+        ns
+    }
+
+    #[inline(always)]
+    pub(crate) fn pick(&mut self, slot: u32, instance: u32, counts: bool) -> Option<u32> {
+        let lb = &mut self.balancers[instance as usize];
+        let draw = lb.picks.with(self.tokens.tries(slot).bits());
+        if counts {
+            while let Some(target) = lb.late.before(self.turn) {
+                lb.balancer.release(target);
+            }
+        }
+        let exclude = self.tokens.slots[slot as usize].exclude();
+        self.excluded.clear();
+        if exclude != Exclude::None {
+            self.tokens.tried[slot as usize].at(instance, &mut self.excluded);
+        }
+        let target = lb.balancer.pick(draw, &self.excluded)?;
+        if exclude != Exclude::None {
+            self.tokens.tried[slot as usize].picked(exclude, instance, target);
+        }
+        Some(target)
+    }
+
+    #[inline(always)]
+    pub(crate) fn done(&mut self, slot: u32, instance: u32, target: u32, now: u64) {
+        let token = &self.tokens.slots[slot as usize];
+        let (outcome, ordinal) = (token.outcome(), token.ordinal);
+        self.came_back(slot, instance, target);
+        if let Release::After(hold) = self.balancers[instance as usize].balancer.done(target, outcome) {
+            self.hold(instance, target, now, hold, ordinal);
+        }
+    }
+
+    /// What a retry leaves out next time may depend on how the request came back.
+    #[inline]
+    pub(crate) fn came_back(&mut self, slot: u32, instance: u32, target: u32) {
+        let token = &self.tokens.slots[slot as usize];
+        let (outcome, exclude) = (token.outcome(), token.exclude());
+        if exclude != Exclude::None {
+            self.tokens.tried[slot as usize].came_back(exclude, instance, target, outcome);
+        }
+    }
+
+    /// Notes that a request will come back at `time`, which nothing can prevent any more. Only the balancer's own picks can
+    /// tell, so they look it up; no event is needed. False if it must be one all the same.
+    #[inline(always)]
+    pub(crate) fn done_late(&mut self, slot: u32, instance: u32, target: u32, time: u64) -> bool {
+        #[cfg(test)]
+        if self.breaks(Sabotage::ForgetReturn) {
+            return true;
+        }
+        let key = self.step_key(slot);
+        self.balancers[instance as usize].late.note(time, key, target)
+    }
+
+    #[cold]
+    pub(crate) fn hold(&mut self, instance: u32, target: u32, now: u64, hold: u64, ordinal: u64) {
+        let index = self.spare_holds.pop().unwrap_or(self.holds.len() as u32);
+        if index as usize == self.holds.len() {
+            self.holds.push((0, 0));
+        }
+        self.holds[index as usize] = (instance, target);
+        let key = order_key(Class::Hold, ordinal);
+        let at = now.saturating_add(hold).min(END_OF_TIME);
+        self.pending.push_constant(at - now, Entry { at, key, who: HOLD | index, tag: 0 });
+    }
+
+    pub(crate) fn end_hold(&mut self, index: u32) {
+        let (instance, target) = self.holds[index as usize];
+        self.balancers[instance as usize].balancer.release(target);
+        self.spare_holds.push(index);
+    }
+
+    /// The same for what is cut off; apart, so that the other stays where it is used.
+    #[cold]
+    pub(crate) fn give_back_slot(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
+        self.leave(queue, member, selected, now);
+    }
+
+    /// A slot is given back; who waits longest takes it.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, queue: u32, member: u32, selected: u64, now: u64) {
+        let site = &self.code.queues[queue as usize];
+        let gauge = &mut self.ledger.gauges[site.gauge.wrapping_add(member & self.code.mask) as usize];
+        gauge.busy = gauge.busy.wrapping_add(now);
+        gauge.served = gauge.served.wrapping_add(now & selected);
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::LeakSlot) && self.issued >= 100 {
+            return;
+        }
+        if let Some(next) =
+            self.members[member.wrapping_add(site.offset) as usize].queue.leave(&mut self.links)
+        {
+            let woken = &mut self.tokens.slots[next as usize];
+            woken.pc &= !LINE;
+            // What was to end its wait is stale.
+            woken.tag = woken.tag.wrapping_add(u32::from(site.timeout_ns.is_some()));
+            gauge.started += woken.mask() & 1;
+            gauge.waiting = gauge.waiting.wrapping_add(now);
+            gauge.busy = gauge.busy.wrapping_sub(now);
+            gauge.served = gauge.served.wrapping_sub(now & woken.mask());
+            let mask = woken.mask();
+            if self.code.goes_on {
+                self.book(next, site.stage, member, now);
+            } else {
+                let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
+                *part = part.wrapping_add(now & mask);
+            }
+            self.wake(next, now);
+        }
+    }
+
+    /// How long until another attempt begins, if one does; otherwise the retry is left behind.
+    #[inline]
+    pub(crate) fn next_attempt(&mut self, slot: u32, member: u32, retry: u32, now: u64) -> Option<u64> {
+        let site = &self.code.retries[retry as usize];
+        let redraw = site.config.work == Work::Redraw;
+        let outcome = self.tokens.slots[slot as usize].outcome();
+        let attempt = self.tokens.attempt(slot);
+        let mut next = site.config.next(attempt, outcome, None, true);
+        if let (Some(_), Some(budget)) = (next, site.budget)
+            && !self.budgets[member.wrapping_add(budget) as usize].take(now)
+        {
+            next = None;
+        }
+        // No event comes between attempts at one instant, and there may be millions: told to stop, no more are made.
+        self.attempts += u64::from(next.is_some());
+        self.stopped |= self.attempts & PATIENCE == PATIENCE && self.stop.load(Ordering::Relaxed);
+        let Some(next) = next.filter(|_| !self.stopped) else {
+            self.tokens.end_attempts(slot, redraw);
+            return None;
+        };
+        if self.code.takes_as_get && site.config.next(attempt, outcome, None, false).is_none() {
+            self.ledger.as_get += u64::from(self.tokens.slots[slot as usize].selected());
+        }
+        self.tokens.try_again(slot, next, redraw, purpose::ATTEMPT);
+        let selected = self.tokens.slots[slot as usize].selected();
+        self.ledger.extra_attempts += u64::from(selected);
+        self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u32::from(selected);
+        if self.code.cuts {
+            let rank = &mut self.scopes.slots[slot as usize].rank;
+            *rank = later_attempt(*rank);
+        }
+        if site.config.backoff_ns == 0 {
+            return Some(0);
+        }
+        let own = self.backoffs[member.wrapping_add(site.nodes) as usize];
+        let ns = site.config.backoff_ns(next, own.with(self.tokens.tries(slot).bits()));
+        self.book(slot, site.stage, member, ns);
+        Some(ns)
+    }
+
+    /// A request waits before its next attempt.
+    pub(crate) fn back_off(&mut self, slot: u32, pc: u32, member: u32, depth: usize, now: u64, ns: u64) {
+        self.scopes.stand(slot, now, pc as usize, member, depth);
+        self.scopes.drew(slot, ns);
+        self.leave_at(slot, pc | PARKED, member, depth);
+        self.end_wait_after(slot, now, ns);
+    }
+
+    /// What a request waits for in vain, or before an attempt, ends.
+    pub(crate) fn end_wait_after(&mut self, slot: u32, now: u64, ns: u64) {
+        let token = &self.tokens.slots[slot as usize];
+        let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 0 };
+        let key = ranked(order_key(Class::Limit, token.ordinal), rank);
+        let at = now.saturating_add(ns).min(END_OF_TIME);
+        self.pending.push(now, Entry { at, key, who: slot, tag: token.tag });
+    }
+
+    /// A request goes on at this instant, in its turn.
+    #[inline]
+    pub(crate) fn wake(&mut self, slot: u32, now: u64) {
+        let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 1 };
+        let token = &self.tokens.slots[slot as usize];
+        let key = ranked(self.class_key | order_key(Class::Step, token.ordinal), rank);
+        self.pending.wake(Entry { at: now, key, who: slot, tag: token.tag });
+    }
+
+    /// Time of a request at a stage; a wrapped negative one is taken back.
+    pub(crate) fn book(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
+        let token = &self.tokens.slots[slot as usize];
+        if token.is_unwanted() {
+            return self.spend(slot, stage, member, ns);
+        }
+        let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
+        let sum = &mut self.ledger.parts[part as usize];
+        *sum = sum.wrapping_add(ns & token.mask());
+    }
+
+    /// The longest wait in line is over: the request goes back from the queue, or is gone if it went on for nobody.
+    #[cold]
+    pub(crate) fn wait_no_longer(&mut self, slot: u32, now: u64) -> bool {
+        let token = &self.tokens.slots[slot as usize];
+        let (enter, member, selected) = ((token.pc & !LINE) as usize - 1, token.member, token.mask());
+        let Op::Enter { queue } = self.code.steps[enter].op else { return false };
+        let site = &self.code.queues[queue as usize];
+        self.leave_line(slot, queue, member, now);
+        self.count_cut(site.stage, member, selected);
+        self.refuse(slot, member, site.stage, Kind::Timeout);
+        let (skip, depth) = (site.skip, usize::from(self.tokens.slots[slot as usize].depth));
+        self.tokens.slots[slot as usize].pc = skip;
+        let over = self.is_left_at(slot, skip as usize - 1, depth);
+        if over {
+            self.vanish(slot);
+        }
+        over
+    }
+
+    /// What a very first attempt earns for those that follow others.
+    pub(crate) fn earn(&mut self, slot: u32, budget: u32, now: u64) {
+        if !self.code.cuts || self.scopes.slots[slot as usize].rank >> BRANCH_BITS == 0 {
+            self.budgets[budget as usize].earn(now);
+        }
+    }
+
+    /// A stage says no: the request goes back from there.
+    #[cold]
+    pub(crate) fn refuse(&mut self, slot: u32, member: u32, stage: u32, kind: Kind) {
+        let token = &mut self.tokens.slots[slot as usize];
+        token.set_outcome(Some(kind));
+        if token.selected() {
+            let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
+            self.ledger.error_at(part as usize, kind);
+        }
+    }
+
+    pub(crate) fn count_refusal(&mut self, slot: u32, member: u32, stage: u32) {
+        if let Some(offset) = self.code.stages[stage as usize].refusals {
+            let selected = self.tokens.slots[slot as usize].selected();
+            self.ledger.refusals[member.wrapping_add(offset) as usize] += u32::from(selected);
+        }
+    }
+
+    /// An error passes the stages that end at this step.
+    #[cold]
+    pub(crate) fn count_errors(&mut self, slot: u32, member: u32, pc: usize) {
+        let token = &self.tokens.slots[slot as usize];
+        let Some(kind) = token.outcome().filter(|_| token.selected()) else { return };
+        let (from, to) = self.code.covers[pc];
+        for &stage in &self.code.cover_list[from as usize..to as usize] {
+            let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
+            self.ledger.error_at(part as usize, kind);
+        }
+    }
+
+    /// The end of a request whose client has gone.
+    #[cold]
+    pub(crate) fn end_early(&mut self, slot: u32, now: u64) {
+        self.end(slot, now, now);
+    }
+
+    #[inline(always)]
+    pub(crate) fn end(&mut self, slot: u32, now: u64, time: u64) {
+        let token = &self.tokens.slots[slot as usize];
+        let latency = time - token.arrived;
+        self.beyond_horizon |= time > HORIZON_NS;
+        #[cfg(test)]
+        let latency =
+            latency + u64::from(self.sabotage == Some(Sabotage::StretchLatency) && self.issued >= 100);
+        let ledger = &mut self.ledger;
+        ledger.ended += 1;
+        ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);
+        ledger.step(now, false);
+        ledger.ahead = ledger.ahead.wrapping_add(time - now);
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::SkipRecord) && self.issued >= 100 {
+            return;
+        }
+        if token.selected() {
+            let second_half = token.ordinal >= self.half;
+            ledger.record(latency, token.outcome(), time, second_half, self.source.load.deadline_ns);
+        }
+        if self.code.cuts {
+            self.scopes.end(slot);
+        }
+        self.tokens.remove(slot);
+    }
+}
