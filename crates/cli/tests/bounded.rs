@@ -3,8 +3,8 @@
 
 mod common;
 use common::{Scratch, run, weir};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
+use std::time::Instant;
 
 /// Ten billion keys are no table.
 #[test]
@@ -49,18 +49,7 @@ fn an_interrupt_is_heard_while_arrivals_are_counted() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts");
-    // The handler is in place when the process has marked the signal as caught.
-    let caught = |id: u32| {
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-        let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).map(str::trim).unwrap_or("0");
-        u64::from_str_radix(mask, 16).unwrap_or(0) & 2 != 0
-    };
-    let began = Instant::now();
-    while !caught(child.id()) {
-        assert!(began.elapsed() < Duration::from_secs(20), "no handler was set");
-        std::thread::yield_now();
-    }
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    common::interrupt(&child);
     // Counted to the end it would take months.
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130));

@@ -136,8 +136,6 @@ fn a_run_that_fails_leaves_an_older_file_alone() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_prints_what_is_finished() {
-    use std::process::Command;
-    use std::time::{Duration, Instant};
     let (scratch, file) = good("interrupt");
     let old = scratch.file("run.json", "older");
     let child = weir()
@@ -146,18 +144,7 @@ fn an_interrupt_prints_what_is_finished() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The handler is in place when the process has marked the signal as caught.
-    let caught = |id: u32| {
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-        let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).map(str::trim).unwrap_or("0");
-        u64::from_str_radix(mask, 16).unwrap_or(0) & 2 != 0
-    };
-    let began = Instant::now();
-    while !caught(child.id()) {
-        assert!(began.elapsed() < Duration::from_secs(20), "no handler was set");
-        std::thread::yield_now();
-    }
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    common::interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let text = String::from_utf8(output.stdout).unwrap();

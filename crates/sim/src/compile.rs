@@ -6,7 +6,7 @@ use crate::code::{
     Code, DrawSite, FaultSite, FlakySite, LbSite, LimitSite, Op, QueueSite, RateSite, RetrySite, ShareSite,
     Step, WaitSite,
 };
-use crate::walk::loops::loops;
+use crate::loops::loops;
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;

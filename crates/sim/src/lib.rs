@@ -17,6 +17,8 @@ mod engine;
 mod late;
 mod latency;
 mod ledger;
+mod loops;
+mod meter;
 mod pending;
 pub mod result;
 mod run;

@@ -3,9 +3,9 @@
 use crate::code::Code;
 use crate::engine::{END_OF_TIME, Engine, TICK};
 use crate::ledger::{Gauge, Snapshot};
+use crate::meter::Meter;
 use crate::pending::{Class, Entry, order_key};
 use crate::token::LINE;
-use crate::walk::meter::Meter;
 use weir_model::concurrent::{Concurrent, Jobs};
 use weir_model::queue::Entry as QueueEntry;
 

@@ -67,6 +67,22 @@ pub(crate) fn run_with_input(args: &[&str], input: &str) -> Ran {
     Ran::of(child.wait_with_output().expect("it ends"))
 }
 
+/// Sends the first Ctrl-C to a run, once its handler is in place: the process has marked the signal as caught.
+#[cfg(unix)]
+pub(crate) fn interrupt(child: &std::process::Child) {
+    let began = std::time::Instant::now();
+    let caught = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).map(str::trim).unwrap_or("0");
+        u64::from_str_radix(mask, 16).unwrap_or(0) & 2 != 0
+    };
+    while !caught() {
+        assert!(began.elapsed() < std::time::Duration::from_secs(20), "no handler was set");
+        std::thread::yield_now();
+    }
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+}
+
 /// A folder of its own for one test, removed when it ends.
 pub(crate) struct Scratch(PathBuf);
 

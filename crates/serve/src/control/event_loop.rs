@@ -47,9 +47,13 @@ pub(crate) struct Loop {
     failed: tokio::sync::watch::Sender<Option<&'static str>>,
 }
 
+/// However it ends, its last lines are handed over, and nobody is to wonder why its clock does not beat.
 impl Drop for Loop {
     fn drop(&mut self) {
-        self.ends();
+        self.hand_over_logs();
+        if let Some(pulse) = self.process.pulse(self.number) {
+            pulse.ends();
+        }
     }
 }
 
@@ -108,14 +112,6 @@ impl Loop {
             Poll::Pending => main.as_mut().poll(cx),
         })
         .await
-    }
-
-    /// Its main work has ended: nobody is to wonder why its clock does not beat.
-    pub fn ends(&self) {
-        self.hand_over_logs();
-        if let Some(pulse) = self.process.pulse(self.number) {
-            pulse.ends();
-        }
     }
 
     /// The nodes that it runs from now on.

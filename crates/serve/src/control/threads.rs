@@ -354,9 +354,7 @@ impl Shared {
             self.drain(&lp, accepting, &files).await;
             Ok(())
         };
-        let ended = lp.run(main).await;
-        lp.ends();
-        ended
+        lp.run(main).await
     }
 
     /// Ends a loop (`serving.md` §2, Drain).
@@ -411,9 +409,7 @@ async fn until_the_end(lp: &Loop, main: impl Future<Output = ()>) -> io::Result<
         Poll::Ready(_) => Poll::Ready(Ok(())),
         Poll::Pending => main.as_mut().poll(cx).map(Ok),
     });
-    let ended = lp.run(either).await;
-    lp.ends();
-    ended
+    lp.run(either).await
 }
 
 /// After so long it is said that a drain is under way, ns: those that end at once need no word.

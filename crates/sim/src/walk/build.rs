@@ -1,9 +1,9 @@
 //! From the blocks of a scenario to what each of their stages does.
 
 use super::around::{ChoiceSite, HedgeSite, LbSite, LimitSite, Shape};
-use super::loops::loops;
 use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset, spare};
 use crate::code::{Code, Target};
+use crate::loops::loops;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::mix::Mix;
 use weir_model::queue::Limits;

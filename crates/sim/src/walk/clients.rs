@@ -171,7 +171,7 @@ impl Walker<'_> {
         // Without a key each request is a client of its own; in a closed loop the user is the client.
         let client = if user == NOBODY { (1 << 63) + ordinal } else { u64::from(user) };
         let sender = self.walk.reads_keys.then(|| hash_number(key.unwrap_or(client)));
-        let meets = super::loops::meets(self.walk.loops, way);
+        let meets = crate::loops::meets(self.walk.loops, way);
         let slot = self.branches.add();
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (self.walk.start, self.walk.start_member);

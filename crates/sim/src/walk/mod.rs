@@ -18,9 +18,8 @@ mod clients;
 mod faults;
 mod group;
 mod hedges;
-pub(crate) mod loops;
-pub(crate) mod meter;
 mod nodes;
+mod on_loops;
 mod servers;
 #[cfg(test)]
 mod tests;

@@ -8,12 +8,12 @@ use super::branch::{Branch, Branches, Frame, Phase};
 use super::build::{NOBODY, Next, Walk};
 use super::clients::Clients;
 use super::faults::Cells;
-use super::meter::Meter;
 use super::servers::Server;
 use crate::check::{Left, violations};
 use crate::code::Code;
 use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::ledger::Ledger;
+use crate::meter::Meter;
 use crate::pending::{Class, Entry, Pending, order_key, ranked};
 use crate::source::Load;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -174,7 +174,7 @@ impl<'a> Walker<'a> {
         let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
         let instance = |(meets, i, member): (u32, &crate::code::Instance, u32)| {
-            let own = super::loops::of_loop(node.with(place(i.place)).with(u64::from(i.number)), meets);
+            let own = crate::loops::of_loop(node.with(place(i.place)).with(u64::from(i.number)), meets);
             let site = &walk.lbs[i.lb as usize];
             let (weights, names) = (&code.weights[i.list as usize], &walk.names[member as usize]);
             let upstream = Upstream::new(&site.balance, site.around.clone(), weights, names, 0, own);
