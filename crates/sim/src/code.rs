@@ -154,7 +154,7 @@ pub(crate) struct LbSite {
     pub counts: bool,
     /// A request behind it can be cut off.
     pub can_be_cut: bool,
-    /// All event loops share one state.
+    /// All event loops share one state, or there is one loop.
     pub shared: bool,
 }
 

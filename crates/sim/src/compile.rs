@@ -282,7 +282,7 @@ impl Compiler<'_> {
                     ordered,
                     counts,
                     can_be_cut,
-                    shared: *scope == Scope::Process,
+                    shared: *scope == Scope::Process || self.code.loops == 1,
                 };
                 self.code.lbs.push(site);
                 self.op(Op::Pick { lb }, &[]);
