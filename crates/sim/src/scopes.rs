@@ -5,9 +5,9 @@ use crate::code::Code;
 use crate::cut::Hold;
 
 /// Drawn waits that follow each other as one event at most.
-const DRAWN: usize = 4;
+const DRAWN: usize = 2;
 
-/// What a request that can be cut off has beside its token.
+/// What a request that can be cut off has beside its token: a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Scope {
@@ -212,6 +212,8 @@ impl Scopes {
         }
     }
 }
+
+const _: () = assert!(size_of::<Scope>() == 64);
 
 /// How the waits of a request that is cut off are gone through: where it is in them.
 pub(crate) struct Passing<'b> {
