@@ -207,6 +207,15 @@ impl Builder<'_> {
         };
         let mix = &self.scenario.mix;
         self.walk.mix = Mix::new(mix.iter().map(|r| (r.weight, r.key.as_ref().map(keys))).collect());
+        if let Some(recorded) = &self.scenario.recorded {
+            let hashes: Vec<u64> = recorded.keys.iter().map(|k| key::hash(k.as_bytes())).collect();
+            let sender = |at: usize| {
+                let key = recorded.senders.get(at).copied().flatten()?;
+                hashes.get(key as usize).copied()
+            };
+            let rows = (0..).zip(&recorded.kinds).map(|(at, kind)| (*kind, sender(at)));
+            self.walk.mix = std::mem::take(&mut self.walk.mix).recorded(rows.collect());
+        }
         let all = self.kinds.shapes.iter().filter(|_| !mix.is_empty());
         self.walk.shapes = all.map(|r| Shape { idempotent: is_idempotent(&r.method) }).collect();
         self.walk.before = self.kinds.before.clone();
