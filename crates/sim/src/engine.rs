@@ -6,7 +6,9 @@
 
 use crate::check::{Left, violations};
 use crate::code::{Code, Targets};
+use crate::detail::Details;
 use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
+use crate::guards::Guards;
 use crate::late::Late;
 use crate::ledger::Ledger;
 use crate::loops;
@@ -18,8 +20,10 @@ use crate::token::Tokens;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::faulty::Faulty;
 use weir_model::queue::{Links, Queue};
+use weir_model::warmup::Warmup;
 use weir_policy::Balancer;
 use weir_policy::budget;
+use weir_policy::config::Balance;
 use weir_policy::rate::RateLimit;
 use weir_stats::Key;
 
@@ -79,6 +83,8 @@ pub(crate) const HOLD: u32 = 1 << 31;
 pub(crate) const LIMIT: u32 = 1 << 30;
 /// At one with this bit a server may be done with someone.
 pub(crate) const TICK: u32 = 1 << 29;
+/// At one with these a balancer may change by itself.
+pub(crate) const WATCH: u32 = HOLD | TICK;
 
 pub(crate) struct Engine<'a> {
     pub(crate) code: &'a Code,
@@ -96,6 +102,11 @@ pub(crate) struct Engine<'a> {
     pub(crate) budgets: Vec<budget::Tokens>,
     pub(crate) rates: Vec<RateLimit>,
     pub(crate) shares: Shares,
+    pub(crate) details: Details,
+    pub(crate) guards: Guards,
+    /// What shares without a key are drawn by.
+    pub(crate) choices: Vec<Key>,
+    pub(crate) warmups: Vec<Warmup>,
     pub(crate) faults: Vec<Faulty>,
     pub(crate) holds: Vec<(u32, u32)>,
     pub(crate) spare_holds: Vec<u32>,
@@ -130,11 +141,17 @@ impl<'a> Engine<'a> {
         let place = |i: u32| code.place_keys[i as usize];
         let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
-        let balancer = |(meets, i): (u32, &crate::code::Instance)| {
+        let keys = |meets: u32, i: &crate::code::Instance| {
             let own = loops::of_loop(node.with(place(i.place)).with(u64::from(i.number)), meets);
-            let picks = choice.with(place(i.place)).with(u64::from(i.number));
+            (own, choice.with(place(i.place)).with(u64::from(i.number)))
+        };
+        let balancer = |(meets, i): (u32, &crate::code::Instance)| {
+            let (own, picks) = keys(meets, i);
             let site = &code.lbs[i.lb as usize];
-            let balancer = Balancer::new(&site.balance, &code.weights[i.list as usize], own);
+            let balancer = match site.guard {
+                None => Balancer::new(&site.balance, &code.weights[i.list as usize], own),
+                Some(_) => Balancer::new(&Balance::Random, &[], own),
+            };
             Instance { balancer, picks, targets: code.lists[i.list as usize], late: Late::default() }
         };
         let fault = |&(fault, at, number): &(u32, u32, u32)| {
@@ -161,6 +178,10 @@ impl<'a> Engine<'a> {
             budgets: code.budgets.iter().map(|b| budget::Tokens::new(b, 0)).collect(),
             rates: code.rates.iter().map(RateLimit::new).collect(),
             shares: Shares::new(code),
+            details: Details::default(),
+            guards: Guards::new(code, keys),
+            choices: code.kinds.nodes.iter().map(|&(_, at, number)| backoff(&(at, number))).collect(),
+            warmups: vec![Warmup::default(); code.warmup_count as usize],
             faults: code.fault_nodes.iter().map(fault).collect(),
             holds: Vec::new(),
             spare_holds: Vec::new(),
@@ -191,6 +212,7 @@ impl<'a> Engine<'a> {
     /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
     #[inline(never)]
     pub fn run(&mut self) -> Result<(), Cut> {
+        self.watch_guards();
         self.schedule_arrival();
         let mut now = 0;
         while !(self.over && self.tokens.is_empty())
@@ -244,12 +266,12 @@ impl<'a> Engine<'a> {
 
     /// An event that is no request's step.
     fn no_step(&mut self, event: Entry, now: u64) {
-        if event.who & HOLD != 0 {
-            self.end_hold(event.who & !HOLD);
-        } else if event.who & LIMIT != 0 {
-            self.strike(event.who & !LIMIT, event.tag, now);
-        } else {
-            self.tick(event.who & !TICK, event.tag, now);
+        let index = event.who & (TICK - 1);
+        match event.who & !(TICK - 1) {
+            HOLD => self.end_hold(index, now),
+            LIMIT => self.strike(index, event.tag, now),
+            WATCH => self.look_at_guard(index, now),
+            _ => self.tick(index, event.tag, now),
         }
     }
 
@@ -262,7 +284,7 @@ impl<'a> Engine<'a> {
     pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
         for index in 0..self.holds.len() as u32 {
             if !self.spare_holds.contains(&index) {
-                self.end_hold(index);
+                self.end_hold(index, self.turn.0);
             }
         }
         self.ledger.outages = self.faults.iter().map(|f| f.flips().div_ceil(2)).sum();
@@ -279,7 +301,7 @@ impl<'a> Engine<'a> {
                 lb.balancer.release(target);
             }
         }
-        self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum()
+        self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum::<u64>() + self.guards.left()
     }
 
     /// Whether this is the time to break that.
@@ -345,6 +367,9 @@ impl<'a> Engine<'a> {
         if self.code.cuts {
             self.scopes.begin(slot);
             self.scopes.slots[slot as usize].meets = loops::meets(self.code.loops, way);
+            if self.code.details {
+                self.draw_kind(slot, ordinal, way);
+            }
             if let Some(ns) = self.code.patience_ns {
                 self.be_patient(slot, arrived, ns);
             }

@@ -3,7 +3,7 @@
 use crate::code::Op;
 use crate::engine::{END_OF_TIME, Engine};
 use crate::pending::{Class, Entry, order_key, ranked};
-use crate::token::{IDLE, LINE, PARKED};
+use crate::token::{BEGINS, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
 
@@ -15,7 +15,7 @@ impl Engine<'_> {
     #[inline(never)]
     pub(crate) fn go_on(&mut self, slot: u32, now: u64, time: u64, after_faults: bool) {
         let code = self.code;
-        if self.tokens.slots[slot as usize].pc & LINE != 0 && self.wait_no_longer(slot, now) {
+        if self.tokens.slots[slot as usize].pc & (LINE | BEGINS) != 0 && self.begin_or_go(slot, now) {
             return;
         }
         let token = &self.tokens.slots[slot as usize];
@@ -205,6 +205,22 @@ impl Engine<'_> {
                         None => return,
                     }
                 }
+                Op::Ask { .. }
+                | Op::Told { .. }
+                | Op::Choose { .. }
+                | Op::Rewrite { .. }
+                | Op::Unrewrite
+                | Op::Answer { .. }
+                | Op::Warm { .. }
+                | Op::Cool => {
+                    in_turn!();
+                    if !self.detour(slot, pc, member, depth, now) {
+                        return;
+                    }
+                    let token = &self.tokens.slots[slot as usize];
+                    (pc, member, depth) = (token.pc as usize, token.member, usize::from(token.depth));
+                    failed = token.outcome().is_some();
+                }
                 Op::Try { retry } => {
                     if let Some(budget) = code.retries[retry as usize].budget {
                         in_turn!();
@@ -216,7 +232,7 @@ impl Engine<'_> {
                 Op::Again { .. } => pc += 1,
                 Op::Tried { retry } => {
                     let site = &code.retries[retry as usize];
-                    if site.can_be_cut || failed && (site.budget.is_some() || site.config.backoff_ns > 0) {
+                    if site.in_turn || failed && (site.budget.is_some() || site.config.backoff_ns > 0) {
                         in_turn!();
                     }
                     count_errors!();
@@ -324,7 +340,8 @@ impl Engine<'_> {
             }
             Op::Token { rate } => {
                 let site = code.rate_sites[rate as usize];
-                if self.rates[member.wrapping_add(site.offset) as usize].take(now, None).is_err() {
+                let key = site.key.and_then(|key| self.key(slot, key));
+                if self.rates[member.wrapping_add(site.offset) as usize].take(now, key).is_err() {
                     self.count_refusal(slot, member, site.stage);
                     self.refuse(slot, member, site.stage, Kind::Overloaded);
                     return Some((site.skip as usize, true));

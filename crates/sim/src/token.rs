@@ -23,6 +23,9 @@ pub(crate) const PARKED: u32 = 1 << 31;
 /// A request whose step has this bit stands in the line of the queue before that step.
 pub(crate) const LINE: u32 = 1 << 30;
 
+/// A request whose step has this bit begins where it was sent, at once but in its turn.
+pub(crate) const BEGINS: u32 = 1 << 29;
+
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]

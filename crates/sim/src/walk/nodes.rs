@@ -3,6 +3,7 @@
 use super::branch::Phase;
 use super::build::{Act, DrawKey, NOBODY, Next, RetrySite};
 use super::walker::{Flow, Walker, what};
+use crate::detail::scaled;
 use crate::pending::{Class, Entry, later_attempt, order_key, ranked};
 use weir_model::{crossing, flaky};
 use weir_policy::Kind;
@@ -255,8 +256,3 @@ const FLAKY_STATUS: u16 = 500;
 
 /// The stop flag is looked at when these bits of the number of attempts are zero.
 const ATTEMPTS_PER_LOOK: u64 = (1 << 16) - 1;
-
-/// Work that takes so many times longer.
-pub(super) fn scaled(ns: u64, factor: f64) -> u64 {
-    if factor == 1.0 { ns } else { (ns as f64 * factor + 0.5) as u64 }
-}
