@@ -35,24 +35,38 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Rows>, String> {
         return Ok(None);
     }
     let (mut kinds, mut keys): (HashMap<Same, u32>, HashMap<String, u32>) = <_>::default();
+    // By what stands there, so that most rows are neither checked nor copied.
+    let mut known: HashMap<String, u32> = HashMap::new();
+    let mut text = String::new();
     let mut rows = Rows { mix: Vec::new(), recorded: Recorded::default() };
     for (row, all) in table.rows() {
         let said = |i: usize| match at[i] {
             Some(column) => field(&all, column, COLUMNS[i], row).map(|f| Some(f).filter(|f| !f.is_empty())),
             None => Ok(None),
         };
-        let same = request(row, [said(0)?, said(1)?, said(2)?, said(4)?])?;
-        let kind = *kinds.entry(same).or_insert_with_key(|same| {
-            rows.mix.push(shape(same));
-            rows.mix.len() as u32 - 1
-        });
+        let says = [said(0)?, said(1)?, said(2)?, said(4)?];
+        text.clear();
+        says.iter().for_each(|part| text.extend([part.unwrap_or_default(), "\n"]));
+        let kind = match known.get(&text) {
+            Some(kind) => *kind,
+            None => {
+                let kind = *kinds.entry(request(row, says)?).or_insert_with_key(|same| {
+                    rows.mix.push(shape(same));
+                    rows.mix.len() as u32 - 1
+                });
+                known.insert(text.clone(), kind);
+                kind
+            }
+        };
         rows.mix[kind as usize].weight += 1.0;
         rows.recorded.kinds.push(kind);
         if at[3].is_some() {
             let sender = said(3)?.map(|key| {
-                *keys.entry(key.to_owned()).or_insert_with_key(|key| {
-                    rows.recorded.keys.push(key.clone());
-                    rows.recorded.keys.len() as u32 - 1
+                keys.get(key).copied().unwrap_or_else(|| {
+                    rows.recorded.keys.push(key.to_owned());
+                    let new = rows.recorded.keys.len() as u32 - 1;
+                    keys.insert(key.to_owned(), new);
+                    new
                 })
             });
             rows.recorded.senders.push(sender);

@@ -1,4 +1,6 @@
-//! The text of a CSV file: a header, and rows of fields.
+//! The text of a CSV file: a header, and rows of fields, which are copied only where quotes make it necessary.
+
+use std::borrow::Cow;
 
 /// A CSV file as text.
 pub(super) struct Table<'a> {
@@ -20,12 +22,12 @@ impl<'a> Table<'a> {
         let Some((_, header)) = lines.next() else {
             return Err("is empty: a header and values are wanted".to_owned());
         };
-        let columns = fields(header).into_iter().map(|f| f.trim().to_owned()).collect();
+        let columns = fields(header).iter().map(|f| f.trim().to_owned()).collect();
         Ok(Table { columns, lines: lines.collect() })
     }
 
     /// Its rows by their number, the header's being 1, with their fields.
-    pub fn rows(&self) -> impl Iterator<Item = (usize, Vec<String>)> {
+    pub fn rows(&self) -> impl Iterator<Item = (usize, Vec<Cow<'a, str>>)> {
         self.lines.iter().map(|(row, line)| (*row, fields(line)))
     }
 
@@ -46,7 +48,12 @@ impl<'a> Table<'a> {
 ///
 /// # Errors
 /// The row is too short.
-pub(super) fn field<'a>(all: &'a [String], column: usize, name: &str, row: usize) -> Result<&'a str, String> {
+pub(super) fn field<'a>(
+    all: &'a [Cow<'_, str>],
+    column: usize,
+    name: &str,
+    row: usize,
+) -> Result<&'a str, String> {
     all.get(column).map(|f| f.trim()).ok_or_else(|| format!("has no column `{name}` in row {row}"))
 }
 
@@ -56,7 +63,10 @@ pub(super) fn cut(text: &str) -> String {
 }
 
 /// The fields of a line; quotes may hold commas, and a doubled quote stands for one.
-fn fields(line: &str) -> Vec<String> {
+fn fields(line: &str) -> Vec<Cow<'_, str>> {
+    if !line.contains('"') {
+        return line.split(',').map(Cow::Borrowed).collect();
+    }
     let mut fields = vec![String::new()];
     let mut quoted = false;
     let mut chars = line.chars().peekable();
@@ -72,5 +82,5 @@ fn fields(line: &str) -> Vec<String> {
             _ => fields[last].push(c),
         }
     }
-    fields
+    fields.into_iter().map(Cow::Owned).collect()
 }
