@@ -23,8 +23,9 @@ use weir_model::queue::{Links, Queue};
 use weir_model::warmup::Warmup;
 use weir_policy::Balancer;
 use weir_policy::budget;
-use weir_policy::config::Balance;
+use weir_policy::config::{Balance, Exclude};
 use weir_policy::rate::RateLimit;
+use weir_policy::retry::Tried;
 use weir_stats::Key;
 
 /// What draws are keyed by, besides seed and replication.
@@ -58,6 +59,32 @@ pub(crate) struct Instance {
     pub targets: Targets,
     /// Requests that will have come back before its next pick.
     pub late: Late,
+}
+
+impl Instance {
+    /// Takes in all who came back before a turn.
+    #[inline(always)]
+    pub fn take_returns(&mut self, turn: (u64, u64)) {
+        while let Some(target) = self.late.before(turn) {
+            self.balancer.release(target);
+        }
+    }
+
+    /// A pick of a request under a rule of exclusion.
+    #[inline(never)]
+    pub fn pick_anew(
+        &mut self,
+        draw: Key,
+        rule: Exclude,
+        tried: &mut Tried,
+        own: u32,
+        excluded: &mut Vec<u32>,
+    ) -> Option<u32> {
+        tried.at(own, excluded);
+        let target = self.balancer.pick(draw, excluded)?;
+        tried.picked(rule, own, target);
+        Some(target)
+    }
 }
 
 /// A member of a block, and its first queue: what a pick touches is what the entry will need.
@@ -117,7 +144,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) half: u64,
     /// How many of the window's two instants the clock has passed.
     pub(crate) passed: usize,
-    /// The next of them, once known.
+    /// The next of them, once known, or the end of the time that is counted.
     pub(crate) mark: u64,
     /// Time and order of the event that runs, and its class alone.
     pub(crate) turn: (u64, u64),
@@ -190,7 +217,7 @@ impl<'a> Engine<'a> {
             issued: 0,
             half,
             passed: 0,
-            mark: u64::MAX,
+            mark: HORIZON_NS,
             turn: (0, 0),
             class_key: 0,
             over: false,
@@ -232,16 +259,18 @@ impl<'a> Engine<'a> {
                     return Err(Cut::TooMany);
                 }
             }
-            if event.at > HORIZON_NS {
-                return Err(Cut::TooLong);
+            if event.at < now {
+                self.ledger.time_went_back = true;
             }
-            self.ledger.time_went_back |= event.at < now;
             now = event.at;
             // A woken request may have a lower key than the event that woke it; what that one did has happened.
             let key = if self.turn.0 == now { self.turn.1.max(event.key) } else { event.key };
             self.turn = (now, key);
             self.class_key = event.class_key();
             if now > self.mark {
+                if now > HORIZON_NS {
+                    return Err(Cut::TooLong);
+                }
                 self.pass_marks(now);
             }
             if is_arrival {
@@ -297,9 +326,7 @@ impl<'a> Engine<'a> {
     fn left_at_balancers(&mut self) -> u64 {
         let end = (u64::MAX, u64::MAX);
         for lb in &mut self.balancers {
-            while let Some(target) = lb.late.before(end) {
-                lb.balancer.release(target);
-            }
+            lb.take_returns(end);
         }
         self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum::<u64>() + self.guards.left()
     }
@@ -326,7 +353,13 @@ impl<'a> Engine<'a> {
             self.ledger.marked_ns[self.passed] = at;
             self.passed += 1;
         }
-        self.mark = self.source.window.get(self.passed).copied().unwrap_or(u64::MAX);
+        self.mark = self.next_mark();
+    }
+
+    /// When the clock is next looked at: at an instant of the window, or the end of the time that is counted.
+    #[inline(always)]
+    fn next_mark(&self) -> u64 {
+        self.source.window.get(self.passed).map_or(HORIZON_NS, |at| HORIZON_NS.min(*at))
     }
 
     /// With a constant way to the first step in turn, an arrival is looked at when it gets there.
@@ -337,7 +370,7 @@ impl<'a> Engine<'a> {
             self.over = true;
             return self.pending.set_source(None);
         };
-        self.mark = self.source.window.get(self.passed).copied().unwrap_or(u64::MAX);
+        self.mark = self.next_mark();
         let early = prefix_ns > 0;
         let key = if early { step_key(self.issued) } else { order_key(Class::Arrival, self.issued) };
         let at = arrived.saturating_add(prefix_ns).min(END_OF_TIME);
