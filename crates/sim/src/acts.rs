@@ -183,7 +183,7 @@ impl Engine<'_> {
         self.tokens.try_again(slot, next, redraw, purpose::ATTEMPT);
         let selected = self.tokens.slots[slot as usize].selected();
         self.ledger.extra_attempts += u64::from(selected);
-        self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u32::from(selected);
+        self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u64::from(selected);
         if self.code.cuts {
             let rank = &mut self.scopes.slots[slot as usize].rank;
             *rank = later_attempt(*rank);
@@ -294,7 +294,7 @@ impl Engine<'_> {
     pub(crate) fn count_refusal(&mut self, slot: u32, member: u32, stage: u32) {
         if let Some(offset) = self.code.stages[stage as usize].refusals {
             let selected = self.tokens.slots[slot as usize].selected();
-            self.ledger.refusals[member.wrapping_add(offset) as usize] += u32::from(selected);
+            self.ledger.refusals[member.wrapping_add(offset) as usize] += u64::from(selected);
         }
     }
 

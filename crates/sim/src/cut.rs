@@ -278,7 +278,7 @@ impl Engine<'_> {
     /// A request is cut off on its way in: it has not come to what is behind.
     pub(crate) fn count_cut(&mut self, stage: u32, member: u32, selected: u64) {
         if let Some(offset) = self.code.stages[stage as usize].cuts {
-            self.ledger.cuts[member.wrapping_add(offset) as usize] += selected as u32 & 1;
+            self.ledger.cuts[member.wrapping_add(offset) as usize] += selected & 1;
         }
     }
 
@@ -348,7 +348,7 @@ impl Engine<'_> {
                     let site = code.calls[call as usize];
                     let target = code.call_targets[member.wrapping_add(site.offset) as usize];
                     if passing.found && (passing.left.is_none() || passing.is_to_stop()) {
-                        self.members[target.member as usize].entries -= selected as u32 & 1;
+                        self.members[target.member as usize].entries -= selected as i32 & 1;
                     }
                     depth += 1;
                     pc = target.pc as usize;

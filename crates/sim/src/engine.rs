@@ -92,12 +92,15 @@ impl Instance {
 #[repr(align(32))]
 pub(crate) struct Member {
     pub queue: Queue,
-    /// Entries of selected requests.
-    pub entries: u32,
+    /// Entries of selected requests since they were carried over to [`Engine::entered`].
+    pub entries: i32,
     /// Requests on their way to the queue, where some enter ahead of time; and when the last of those does.
     pub coming: u32,
     pub since: u64,
 }
+
+/// After so many requests their entries are carried over: each may enter one member two thousand times by then.
+const CARRIED: u64 = if cfg!(test) { 8 } else { 1 << 20 };
 
 /// What is later is scheduled here, and never run.
 pub(crate) const END_OF_TIME: u64 = u64::MAX - 1;
@@ -135,6 +138,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) choices: Vec<Key>,
     pub(crate) warmups: Vec<Warmup>,
     pub(crate) faults: Vec<Faulty>,
+    /// By member: entries of selected requests that were carried over.
+    pub(crate) entered: Vec<i64>,
     pub(crate) holds: Vec<(u32, u32)>,
     pub(crate) spare_holds: Vec<u32>,
     pub(crate) draw_keys: Vec<Key>,
@@ -210,6 +215,7 @@ impl<'a> Engine<'a> {
             choices: code.kinds.nodes.iter().map(|&(_, at, number)| backoff(&(at, number))).collect(),
             warmups: vec![Warmup::default(); code.warmup_count as usize],
             faults: code.fault_nodes.iter().map(fault).collect(),
+            entered: Vec::new(),
             holds: Vec::new(),
             spare_holds: Vec::new(),
             draw_keys: code.draw_keys.iter().map(draw).collect(),
@@ -289,8 +295,19 @@ impl<'a> Engine<'a> {
         }
         self.pass_marks(u64::MAX);
         self.ledger.end(self.tokens.slots.len(), now);
-        self.ledger.entries = self.members[..self.code.members as usize].iter().map(|m| m.entries).collect();
+        self.carry_entries();
+        self.ledger.entries = self.entered.iter().map(|n| *n as u64).collect();
         Ok(())
+    }
+
+    /// Entries of members are counted in few bytes, and carried over before those can overflow.
+    #[cold]
+    fn carry_entries(&mut self) {
+        let members = &mut self.members[..self.code.members as usize];
+        self.entered.resize(members.len(), 0);
+        for (sum, member) in self.entered.iter_mut().zip(members) {
+            *sum += i64::from(std::mem::take(&mut member.entries));
+        }
     }
 
     /// An event that is no request's step.
@@ -380,6 +397,9 @@ impl<'a> Engine<'a> {
     fn arrive(&mut self, event: Entry) {
         let ordinal = self.issued;
         self.issued += 1;
+        if ordinal % CARRIED == 0 {
+            self.carry_entries();
+        }
         self.schedule_arrival();
         let arrived = event.at - self.code.prefix_ns;
         let way = self.request_key.with(ordinal);
@@ -390,7 +410,7 @@ impl<'a> Engine<'a> {
         token.pc = start.pc;
         token.member = start.member;
         self.ledger.arrived += 1;
-        self.members[start.member as usize].entries += u32::from(selected);
+        self.members[start.member as usize].entries += i32::from(selected);
         self.ledger.step(event.at, true);
         self.ledger.ahead = self.ledger.ahead.wrapping_add(self.code.prefix_ns);
         #[cfg(test)]

@@ -96,7 +96,7 @@ impl Engine<'_> {
         self.tokens.set_frame(slot, depth, [pc as u32 + 1, member, index]);
         self.leave_at(slot, target.pc, target.member, depth + 1);
         let selected = self.tokens.slots[slot as usize].selected();
-        self.members[target.member as usize].entries += u32::from(selected);
+        self.members[target.member as usize].entries += i32::from(selected);
     }
 
     /// What was drawn for a wait of a request, with all that makes it longer.
@@ -115,6 +115,6 @@ impl Engine<'_> {
     pub(crate) fn begins(&mut self, slot: u32) {
         let token = &mut self.tokens.slots[slot as usize];
         token.pc &= !BEGINS;
-        self.members[token.member as usize].entries += u32::from(token.selected());
+        self.members[token.member as usize].entries += i32::from(token.selected());
     }
 }

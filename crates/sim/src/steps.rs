@@ -177,7 +177,7 @@ impl Engine<'_> {
                             depth += 1;
                             pc = target.pc as usize;
                             member = target.member;
-                            self.members[member as usize].entries += u32::from(token.selected());
+                            self.members[member as usize].entries += i32::from(token.selected());
                         }
                         None => {
                             self.refuse(slot, member, site.stage, Kind::NoTarget);
@@ -355,7 +355,7 @@ impl Engine<'_> {
                     depth += 1;
                     pc = target.pc as usize;
                     member = target.member;
-                    self.members[member as usize].entries += u32::from(token.selected());
+                    self.members[member as usize].entries += i32::from(token.selected());
                 }
                 Op::Back => {
                     depth -= 1;
