@@ -6,12 +6,15 @@ use crate::ending::HORIZON_NS;
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine, HOLD, PATIENCE, purpose};
 use crate::pending::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
-use crate::token::{LINE, PARKED};
+use crate::token::{BEGINS, LINE, PARKED};
 use std::sync::atomic::Ordering;
 use weir_model::flaky;
 use weir_policy::config::{Exclude, Work};
 use weir_policy::{Kind, Release};
 use weir_stats::Key;
+
+/// The status of an answer that a `flaky` node made a `status_5xx`.
+const FLAKY_STATUS: u16 = 500;
 
 impl Engine<'_> {
     /// What a request draws for something at a place, this time.
@@ -29,7 +32,8 @@ impl Engine<'_> {
     #[inline(never)]
     pub(crate) fn drawn(&mut self, slot: u32, draw: u32) -> u64 {
         let site = &self.code.draws[draw as usize];
-        site.sampler.draw(self.draw_key(slot, site.key, site.visits))
+        let ns = site.sampler.draw(self.draw_key(slot, site.key, site.visits));
+        if site.scaled || site.loss.is_some() { self.longer(slot, draw, ns) } else { ns }
     }
 
     /// Whether what comes back has failed at random.
@@ -38,6 +42,10 @@ impl Engine<'_> {
         let fails = flaky::fails(site.p, self.draw_key(slot, site.key, site.visits));
         if fails {
             self.tokens.slots[slot as usize].set_outcome(Some(site.kind));
+            if self.code.details {
+                let detail = &mut self.details.slots[slot as usize];
+                (detail.status, detail.relayed) = (FLAKY_STATUS, false);
+            }
         }
         fails
     }
@@ -97,10 +105,16 @@ impl Engine<'_> {
         self.pending.push_constant(at - now, Entry { at, key, who: HOLD | index, tag: 0 });
     }
 
-    pub(crate) fn end_hold(&mut self, index: u32) {
+    pub(crate) fn end_hold(&mut self, index: u32, now: u64) {
         let (instance, target) = self.holds[index as usize];
-        self.balancers[instance as usize].balancer.release(target);
         self.spare_holds.push(index);
+        match self.guards.get(instance) {
+            None => self.balancers[instance as usize].balancer.release(target),
+            Some(guard) => {
+                guard.upstream.release(target);
+                self.admit(instance, now);
+            }
+        }
     }
 
     /// The same for what is cut off; apart, so that the other stays where it is used.
@@ -149,7 +163,8 @@ impl Engine<'_> {
         let redraw = site.config.work == Work::Redraw;
         let outcome = self.tokens.slots[slot as usize].outcome();
         let attempt = self.tokens.attempt(slot);
-        let mut next = site.config.next(attempt, outcome, None, true);
+        let (status, idempotent) = if self.code.details { self.said(slot) } else { (None, true) };
+        let mut next = site.config.next(attempt, outcome, status, idempotent);
         if let (Some(_), Some(budget)) = (next, site.budget)
             && !self.budgets[member.wrapping_add(budget) as usize].take(now)
         {
@@ -162,16 +177,19 @@ impl Engine<'_> {
             self.tokens.end_attempts(slot, redraw);
             return None;
         };
-        if self.code.takes_as_get && site.config.next(attempt, outcome, None, false).is_none() {
+        if self.code.takes_as_get && site.config.next(attempt, outcome, status, false).is_none() {
             self.ledger.as_get += u64::from(self.tokens.slots[slot as usize].selected());
         }
         self.tokens.try_again(slot, next, redraw, purpose::ATTEMPT);
         let selected = self.tokens.slots[slot as usize].selected();
         self.ledger.extra_attempts += u64::from(selected);
-        self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u32::from(selected);
+        self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u64::from(selected);
         if self.code.cuts {
             let rank = &mut self.scopes.slots[slot as usize].rank;
             *rank = later_attempt(*rank);
+            if self.code.details {
+                self.details.try_again(slot);
+            }
         }
         if site.config.backoff_ns == 0 {
             return Some(0);
@@ -222,11 +240,23 @@ impl Engine<'_> {
         *sum = sum.wrapping_add(ns & token.mask());
     }
 
-    /// The longest wait in line is over: the request goes back from the queue, or is gone if it went on for nobody.
+    /// A request begins where it was sent, or stands in line no longer; whether it is gone.
     #[cold]
-    pub(crate) fn wait_no_longer(&mut self, slot: u32, now: u64) -> bool {
+    pub(crate) fn begin_or_go(&mut self, slot: u32, now: u64) -> bool {
+        if self.tokens.slots[slot as usize].pc & BEGINS != 0 {
+            self.begins(slot);
+            return false;
+        }
+        self.wait_no_longer(slot, now)
+    }
+
+    /// The longest wait in line is over: the request goes back from the queue, or is gone if it went on for nobody.
+    fn wait_no_longer(&mut self, slot: u32, now: u64) -> bool {
         let token = &self.tokens.slots[slot as usize];
         let (enter, member, selected) = ((token.pc & !LINE) as usize - 1, token.member, token.mask());
+        if let Op::Ask { lb } = self.code.steps[enter].op {
+            return self.wait_for_target_no_longer(slot, lb, member, now);
+        }
         let Op::Enter { queue } = self.code.steps[enter].op else { return false };
         let site = &self.code.queues[queue as usize];
         self.leave_line(slot, queue, member, now);
@@ -264,7 +294,7 @@ impl Engine<'_> {
     pub(crate) fn count_refusal(&mut self, slot: u32, member: u32, stage: u32) {
         if let Some(offset) = self.code.stages[stage as usize].refusals {
             let selected = self.tokens.slots[slot as usize].selected();
-            self.ledger.refusals[member.wrapping_add(offset) as usize] += u32::from(selected);
+            self.ledger.refusals[member.wrapping_add(offset) as usize] += u64::from(selected);
         }
     }
 

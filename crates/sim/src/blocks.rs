@@ -6,7 +6,7 @@ use weir_stats::Key;
 use weir_topology::plan::{NodeId, Place, Point, Spec, To};
 
 /// What compiling may not exceed; a clear error instead of a wrapped number.
-pub(crate) const MOST: usize = u32::MAX as usize / 4;
+pub(crate) const MOST: usize = u32::MAX as usize / 8;
 
 /// No index.
 pub(crate) const NOT: u32 = u32::MAX;
@@ -40,8 +40,8 @@ pub(crate) enum End {
 /// The blocks of a scenario.
 pub(crate) struct Layout<'a> {
     pub point: &'a Point,
-    root: NodeId,
-    reachable: Vec<bool>,
+    pub root: NodeId,
+    pub reachable: Vec<bool>,
     head: Vec<bool>,
     /// Block and index in it of each head.
     block_of: Vec<(u32, u32)>,
@@ -138,6 +138,12 @@ impl<'a> Layout<'a> {
             takes_as_get: true,
             visits: 0,
             excludes: false,
+            details: false,
+            kinds: Default::default(),
+            guards: Default::default(),
+            warmups: Vec::new(),
+            warmup_count: 0,
+            losses: Vec::new(),
         }
     }
 
@@ -316,38 +322,6 @@ impl<'a> Layout<'a> {
         code.cut_count += draft.nodes[0].len() as u32;
     }
 
-    /// The nodes where a request can be cut off: behind a limit, and everywhere if its client can leave.
-    pub fn can_be_cut(&self, everywhere: bool) -> Vec<bool> {
-        let point = self.point;
-        let mut cut = vec![false; point.nodes.len()];
-        let mut list_cut = vec![false; point.lists.len()];
-        cut[self.root as usize] = everywhere;
-        // Nodes come after all that they lead to.
-        for id in (0..point.nodes.len()).rev() {
-            if !self.reachable[id] {
-                continue;
-            }
-            let spec = &point.specs[point.nodes[id].spec as usize];
-            let behind = cut[id] || matches!(spec, Spec::Timeout { time_ns: Some(_) });
-            if !behind {
-                continue;
-            }
-            if let Some(spare) = spare(point, id as u32) {
-                cut[spare as usize] = true;
-            }
-            match inside(point, id as u32) {
-                To::None => {}
-                To::Node(child) => cut[child as usize] = true,
-                To::List(l) => {
-                    if !std::mem::replace(&mut list_cut[l as usize], true) {
-                        point.lists[l as usize].iter().for_each(|&t| cut[t as usize] = true);
-                    }
-                }
-            }
-        }
-        cut
-    }
-
     /// The index of a key that work and crossings of a place are drawn by.
     pub fn draw_key(&self, code: &mut Code, purpose: u64, place: u32) -> u32 {
         let known = code.draw_keys.iter().position(|k| *k == (purpose, place));
@@ -446,15 +420,16 @@ impl<'a> Layout<'a> {
         }
         code.start = target(root);
         let root_block = self.block_of[root as usize].0 as usize;
-        code.depth = self.depth(root, Nested::Frames)?;
-        code.retry_depth = self.depth(root, Nested::Retries)?;
-        code.limit_depth = self.depth(root, Nested::Limits)?;
+        let guarded = |id: usize| code.guards.of_node.contains_key(&(id as u32));
+        code.depth = self.depth(root, Nested::Frames, guarded)?;
+        code.retry_depth = self.depth(root, Nested::Retries, guarded)?;
+        code.limit_depth = self.depth(root, Nested::Limits, guarded)?;
         code.order = self.order(code, root_block);
         Ok(root_block)
     }
 
     /// What a request from `root` passes at most, one inside another.
-    fn depth(&self, root: NodeId, of: Nested) -> Result<usize, String> {
+    fn depth(&self, root: NodeId, of: Nested, guarded: impl Fn(usize) -> bool) -> Result<usize, String> {
         let frames = of == Nested::Frames;
         let mut behind = vec![0u32; self.point.nodes.len()];
         let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
@@ -481,11 +456,11 @@ impl<'a> Layout<'a> {
                                 .max()
                                 .unwrap_or(0)
                         });
-                        *most + u32::from(frames)
+                        *most + u32::from(frames) + u32::from(frames && guarded(id))
                     }
                 };
             if let Some(spare) = spare(self.point, id as u32) {
-                behind[id] = behind[id].max(behind[spare as usize] + u32::from(frames));
+                behind[id] = behind[id].max(behind[spare as usize] + 2 * u32::from(frames));
             }
         }
         let depth = behind[root as usize] as usize;

@@ -5,6 +5,9 @@
 //! block; which of its *members* a request is in is a number. Members are numbered through all blocks, so the state of a
 //! member's queue stands at `member + offset`, and 250,000 dynos cost no more code than one.
 
+use crate::guards::GuardTables;
+use crate::kinds::Kinds;
+use crate::rare::{LossSite, WarmupSite};
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
@@ -68,6 +71,31 @@ pub(crate) enum Op {
     Shared {
         share: u32,
     },
+    /// What is answered here and now, with a status.
+    Answer {
+        status: u32,
+    },
+    /// The request is of another kind from here on; no longer.
+    Rewrite {
+        rewrite: u32,
+    },
+    Unrewrite,
+    /// The request, or a draw, chooses where it goes.
+    Choose {
+        choice: u32,
+    },
+    /// A balancer with something around it is asked for a target; told how that went.
+    Ask {
+        lb: u32,
+    },
+    Told {
+        lb: u32,
+    },
+    /// What is behind has more work; no longer.
+    Warm {
+        warmup: u32,
+    },
+    Cool,
     /// A token is needed.
     Token {
         rate: u32,
@@ -120,6 +148,9 @@ pub(crate) struct DrawSite {
     pub stage: u32,
     /// On the way in: who stands here has not come to what is behind.
     pub inwards: bool,
+    /// What is around it makes it longer; so does losing messages: index in [`Code::losses`].
+    pub scaled: bool,
+    pub loss: Option<u32>,
 }
 
 /// A constant wait that can be cut off.
@@ -156,6 +187,8 @@ pub(crate) struct LbSite {
     pub can_be_cut: bool,
     /// All event loops share one state, or there is one loop.
     pub shared: bool,
+    /// What stands around it, if anything does.
+    pub guard: Option<u32>,
 }
 
 /// One balancer.
@@ -207,9 +240,11 @@ pub(crate) struct ShareSite {
     pub members: u32,
 }
 
-/// A rate limit's place; it asks for no key.
+/// A rate limit's place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateSite {
+    /// What it reads of requests: index of a key source.
+    pub key: Option<u32>,
     /// Member to limit.
     pub offset: u32,
     pub stage: u32,
@@ -239,8 +274,8 @@ pub(crate) struct RetrySite {
     pub nodes: u32,
     /// Member to budget.
     pub budget: Option<u32>,
-    /// An attempt can be cut off.
-    pub can_be_cut: bool,
+    /// What comes back is looked at in its turn.
+    pub in_turn: bool,
 }
 
 /// A faulty node's place in the code.
@@ -377,6 +412,13 @@ pub(crate) struct Code {
     pub visits: usize,
     /// Whether any retry leaves targets out.
     pub excludes: bool,
+    /// Whether requests have details ([`crate::detail`]).
+    pub details: bool,
+    pub kinds: Kinds,
+    pub guards: GuardTables,
+    pub warmups: Vec<WarmupSite>,
+    pub warmup_count: u32,
+    pub losses: Vec<LossSite>,
 }
 
 /// The targets of a list.

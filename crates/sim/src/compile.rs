@@ -6,19 +6,26 @@ use crate::code::{
     Code, DrawSite, FaultSite, FlakySite, LbSite, LimitSite, Op, QueueSite, RateSite, RetrySite, ShareSite,
     Step, WaitSite,
 };
+use crate::guards::{Behind, is_plain, probed};
 use crate::loops::loops;
+use crate::rare::LossSite;
+use std::collections::BTreeMap;
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
-use weir_model::{Dist, OnCancel, concurrent};
+use weir_model::{Dist, OnCancel, concurrent, warmup};
+use weir_policy::Kind;
 use weir_policy::config::Exclude;
-use weir_topology::plan::{Clock, Faulty, Lb, Scenario, Scope, Spec};
+use weir_topology::plan::{Clock, Faulty, Lb, Mode, Scenario, Scope, Spec, To};
+use weir_topology::rewriting::Kinds;
 
 /// Purposes of draws that belong to a request; part of their keys.
 mod purpose {
     pub(super) const WORK: u64 = 1;
     pub(super) const OUT: u64 = 2;
     pub(super) const BACK: u64 = 3;
+    pub(super) const LOSS_OUT: u64 = 4;
+    pub(super) const LOSS_BACK: u64 = 5;
     pub(super) const FAILURE: u64 = 6;
 }
 
@@ -27,14 +34,47 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let mut code = layout.code(members);
     code.patience_ns = scenario.patience_ns;
     code.takes_as_get = scenario.mix.is_empty();
+    let shapes =
+        Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
     code.loops = loops(&layout, scenario)?;
     code.cuts = code.loops > 1;
     let can_be_cut = layout.can_be_cut(scenario.patience_ns.is_some());
-    let mut c = Compiler { layout, wait_ns: 0, code, can_be_cut, here: false };
+    let is_scaling = |spec: &Spec| match spec {
+        Spec::Warmup { .. } => true,
+        Spec::Faulty(fault) => fault.mode == Mode::Slow,
+        _ => false,
+    };
+    let unreached = |spec: &Spec| match spec {
+        Spec::Flaky { kind, .. } => *kind == Kind::ConnectFailed,
+        Spec::Faulty(fault) => fault.mode == Mode::Crash,
+        _ => false,
+    };
+    let (scaled, unreached) = (layout.behind(false, is_scaling), layout.leads_to(unreached));
+    let (warm_nodes, probed) = (BTreeMap::new(), probed(&layout));
+    let mut c = Compiler {
+        layout,
+        wait_ns: 0,
+        code,
+        shapes,
+        can_be_cut,
+        scaled,
+        unreached,
+        probed,
+        warm_nodes,
+        here: false,
+        scales: false,
+    };
+    c.find_kinds(scenario);
     c.emit()?;
     c.find_repeated_places();
     let Compiler { layout, mut code, .. } = c;
-    let root_block = layout.finish(&mut code, &[])?;
+    if code.guards.sites.iter().any(|site| site.watches) {
+        code.guards.behind = Behind::of(layout.point, &code.guards.of_node, code.instances.len());
+    }
+    let lists: Vec<u32> = code.kinds.nodes.iter().map(|node| node.0).collect();
+    let root_block = layout.finish(&mut code, &lists)?;
+    code.guards.spares = code.guards.spare_nodes.iter().map(|&id| layout.target(id)).collect();
+    code.cuts |= code.details;
     // Nothing leads to the root, so its block has one member and its return ends the request.
     let next = layout.drafts.get(root_block + 1).map_or(code.steps.len(), |d| d.pc as usize);
     code.steps[next - 1].op = Op::End;
@@ -44,21 +84,34 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     Ok(code)
 }
 
-struct Compiler<'a> {
-    layout: Layout<'a>,
+pub(crate) struct Compiler<'a> {
+    pub layout: Layout<'a>,
     /// Constant waits that the next step will stand behind.
     wait_ns: u64,
-    code: Code,
-    /// By node of the plan.
+    pub code: Code,
+    /// The kinds of the scenario's requests.
+    pub shapes: Kinds,
+    /// By node of the plan: whether it can be cut off, is behind something that makes work longer, and may come back with the
+    /// news that a connection failed.
     can_be_cut: Vec<bool>,
-    /// Whether requests can be cut off at the stage that is being emitted.
-    here: bool,
+    scaled: Vec<bool>,
+    unreached: Vec<bool>,
+    /// Whether a balancer asks it how busy it is; empty where none does.
+    probed: Vec<bool>,
+    /// Warm-up of each node of the plan that is one.
+    pub warm_nodes: BTreeMap<u32, u32>,
+    /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be made longer.
+    pub here: bool,
+    scales: bool,
 }
 
 /// What a stage does on the way back.
-enum Post {
+pub(crate) enum Post {
     Op(Op),
-    Wait(Dist),
+    /// Crosses once more.
+    Wait(Dist, Option<(f64, Option<u64>)>),
+    /// Comes from the node that it chose.
+    Chosen,
 }
 
 impl Compiler<'_> {
@@ -89,6 +142,7 @@ impl Compiler<'_> {
             if *here || matches!(spec, Spec::Queue { timeout_ns: Some(_), .. }) {
                 self.layout.add_cuts(&mut self.code, first + i as u32, draft);
             }
+            self.scales = draft.nodes[i].iter().any(|&n| self.scaled[n as usize]);
             inner.push(self.emit_stage(first + i as u32, draft, i));
         }
         if draft.end == End::Call {
@@ -99,7 +153,7 @@ impl Compiler<'_> {
         let mut waiting = Vec::new();
         for (i, post) in inner.into_iter().enumerate().rev() {
             self.here = cuttable[i];
-            if self.here && matches!(post, Some(Post::Wait(_))) && !waiting.is_empty() {
+            if self.here && matches!(post, Some(Post::Wait(..))) && !waiting.is_empty() {
                 // Whoever is cut off on the way back has failed at what is behind already.
                 self.op(Op::Pass, &waiting);
                 waiting.clear();
@@ -107,15 +161,17 @@ impl Compiler<'_> {
             waiting.push(first + i as u32);
             match post {
                 None => {}
-                Some(Post::Wait(time)) => {
+                Some(Post::Wait(time, loss)) => {
                     let (site, _) = draft.chain[i];
-                    self.wait(
-                        &time,
-                        purpose::BACK,
-                        self.layout.point.sites[site as usize].place,
-                        first + i as u32,
-                        false,
-                    );
+                    let place = self.layout.point.sites[site as usize].place;
+                    let loss = self.loss(purpose::LOSS_BACK, place, loss);
+                    self.wait(&time, purpose::BACK, place, first + i as u32, false, loss);
+                }
+                Some(Post::Chosen) => {
+                    self.op(Op::Back, &[]);
+                    self.op(Op::Pass, &waiting);
+                    waiting.clear();
+                    self.patch_skip(first + i as u32);
                 }
                 Some(Post::Op(op @ (Op::Tried { .. } | Op::Limited | Op::Flaky { .. }))) => {
                     // The nodes inside fail with each attempt, the retry itself with the last one only. Those inside of
@@ -150,7 +206,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn op(&mut self, op: Op, covers: &[u32]) {
+    pub(crate) fn op(&mut self, op: Op, covers: &[u32]) {
         let from = self.code.cover_list.len() as u32;
         self.code.cover_list.extend(covers);
         self.code.covers.push((from, self.code.cover_list.len() as u32));
@@ -165,7 +221,7 @@ impl Compiler<'_> {
         let next = self.code.steps.len() as u32;
         match self.code.steps.last().map(|s| s.op) {
             Some(Op::Leave { queue }) => self.code.queues[queue as usize].skip = next,
-            Some(Op::Done { lb }) => self.code.lbs[lb as usize].skip = next,
+            Some(Op::Done { lb } | Op::Told { lb }) => self.code.lbs[lb as usize].skip = next,
             Some(Op::Limited) => {
                 if let Some(limit) = self.code.limits.iter_mut().rev().find(|l| l.end == NOT) {
                     limit.end = next;
@@ -177,6 +233,9 @@ impl Compiler<'_> {
                 }
                 if let Some(rate) = self.code.rate_sites.iter_mut().rev().find(|r| r.stage == stage) {
                     rate.skip = next;
+                }
+                if let Some(choice) = self.code.kinds.choices.iter_mut().rev().find(|c| c.stage == stage) {
+                    choice.skip = next;
                 }
             }
             _ => {}
@@ -190,12 +249,21 @@ impl Compiler<'_> {
         let point = self.layout.point;
         match &point.specs[spec as usize] {
             Spec::Delay { time } => {
-                self.wait(time, purpose::WORK, place, stage, true);
+                self.wait(time, purpose::WORK, place, stage, true, None);
                 None
             }
-            Spec::Cable { time, .. } => {
-                self.wait(time, purpose::OUT, place, stage, true);
-                Some(Post::Wait(time.clone()))
+            Spec::Cable { time, loss, resend_ns } => {
+                let lossy = (*loss > 0.0).then_some((*loss, *resend_ns));
+                let loss = self.loss(purpose::LOSS_OUT, place, lossy);
+                self.wait(time, purpose::OUT, place, stage, true, loss);
+                Some(Post::Wait(time.clone(), lossy))
+            }
+            Spec::Rewrite(_) => self.rewrite(spec),
+            Spec::Redirect { status, .. } | Spec::Respond { status, .. } => self.answer(*status),
+            specs @ (Spec::Route { .. } | Spec::Split { .. }) => self.choice(stage, specs, draft, position),
+            Spec::Warmup { factor, requests, time_ns } => {
+                let law = warmup::Law::new(*factor, *requests, *time_ns);
+                self.warmup(law, draft.base, &draft.nodes[position])
             }
             Spec::Queue { concurrency, capacity, timeout_ns, on_cancel } => {
                 let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
@@ -205,11 +273,12 @@ impl Compiler<'_> {
                 let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
                 Some(Post::Op(self.share(stage, draft, law, *cores, work, place, *on_cancel)))
             }
-            Spec::Rate { rate, .. } => {
+            Spec::Rate { rate, key } => {
+                let key = key.as_ref().map(|key| self.key_source(key));
                 let offset = (self.code.rates.len() as u32).wrapping_sub(draft.base);
                 self.code.rates.extend(draft.nodes[0].iter().map(|_| rate.clone()));
                 self.layout.add_refusals(&mut self.code, stage, draft);
-                self.code.rate_sites.push(RateSite { offset, stage, skip: NOT });
+                self.code.rate_sites.push(RateSite { key, offset, stage, skip: NOT });
                 self.op(Op::Token { rate: self.code.rate_sites.len() as u32 - 1 }, &[]);
                 Some(Post::Op(Op::Pass))
             }
@@ -242,7 +311,8 @@ impl Compiler<'_> {
                     self.code.budgets.extend(draft.nodes[0].iter().map(|_| budget.clone()));
                     offset
                 });
-                let can_be_cut = self.here;
+                let in_turn = self.here || !config.on_status.is_empty();
+                self.code.details |= !config.on_status.is_empty();
                 let repeats = self.code.repeat_count.wrapping_sub(draft.base);
                 self.code.repeat_count += draft.nodes[0].len() as u32;
                 self.code.stages[stage as usize].repeats = Some(repeats);
@@ -253,7 +323,7 @@ impl Compiler<'_> {
                     stage,
                     nodes,
                     budget,
-                    can_be_cut,
+                    in_turn,
                 });
                 Some(Post::Op(Op::Tried { retry }))
             }
@@ -269,6 +339,9 @@ impl Compiler<'_> {
                 self.op(Op::Fault { fault }, &[]);
                 Some(Post::Op(Op::Pass))
             }
+            Spec::Lb(lb) if self.is_guarded(lb, &draft.nodes[position]) => {
+                self.guard(stage, lb, draft, position)
+            }
             Spec::Lb(Lb { balance, scope, .. }) => {
                 let lb = self.code.lbs.len() as u32;
                 let offset = self.layout.add_instances(&mut self.code, draft, position, lb);
@@ -283,6 +356,7 @@ impl Compiler<'_> {
                     counts,
                     can_be_cut,
                     shared: *scope == Scope::Process || self.code.loops == 1,
+                    guard: None,
                 };
                 self.code.lbs.push(site);
                 self.op(Op::Pick { lb }, &[]);
@@ -308,7 +382,9 @@ impl Compiler<'_> {
         let gauge = self.gauge(stage, draft, cores);
         let key = self.layout.draw_key(&mut self.code, purpose::WORK, place);
         let (part, work) = (self.code.stages[stage as usize].part, Sampler::new(work));
-        let site = DrawSite { sampler: work, part, key, visits: None, stage, inwards: true };
+        let scaled = self.scales;
+        let site =
+            DrawSite { sampler: work, part, key, visits: None, stage, inwards: true, scaled, loss: None };
         self.code.draws.push(site);
         let (work, base) = (self.code.draws.len() as u32 - 1, draft.base);
         let offset = (self.code.servers.len() as u32).wrapping_sub(base);
@@ -370,30 +446,68 @@ impl Compiler<'_> {
     }
 
     /// A wait: a constant one stands before the next step, a drawn one is a step, and so are all that can be cut off.
-    fn wait(&mut self, time: &Dist, purpose: u64, place: u32, stage: u32, inwards: bool) {
+    fn wait(&mut self, time: &Dist, purpose: u64, place: u32, stage: u32, inwards: bool, loss: Option<u32>) {
+        let scaled = self.scales && purpose == purpose::WORK;
         let sampler = Sampler::new(time);
         let entry = &mut self.code.stages[stage as usize];
         let part = entry.part;
-        if let (Some(ns), true) = (sampler.constant(), self.here) {
+        let constant = sampler.constant().filter(|_| !scaled && loss.is_none());
+        if let (Some(ns), true) = (constant, self.here) {
             if ns > 0 {
                 self.code.waits.push(WaitSite { ns, part, stage, inwards });
                 self.op(Op::Stand { wait: self.code.waits.len() as u32 - 1 }, &[]);
             }
-        } else if let Some(ns) = sampler.constant() {
+        } else if let Some(ns) = constant {
             entry.wait_ns = entry.wait_ns.saturating_add(ns);
             self.wait_ns = self.wait_ns.saturating_add(ns);
         } else {
             let key = self.layout.draw_key(&mut self.code, purpose, place);
             let draw = self.code.draws.len() as u32;
-            self.code.draws.push(DrawSite { sampler, part, key, visits: None, stage, inwards });
-            self.op(if self.here { Op::StandDrawn { draw } } else { Op::Draw { draw } }, &[]);
+            self.code.draws.push(DrawSite { sampler, part, key, visits: None, stage, inwards, scaled, loss });
+            self.op(
+                if self.here || scaled || loss.is_some() {
+                    Op::StandDrawn { draw }
+                } else {
+                    Op::Draw { draw }
+                },
+                &[],
+            );
         }
+    }
+
+    /// What a crossing loses.
+    fn loss(&mut self, purpose: u64, place: u32, lossy: Option<(f64, Option<u64>)>) -> Option<u32> {
+        let (loss, resend_ns) = lossy?;
+        let key = self.layout.draw_key(&mut self.code, purpose, place);
+        self.code.losses.push(LossSite { loss, resend_ns, key, visits: None });
+        self.code.details = true;
+        Some(self.code.losses.len() as u32 - 1)
+    }
+
+    /// Whether something stands around a balancer, or may come to do so: an error that says who was not reached, nobody to
+    /// pick from, others who ask how busy its targets are.
+    fn is_guarded(&self, lb: &Lb, nodes: &[u32]) -> bool {
+        let point = self.layout.point;
+        let weight = |id: u32| match point.specs[point.nodes[id as usize].spec as usize] {
+            Spec::Weight { weight } => weight,
+            _ => 1.0,
+        };
+        let must_be = |node: &u32| match point.nodes[*node as usize].to {
+            To::List(list) => {
+                let targets = &point.lists[list as usize];
+                let is_probed = |t: &u32| self.probed.get(*t as usize).is_some_and(|probed| *probed);
+                !targets.iter().any(|&t| weight(t) > 0.0) || targets.iter().any(is_probed)
+            }
+            _ => false,
+        };
+        !is_plain(lb) || nodes.iter().any(|n| self.unreached[*n as usize] || must_be(n))
     }
 
     /// Gives a counter to each place that a request can pass more than once on one way.
     fn find_repeated_places(&mut self) {
         let mut stages_of = vec![0u32; self.code.draw_keys.len()];
         let keys = self.code.draws.iter().map(|d| d.key).chain(self.code.flaky.iter().map(|f| f.key));
+        let keys = keys.chain(self.code.losses.iter().map(|l| l.key));
         keys.for_each(|key| stages_of[key as usize] += 1);
         for key in 0..stages_of.len() as u32 {
             // A place in a single block repeats only where members of that block lead to one another, which takes a
@@ -408,6 +522,7 @@ impl Compiler<'_> {
                 self.code.visits += 1;
                 self.code.draws.iter_mut().filter(|d| d.key == key).for_each(|d| d.visits = counter);
                 self.code.flaky.iter_mut().filter(|f| f.key == key).for_each(|f| f.visits = counter);
+                self.code.losses.iter_mut().filter(|l| l.key == key).for_each(|l| l.visits = counter);
             }
         }
     }

@@ -13,8 +13,8 @@ use crate::code::Op;
 use crate::engine::{END_OF_TIME, Engine, HOLD, LIMIT};
 use crate::pending::{Class, Entry, order_key, ranked};
 use crate::scopes::{Left, Limit, Passing, Stands, WHOLE};
-use crate::token::{IDLE, LINE, PARKED};
-use weir_policy::Kind;
+use crate::token::{BEGINS, IDLE, LINE, PARKED};
+use weir_policy::{Kind, Ticket};
 
 impl Engine<'_> {
     /// The client of a new request has so much patience.
@@ -33,7 +33,8 @@ impl Engine<'_> {
         let rank = self.scopes.slots[slot as usize].rank;
         let (retries, depth) = (token.retries, depth as u16);
         let key = ranked(order_key(Class::Limit, token.ordinal), rank);
-        let row = Limit { live: 0, end: site.end, member, rank, depth, retries };
+        let details = if self.code.details { self.details.outside(slot) } else { (0, 0) };
+        let row = Limit { live: 0, end: site.end, member, rank, depth, retries, details };
         let (live, tag) = self.scopes.enter(slot, row);
         self.scopes.slots[slot as usize].rank = rank + 1;
         let at = now.saturating_add(site.ns).min(END_OF_TIME);
@@ -56,6 +57,9 @@ impl Engine<'_> {
         let slot = self.cut_off(slot, at, &limit, now);
         self.tokens.drop_attempts(slot, limit.retries);
         self.scopes.leave(slot, at);
+        if self.code.details {
+            self.details.cut(slot, limit.details);
+        }
         let token = &mut self.tokens.slots[slot as usize];
         token.tag = token.tag.wrapping_add(1);
         if limit.end == WHOLE {
@@ -84,6 +88,9 @@ impl Engine<'_> {
         };
         holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now));
         let request = self.tokens.fork(slot);
+        if self.code.details {
+            self.details.copy(slot, request);
+        }
         // Whose client has gone has failed, which all that it comes past is to see.
         let failed = limit.end == WHOLE && self.scopes.slots[slot as usize].limits == at + 1;
         self.scopes.split(slot, request, at, &holds[floor]);
@@ -116,7 +123,7 @@ impl Engine<'_> {
             What::Slot { queue } => queues[queue as usize].on_cancel.goes_on(true),
             What::ShareLine { share } => shares[share as usize].on_cancel.goes_on(false),
             What::Share { share } => shares[share as usize].on_cancel.goes_on(true),
-            What::Picked { .. } => false,
+            What::Picked { .. } | What::GuardLine { .. } | What::Sent { .. } => false,
         }
     }
 
@@ -137,6 +144,14 @@ impl Engine<'_> {
                 let instance = self.instance(slot, &self.code.lbs[lb as usize], member);
                 self.balancers[instance as usize].balancer.cancelled(now, target, 0);
             }
+            What::GuardLine { lb } => {
+                let index = self.instance(slot, &self.code.lbs[lb as usize], member);
+                self.leave_guard_line(slot, index, now);
+            }
+            What::Sent { lb, ticket } => {
+                let index = self.instance(slot, &self.code.lbs[lb as usize], member);
+                self.guard_is_cut(index, ticket, now);
+            }
         }
     }
 
@@ -144,7 +159,7 @@ impl Engine<'_> {
     fn holds_of(&self, slot: u32, limit: &Limit) -> Vec<Hold> {
         let code = self.code;
         let token = &self.tokens.slots[slot as usize];
-        let (mut pc, mut member) = ((token.pc & !(PARKED | LINE)) as usize, token.member);
+        let (mut pc, mut member) = ((token.pc & !(PARKED | LINE | BEGINS)) as usize, token.member);
         let mut depth = usize::from(token.depth);
         let mut holds = Vec::new();
         let before = if token.pc & PARKED == 0 && pc > 0 { Some(code.steps[pc - 1].op) } else { None };
@@ -154,20 +169,33 @@ impl Engine<'_> {
                 pc -= 1;
                 Some((What::Line { queue }, code.queues[queue as usize].skip - 1))
             }
+            Some(Op::Ask { lb }) if waits => {
+                pc -= 1;
+                Some((What::GuardLine { lb }, pc as u32))
+            }
             Some(Op::Share { share }) if waits => Some((What::ShareLine { share }, pc as u32)),
             Some(Op::Share { share }) => Some((What::Share { share }, pc as u32)),
             _ => None,
         };
         holds.extend(own.map(|(what, pc)| Hold { what, member, pc, depth }));
         // Back at a balancer, or from a call, the frame is its own.
-        let mut popped = matches!(code.steps[pc].op, Op::Done { .. } | Op::Back);
+        let mut popped = matches!(code.steps[pc].op, Op::Done { .. } | Op::Told { .. } | Op::Back);
         loop {
             if std::mem::take(&mut popped) {
+                let what = match code.steps[pc].op {
+                    Op::Done { lb } => {
+                        let [_, _, target] = self.tokens.frame(slot, depth - 1);
+                        Some(What::Picked { lb, target })
+                    }
+                    Op::Told { lb } => {
+                        let ticket = self.ticket(slot, depth).1;
+                        depth -= 1;
+                        Some(What::Sent { lb, ticket })
+                    }
+                    _ => None,
+                };
                 depth -= 1;
-                if let Op::Done { lb } = code.steps[pc].op {
-                    let [_, _, target] = self.tokens.frame(slot, depth);
-                    holds.push(Hold { what: What::Picked { lb, target }, member, pc: pc as u32, depth });
-                }
+                holds.extend(what.map(|what| Hold { what, member, pc: pc as u32, depth }));
             }
             let outermost = depth == usize::from(limit.depth);
             let at = code.around[pc];
@@ -250,7 +278,7 @@ impl Engine<'_> {
     /// A request is cut off on its way in: it has not come to what is behind.
     pub(crate) fn count_cut(&mut self, stage: u32, member: u32, selected: u64) {
         if let Some(offset) = self.code.stages[stage as usize].cuts {
-            self.ledger.cuts[member.wrapping_add(offset) as usize] += selected as u32 & 1;
+            self.ledger.cuts[member.wrapping_add(offset) as usize] += selected & 1;
         }
     }
 
@@ -260,12 +288,13 @@ impl Engine<'_> {
         let code = self.code;
         let token = self.tokens.slots[slot as usize];
         let selected = token.mask();
-        let stop = (token.pc & !(PARKED | LINE)) as usize;
+        let stop = (token.pc & !(PARKED | LINE | BEGINS)) as usize;
         let mut passing = Passing { at: 0, found: false, slot, left };
         if token.pc & PARKED == 0 {
             // In line, at work, or called from there but not yet gone on.
             let (stage, since) = match code.steps[stop.saturating_sub(1)].op {
                 Op::Enter { queue } => (code.queues[queue as usize].stage, token.pc & LINE != 0),
+                Op::Ask { lb } if token.pc & LINE != 0 => (code.lbs[lb as usize].stage, true),
                 Op::Share { share } => (code.shares[share as usize].stage, true),
                 _ => return,
             };
@@ -302,6 +331,14 @@ impl Engine<'_> {
                             self.tokens.forget_visit(slot, counter);
                         }
                     }
+                    let lost = site.loss.and_then(|loss| code.losses[loss as usize].visits);
+                    if let (true, Some(counter)) = (passing.found, lost) {
+                        let of = passing.left.as_ref().map_or(slot, |left| left.request);
+                        self.tokens.forget_visit(of, counter);
+                        if passing.is_to_stop() {
+                            self.tokens.forget_visit(slot, counter);
+                        }
+                    }
                     let ns = drawn.next().copied().unwrap_or(0);
                     self.pass(&mut passing, ns, now, (site.stage, member, site.inwards));
                     pc += 1;
@@ -311,7 +348,7 @@ impl Engine<'_> {
                     let site = code.calls[call as usize];
                     let target = code.call_targets[member.wrapping_add(site.offset) as usize];
                     if passing.found && (passing.left.is_none() || passing.is_to_stop()) {
-                        self.members[target.member as usize].entries -= selected as u32 & 1;
+                        self.members[target.member as usize].entries -= selected as i32 & 1;
                     }
                     depth += 1;
                     pc = target.pc as usize;
@@ -378,4 +415,6 @@ enum What {
     ShareLine { share: u32 },
     Share { share: u32 },
     Picked { lb: u32, target: u32 },
+    GuardLine { lb: u32 },
+    Sent { lb: u32, ticket: Ticket },
 }

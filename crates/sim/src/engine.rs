@@ -6,7 +6,9 @@
 
 use crate::check::{Left, violations};
 use crate::code::{Code, Targets};
+use crate::detail::Details;
 use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
+use crate::guards::Guards;
 use crate::late::Late;
 use crate::ledger::Ledger;
 use crate::loops;
@@ -18,9 +20,10 @@ use crate::token::Tokens;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::faulty::Faulty;
 use weir_model::queue::{Links, Queue};
+use weir_model::warmup::Warmup;
 use weir_policy::Balancer;
 use weir_policy::budget;
-use weir_policy::config::Exclude;
+use weir_policy::config::{Balance, Exclude};
 use weir_policy::rate::RateLimit;
 use weir_policy::retry::Tried;
 use weir_stats::Key;
@@ -89,12 +92,15 @@ impl Instance {
 #[repr(align(32))]
 pub(crate) struct Member {
     pub queue: Queue,
-    /// Entries of selected requests.
-    pub entries: u32,
+    /// Entries of selected requests since they were carried over to [`Engine::entered`].
+    pub entries: i32,
     /// Requests on their way to the queue, where some enter ahead of time; and when the last of those does.
     pub coming: u32,
     pub since: u64,
 }
+
+/// After so many requests their entries are carried over: each may enter one member two thousand times by then.
+const CARRIED: u64 = if cfg!(test) { 8 } else { 1 << 20 };
 
 /// What is later is scheduled here, and never run.
 pub(crate) const END_OF_TIME: u64 = u64::MAX - 1;
@@ -107,6 +113,8 @@ pub(crate) const HOLD: u32 = 1 << 31;
 pub(crate) const LIMIT: u32 = 1 << 30;
 /// At one with this bit a server may be done with someone.
 pub(crate) const TICK: u32 = 1 << 29;
+/// At one with these a balancer may change by itself.
+pub(crate) const WATCH: u32 = HOLD | TICK;
 
 pub(crate) struct Engine<'a> {
     pub(crate) code: &'a Code,
@@ -124,7 +132,14 @@ pub(crate) struct Engine<'a> {
     pub(crate) budgets: Vec<budget::Tokens>,
     pub(crate) rates: Vec<RateLimit>,
     pub(crate) shares: Shares,
+    pub(crate) details: Details,
+    pub(crate) guards: Guards,
+    /// What shares without a key are drawn by.
+    pub(crate) choices: Vec<Key>,
+    pub(crate) warmups: Vec<Warmup>,
     pub(crate) faults: Vec<Faulty>,
+    /// By member: entries of selected requests that were carried over.
+    pub(crate) entered: Vec<i64>,
     pub(crate) holds: Vec<(u32, u32)>,
     pub(crate) spare_holds: Vec<u32>,
     pub(crate) draw_keys: Vec<Key>,
@@ -158,11 +173,17 @@ impl<'a> Engine<'a> {
         let place = |i: u32| code.place_keys[i as usize];
         let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
-        let balancer = |(meets, i): (u32, &crate::code::Instance)| {
+        let keys = |meets: u32, i: &crate::code::Instance| {
             let own = loops::of_loop(node.with(place(i.place)).with(u64::from(i.number)), meets);
-            let picks = choice.with(place(i.place)).with(u64::from(i.number));
+            (own, choice.with(place(i.place)).with(u64::from(i.number)))
+        };
+        let balancer = |(meets, i): (u32, &crate::code::Instance)| {
+            let (own, picks) = keys(meets, i);
             let site = &code.lbs[i.lb as usize];
-            let balancer = Balancer::new(&site.balance, &code.weights[i.list as usize], own);
+            let balancer = match site.guard {
+                None => Balancer::new(&site.balance, &code.weights[i.list as usize], own),
+                Some(_) => Balancer::new(&Balance::Random, &[], own),
+            };
             Instance { balancer, picks, targets: code.lists[i.list as usize], late: Late::default() }
         };
         let fault = |&(fault, at, number): &(u32, u32, u32)| {
@@ -189,7 +210,12 @@ impl<'a> Engine<'a> {
             budgets: code.budgets.iter().map(|b| budget::Tokens::new(b, 0)).collect(),
             rates: code.rates.iter().map(RateLimit::new).collect(),
             shares: Shares::new(code),
+            details: Details::default(),
+            guards: Guards::new(code, keys),
+            choices: code.kinds.nodes.iter().map(|&(_, at, number)| backoff(&(at, number))).collect(),
+            warmups: vec![Warmup::default(); code.warmup_count as usize],
             faults: code.fault_nodes.iter().map(fault).collect(),
+            entered: Vec::new(),
             holds: Vec::new(),
             spare_holds: Vec::new(),
             draw_keys: code.draw_keys.iter().map(draw).collect(),
@@ -219,6 +245,7 @@ impl<'a> Engine<'a> {
     /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
     #[inline(never)]
     pub fn run(&mut self) -> Result<(), Cut> {
+        self.watch_guards();
         self.schedule_arrival();
         let mut now = 0;
         while !(self.over && self.tokens.is_empty())
@@ -268,18 +295,29 @@ impl<'a> Engine<'a> {
         }
         self.pass_marks(u64::MAX);
         self.ledger.end(self.tokens.slots.len(), now);
-        self.ledger.entries = self.members[..self.code.members as usize].iter().map(|m| m.entries).collect();
+        self.carry_entries();
+        self.ledger.entries = self.entered.iter().map(|n| *n as u64).collect();
         Ok(())
+    }
+
+    /// Entries of members are counted in few bytes, and carried over before those can overflow.
+    #[cold]
+    fn carry_entries(&mut self) {
+        let members = &mut self.members[..self.code.members as usize];
+        self.entered.resize(members.len(), 0);
+        for (sum, member) in self.entered.iter_mut().zip(members) {
+            *sum += i64::from(std::mem::take(&mut member.entries));
+        }
     }
 
     /// An event that is no request's step.
     fn no_step(&mut self, event: Entry, now: u64) {
-        if event.who & HOLD != 0 {
-            self.end_hold(event.who & !HOLD);
-        } else if event.who & LIMIT != 0 {
-            self.strike(event.who & !LIMIT, event.tag, now);
-        } else {
-            self.tick(event.who & !TICK, event.tag, now);
+        let index = event.who & (TICK - 1);
+        match event.who & !(TICK - 1) {
+            HOLD => self.end_hold(index, now),
+            LIMIT => self.strike(index, event.tag, now),
+            WATCH => self.look_at_guard(index, now),
+            _ => self.tick(index, event.tag, now),
         }
     }
 
@@ -292,7 +330,7 @@ impl<'a> Engine<'a> {
     pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
         for index in 0..self.holds.len() as u32 {
             if !self.spare_holds.contains(&index) {
-                self.end_hold(index);
+                self.end_hold(index, self.turn.0);
             }
         }
         self.ledger.outages = self.faults.iter().map(|f| f.flips().div_ceil(2)).sum();
@@ -307,7 +345,7 @@ impl<'a> Engine<'a> {
         for lb in &mut self.balancers {
             lb.take_returns(end);
         }
-        self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum()
+        self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum::<u64>() + self.guards.left()
     }
 
     /// Whether this is the time to break that.
@@ -359,6 +397,9 @@ impl<'a> Engine<'a> {
     fn arrive(&mut self, event: Entry) {
         let ordinal = self.issued;
         self.issued += 1;
+        if ordinal % CARRIED == 0 {
+            self.carry_entries();
+        }
         self.schedule_arrival();
         let arrived = event.at - self.code.prefix_ns;
         let way = self.request_key.with(ordinal);
@@ -369,7 +410,7 @@ impl<'a> Engine<'a> {
         token.pc = start.pc;
         token.member = start.member;
         self.ledger.arrived += 1;
-        self.members[start.member as usize].entries += u32::from(selected);
+        self.members[start.member as usize].entries += i32::from(selected);
         self.ledger.step(event.at, true);
         self.ledger.ahead = self.ledger.ahead.wrapping_add(self.code.prefix_ns);
         #[cfg(test)]
@@ -379,6 +420,9 @@ impl<'a> Engine<'a> {
         if self.code.cuts {
             self.scopes.begin(slot);
             self.scopes.slots[slot as usize].meets = loops::meets(self.code.loops, way);
+            if self.code.details {
+                self.draw_kind(slot, ordinal, way);
+            }
             if let Some(ns) = self.code.patience_ns {
                 self.be_patient(slot, arrived, ns);
             }

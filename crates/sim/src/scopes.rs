@@ -53,6 +53,8 @@ pub(crate) struct Limit {
     pub rank: u32,
     pub depth: u16,
     pub retries: u8,
+    /// See [`crate::detail::Details::outside`].
+    pub details: (u32, u16),
 }
 
 /// Whom a limit's event is for, if the tags are the same.

@@ -5,7 +5,7 @@ use crate::code::Op;
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine, purpose};
 use crate::pending::{Class, Entry, order_key, ranked};
-use crate::token::{IDLE, LINE, PARKED};
+use crate::token::{BEGINS, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Work};
@@ -26,8 +26,8 @@ impl Engine<'_> {
                 token = &mut self.tokens.slots[slot as usize]
             };
         }
-        if token.pc & LINE != 0 {
-            if self.wait_no_longer(slot, now) {
+        if token.pc & (LINE | BEGINS) != 0 {
+            if self.begin_or_go(slot, now) {
                 return;
             }
             again!();
@@ -124,7 +124,11 @@ impl Engine<'_> {
                         break;
                     }
                     let site = &code.draws[draw as usize];
-                    let ns = draw!(site);
+                    let mut ns = draw!(site);
+                    if site.scaled || site.loss.is_some() {
+                        ns = self.longer(slot, draw, ns);
+                        again!();
+                    }
                     book!(site, ns);
                     self.scopes.drew(slot, ns);
                     time = time.saturating_add(ns);
@@ -173,7 +177,7 @@ impl Engine<'_> {
                             depth += 1;
                             pc = target.pc as usize;
                             member = target.member;
-                            self.members[member as usize].entries += u32::from(token.selected());
+                            self.members[member as usize].entries += i32::from(token.selected());
                         }
                         None => {
                             self.refuse(slot, member, site.stage, Kind::NoTarget);
@@ -280,6 +284,21 @@ impl Engine<'_> {
                     }
                     again!();
                 }
+                Op::Ask { .. }
+                | Op::Told { .. }
+                | Op::Choose { .. }
+                | Op::Rewrite { .. }
+                | Op::Unrewrite
+                | Op::Answer { .. }
+                | Op::Warm { .. }
+                | Op::Cool => {
+                    in_turn!();
+                    if !self.detour(slot, pc, member, depth, now) {
+                        return;
+                    }
+                    again!();
+                    (pc, member, depth) = (token.pc as usize, token.member, usize::from(token.depth));
+                }
                 Op::Try { retry } => {
                     if let Some(budget) = code.retries[retry as usize].budget {
                         in_turn!();
@@ -294,7 +313,7 @@ impl Engine<'_> {
                 Op::Tried { retry } => {
                     let site = &code.retries[retry as usize];
                     let failed = token.has_failed();
-                    if site.can_be_cut || failed && (site.budget.is_some() || site.config.backoff_ns > 0) {
+                    if site.in_turn || failed && (site.budget.is_some() || site.config.backoff_ns > 0) {
                         in_turn!();
                     }
                     count_errors!();
@@ -336,7 +355,7 @@ impl Engine<'_> {
                     depth += 1;
                     pc = target.pc as usize;
                     member = target.member;
-                    self.members[member as usize].entries += u32::from(token.selected());
+                    self.members[member as usize].entries += i32::from(token.selected());
                 }
                 Op::Back => {
                     depth -= 1;
@@ -425,7 +444,8 @@ impl Engine<'_> {
             }
             Op::Token { rate } => {
                 let site = code.rate_sites[rate as usize];
-                if self.rates[member.wrapping_add(site.offset) as usize].take(now, None).is_err() {
+                let key = site.key.and_then(|key| self.key(slot, key));
+                if self.rates[member.wrapping_add(site.offset) as usize].take(now, key).is_err() {
                     self.count_refusal(slot, member, site.stage);
                     self.refuse(slot, member, site.stage, Kind::Overloaded);
                     return Some((site.skip as usize, true));

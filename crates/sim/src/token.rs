@@ -23,6 +23,9 @@ pub(crate) const PARKED: u32 = 1 << 31;
 /// A request whose step has this bit stands in the line of the queue before that step.
 pub(crate) const LINE: u32 = 1 << 30;
 
+/// A request whose step has this bit begins where it was sent, at once but in its turn.
+pub(crate) const BEGINS: u32 = 1 << 29;
+
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -239,6 +242,11 @@ impl Tokens {
             tried: Vec::new(),
             excludes: code.excludes,
         }
+    }
+
+    /// Sets frame `depth` of a request: for what is rare.
+    pub fn set_frame(&mut self, slot: u32, depth: usize, frame: Frame) {
+        self.rows.set_frame(&mut self.slots[slot as usize], slot, depth, frame);
     }
 
     /// A slot for a request that arrives.

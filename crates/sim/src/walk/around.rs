@@ -1,16 +1,13 @@
 //! What stands around balancers, and what chooses, limits and hedges: from the plan to tables.
 
-use super::build::{Act, Builder, NOBODY};
-use crate::blocks::{Draft, inside};
-use std::collections::BTreeSet;
-use weir_model::mix::{Keys as DrawnKeys, Mix};
-use weir_policy::config::{Balance, Budget, Hedge, OnEmpty, Rate};
-use weir_policy::health::HealthConfig;
-use weir_policy::key;
+use super::build::{Act, Builder};
+use crate::blocks::Draft;
+use crate::guards::{Behind, around, name_of};
+use crate::kinds::{By, mix, says};
+use weir_policy::config::{Balance, Budget, Hedge, Rate};
 use weir_policy::retry::is_idempotent;
-use weir_policy::split::Split;
 use weir_policy::upstream::Around;
-use weir_topology::plan::{Hedged, KeySource, Keys, Lb, Point, RequestShape, Scope, Spec, To};
+use weir_topology::plan::{Hedged, KeySource, Lb, Scope, Spec, To};
 
 /// A balancer's place.
 #[derive(Clone, Debug)]
@@ -47,15 +44,6 @@ pub(crate) struct ChoiceSite {
     pub offset: u32,
 }
 
-/// What chooses.
-#[derive(Clone, Debug)]
-pub(crate) enum By {
-    /// The request's kind: index of the node, [`NOBODY`] for none.
-    Kind(Vec<u32>),
-    /// A share, by draw or by key.
-    Share { split: Split, key: Option<u32> },
-}
-
 /// A rate limit's place.
 #[derive(Clone, Debug)]
 pub(crate) struct LimitSite {
@@ -78,17 +66,6 @@ pub(crate) struct Shape {
     pub idempotent: bool,
 }
 
-/// Whether nothing stands around a balancer that takes the general engine.
-pub(super) fn is_plain(lb: &Lb) -> bool {
-    let simple = matches!(
-        lb.balance,
-        Balance::Random | Balance::RoundRobin { .. } | Balance::LeastConn { .. } | Balance::P2c { .. }
-    );
-    let healthy = lb.health.is_none() && lb.eject.is_none() && lb.outlier.is_none();
-    let unlimited = lb.max_in_flight.is_none() && lb.max_connections.is_none();
-    simple && healthy && unlimited && lb.sticky.is_none() && lb.on_empty != OnEmpty::Node
-}
-
 impl Builder<'_> {
     pub(super) fn balance(&mut self, lb: &Lb, draft: &Draft, position: usize) -> Act {
         let index = self.walk.lbs.len() as u32;
@@ -107,17 +84,9 @@ impl Builder<'_> {
         });
         let key = lb.key.as_ref().map(|key| self.key_source(key));
         let shared = lb.scope == Scope::Process;
-        let health = HealthConfig {
-            check: lb.health.as_ref().map(|h| h.check.clone()),
-            eject: lb.eject.clone(),
-            outlier: lb.outlier.clone(),
-            slow_start: lb.slow_start.clone().filter(|_| !lb.balance.hashes()),
-            panic: lb.panic,
-            on_empty: lb.on_empty,
-        };
+        let around = around(lb);
+        let health = &around.health;
         let watches = health.check.is_some() || health.eject.is_some() || health.outlier.is_some();
-        let most = lb.max_in_flight.into_iter().chain(lb.max_connections).min();
-        let around = Around { health, max_in_flight: most, pass_over_ns: lb.pass_over_ns, counts: false };
         let measures_probes = matches!(lb.balance, Balance::Prequal { .. });
         self.walk.probes |= measures_probes;
         self.walk.reads_keys |= lb.sticky.is_some();
@@ -145,19 +114,14 @@ impl Builder<'_> {
     }
 
     pub(super) fn choice(&mut self, spec: &Spec, draft: &Draft, position: usize) -> Act {
-        let by = match spec {
-            Spec::Split { weights, key } => {
-                By::Share { split: Split::new(weights), key: key.as_ref().map(|k| self.key_source(k)) }
-            }
-            Spec::Route { rules, otherwise } => {
-                let otherwise = if *otherwise { rules.len() as u32 } else { NOBODY };
-                let first = |shape: &RequestShape| {
-                    rules.iter().position(|rule| rule.matches(&shape.asked())).map_or(otherwise, |i| i as u32)
-                };
-                By::Kind(self.kinds.shapes.iter().map(first).collect())
-            }
-            _ => By::Kind(Vec::new()),
-        };
+        let shapes = std::mem::take(&mut self.kinds.shapes);
+        let walk = &mut self.walk;
+        let by = By::new(spec, &shapes, |source| {
+            walk.reads_keys = true;
+            walk.keys.push(says(source, &shapes));
+            walk.keys.len() as u32 - 1
+        });
+        self.kinds.shapes = shapes;
         let offset = (self.walk.choice_nodes.len() as u32).wrapping_sub(draft.base);
         for &node in &draft.nodes[position] {
             let To::List(list) = self.layout.point.nodes[node as usize].to else { continue };
@@ -193,20 +157,15 @@ impl Builder<'_> {
 
     /// What the kinds of requests say where a node reads their key.
     fn key_source(&mut self, source: &KeySource) -> u32 {
-        let says = |shape: &RequestShape| said(source, shape).map(|text| key::hash(text.as_bytes()));
         self.walk.reads_keys = true;
-        self.walk.keys.push(self.kinds.shapes.iter().map(says).collect());
+        self.walk.keys.push(says(source, &self.kinds.shapes));
         self.walk.keys.len() as u32 - 1
     }
 
     /// The kinds of the scenario's requests.
     pub(super) fn mix(&mut self) {
-        let keys = |keys: &Keys| match *keys {
-            Keys::Uniform(n) => DrawnKeys::Uniform(n),
-            Keys::Zipf(n, s) => DrawnKeys::zipf(n, s),
-        };
+        self.walk.mix = mix(self.scenario);
         let mix = &self.scenario.mix;
-        self.walk.mix = Mix::new(mix.iter().map(|r| (r.weight, r.key.as_ref().map(keys))).collect());
         let all = self.kinds.shapes.iter().filter(|_| !mix.is_empty());
         self.walk.shapes = all.map(|r| Shape { idempotent: is_idempotent(&r.method) }).collect();
         self.walk.before = self.kinds.before.clone();
@@ -214,77 +173,11 @@ impl Builder<'_> {
 
     /// Which balancers stand behind which targets of which others, where the others' health can tell.
     pub(super) fn find_outside(&mut self) {
-        let point = self.layout.point;
-        self.walk.outside = vec![Vec::new(); self.code.instances.len()];
-        if !self.walk.lbs.iter().any(|lb| lb.watches) {
-            return;
+        let n = self.code.instances.len();
+        self.walk.outside = vec![Vec::new(); n];
+        if self.walk.lbs.iter().any(|lb| lb.watches) {
+            let behind = Behind::of(self.layout.point, &self.instances, n);
+            (self.walk.outside, self.walk.inside) = (behind.outside, behind.inside);
         }
-        for (&node, &outer) in &self.instances {
-            let To::List(list) = point.nodes[node as usize].to else { continue };
-            for (&target, index) in point.lists[list as usize].iter().zip(0u32..) {
-                let behind = first_balancers(point, target);
-                let found: Vec<u32> =
-                    behind.iter().filter_map(|id| self.instances.get(id).copied()).collect();
-                if found.is_empty() {
-                    continue;
-                }
-                found.iter().for_each(|&inner| self.walk.outside[inner as usize].push((outer, index)));
-                self.walk.inside.insert((outer, index), found);
-            }
-        }
-    }
-}
-
-/// The balancers that the ways from a node end in.
-fn first_balancers(point: &Point, from: u32) -> BTreeSet<u32> {
-    let (mut found, mut seen, mut stack) = (BTreeSet::new(), BTreeSet::new(), vec![from]);
-    while let Some(id) = stack.pop() {
-        if !seen.insert(id) {
-            continue;
-        }
-        if let Spec::Lb(_) = &point.specs[point.nodes[id as usize].spec as usize] {
-            found.insert(id);
-            continue;
-        }
-        match inside(point, id) {
-            To::None => {}
-            To::Node(child) => stack.push(child),
-            To::List(l) => stack.extend(&point.lists[l as usize]),
-        }
-    }
-    found
-}
-
-/// What a target is hashed by: the address of the server that its way ends at first, else that server's name.
-fn name_of(point: &Point, target: u32) -> String {
-    let mut at = target;
-    loop {
-        let node = &point.nodes[at as usize];
-        if let Spec::Server { addr, .. } = &point.specs[node.spec as usize] {
-            return addr.clone().or_else(|| node.name.clone()).unwrap_or_else(|| "server".into());
-        }
-        at = match inside(point, at) {
-            To::Node(child) => child,
-            To::List(l) => match point.lists[l as usize].first() {
-                Some(&first) => first,
-                None => return String::new(),
-            },
-            To::None => return node.name.clone().unwrap_or_default(),
-        };
-    }
-}
-
-/// What a kind of request says where a key is read; `None`: its own key stands for it.
-fn said<'a>(source: &KeySource, shape: &'a RequestShape) -> Option<&'a str> {
-    let header =
-        |name: &str| shape.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|h| h.1.as_str());
-    match source {
-        KeySource::Path => Some(&shape.path),
-        KeySource::Header(name) => header(name),
-        KeySource::Cookie(name) => header("cookie")?.split(';').find_map(|pair| {
-            let (n, value) = pair.trim().split_once('=')?;
-            (n == name).then_some(value)
-        }),
-        KeySource::Client => None,
     }
 }

@@ -70,6 +70,7 @@ impl Walker<'_> {
             let counter = walk.visits_of_lbs.get(&first).copied();
             self.branches.slots[slot as usize].came = self.branches.come_again(slot, counter);
         }
+        self.branches.slots[slot as usize].phase = Phase::Out;
         if site.measures_probes {
             self.probe(index, slot);
         }

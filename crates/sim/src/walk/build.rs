@@ -278,18 +278,17 @@ pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
     let plain = |spec: &Spec| match spec {
         Spec::Server { .. } | Spec::Delay { .. } | Spec::Weight { .. } => true,
         Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } => true,
-        Spec::Lb(lb) => super::around::is_plain(lb),
-        Spec::Cable { loss, .. } => *loss == 0.0,
-        Spec::Queue { .. } | Spec::Concurrent { .. } => true,
-        Spec::Rate { key, .. } => key.is_none(),
-        Spec::Flaky { kind, .. } => *kind != Kind::ConnectFailed,
-        Spec::Retry(retry) => retry.on_status.is_empty(),
-        Spec::Timeout { .. } => true,
+        Spec::Lb(lb) => lb.health.is_none() && lb.balance != Balance::LeastWork,
+        Spec::Cable { loss, resend_ns, .. } => *loss == 0.0 || resend_ns.is_some() && *loss < 1.0,
+        Spec::Queue { .. } | Spec::Concurrent { .. } | Spec::Rate { .. } | Spec::Flaky { .. } => true,
+        Spec::Retry(_) | Spec::Timeout { .. } | Spec::Warmup { .. } => true,
+        Spec::Route { .. } | Spec::Split { .. } => true,
+        Spec::Redirect { .. } | Spec::Respond { .. } => true,
         Spec::Faulty(f) => f.mode == Mode::Refuse && f.line == Line::Own,
         _ => false,
     };
     let closed = matches!(scenario.traffic, weir_model::Traffic::Closed { .. });
-    closed || !scenario.mix.is_empty() || !layout.reached().all(|(_, spec)| plain(spec))
+    closed || !layout.reached().all(|(_, spec)| plain(spec))
 }
 
 /// Builds what the stages do. With `members`, statistics are kept for every member.

@@ -91,7 +91,7 @@ impl Walker<'_> {
     pub(super) fn check_cost_ns(&self, slot: u32) -> u64 {
         let branch = &self.branches.slots[slot as usize];
         let lb = self.balancers[branch.check as usize].lb;
-        super::nodes::scaled(self.walk.lbs[lb as usize].check_cost_ns, branch.factor)
+        crate::detail::scaled(self.walk.lbs[lb as usize].check_cost_ns, branch.factor)
     }
 
     fn is_leaf(&self, slot: u32) -> bool {

@@ -1,9 +1,9 @@
 //! What a request is decides where it goes: routes, splits, rate limits, and the keys that they and balancers read.
 
-use super::around::By;
 use super::branch::Frame;
 use super::build::NOBODY;
 use super::walker::{Flow, Walker};
+use crate::kinds::By;
 use weir_policy::{Kind, key};
 
 impl Walker<'_> {

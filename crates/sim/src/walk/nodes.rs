@@ -3,6 +3,7 @@
 use super::branch::Phase;
 use super::build::{Act, DrawKey, NOBODY, Next, RetrySite};
 use super::walker::{Flow, Walker, what};
+use crate::detail::scaled;
 use crate::pending::{Class, Entry, later_attempt, order_key, ranked};
 use weir_model::{crossing, flaky};
 use weir_policy::Kind;
@@ -14,7 +15,7 @@ impl Walker<'_> {
     pub(super) fn enter(&mut self, slot: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let node = &self.walk.nodes[branch.stage as usize];
-        self.ledger.entries[branch.member.wrapping_add(node.entries) as usize] += u32::from(branch.selected);
+        self.ledger.entries[branch.member.wrapping_add(node.entries) as usize] += u64::from(branch.selected);
         if branch.check != NOBODY {
             return self.check_enters(slot, node.act);
         }
@@ -152,7 +153,7 @@ impl Walker<'_> {
         let branch = &mut self.branches.slots[slot as usize];
         (branch.outcome, branch.relayed) = (Some(kind), false);
         if let Some(offset) = self.code.stages[branch.stage as usize].refusals {
-            self.ledger.refusals[branch.member.wrapping_add(offset) as usize] += u32::from(branch.selected);
+            self.ledger.refusals[branch.member.wrapping_add(offset) as usize] += u64::from(branch.selected);
         }
         Flow::Out
     }
@@ -255,8 +256,3 @@ const FLAKY_STATUS: u16 = 500;
 
 /// The stop flag is looked at when these bits of the number of attempts are zero.
 const ATTEMPTS_PER_LOOK: u64 = (1 << 16) - 1;
-
-/// Work that takes so many times longer.
-pub(super) fn scaled(ns: u64, factor: f64) -> u64 {
-    if factor == 1.0 { ns } else { (ns as f64 * factor + 0.5) as u64 }
-}

@@ -2,10 +2,10 @@
 
 use super::branch::Phase;
 use super::build::{Act, NOBODY};
-use super::nodes::scaled;
 #[cfg(test)]
 use super::walker::Sabotage;
 use super::walker::{Flow, Walker, what};
+use crate::detail::scaled;
 use crate::pending::{Class, Entry, order_key, ranked};
 use weir_model::concurrent::Concurrent;
 use weir_model::queue::Entry as QueueEntry;

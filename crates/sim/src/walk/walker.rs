@@ -349,7 +349,14 @@ impl<'a> Walker<'a> {
             Phase::Out => Flow::On,
             Phase::Inside => self.served(slot),
             Phase::Backoff => Flow::On,
-            Phase::Retake => Flow::In,
+            Phase::Retake => {
+                // It has come to the balancer before, and not gone on.
+                let branch = &self.branches.slots[slot as usize];
+                let entries = self.walk.nodes[branch.stage as usize].entries;
+                let again = u64::from(branch.selected);
+                self.ledger.entries[branch.member.wrapping_add(entries) as usize] -= again;
+                Flow::In
+            }
             Phase::Back | Phase::Cut => Flow::Out,
             Phase::Line => self.waited_too_long(slot),
             Phase::Begin => Flow::In,

@@ -66,7 +66,7 @@ fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
     }
 }
 
-fn random_file(seed: u64) -> String {
+pub(super) fn random_file(seed: u64) -> String {
     let mut d = Draws::new(seed);
     let mut text = String::from(
         "def e(m):\n    return dist.rounded(dist.exponential(m * ms), 1 * ms)\n\nn0 = delay(e(2), server(\"a\"))\n",

@@ -1,5 +1,6 @@
 //! The engine against its reference: the same bytes on any topology that both run.
 
+use super::core::random_file;
 use super::random::{Draws, random_plan, traffic};
 use super::{options, plan};
 use crate::Results;
@@ -113,4 +114,9 @@ fn the_engine_agrees_with_its_reference() {
         agree(&plan, &format!("random seed {seed}:\n{source}"))
     });
     println!("{} of 2000", both.count());
+    let both = (0..1500).filter(|&seed| {
+        let source = random_file(seed);
+        agree(&plan(&source), &format!("core seed {seed}:\n{source}"))
+    });
+    println!("{} of 1500", both.count());
 }

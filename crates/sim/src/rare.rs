@@ -1,0 +1,120 @@
+//! What few topologies have, each step in its turn: the request's place goes through its token, so the hot path holds none
+//! of it.
+
+use crate::code::{Code, Op};
+use crate::compile::{Compiler, Post};
+use crate::detail::scaled;
+use crate::engine::Engine;
+use crate::token::BEGINS;
+use weir_model::{crossing, warmup};
+use weir_policy::Kind;
+use weir_stats::Key;
+
+/// The place of servers that have more work until they have warmed up.
+#[derive(Clone, Debug)]
+pub(crate) struct WarmupSite {
+    pub law: warmup::Law,
+    /// Member to warm-up.
+    pub offset: u32,
+}
+
+/// A crossing that loses messages, and sends them again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossSite {
+    pub loss: f64,
+    pub resend_ns: Option<u64>,
+    /// Index in [`Code::draw_keys`], and the counter of visits.
+    pub key: u32,
+    pub visits: Option<u32>,
+}
+
+impl Compiler<'_> {
+    pub(crate) fn warmup(&mut self, law: warmup::Law, base: u32, nodes: &[u32]) -> Option<Post> {
+        let offset = self.code.warmup_count.wrapping_sub(base);
+        for &node in nodes {
+            self.warm_nodes.insert(node, self.code.warmup_count);
+            self.code.warmup_count += 1;
+        }
+        self.code.details = true;
+        self.code.warmups.push(WarmupSite { law, offset });
+        self.op(Op::Warm { warmup: self.code.warmups.len() as u32 - 1 }, &[]);
+        Some(Post::Op(Op::Cool))
+    }
+}
+
+impl Engine<'_> {
+    /// A step that few topologies have. Where the request goes on stands in its token; false: it stops.
+    #[inline(never)]
+    pub(crate) fn detour(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now: u64) -> bool {
+        let code: &Code = self.code;
+        self.leave_at(slot, pc as u32 + 1, member, depth);
+        match code.steps[pc].op {
+            Op::Ask { .. } => return self.ask_guard(slot, pc, member, depth, now),
+            Op::Told { lb } => {
+                self.told_guard(slot, lb, member, depth, now);
+                self.tokens.slots[slot as usize].depth -= 2;
+                self.count_errors(slot, member, pc);
+            }
+            Op::Choose { choice } => self.choose(slot, choice, pc, member, depth),
+            Op::Rewrite { rewrite } => {
+                let shape = &mut self.details.slots[slot as usize].shape;
+                *shape = code.kinds.rewrites[rewrite as usize][*shape as usize];
+            }
+            Op::Unrewrite => {
+                self.count_errors(slot, member, pc);
+                let shape = &mut self.details.slots[slot as usize].shape;
+                *shape = code.kinds.before[*shape as usize];
+            }
+            Op::Answer { status } => {
+                self.details.slots[slot as usize].status = status as u16;
+                let outcome = (status >= 500).then_some(Kind::Status5xx);
+                self.tokens.slots[slot as usize].set_outcome(outcome);
+            }
+            Op::Warm { warmup } => {
+                let site = &code.warmups[warmup as usize];
+                let factor = self.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now);
+                self.details.scale(slot, factor);
+            }
+            Op::Cool => {
+                self.count_errors(slot, member, pc);
+                self.details.unscale(slot);
+            }
+            _ => {}
+        }
+        true
+    }
+
+    fn choose(&mut self, slot: u32, choice: u32, pc: usize, member: u32, depth: usize) {
+        let site = &self.code.kinds.choices[choice as usize];
+        let Some(index) = self.chosen(slot, choice, member, 0) else {
+            self.refuse(slot, member, site.stage, Kind::NoRoute);
+            self.tokens.slots[slot as usize].pc = site.skip;
+            return;
+        };
+        let list = self.code.kinds.nodes[member.wrapping_add(site.offset) as usize].0;
+        let target = self.code.lists[list as usize].get(self.code, index);
+        self.tokens.set_frame(slot, depth, [pc as u32 + 1, member, index]);
+        self.leave_at(slot, target.pc, target.member, depth + 1);
+        let selected = self.tokens.slots[slot as usize].selected();
+        self.members[target.member as usize].entries += i32::from(selected);
+    }
+
+    /// What was drawn for a wait of a request, with all that makes it longer.
+    #[cold]
+    pub(crate) fn longer(&mut self, slot: u32, draw: u32, ns: u64) -> u64 {
+        let site = &self.code.draws[draw as usize];
+        let ns = if site.scaled { scaled(ns, self.details.slots[slot as usize].factor) } else { ns };
+        let Some(loss) = site.loss else { return ns };
+        let LossSite { loss, resend_ns, key, visits } = self.code.losses[loss as usize];
+        let key: Key = self.draw_key(slot, key, visits);
+        ns.saturating_add(crossing::extra_ns(loss, resend_ns, key).unwrap_or(0))
+    }
+
+    /// A request begins where it was sent.
+    #[cold]
+    pub(crate) fn begins(&mut self, slot: u32) {
+        let token = &mut self.tokens.slots[slot as usize];
+        token.pc &= !BEGINS;
+        self.members[token.member as usize].entries += i32::from(token.selected());
+    }
+}
