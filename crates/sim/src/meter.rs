@@ -13,8 +13,8 @@ pub(crate) struct Meter {
 impl Meter {
     /// The levels change at `now`.
     pub fn add(&mut self, now: u64, busy: f64, waiting: f64) {
-        let ns = (now - self.last) as f64;
-        self.last = now;
+        let ns = now.saturating_sub(self.last) as f64;
+        self.last = now.max(self.last);
         self.busy_ns += self.busy * ns;
         self.waiting_ns += self.waiting * ns;
         self.busy += busy;

@@ -62,7 +62,7 @@ impl Engine<'_> {
                         self.scopes.stand(slot, now, pc, member, depth);
                     }
                     time = time.saturating_add(site.ns);
-                    if code.goes_on {
+                    if code.books {
                         self.book(slot, site.stage, member, site.ns);
                     } else {
                         let part =
@@ -168,8 +168,8 @@ impl Engine<'_> {
                         QueueEntry::Waits => {
                             gauge.waiting = gauge.waiting.wrapping_sub(now);
                             gauge.most = gauge.most.max(queue.waiting());
-                            if code.goes_on {
-                                self.book(slot, site.stage, member, now.wrapping_neg());
+                            if code.books {
+                                self.stops(slot, site.stage, member, now);
                             } else {
                                 let part = &mut self.ledger.parts
                                     [site.part.wrapping_add(member & code.mask) as usize];
@@ -194,7 +194,7 @@ impl Engine<'_> {
                     self.leave(queue, member, selected, now);
                     count_errors!();
                     if code.goes_on && self.is_left_at(slot, pc, depth) {
-                        return self.vanish(slot);
+                        return self.vanish(slot, now);
                     }
                     pc += 1;
                 }
@@ -211,10 +211,13 @@ impl Engine<'_> {
                 | Op::Rewrite { .. }
                 | Op::Unrewrite
                 | Op::Answer { .. }
+                | Op::Down { .. }
+                | Op::Survived { .. }
+                | Op::Lossy { .. }
                 | Op::Warm { .. }
                 | Op::Cool => {
                     in_turn!();
-                    if !self.detour(slot, pc, member, depth, now) {
+                    if !self.detour(slot, pc, member, depth, now, after_faults) {
                         return;
                     }
                     let token = &self.tokens.slots[slot as usize];
@@ -334,7 +337,7 @@ impl Engine<'_> {
                     self.count_errors(slot, member, pc);
                 }
                 if self.is_left_at(slot, pc, depth) {
-                    self.vanish(slot);
+                    self.vanish(slot, now);
                     return None;
                 }
             }
