@@ -146,7 +146,7 @@ impl Engine<'_> {
             gauge.busy = gauge.busy.wrapping_sub(now);
             gauge.served = gauge.served.wrapping_sub(now & woken.mask());
             let mask = woken.mask();
-            if self.code.goes_on {
+            if self.code.books {
                 self.book(next, site.stage, member, now);
             } else {
                 let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
@@ -236,6 +236,10 @@ impl Engine<'_> {
             return self.spend(slot, stage, member, ns);
         }
         let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
+        if self.code.notes {
+            let ns = ns & token.mask();
+            return self.scopes.notes[slot as usize].push((part, ns));
+        }
         let sum = &mut self.ledger.parts[part as usize];
         *sum = sum.wrapping_add(ns & token.mask());
     }
@@ -266,7 +270,7 @@ impl Engine<'_> {
         self.tokens.slots[slot as usize].pc = skip;
         let over = self.is_left_at(slot, skip as usize - 1, depth);
         if over {
-            self.vanish(slot);
+            self.vanish(slot, now);
         }
         over
     }
@@ -339,6 +343,11 @@ impl Engine<'_> {
         }
         if self.code.cuts {
             self.scopes.end(slot);
+            self.lines.request_ends(time);
+            if self.code.notes {
+                self.ledger.last_stop = self.ledger.last_stop.max(time);
+                self.count_notes(slot);
+            }
         }
         self.tokens.remove(slot);
     }

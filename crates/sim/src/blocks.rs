@@ -3,7 +3,7 @@
 use crate::code::{Block, CallSite, Code, Instance, Stage, Target, Targets};
 use std::collections::HashMap;
 use weir_stats::Key;
-use weir_topology::plan::{NodeId, Place, Point, Spec, To};
+use weir_topology::plan::{Mode, NodeId, Place, Point, Spec, To};
 
 /// What compiling may not exceed; a clear error instead of a wrapped number.
 pub(crate) const MOST: usize = u32::MAX as usize / 8;
@@ -144,6 +144,10 @@ impl<'a> Layout<'a> {
             warmups: Vec::new(),
             warmup_count: 0,
             losses: Vec::new(),
+            lossy: Vec::new(),
+            lines: Default::default(),
+            notes: false,
+            books: false,
         }
     }
 
@@ -440,6 +444,7 @@ impl<'a> Layout<'a> {
             let counted = match &self.point.specs[self.point.nodes[id].spec as usize] {
                 Spec::Retry(_) => of == Nested::Retries,
                 Spec::Timeout { time_ns: Some(_) } => of == Nested::Limits,
+                Spec::Faulty(fault) => of == Nested::Limits && fault.mode == Mode::Crash,
                 _ => false,
             };
             behind[id] = u32::from(counted)

@@ -7,6 +7,8 @@
 
 use crate::guards::GuardTables;
 use crate::kinds::Kinds;
+use crate::lines::LineTables;
+use crate::lost::LossySite;
 use crate::rare::{LossSite, WarmupSite};
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
@@ -90,6 +92,17 @@ pub(crate) enum Op {
     },
     Told {
         lb: u32,
+    },
+    /// Nodes are entered that may be down, in other ways than a plain refusal; one that can crash has lived long enough.
+    Down {
+        down: u32,
+    },
+    Survived {
+        down: u32,
+    },
+    /// A crossing begins that may lose the request for good.
+    Lossy {
+        lossy: u32,
     },
     /// What is behind has more work; no longer.
     Warm {
@@ -419,6 +432,12 @@ pub(crate) struct Code {
     pub warmups: Vec<WarmupSite>,
     pub warmup_count: u32,
     pub losses: Vec<LossSite>,
+    pub lossy: Vec<LossySite>,
+    pub lines: LineTables,
+    /// Whether requests can be lost: what time they take is noted with them, at the places where they may have been.
+    pub notes: bool,
+    /// Whether time is booked request by request: some is noted, or goes on for nobody.
+    pub books: bool,
 }
 
 /// The targets of a list.

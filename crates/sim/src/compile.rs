@@ -8,7 +8,9 @@ use crate::code::{
 };
 use crate::guards::{Behind, is_plain, probed};
 use crate::loops::loops;
+use crate::lost::LossySite;
 use crate::rare::LossSite;
+use crate::reach::loses_for_good;
 use std::collections::BTreeMap;
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
@@ -16,7 +18,7 @@ use weir_model::sampler::Sampler;
 use weir_model::{Dist, OnCancel, concurrent, warmup};
 use weir_policy::Kind;
 use weir_policy::config::Exclude;
-use weir_topology::plan::{Clock, Faulty, Lb, Mode, Scenario, Scope, Spec, To};
+use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Scenario, Scope, Spec, To};
 use weir_topology::rewriting::Kinds;
 
 /// Purposes of draws that belong to a request; part of their keys.
@@ -65,7 +67,9 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         scales: false,
     };
     c.find_kinds(scenario);
+    c.find_failing_blocks();
     c.emit()?;
+    c.find_restarts();
     c.find_repeated_places();
     let Compiler { layout, mut code, .. } = c;
     if code.guards.sites.iter().any(|site| site.watches) {
@@ -74,7 +78,9 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let lists: Vec<u32> = code.kinds.nodes.iter().map(|node| node.0).collect();
     let root_block = layout.finish(&mut code, &lists)?;
     code.guards.spares = code.guards.spare_nodes.iter().map(|&id| layout.target(id)).collect();
-    code.cuts |= code.details;
+    code.notes = layout.loses();
+    code.cuts |= code.details || code.notes;
+    code.books = code.notes || code.goes_on;
     // Nothing leads to the root, so its block has one member and its return ends the request.
     let next = layout.drafts.get(root_block + 1).map_or(code.steps.len(), |d| d.pc as usize);
     code.steps[next - 1].op = Op::End;
@@ -164,7 +170,7 @@ impl Compiler<'_> {
                 Some(Post::Wait(time, loss)) => {
                     let (site, _) = draft.chain[i];
                     let place = self.layout.point.sites[site as usize].place;
-                    let loss = self.loss(purpose::LOSS_BACK, place, loss);
+                    let loss = self.loss(purpose::LOSS_BACK, place, loss, first + i as u32);
                     self.wait(&time, purpose::BACK, place, first + i as u32, false, loss);
                 }
                 Some(Post::Chosen) => {
@@ -173,7 +179,9 @@ impl Compiler<'_> {
                     waiting.clear();
                     self.patch_skip(first + i as u32);
                 }
-                Some(Post::Op(op @ (Op::Tried { .. } | Op::Limited | Op::Flaky { .. }))) => {
+                Some(Post::Op(
+                    op @ (Op::Tried { .. } | Op::Limited | Op::Survived { .. } | Op::Flaky { .. }),
+                )) => {
                     // The nodes inside fail with each attempt, the retry itself with the last one only. Those inside of
                     // a limit that strikes do not come back at all.
                     let itself = waiting.pop();
@@ -227,7 +235,12 @@ impl Compiler<'_> {
                     limit.end = next;
                 }
             }
-            Some(Op::Pass) => {
+            Some(Op::Survived { down }) => self.code.lines.sites[down as usize].skip = next,
+            Some(Op::Pass | Op::Cool) => {
+                let downs = &mut self.code.lines.sites;
+                if let Some(down) = downs.iter_mut().rev().find(|d| d.stage == stage) {
+                    down.skip = next;
+                }
                 if let Some(fault) = self.code.faults.iter_mut().rev().find(|f| f.stage == stage) {
                     fault.skip = next;
                 }
@@ -254,7 +267,7 @@ impl Compiler<'_> {
             }
             Spec::Cable { time, loss, resend_ns } => {
                 let lossy = (*loss > 0.0).then_some((*loss, *resend_ns));
-                let loss = self.loss(purpose::LOSS_OUT, place, lossy);
+                let loss = self.loss(purpose::LOSS_OUT, place, lossy, stage);
                 self.wait(time, purpose::OUT, place, stage, true, loss);
                 Some(Post::Wait(time.clone(), lossy))
             }
@@ -326,6 +339,9 @@ impl Compiler<'_> {
                     in_turn,
                 });
                 Some(Post::Op(Op::Tried { retry }))
+            }
+            Spec::Faulty(fault) if fault.mode != Mode::Refuse || fault.line != Line::Own => {
+                self.down(stage, fault, draft, position)
             }
             Spec::Faulty(Faulty { mtbf_ns, mttr_ns, clock, starts_up, .. }) => {
                 let fault = self.code.faults.len() as u32;
@@ -463,6 +479,9 @@ impl Compiler<'_> {
         } else {
             let key = self.layout.draw_key(&mut self.code, purpose, place);
             let draw = self.code.draws.len() as u32;
+            if let Some(Op::Lossy { lossy }) = self.code.steps.last().map(|step| step.op) {
+                self.code.lossy[lossy as usize].time = Some(draw);
+            }
             self.code.draws.push(DrawSite { sampler, part, key, visits: None, stage, inwards, scaled, loss });
             self.op(
                 if self.here || scaled || loss.is_some() {
@@ -476,9 +495,29 @@ impl Compiler<'_> {
     }
 
     /// What a crossing loses.
-    fn loss(&mut self, purpose: u64, place: u32, lossy: Option<(f64, Option<u64>)>) -> Option<u32> {
+    fn loss(
+        &mut self,
+        purpose: u64,
+        place: u32,
+        lossy: Option<(f64, Option<u64>)>,
+        stage: u32,
+    ) -> Option<u32> {
         let (loss, resend_ns) = lossy?;
         let key = self.layout.draw_key(&mut self.code, purpose, place);
+        if loses_for_good(loss, resend_ns) {
+            // The wait follows, if there is one.
+            self.code.lossy.push(LossySite {
+                loss,
+                key,
+                visits: None,
+                time: None,
+                stage,
+                inwards: purpose == purpose::LOSS_OUT,
+            });
+            self.code.details = true;
+            self.op(Op::Lossy { lossy: self.code.lossy.len() as u32 - 1 }, &[]);
+            return None;
+        }
         self.code.losses.push(LossSite { loss, resend_ns, key, visits: None });
         self.code.details = true;
         Some(self.code.losses.len() as u32 - 1)
@@ -508,6 +547,7 @@ impl Compiler<'_> {
         let mut stages_of = vec![0u32; self.code.draw_keys.len()];
         let keys = self.code.draws.iter().map(|d| d.key).chain(self.code.flaky.iter().map(|f| f.key));
         let keys = keys.chain(self.code.losses.iter().map(|l| l.key));
+        let keys = keys.chain(self.code.lossy.iter().map(|l| l.key));
         keys.for_each(|key| stages_of[key as usize] += 1);
         for key in 0..stages_of.len() as u32 {
             // A place in a single block repeats only where members of that block lead to one another, which takes a
@@ -523,6 +563,7 @@ impl Compiler<'_> {
                 self.code.draws.iter_mut().filter(|d| d.key == key).for_each(|d| d.visits = counter);
                 self.code.flaky.iter_mut().filter(|f| f.key == key).for_each(|f| f.visits = counter);
                 self.code.losses.iter_mut().filter(|l| l.key == key).for_each(|l| l.visits = counter);
+                self.code.lossy.iter_mut().filter(|l| l.key == key).for_each(|l| l.visits = counter);
             }
         }
     }

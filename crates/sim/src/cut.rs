@@ -55,13 +55,8 @@ impl Engine<'_> {
         let Some((slot, at)) = self.scopes.struck(live, tag) else { return };
         let limit = self.scopes.limits[slot as usize * self.scopes.each + usize::from(at)];
         let slot = self.cut_off(slot, at, &limit, now);
-        self.tokens.drop_attempts(slot, limit.retries);
-        self.scopes.leave(slot, at);
-        if self.code.details {
-            self.details.cut(slot, limit.details);
-        }
+        self.back_to(slot, at, &limit);
         let token = &mut self.tokens.slots[slot as usize];
-        token.tag = token.tag.wrapping_add(1);
         if limit.end == WHOLE {
             token.set_outcome(Some(Kind::Cancelled));
             return self.end_early(slot, now);
@@ -71,6 +66,25 @@ impl Engine<'_> {
         token.member = limit.member;
         token.depth = limit.depth;
         self.go_on(slot, now, now, true);
+    }
+
+    /// A request is outside of a limit again.
+    pub(crate) fn back_to(&mut self, slot: u32, at: u16, limit: &Limit) {
+        self.tokens.drop_attempts(slot, limit.retries);
+        self.scopes.leave(slot, at);
+        if self.code.details {
+            self.details.cut(slot, limit.details);
+        }
+        let token = &mut self.tokens.slots[slot as usize];
+        token.tag = token.tag.wrapping_add(1);
+    }
+
+    /// All that a request holds up to the end of a limit is given back, whatever goes on by itself.
+    pub(crate) fn cut_to(&mut self, slot: u32, limit: &Limit, now: u64) {
+        let holds = self.holds_of(slot, limit);
+        let selected = self.tokens.slots[slot as usize].mask();
+        self.take_back(slot, None, now);
+        holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
     }
 
     /// What is behind a limit is cut off and gives back what it holds, from the inside out, unless a queue or server on its
@@ -102,6 +116,7 @@ impl Engine<'_> {
         }
         let scope = &mut self.scopes.slots[slot as usize];
         (scope.floor, scope.floor_depth) = (holds[floor].pc, holds[floor].depth as u16);
+        self.scopes.hand_notes(slot, request);
         self.tokens.slots[slot as usize].set_unwanted();
         if failed {
             self.tokens.slots[slot as usize].set_outcome(Some(Kind::Cancelled));
@@ -123,7 +138,7 @@ impl Engine<'_> {
             What::Slot { queue } => queues[queue as usize].on_cancel.goes_on(true),
             What::ShareLine { share } => shares[share as usize].on_cancel.goes_on(false),
             What::Share { share } => shares[share as usize].on_cancel.goes_on(true),
-            What::Picked { .. } | What::GuardLine { .. } | What::Sent { .. } => false,
+            What::Picked { .. } | What::GuardLine { .. } | What::Sent { .. } | What::Lost { .. } => false,
         }
     }
 
@@ -148,6 +163,7 @@ impl Engine<'_> {
                 let index = self.instance(slot, &self.code.lbs[lb as usize], member);
                 self.leave_guard_line(slot, index, now);
             }
+            What::Lost { stage } => self.book(slot, stage, member, now),
             What::Sent { lb, ticket } => {
                 let index = self.instance(slot, &self.code.lbs[lb as usize], member);
                 self.guard_is_cut(index, ticket, now);
@@ -175,6 +191,7 @@ impl Engine<'_> {
             }
             Some(Op::Share { share }) if waits => Some((What::ShareLine { share }, pc as u32)),
             Some(Op::Share { share }) => Some((What::Share { share }, pc as u32)),
+            Some(op) => self.lost_at(op).map(|(stage, _)| (What::Lost { stage }, pc as u32)),
             _ => None,
         };
         holds.extend(own.map(|(what, pc)| Hold { what, member, pc, depth }));
@@ -234,7 +251,8 @@ impl Engine<'_> {
 
     /// What went on for nobody is over.
     #[cold]
-    pub(crate) fn vanish(&mut self, slot: u32) {
+    pub(crate) fn vanish(&mut self, slot: u32, now: u64) {
+        self.ledger.last_stop = self.ledger.last_stop.max(now);
         self.scopes.end(slot);
         self.tokens.remove(slot);
     }
@@ -248,8 +266,11 @@ impl Engine<'_> {
         let here = &self.code.stages[stage as usize];
         let spent = &mut self.ledger.spent[at(here.part)];
         *spent = spent.wrapping_add(ns);
-        let floor = self.code.steps[self.scopes.slots[slot as usize].floor as usize].op;
-        let floor = match floor {
+        let floor = self.scopes.slots[slot as usize].floor;
+        if floor == NOT {
+            return;
+        }
+        let floor = match self.code.steps[floor as usize].op {
             Op::Leave { queue } => self.code.queues[queue as usize].stage,
             Op::Shared { share } => self.code.shares[share as usize].stage,
             _ => return,
@@ -289,16 +310,24 @@ impl Engine<'_> {
         let token = self.tokens.slots[slot as usize];
         let selected = token.mask();
         let stop = (token.pc & !(PARKED | LINE | BEGINS)) as usize;
-        let mut passing = Passing { at: 0, found: false, slot, left };
+        let mut passing = Passing { at: 0, key: self.step_key(slot), found: false, slot, left };
         if token.pc & PARKED == 0 {
-            // In line, at work, or called from there but not yet gone on.
+            // In line, at work, lost, or called from there but not yet gone on.
+            let mut inwards = true;
             let (stage, since) = match code.steps[stop.saturating_sub(1)].op {
                 Op::Enter { queue } => (code.queues[queue as usize].stage, token.pc & LINE != 0),
                 Op::Ask { lb } if token.pc & LINE != 0 => (code.lbs[lb as usize].stage, true),
                 Op::Share { share } => (code.shares[share as usize].stage, true),
-                _ => return,
+                op => match self.lost_at(op) {
+                    Some((stage, in_vain)) => {
+                        inwards = in_vain;
+                        (stage, true)
+                    }
+                    None => return,
+                },
             };
             match passing.left {
+                None if !inwards => {}
                 None => self.count_cut(stage, token.member, selected),
                 Some(left) if since => left.beyond.push((stage, token.member, now.wrapping_neg())),
                 Some(_) => {}
@@ -312,6 +341,7 @@ impl Engine<'_> {
         if let Op::Again { retry } = code.steps[stop].op {
             let stage = code.retries[retry as usize].stage;
             let ns = drawn.next().copied().unwrap_or(0);
+            passing.key = ranked(order_key(Class::Limit, token.ordinal), scope.rank);
             return self.pass(&mut passing, ns, now, (stage, member, true));
         }
         while pc != stop || depth != usize::from(token.depth) {
@@ -380,7 +410,7 @@ impl Engine<'_> {
     fn pass(&mut self, passing: &mut Passing, ns: u64, now: u64, at: (u32, u32, bool)) {
         let (stage, member, inwards) = at;
         let end = passing.at.saturating_add(ns);
-        if end > now {
+        if (end, passing.key) > (now, self.turn.1) {
             let beyond = end - passing.at.max(now);
             if passing.found && passing.is_to_stop() {
                 self.book(passing.slot, stage, member, ns.wrapping_neg());
@@ -417,4 +447,5 @@ enum What {
     Picked { lb: u32, target: u32 },
     GuardLine { lb: u32 },
     Sent { lb: u32, ticket: Ticket },
+    Lost { stage: u32 },
 }

@@ -11,6 +11,7 @@ use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::guards::Guards;
 use crate::late::Late;
 use crate::ledger::Ledger;
+use crate::lines::Lines;
 use crate::loops;
 use crate::pending::{Class, Entry, Pending, order_key, ranked};
 use crate::scopes::Scopes;
@@ -113,6 +114,8 @@ pub(crate) const HOLD: u32 = 1 << 31;
 pub(crate) const LIMIT: u32 = 1 << 30;
 /// At one with this bit a server may be done with someone.
 pub(crate) const TICK: u32 = 1 << 29;
+/// At one with these a time-line flips.
+pub(crate) const FLIP: u32 = LIMIT | TICK;
 /// At one with these a balancer may change by itself.
 pub(crate) const WATCH: u32 = HOLD | TICK;
 
@@ -137,6 +140,9 @@ pub(crate) struct Engine<'a> {
     /// What shares without a key are drawn by.
     pub(crate) choices: Vec<Key>,
     pub(crate) warmups: Vec<Warmup>,
+    pub(crate) lines: Lines,
+    /// Events so far that waited for nobody.
+    pub(crate) alone: u64,
     pub(crate) faults: Vec<Faulty>,
     /// By member: entries of selected requests that were carried over.
     pub(crate) entered: Vec<i64>,
@@ -214,6 +220,8 @@ impl<'a> Engine<'a> {
             guards: Guards::new(code, keys),
             choices: code.kinds.nodes.iter().map(|&(_, at, number)| backoff(&(at, number))).collect(),
             warmups: vec![Warmup::default(); code.warmup_count as usize],
+            lines: Lines::new(code, key),
+            alone: 0,
             faults: code.fault_nodes.iter().map(fault).collect(),
             entered: Vec::new(),
             holds: Vec::new(),
@@ -235,7 +243,7 @@ impl<'a> Engine<'a> {
             #[cfg(test)]
             sabotage: None,
         };
-        if code.goes_on {
+        if code.books {
             engine.ledger.spent = vec![0; code.part_count as usize];
             engine.ledger.behind = vec![0; code.gauge_count as usize];
         }
@@ -245,6 +253,7 @@ impl<'a> Engine<'a> {
     /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
     #[inline(never)]
     pub fn run(&mut self) -> Result<(), Cut> {
+        self.schedule_flips();
         self.watch_guards();
         self.schedule_arrival();
         let mut now = 0;
@@ -265,6 +274,13 @@ impl<'a> Engine<'a> {
                     return Err(Cut::TooMany);
                 }
             }
+            let passes = event.at > self.mark;
+            if passes && event.at > HORIZON_NS {
+                if Engine::never_ends(&event) {
+                    continue;
+                }
+                return Err(Cut::TooLong);
+            }
             if event.at < now {
                 self.ledger.time_went_back = true;
             }
@@ -273,10 +289,7 @@ impl<'a> Engine<'a> {
             let key = if self.turn.0 == now { self.turn.1.max(event.key) } else { event.key };
             self.turn = (now, key);
             self.class_key = event.class_key();
-            if now > self.mark {
-                if now > HORIZON_NS {
-                    return Err(Cut::TooLong);
-                }
+            if passes {
                 self.pass_marks(now);
             }
             if is_arrival {
@@ -292,6 +305,9 @@ impl<'a> Engine<'a> {
         }
         if self.beyond_horizon {
             return Err(Cut::TooLong);
+        }
+        if self.code.notes && !self.tokens.is_empty() {
+            now = self.give_up();
         }
         self.pass_marks(u64::MAX);
         self.ledger.end(self.tokens.slots.len(), now);
@@ -316,6 +332,8 @@ impl<'a> Engine<'a> {
         match event.who & !(TICK - 1) {
             HOLD => self.end_hold(index, now),
             LIMIT => self.strike(index, event.tag, now),
+            FLIP | WATCH if !self.goes_on_alone() => {}
+            FLIP => self.flip(index, now),
             WATCH => self.look_at_guard(index, now),
             _ => self.tick(index, event.tag, now),
         }
@@ -333,10 +351,11 @@ impl<'a> Engine<'a> {
                 self.end_hold(index, self.turn.0);
             }
         }
-        self.ledger.outages = self.faults.iter().map(|f| f.flips().div_ceil(2)).sum();
+        let plain = self.faults.iter().map(|f| f.flips().div_ceil(2)).sum::<u64>();
+        self.ledger.outages = plain + self.lines.outages(&self.code.lines.lines);
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
         let left = Left { at_balancers, in_queues, on_the_way: self.tokens.live() };
-        violations(self.code, &self.ledger, &left, requests, selected, false)
+        violations(self.code, &self.ledger, &left, requests, selected, self.code.notes)
     }
 
     /// Requests that balancers still count, once all late returns are in.

@@ -395,7 +395,7 @@ impl Engine<'_> {
             return true;
         }
         guard.line.join(&mut self.links, slot);
-        self.book(slot, lb.stage, member, now.wrapping_neg());
+        self.stops(slot, lb.stage, member, now);
         let token = &mut self.tokens.slots[slot as usize];
         token.pc = (token.pc + 1) | LINE;
         if let Some(ns) = site.wait_timeout_ns {

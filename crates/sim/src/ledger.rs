@@ -59,6 +59,8 @@ pub(crate) struct Ledger {
     pub area: u64,
     pub inside: u64,
     pub last_step: u64,
+    /// When a request last came to a place where it waits for others, or for nothing: so long is counted what nobody answers.
+    pub last_stop: u64,
     /// When a request's first step in turn was, for the last one of all.
     pub last_start: u64,
     /// The most that were on their way at once, and when the last of them was gone.
@@ -113,6 +115,7 @@ impl Ledger {
             area: 0,
             inside: 0,
             last_step: 0,
+            last_stop: 0,
             last_start: 0,
             most_at_once: u64::MAX,
             over: u64::MAX,

@@ -35,8 +35,8 @@ impl Level {
 impl Meter {
     /// The levels change at `now`.
     pub fn add(&mut self, now: u64, busy: f64, waiting: f64) {
-        let ns = now - self.last;
-        self.last = now;
+        let ns = now.saturating_sub(self.last);
+        self.last = now.max(self.last);
         self.busy.add(ns, busy);
         self.waiting.add(ns, waiting);
     }

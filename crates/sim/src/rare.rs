@@ -45,11 +45,25 @@ impl Compiler<'_> {
 impl Engine<'_> {
     /// A step that few topologies have. Where the request goes on stands in its token; false: it stops.
     #[inline(never)]
-    pub(crate) fn detour(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now: u64) -> bool {
+    pub(crate) fn detour(
+        &mut self,
+        slot: u32,
+        pc: usize,
+        member: u32,
+        depth: usize,
+        now: u64,
+        after_faults: bool,
+    ) -> bool {
         let code: &Code = self.code;
         self.leave_at(slot, pc as u32 + 1, member, depth);
         match code.steps[pc].op {
             Op::Ask { .. } => return self.ask_guard(slot, pc, member, depth, now),
+            Op::Down { .. } => return self.come_to_fault(slot, pc, member, depth, now, after_faults),
+            Op::Survived { .. } => {
+                self.count_errors(slot, member, pc);
+                self.scopes.leave_innermost(slot);
+            }
+            Op::Lossy { lossy } => return self.crosses(slot, lossy, member, now),
             Op::Told { lb } => {
                 self.told_guard(slot, lb, member, depth, now);
                 self.tokens.slots[slot as usize].depth -= 2;

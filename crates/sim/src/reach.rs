@@ -1,24 +1,47 @@
 //! What stands behind what: which nodes a limit can cut off, which errors can come back to a balancer.
 
 use crate::blocks::{Layout, inside, spare};
-use weir_topology::plan::{Spec, To};
+use weir_topology::plan::{Mode, Spec, To};
 
 impl Layout<'_> {
-    /// The nodes where a request can be cut off: behind a limit, and everywhere if its client can leave.
+    /// The nodes where a request can be cut off: behind a limit or in a process that can crash, and everywhere if its client
+    /// can leave. Also those where it may have been before it is lost.
     pub fn can_be_cut(&self, everywhere: bool) -> Vec<bool> {
-        self.behind(everywhere, |spec| matches!(spec, Spec::Timeout { time_ns: Some(_) }))
+        let mut cut = self.behind(everywhere, |spec| match spec {
+            Spec::Timeout { time_ns } => time_ns.is_some(),
+            Spec::Faulty(fault) => fault.mode == Mode::Crash,
+            _ => false,
+        });
+        let leads = self.leads_to(loses);
+        // An attempt may be lost after another has been elsewhere, and an answer on its way back.
+        let point = self.point;
+        let again = |id: usize| {
+            let spec = &point.specs[point.nodes[id].spec as usize];
+            matches!(spec, Spec::Retry(_)) || matches!(spec, Spec::Cable { .. }) && loses(spec)
+        };
+        let again = self.behind_nodes(false, |id| leads[id] && again(id));
+        cut.iter_mut().zip(leads.iter().zip(again)).for_each(|(cut, (leads, again))| *cut |= leads | again);
+        cut
+    }
+
+    /// Whether requests can be lost.
+    pub fn loses(&self) -> bool {
+        self.reached().any(|(_, spec)| loses(spec))
     }
 
     /// The nodes behind such ones, or all.
     pub fn behind(&self, all: bool, such: impl Fn(&Spec) -> bool) -> Vec<bool> {
+        self.behind_nodes(all, |id| such(&self.point.specs[self.point.nodes[id].spec as usize]))
+    }
+
+    fn behind_nodes(&self, all: bool, such: impl Fn(usize) -> bool) -> Vec<bool> {
         let point = self.point;
         let mut behind = vec![false; point.nodes.len()];
         let mut list_behind = vec![false; point.lists.len()];
         behind[self.root as usize] = all;
         // Nodes come after all that they lead to.
         for id in (0..point.nodes.len()).rev() {
-            let is_such = || such(&point.specs[point.nodes[id].spec as usize]);
-            if !self.reachable[id] || !(behind[id] || is_such()) {
+            if !self.reachable[id] || !(behind[id] || such(id)) {
                 continue;
             }
             if let Some(spare) = spare(point, id as u32) {
@@ -54,4 +77,18 @@ impl Layout<'_> {
         }
         leads
     }
+}
+
+/// Whether a node can lose requests for good.
+fn loses(spec: &Spec) -> bool {
+    match spec {
+        Spec::Cable { loss, resend_ns, .. } => loses_for_good(*loss, *resend_ns),
+        Spec::Faulty(fault) => fault.mode == Mode::Blackhole,
+        _ => false,
+    }
+}
+
+/// Whether what a cable loses is never sent again, or in vain.
+pub(crate) fn loses_for_good(loss: f64, resend_ns: Option<u64>) -> bool {
+    loss >= 1.0 || loss > 0.0 && resend_ns.is_none()
 }

@@ -3,6 +3,7 @@
 use crate::blocks::NOT;
 use crate::code::Code;
 use crate::cut::Hold;
+use crate::lines::LineTables;
 
 /// Drawn waits that follow each other as one event at most.
 const DRAWN: usize = 2;
@@ -62,10 +63,15 @@ pub(crate) struct Limit {
 struct Live {
     slot: u32,
     tag: u32,
+    /// The time-line of a process that can crash, and where this stands in its list; [`NOT`]: it is a limit of time.
+    line: u32,
+    spot: u32,
 }
 
 /// The end of a limit that is the whole request's.
 pub(crate) const WHOLE: u32 = u32::MAX;
+/// The end of what was left behind in a process that can crash: all of it dies there.
+pub(crate) const GHOST: u32 = u32::MAX - 1;
 
 /// All scopes, by slot.
 #[derive(Debug, Default)]
@@ -75,11 +81,17 @@ pub(crate) struct Scopes {
     pub each: usize,
     live: Vec<Live>,
     spare: Vec<u32>,
+    /// By time-line: who is inside of its processes.
+    inside: Vec<Vec<u32>>,
+    /// By slot: part and time, not known to count yet; only where requests can be lost.
+    pub notes: Vec<Vec<(u32, u64)>>,
+    keeps_notes: bool,
 }
 
 impl Scopes {
     pub fn new(code: &Code) -> Scopes {
-        Scopes { each: code.limit_depth, ..Scopes::default() }
+        let inside = vec![Vec::new(); code.lines.lines.len()];
+        Scopes { each: code.limit_depth, inside, keeps_notes: code.notes, ..Scopes::default() }
     }
 
     /// A request begins in a slot.
@@ -96,6 +108,9 @@ impl Scopes {
     fn grow(&mut self, slot: u32) {
         self.slots.resize(slot as usize + 1, OUTSIDE);
         self.limits.resize(self.slots.len() * self.each, Limit::default());
+        if self.keeps_notes {
+            self.notes.resize(self.slots.len(), Vec::new());
+        }
     }
 
     /// It is over, with the limits that it is under.
@@ -110,7 +125,7 @@ impl Scopes {
         let live = match self.spare.pop() {
             Some(live) => live,
             None => {
-                self.live.push(Live { slot, tag: 0 });
+                self.live.push(Live { slot, tag: 0, line: NOT, spot: 0 });
                 self.live.len() as u32 - 1
             }
         };
@@ -128,9 +143,13 @@ impl Scopes {
         scope.limits -= 1;
         let limit = &self.limits[slot as usize * self.each + usize::from(scope.limits)];
         scope.rank = limit.rank;
-        let live = &mut self.live[limit.live as usize];
+        let number = limit.live;
+        let live = &mut self.live[number as usize];
         live.tag = live.tag.wrapping_add(1);
-        self.spare.push(limit.live);
+        if live.line != NOT {
+            self.unregister(number);
+        }
+        self.spare.push(number);
     }
 
     /// All limits but the first so many are over; what held outside of them holds again.
@@ -144,6 +163,51 @@ impl Scopes {
     #[inline]
     pub fn is_over(&self, live: u32, tag: u32) -> bool {
         self.live.get(live as usize).is_some_and(|l| l.tag != tag)
+    }
+
+    /// A scope is of a process that can crash.
+    pub fn register(&mut self, number: u32, line: u32) {
+        let list = &mut self.inside[line as usize];
+        let live = &mut self.live[number as usize];
+        (live.line, live.spot) = (line, list.len() as u32);
+        list.push(number);
+    }
+
+    #[cold]
+    fn unregister(&mut self, number: u32) {
+        let Live { line, spot, .. } = self.live[number as usize];
+        let list = &mut self.inside[line as usize];
+        list.swap_remove(spot as usize);
+        if let Some(&moved) = list.get(spot as usize) {
+            self.live[moved as usize].spot = spot;
+        }
+        self.live[number as usize].line = NOT;
+    }
+
+    /// Who is in the processes of a time-line, each by the outermost one: in the order in which they die, with number and tag.
+    pub fn inside(&self, line: u32, order: impl Fn(u32) -> u64) -> Vec<(u64, u32, u32, u32)> {
+        let list = self.inside[line as usize].iter();
+        let outermost = list.filter_map(|&number| {
+            let Live { slot, tag, .. } = self.live[number as usize];
+            let rows = self.rows(slot);
+            let first = rows.iter().find(|row| self.live[row.live as usize].line == line)?;
+            (first.live == number).then(|| (order(slot), first.rank, number, tag))
+        });
+        outermost.collect()
+    }
+
+    /// The limits that a request is under, from the outside in.
+    fn rows(&self, slot: u32) -> &[Limit] {
+        let first = slot as usize * self.each;
+        &self.limits[first..first + usize::from(self.slots[slot as usize].limits)]
+    }
+
+    /// Whether a limit, or a crash that comes by itself, will cut a request off.
+    pub fn will_be_cut(&self, slot: u32, lines: &LineTables) -> bool {
+        self.rows(slot).iter().any(|row| {
+            let line = self.live[row.live as usize].line;
+            lines.lines.get(line as usize).is_none_or(|line| line.eager)
+        })
     }
 
     /// The request and which of its limits an event is for.
@@ -172,19 +236,42 @@ impl Scopes {
             self.limits[new + row] = self.limits[old + row];
             self.live[self.limits[new + row].live as usize].slot = to;
         }
-        let rows = &self.limits[old + kept..old + all];
+        let rows: Vec<Limit> = self.limits[old..old + all].to_vec();
         let around = |limit: &&Limit| {
             let depth = usize::from(limit.depth);
             depth < floor.depth || depth == floor.depth && limit.end > floor.pc
         };
-        let gone = rows.iter().take_while(around).count();
-        for limit in &rows[..gone] {
-            let live = &mut self.live[limit.live as usize];
-            live.tag = live.tag.wrapping_add(1);
-            self.spare.push(limit.live);
+        let gone = rows[kept..].iter().take_while(around).count();
+        let stay = &rows[kept + gone..];
+        let rank = stay.first().map_or(self.slots[from as usize].rank, |row| row.rank);
+        self.slots[from as usize].limits = 0;
+        for (i, row) in rows[..kept + gone].iter().enumerate() {
+            let Live { line, .. } = self.live[row.live as usize];
+            if line != NOT {
+                // What is left behind dies with the process all the same.
+                let ghost = Limit { end: GHOST, rank, ..*row };
+                let (live, _) = self.enter(from, ghost);
+                self.register(live, line);
+            }
+            if i >= kept {
+                let live = &mut self.live[row.live as usize];
+                live.tag = live.tag.wrapping_add(1);
+                if line != NOT {
+                    self.unregister(row.live);
+                }
+                self.spare.push(row.live);
+            }
         }
-        self.limits.copy_within(old + kept + gone..old + all, old);
-        self.slots[from as usize].limits = (all - kept - gone) as u16;
+        let ghosts = usize::from(self.slots[from as usize].limits);
+        self.limits[old + ghosts..old + ghosts + stay.len()].copy_from_slice(stay);
+        self.slots[from as usize].limits = (ghosts + stay.len()) as u16;
+    }
+
+    /// What one has noted the other has noted.
+    pub fn hand_notes(&mut self, from: u32, to: u32) {
+        if self.keeps_notes {
+            self.notes.swap(from as usize, to as usize);
+        }
     }
 
     /// A request begins to wait.
@@ -221,6 +308,8 @@ const _: () = assert!(size_of::<Scope>() == 64);
 pub(crate) struct Passing<'b> {
     pub slot: u32,
     pub at: u64,
+    /// Its order at the end of a wait: what ends at this very instant may still be to come.
+    pub key: u64,
     /// It was found where it stands; what comes after has not begun.
     pub found: bool,
     pub left: Option<Left<'b>>,

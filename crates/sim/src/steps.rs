@@ -62,7 +62,7 @@ impl Engine<'_> {
         // Time at a stage; as `book`.
         macro_rules! book {
             ($site:expr, $ns:expr) => {
-                if code.goes_on {
+                if code.books {
                     self.book(slot, $site.stage, member, $ns);
                     again!();
                 } else {
@@ -239,8 +239,8 @@ impl Engine<'_> {
                         QueueEntry::Waits => {
                             gauge.waiting = gauge.waiting.wrapping_sub(now);
                             gauge.most = gauge.most.max(queue.waiting());
-                            if code.goes_on {
-                                self.book(slot, site.stage, member, now.wrapping_neg());
+                            if code.books {
+                                self.stops(slot, site.stage, member, now);
                                 again!();
                             } else {
                                 let part = &mut self.ledger.parts
@@ -269,7 +269,7 @@ impl Engine<'_> {
                     count_errors!();
                     if code.goes_on {
                         if self.is_left_at(slot, pc, depth) {
-                            return self.vanish(slot);
+                            return self.vanish(slot, now);
                         }
                         again!();
                     }
@@ -290,10 +290,13 @@ impl Engine<'_> {
                 | Op::Rewrite { .. }
                 | Op::Unrewrite
                 | Op::Answer { .. }
+                | Op::Down { .. }
+                | Op::Survived { .. }
+                | Op::Lossy { .. }
                 | Op::Warm { .. }
                 | Op::Cool => {
                     in_turn!();
-                    if !self.detour(slot, pc, member, depth, now) {
+                    if !self.detour(slot, pc, member, depth, now, after_faults) {
                         return;
                     }
                     again!();
@@ -438,7 +441,7 @@ impl Engine<'_> {
                     self.count_errors(slot, member, pc);
                 }
                 if self.is_left_at(slot, pc, depth) {
-                    self.vanish(slot);
+                    self.vanish(slot, now);
                     return None;
                 }
             }

@@ -262,6 +262,13 @@ impl Tokens {
         slot
     }
 
+    /// Which slots nobody has.
+    pub fn free(&self) -> Vec<bool> {
+        let mut free = vec![false; self.slots.len()];
+        self.spare.iter().for_each(|slot| free[*slot as usize] = true);
+        free
+    }
+
     /// Whether nobody is on the way.
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -153,6 +153,7 @@ impl Walker<'_> {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Line;
         branch.since = self.now;
+        self.stops(slot);
         if let Some(ns) = site.wait_timeout_ns {
             self.end_wait_after(slot, ns);
         }

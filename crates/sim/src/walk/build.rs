@@ -279,12 +279,11 @@ pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
         Spec::Server { .. } | Spec::Delay { .. } | Spec::Weight { .. } => true,
         Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } => true,
         Spec::Lb(lb) => lb.health.is_none() && lb.balance != Balance::LeastWork,
-        Spec::Cable { loss, resend_ns, .. } => *loss == 0.0 || resend_ns.is_some() && *loss < 1.0,
+        Spec::Cable { .. } | Spec::Faulty(_) => true,
         Spec::Queue { .. } | Spec::Concurrent { .. } | Spec::Rate { .. } | Spec::Flaky { .. } => true,
         Spec::Retry(_) | Spec::Timeout { .. } | Spec::Warmup { .. } => true,
         Spec::Route { .. } | Spec::Split { .. } => true,
         Spec::Redirect { .. } | Spec::Respond { .. } => true,
-        Spec::Faulty(f) => f.mode == Mode::Refuse && f.line == Line::Own,
         _ => false,
     };
     let closed = matches!(scenario.traffic, weir_model::Traffic::Closed { .. });

@@ -201,6 +201,7 @@ impl Walker<'_> {
         }
         self.spend_notes(slot);
         self.leave_cell(slot);
+        self.stops(slot);
         self.branches.remove(slot);
     }
 
@@ -278,6 +279,17 @@ impl Walker<'_> {
 
     /// The run is over: nobody will answer what is still on its way.
     pub(super) fn give_up(&mut self) {
+        if self.walk.loses && self.branches.live > 0 {
+            self.now = self.ledger.last_step.max(self.ledger.last_stop);
+        }
+        // Who stands in line never got further.
+        for slot in 0..self.branches.slots.len() as u32 {
+            let branch = &self.branches.slots[slot as usize];
+            if branch.live && branch.phase == Phase::Line {
+                self.leave_line(slot);
+                self.branches.slots[slot as usize].phase = Phase::Lost;
+            }
+        }
         for slot in 0..self.branches.slots.len() as u32 {
             let branch = &mut self.branches.slots[slot as usize];
             if !branch.live || branch.parent != NOBODY {

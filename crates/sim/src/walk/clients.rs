@@ -205,6 +205,9 @@ impl Walker<'_> {
         self.seen.answers.push((branch.order, branch.arrived, Some(latency), branch.outcome));
         #[cfg(test)]
         let latency = latency + u64::from(self.sabotage == Some(Sabotage::StretchLatency));
+        while let Some(line) = self.flipped_since.pop() {
+            self.flips_since[line as usize] = 0;
+        }
         let ledger = &mut self.ledger;
         ledger.ended += 1;
         ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);

@@ -145,6 +145,10 @@ impl Walker<'_> {
         let state = &mut self.lines[line as usize];
         state.flip_due(&self.walk.lines[line as usize].law);
         let is_up = state.is_up_now();
+        if self.flips_since[line as usize] == 0 {
+            self.flipped_since.push(line);
+        }
+        self.flips_since[line as usize] += 1;
         self.schedule_flip(line);
         self.flipped(line, is_up);
     }

@@ -83,6 +83,7 @@ impl Walker<'_> {
         self.branches.copy_visits(slot, parent);
         self.branches.slots[parent as usize].turn = turn;
         self.leave_cell(slot);
+        self.stops(slot);
         self.branches.remove(slot);
         self.resume_parent(parent, outcome, status);
         self.branches.slots[parent as usize].relayed = relayed;
@@ -103,10 +104,12 @@ impl Walker<'_> {
         self.leave_cell(slot);
         if !decided {
             self.spend_notes(slot);
+            self.stops(slot);
             self.branches.remove(slot);
             return Flow::Stop;
         }
         self.move_notes(slot, parent);
+        self.stops(slot);
         self.branches.remove(slot);
         let open = std::mem::take(&mut self.branches.groups[parent as usize].branches);
         open.iter().filter(|b| **b != NOBODY).for_each(|b| self.cancel(*b, false));

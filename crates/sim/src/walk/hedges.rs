@@ -124,11 +124,13 @@ impl Walker<'_> {
         self.leave_cell(slot);
         let Step::Answer(outcome) = step else {
             self.spend_notes(slot);
+            self.stops(slot);
             self.branches.remove(slot);
             return Flow::Stop;
         };
         self.note_start(parent, begun);
         self.move_notes(slot, parent);
+        self.stops(slot);
         self.branches.remove(slot);
         let open = std::mem::take(&mut self.branches.groups[parent as usize].branches);
         if let Some(&first) = open.first().filter(|b| **b != NOBODY) {

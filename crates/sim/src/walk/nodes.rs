@@ -140,11 +140,19 @@ impl Walker<'_> {
         self.sleep(slot, phase, ns, Class::Step, constant)
     }
 
+    /// A branch waits for others, or for nothing, or is gone.
+    pub(super) fn stops(&mut self, slot: u32) {
+        if self.branches.slots[slot as usize].check == NOBODY {
+            self.ledger.last_stop = self.now;
+        }
+    }
+
     /// Nothing will ever answer this branch.
     pub(super) fn lose(&mut self, slot: u32) -> Flow {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Lost;
         branch.since = self.now;
+        self.stops(slot);
         Flow::Stop
     }
 

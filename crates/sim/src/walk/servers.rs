@@ -64,6 +64,7 @@ impl Walker<'_> {
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Line;
         branch.since = self.now;
+        self.stops(slot);
         let at = self.gauge(gauge, self.branches.slots[slot as usize].member);
         self.meters[at].add(self.now, 0.0, 1.0);
         let most = &mut self.ledger.gauges[at].most;

@@ -134,6 +134,9 @@ pub(crate) struct Walker<'a> {
     pub(super) checks_live: u64,
     pub(super) checks_begun: u64,
     pub(super) lines: Vec<Faulty>,
+    /// How often each flipped by an event since the last request ended.
+    pub(super) flips_since: Vec<u64>,
+    pub(super) flipped_since: Vec<u32>,
     pub(super) cells: Cells,
     pub(super) warmups: Vec<Warmup>,
     /// Balancer and target of each count that is held.
@@ -206,6 +209,8 @@ impl<'a> Walker<'a> {
             busy: vec![Busy::default(); probed],
             checks_live: 0,
             checks_begun: 0,
+            flips_since: vec![0; walk.lines.len()],
+            flipped_since: Vec::new(),
             lines: walk.lines.iter().map(|line| line.start(code, node)).collect(),
             cells: Cells::default(),
             warmups: vec![Warmup::default(); walk.warmup_count as usize],
@@ -448,6 +453,7 @@ impl<'a> Walker<'a> {
         if branch.check != NOBODY {
             self.leave_cell(slot);
             let check = self.branches.slots[slot as usize];
+            self.stops(slot);
             self.branches.remove(slot);
             self.check_ends(&check);
             return Flow::Stop;
@@ -458,6 +464,7 @@ impl<'a> Walker<'a> {
         } else {
             self.spend_notes(slot);
         }
+        self.stops(slot);
         self.branches.remove(slot);
         Flow::Stop
     }
@@ -581,7 +588,8 @@ impl<'a> Walker<'a> {
                 self.end_hold(index);
             }
         }
-        self.ledger.outages = self.lines.iter().map(|line| line.flips().div_ceil(2)).sum();
+        let flips = self.lines.iter().zip(&self.flips_since).map(|(line, since)| line.flips() - since);
+        self.ledger.outages = flips.map(|flips| flips.div_ceil(2)).sum();
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
         let left = Left { at_balancers, in_queues, on_the_way: self.branches.live };
         violations(self.code, &self.ledger, &left, requests, selected, self.walk.loses)
