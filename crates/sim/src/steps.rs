@@ -320,7 +320,8 @@ impl Engine<'_> {
                         in_turn!();
                     }
                     count_errors!();
-                    if !failed {
+                    // An answer's status may be tried again though it is no failure.
+                    if !failed && !code.details {
                         let redraw = site.config.work == Work::Redraw;
                         self.tokens.rows.end_attempts(token, slot, redraw);
                         pc += 1;
