@@ -416,7 +416,7 @@ impl<'a> Engine<'a> {
     fn arrive(&mut self, event: Entry) {
         let ordinal = self.issued;
         self.issued += 1;
-        if ordinal % CARRIED == 0 {
+        if ordinal.is_multiple_of(CARRIED) {
             self.carry_entries();
         }
         self.schedule_arrival();
