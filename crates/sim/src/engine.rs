@@ -7,6 +7,7 @@
 use crate::check::{Left, violations};
 use crate::code::{Code, Targets};
 use crate::detail::Details;
+use crate::draws::purpose;
 use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::guards::Guards;
 use crate::late::Late;
@@ -28,16 +29,6 @@ use weir_policy::config::{Balance, Exclude};
 use weir_policy::rate::RateLimit;
 use weir_policy::retry::Tried;
 use weir_stats::Key;
-
-/// What draws are keyed by, besides seed and replication.
-pub(crate) mod purpose {
-    pub(crate) const REQUEST: u64 = 1;
-    pub(crate) const DRAW: u64 = 2;
-    pub(crate) const NODE: u64 = 3;
-    pub(crate) const CHOICE: u64 = 4;
-    pub(crate) const ATTEMPT: u64 = 5;
-    pub(crate) const VISIT: u64 = 6;
-}
 
 /// What a test breaks, to see the self-check fire that guards it.
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The steps of a request: it runs through its code until it comes to one that is not yet its turn.
 
 use crate::code::Op;
+use crate::draws::purpose;
 #[cfg(test)]
 use crate::engine::Sabotage;
-use crate::engine::{END_OF_TIME, Engine, purpose};
+use crate::engine::{END_OF_TIME, Engine};
 use crate::pending::{Class, Entry, order_key, ranked};
 use crate::token::{BEGINS, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
