@@ -4,104 +4,15 @@
 //! Constant delays go through one first-in-first-out lane each: what is scheduled later comes later. Where times are equal
 //! a lane inserts from its end. Drawn times go to a timing wheel, what lies beyond it to a 4-ary heap.
 
+use crate::heap::Heap;
+pub(crate) use crate::order::{
+    BRANCH_BITS, Class, Entry, NOTHING, RANKS, REQUEST_BITS, later_attempt, order_key, ranked,
+};
 use crate::wheel::Wheel;
-
-/// The classes of events at one instant, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Class {
-    /// Ends of work, crossings, answers.
-    Step = 0,
-    /// Nodes that fail and come back.
-    Fault = 1,
-    /// Ends of holds.
-    Hold = 2,
-    /// Arrivals.
-    Arrival = 3,
-    /// Timeouts, patience, backoffs and waits that expire.
-    Limit = 4,
-}
-
-/// An event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub at: u64,
-    /// See [`order_key`].
-    pub key: u64,
-    pub who: u32,
-    /// Tells a live event from a stale one: the token's tag when it was scheduled.
-    pub tag: u32,
-}
-
-/// Bits that tell events of one request apart; they stand lowest.
-pub(crate) const RANK_BITS: u32 = 21;
-/// Bits of a request's number: more than a file may ask for.
-pub(crate) const REQUEST_BITS: u32 = 40;
-const CLASS_SHIFT: u32 = RANK_BITS + REQUEST_BITS;
-/// Bits of a rank that tell the branches of one request apart, whatever attempt they are in; the higher ones tell attempts,
-/// which come first.
-pub(crate) const BRANCH_BITS: u32 = 16;
-/// Ranks that the branches of a request share out among them: its own is the first.
-pub(crate) const RANKS: u32 = (1 << BRANCH_BITS) - 1;
-const _: () = assert!(BRANCH_BITS < RANK_BITS);
-
-/// The rank of the same branch in its next attempt.
-pub(crate) fn later_attempt(rank: u32) -> u32 {
-    const ATTEMPT: u32 = 1 << BRANCH_BITS;
-    if rank >= (1 << RANK_BITS) - ATTEMPT { rank } else { rank + ATTEMPT }
-}
-
-/// The order of events at one instant: class, then request, then rank among the request's own.
-#[inline]
-pub(crate) fn order_key(class: Class, request: u64) -> u64 {
-    (class as u64) << CLASS_SHIFT | request << RANK_BITS
-}
-
-/// That order for one of the request's attempts and branches.
-#[inline]
-pub(crate) fn ranked(key: u64, rank: u32) -> u64 {
-    key | u64::from(rank)
-}
-
-impl Entry {
-    /// Its class.
-    #[inline]
-    pub fn class(&self) -> Class {
-        match self.key >> CLASS_SHIFT {
-            0 => Class::Step,
-            1 => Class::Fault,
-            2 => Class::Hold,
-            3 => Class::Arrival,
-            _ => Class::Limit,
-        }
-    }
-
-    /// Its class as part of a key.
-    #[inline]
-    pub fn class_key(&self) -> u64 {
-        self.key >> CLASS_SHIFT << CLASS_SHIFT
-    }
-
-    /// Time and order in one number.
-    #[inline]
-    fn order(&self) -> u128 {
-        u128::from(self.at) << 64 | u128::from(self.key)
-    }
-
-    #[inline]
-    pub fn before(&self, other: &Entry) -> bool {
-        self.at < other.at || self.at == other.at && self.key < other.key
-    }
-
-    /// Whether faults of its instant have happened when it happens.
-    #[inline]
-    pub fn after_faults(&self) -> bool {
-        self.key >> CLASS_SHIFT != 0
-    }
-}
 
 /// Most lanes; further delays go to the heap.
 const LANES: usize = 6;
-const NEVER: u64 = u64::MAX;
+const NEVER: u64 = NOTHING.at;
 
 struct Lane {
     delay: u64,
@@ -110,9 +21,6 @@ struct Lane {
     head: usize,
     tail: usize,
 }
-
-/// What comes after all.
-pub(crate) const NOTHING: Entry = Entry { at: NEVER, key: u64::MAX, who: 0, tag: 0 };
 
 impl Lane {
     fn new(delay: u64) -> Lane {
@@ -160,80 +68,6 @@ impl Lane {
     }
 }
 
-/// A 4-ary heap: the children of node i are family i; node i > 0 is in family (i - 1) / 4. Places that are not taken hold
-/// what comes after all, so a family is always complete.
-struct Heap {
-    top: Entry,
-    families: Vec<[Entry; 4]>,
-    size: usize,
-}
-
-impl Heap {
-    fn push(&mut self, entry: Entry) {
-        let mut i = self.size;
-        self.size += 1;
-        if i > 0 && (i - 1) / 4 == self.families.len() {
-            self.families.push([NOTHING; 4]);
-        }
-        while i > 0 {
-            let up = (i - 1) / 4;
-            let parent = if up == 0 { self.top } else { self.families[(up - 1) / 4][(up - 1) % 4] };
-            if !entry.before(&parent) {
-                break;
-            }
-            self.families[up][(i - 1) % 4] = parent;
-            i = up;
-        }
-        if i == 0 {
-            self.top = entry;
-        } else {
-            self.families[(i - 1) / 4][(i - 1) % 4] = entry;
-        }
-    }
-
-    /// Takes the top away.
-    fn pop(&mut self) {
-        self.size -= 1;
-        if self.size == 0 {
-            self.top = NOTHING;
-            return;
-        }
-        let at = self.size - 1;
-        let last = std::mem::replace(&mut self.families[at / 4][at % 4], NOTHING);
-        self.replace_top(last);
-    }
-
-    /// Takes the top away and puts an entry in, in one sift.
-    #[inline]
-    fn replace_top(&mut self, entry: Entry) {
-        // Where the hole is: the top, or a family and a place in it.
-        let mut hole: Option<(usize, usize)> = None;
-        let mut node = 0;
-        let sought = entry.order();
-        while let Some(family) = self.families.get(node) {
-            // Which child is least cannot be predicted, so it is computed rather than branched on.
-            let order = [family[0].order(), family[1].order(), family[2].order(), family[3].order()];
-            let left = usize::from(order[1] < order[0]);
-            let right = 2 + usize::from(order[3] < order[2]);
-            let at = if order[right] < order[left] { right } else { left };
-            if order[at] >= sought {
-                break;
-            }
-            let least = family[at];
-            match hole {
-                None => self.top = least,
-                Some((family, place)) => self.families[family][place & 3] = least,
-            }
-            hole = Some((node, at));
-            node = 4 * node + 1 + at;
-        }
-        match hole {
-            None => self.top = entry,
-            Some((family, place)) => self.families[family][place & 3] = entry,
-        }
-    }
-}
-
 /// Where the next event comes from.
 const DRAWN: usize = 0;
 const SOURCE: usize = 1;
@@ -270,7 +104,7 @@ impl Pending {
             due: std::array::from_fn(|from| stamp(NEVER, from)),
             lanes: Vec::new(),
             wheel: Wheel::new(),
-            heap: Heap { top: NOTHING, families: Vec::new(), size: 0 },
+            heap: Heap::default(),
             source: NOTHING,
             woken: Vec::new(),
         }
