@@ -35,7 +35,7 @@ fn many_replications_are_gathered_one_by_one() {
 }
 
 /// While arrivals are counted beforehand nothing else runs yet, and an interrupt is heard.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn an_interrupt_is_heard_while_arrivals_are_counted() {
     let scratch = Scratch::new("counting");
@@ -49,10 +49,39 @@ fn an_interrupt_is_heard_while_arrivals_are_counted() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts");
+    common::works(&child);
     common::interrupt(&child);
     // Counted to the end it would take months.
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130));
+}
+
+/// Nor is there anything to wait for while a file is evaluated, and nothing goes on afterwards.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_ends_an_evaluation() {
+    let scratch = Scratch::new("evaluating");
+    let file = scratch.file("long.star", "x = [i * j for i in range(100000) for j in range(100000)]\n");
+    for command in ["sim", "check", "plan"] {
+        let child = weir().args([command, &file]).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        let evaluates = || {
+            let children = format!("/proc/{0}/task/{0}/children", child.id());
+            std::fs::read_to_string(children).ok().and_then(|pids| pids.trim().parse::<u32>().ok())
+        };
+        let until = |what: &dyn Fn() -> bool| {
+            let began = Instant::now();
+            while !what() && began.elapsed().as_secs() < 20 {
+                std::thread::yield_now();
+            }
+        };
+        until(&|| evaluates().is_some());
+        let evaluating = evaluates().expect("a child that evaluates");
+        common::interrupt(&child);
+        assert_eq!(child.wait_with_output().expect("it ends").status.code(), Some(130), "{command}");
+        let gone = || !std::fs::exists(format!("/proc/{evaluating}/fd/0")).unwrap_or(false);
+        until(&gone);
+        assert!(gone(), "{command}: it still evaluates");
+    }
 }
 
 /// Very many requests, and attempts that multiply, are announced by `check`; what is done in a minute is not.

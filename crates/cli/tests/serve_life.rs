@@ -136,7 +136,7 @@ fn a_successor_takes_the_path_while_a_drain_lasts() {
 fn a_name_without_address_is_a_target_that_is_down() {
     let mut weir = Weir::before("server(\"app\", addr = \"no-such-name.invalid:80\")");
     assert_eq!(weir.get("/").status(), 503);
-    assert!(weir.err().contains("no-such-name.invalid"), "no warning: {:?}", weir.err());
+    assert!(until(|| weir.err().contains("no-such-name.invalid")), "no warning: {:?}", weir.err());
     weir.is_well();
 }
 

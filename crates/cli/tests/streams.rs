@@ -133,7 +133,7 @@ fn a_run_that_fails_leaves_an_older_file_alone() {
     assert_eq!(scratch.names(), ["good.star", "run.json"]);
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn an_interrupt_prints_what_is_finished() {
     let (scratch, file) = good("interrupt");
@@ -144,6 +144,7 @@ fn an_interrupt_prints_what_is_finished() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
+    common::works(&child);
     common::interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));

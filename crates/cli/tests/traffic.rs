@@ -3,7 +3,8 @@
 mod common;
 mod figures;
 mod simulated;
-use simulated::{judge, options, simulate};
+use simulated::{REPLICATIONS, judge, options, simulate};
+use weir_sim::Options;
 
 /// The mean rate of a modulated process is that of its states, weighted by their mean stays; of a schedule that is
 /// repeated, the area under it.
@@ -59,4 +60,37 @@ fn bursts_in_a_queue() {
 scenario("x", queue(delay(dist.exponential(40 * ms), server())), traffic.mmpp([(20, 300 * ms), (0, 200 * ms)]), requests = 100000)
 "#;
     judge(source, &[("x", vec![("mean", mean), ("p50", mean * 2f64.ln()), ("p95", mean * 20f64.ln())])]);
+}
+
+/// Each row of a trace is the request that it says: where it goes, and whose it is.
+#[test]
+fn rows_of_a_trace_are_its_requests() {
+    let scratch = common::Scratch::new("trace-rows");
+    let mut rows = "arrival_ms,path,method,key\n".to_owned();
+    for i in 0..300 {
+        let (path, method) = [("/a", "GET"), ("/b", "GET"), ("/b", "POST")][i % 3];
+        rows += &format!("{i},{path},{method},user{}\n", i % 5);
+    }
+    std::fs::write(scratch.path("rows.csv"), rows).expect("written");
+    let source = format!(
+        r#"
+hashed = lb.maglev([server("h%d" % i) for i in range(50)], key=key.header("x-user"))
+node = route([(when(path="/a"), server("a")), (when(method="POST"), server("post"))], otherwise=hashed)
+scenario("x", node, traffic.trace("{}"), requests=300, window="all")
+"#,
+        scratch.path("rows.csv")
+    );
+    let s = &simulate(&source, &Options { members: true, ..options() })[0];
+    assert!(s.warnings.is_empty(), "{:?}", s.warnings);
+    let entries = |name: &str| -> Vec<u64> {
+        let named = s.nodes.iter().filter(|n| n.kind == "server" && n.name.starts_with(name));
+        named.map(|n| n.requests).filter(|n| *n > 0).collect()
+    };
+    let each = 100 * u64::from(REPLICATIONS);
+    assert_eq!((entries("a"), entries("post")), (vec![each], vec![each]));
+    // Five users have a server each, unless two share one.
+    let hashed = entries("h");
+    assert_eq!(hashed.iter().sum::<u64>(), each);
+    assert!((2..=5).contains(&hashed.len()), "{hashed:?}");
+    assert!(hashed.iter().all(|n| n % (each / 5) == 0), "{hashed:?}");
 }

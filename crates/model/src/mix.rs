@@ -1,9 +1,12 @@
 //! What simulated requests are: kinds by their shares, and keys that tell who sends them.
 //!
-//! - In virtual time: each request draws its kind, and its key if the kind has keys. Served, requests say it themselves.
+//! - In virtual time: each request draws its kind, and its key if the kind has keys; or a trace says both. Served, requests
+//!   say it themselves.
 //! - Draws: one number for the kind and one for the key, by the request alone, so equal traffic has equal requests.
 
 use crate::zipf::Zipf;
+use std::sync::Arc;
+use weir_policy::key::hash_number;
 use weir_stats::{Key, math};
 
 /// More keys than this are drawn without a table.
@@ -52,6 +55,8 @@ pub struct Mix {
     /// Cumulated weights.
     upto: Vec<f64>,
     keys: Vec<Option<Keys>>,
+    /// Kind and sender of each request, where they are not drawn.
+    recorded: Option<Arc<[(u32, Option<u64>)]>>,
 }
 
 impl Mix {
@@ -62,7 +67,16 @@ impl Mix {
             sum += k.0;
             sum
         };
-        Mix { upto: kinds.iter().map(cumulate).collect(), keys: kinds.into_iter().map(|k| k.1).collect() }
+        Mix {
+            upto: kinds.iter().map(cumulate).collect(),
+            keys: kinds.into_iter().map(|k| k.1).collect(),
+            recorded: None,
+        }
+    }
+
+    /// The same kinds, but the kind of each request and the hash of its key are these.
+    pub fn recorded(self, requests: Arc<[(u32, Option<u64>)]>) -> Mix {
+        Mix { recorded: Some(requests), ..self }
     }
 
     /// Whether there is but the one kind that requests are of without a mix.
@@ -70,8 +84,19 @@ impl Mix {
         self.upto.is_empty()
     }
 
-    /// The kind of a request (its index), and its key.
-    pub fn draw(&self, key: Key) -> (u32, Option<u64>) {
+    /// The kind of the request with this number (its index), and the hash of its key.
+    #[inline]
+    pub fn request(&self, number: u64, key: Key) -> (u32, Option<u64>) {
+        if let Some(requests) = &self.recorded {
+            let at = usize::try_from(number).ok();
+            return at.and_then(|at| requests.get(at)).copied().unwrap_or((0, None));
+        }
+        let (kind, sender) = self.draw(key);
+        (kind, sender.map(hash_number))
+    }
+
+    /// The kind of a request, and its key.
+    fn draw(&self, key: Key) -> (u32, Option<u64>) {
         let Some(total) = self.upto.last() else { return (0, None) };
         let kind = match self.upto.len() {
             1 => 0,
@@ -90,6 +115,14 @@ mod tests {
 
     fn shares(mix: &Mix, n: u64) -> Vec<(u32, Option<u64>)> {
         (0..n).map(|i| mix.draw(Key::new(7).with(i))).collect()
+    }
+
+    #[test]
+    fn what_is_recorded_is_not_drawn() {
+        let mix = Mix::new(vec![(1.0, None), (1.0, None)]);
+        let rows = [(1, Some(7)), (0, None), (1, None)];
+        let recorded = mix.recorded(rows.into());
+        assert_eq!([0, 1, 2].map(|n| recorded.request(n, Key::new(3))), rows);
     }
 
     #[test]

@@ -10,8 +10,10 @@ use weir_stats::{Key, math};
 /// Longest duration that is ever drawn: a century. Heavy tails are cut there, and longer constants too.
 pub const LONGEST_NS: u64 = 100 * 366 * 24 * 3_600 * 1_000_000_000;
 
-/// A distribution made ready for drawing.
+/// A distribution made ready for drawing. The tag has a byte of its own: hidden in a vector's capacity it takes seven
+/// instructions to read at each draw.
 #[derive(Clone, Debug)]
+#[repr(u8)]
 pub enum Sampler {
     /// A constant.
     Fixed(u64),

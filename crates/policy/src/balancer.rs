@@ -166,6 +166,17 @@ impl Balancer {
         Release::After(hold)
     }
 
+    /// As [`Balancer::done`] without an error.
+    #[inline(always)]
+    pub fn succeeded(&mut self, target: u32) {
+        match &mut self.policy {
+            Policy::Random(_) | Policy::RoundRobin(_) => {}
+            Policy::LeastConn(lb) => lb.release(target),
+            Policy::P2c(lb) => lb.release(target),
+            Policy::Others(lb) => lb.done(target, None),
+        }
+    }
+
     /// As [`Balancer::done`], for any policy: it came back `took_ns` after its pick.
     #[inline]
     pub fn finished(&mut self, now: u64, target: u32, took_ns: u64, outcome: Outcome) -> Release {

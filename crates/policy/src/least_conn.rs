@@ -28,12 +28,16 @@ struct Class {
 #[derive(Clone, Debug)]
 pub struct LeastConn {
     ties: Ties,
-    error_hold_ns: u64,
-    classes: Vec<Class>,
-    /// Class and index there of each target; empty where there is a single class.
-    position: Vec<(u32, u32)>,
     cursor: u32,
     n: u32,
+    /// All targets, where none differ in weight; else nobody.
+    alike: Levels,
+    weight: f64,
+    /// Those of each weight, where some differ; else empty.
+    classes: Vec<Class>,
+    /// Class and index there of each target; empty where none differ.
+    position: Vec<(u32, u32)>,
+    error_hold_ns: u64,
     /// Barred targets that a pick met; empty between picks.
     aside: Vec<(usize, u32)>,
 }
@@ -42,41 +46,49 @@ impl LeastConn {
     /// A balancer over targets of these weights; one of weight 0 is never picked. `draw` starts the rotation.
     pub fn new(weights: &[f64], ties: Ties, error_hold_ns: u64, draw: Key) -> LeastConn {
         let n = weights.len() as u32;
+        let cursor = if n > 0 { draw.below(u64::from(n)) as u32 } else { 0 };
         let mut distinct: Vec<f64> = weights.iter().copied().filter(|w| *w > 0.0).collect();
         distinct.sort_by(f64::total_cmp);
         distinct.dedup();
-        let mut classes = Vec::new();
-        let mut position = Vec::new();
-        if distinct.len() <= 1 {
-            let levels = Levels::new(weights.iter().map(|w| *w > 0.0).collect());
-            classes.push(Class {
-                weight: distinct.first().copied().unwrap_or(1.0),
-                levels,
-                members: Vec::new(),
-            });
-        } else {
-            position = vec![(0, 0); weights.len()];
-            for (c, &weight) in distinct.iter().enumerate() {
-                // Those of weight 0 stand in the first class, absent, so that they can be counted.
-                let members: Vec<u32> = (0..n)
-                    .filter(|&i| weights[i as usize] == weight || c == 0 && weights[i as usize] == 0.0)
-                    .collect();
-                for (at, &i) in members.iter().enumerate() {
-                    position[i as usize] = (c as u32, at as u32);
-                }
-                let levels = Levels::new(members.iter().map(|&i| weights[i as usize] > 0.0).collect());
-                classes.push(Class { weight, levels, members });
-            }
+        let mut lb = LeastConn {
+            ties,
+            cursor,
+            n,
+            alike: Levels::new(weights.iter().map(|w| *w > 0.0).collect()),
+            weight: distinct.first().copied().unwrap_or(1.0),
+            classes: Vec::new(),
+            position: Vec::new(),
+            error_hold_ns,
+            aside: Vec::new(),
+        };
+        if distinct.len() > 1 {
+            lb.divide(weights, &distinct);
         }
-        let cursor = if n > 0 { draw.below(u64::from(n)) as u32 } else { 0 };
-        LeastConn { ties, error_hold_ns, classes, position, cursor, n, aside: Vec::new() }
+        lb
+    }
+
+    /// A class for each weight.
+    fn divide(&mut self, weights: &[f64], distinct: &[f64]) {
+        self.alike = Levels::new(Vec::new());
+        self.position = vec![(0, 0); weights.len()];
+        for (c, &weight) in distinct.iter().enumerate() {
+            // Those of weight 0 stand in the first class, absent, so that they can be counted.
+            let members: Vec<u32> = (0..self.n)
+                .filter(|&i| weights[i as usize] == weight || c == 0 && weights[i as usize] == 0.0)
+                .collect();
+            for (at, &i) in members.iter().enumerate() {
+                self.position[i as usize] = (c as u32, at as u32);
+            }
+            let levels = Levels::new(members.iter().map(|&i| weights[i as usize] > 0.0).collect());
+            self.classes.push(Class { weight, levels, members });
+        }
     }
 
     /// Other weights from now on, of these and perhaps of more targets; counts go on.
     pub fn refresh(&mut self, weights: &[f64]) {
         let n = weights.len() as u32;
+        self.name_members();
         if n > self.n {
-            self.name_members();
             let (class, from) = (&mut self.classes[0], self.n);
             class.members.extend(from..n);
             class.levels.grow(class.members.len() as u32);
@@ -98,7 +110,6 @@ impl LeastConn {
             class.levels.set_present(at, weight > 0.0);
             return;
         }
-        self.name_members();
         let count = self.classes[from].levels.count(at);
         self.classes[from].levels.set_present(at, false);
         self.classes[from].levels.assign(at, 0);
@@ -138,19 +149,20 @@ impl LeastConn {
         at as u32
     }
 
-    /// Writes down who stands where, which a single class does without.
+    /// Writes down who stands where, which targets that do not differ do without.
     fn name_members(&mut self) {
-        if self.position.is_empty() {
+        if self.classes.is_empty() {
             self.position = (0..self.n).map(|t| (0, t)).collect();
-            self.classes[0].members = (0..self.n).collect();
+            let (levels, members) = (std::mem::take(&mut self.alike), (0..self.n).collect());
+            self.classes.push(Class { weight: self.weight, levels, members });
         }
     }
 
-    /// Drops classes in which no target stands any more, and the members of a single one.
+    /// Drops classes in which no target stands any more, and what one alone does without.
     fn tidy(&mut self) {
         let mut used = vec![false; self.classes.len()];
         self.position.iter().for_each(|&(class, _)| used[class as usize] = true);
-        if !self.position.is_empty() && used.contains(&false) {
+        if used.contains(&true) && used.contains(&false) {
             let moved: Vec<u32> = used
                 .iter()
                 .scan(0, |left, &u| {
@@ -163,9 +175,11 @@ impl LeastConn {
             let mut used = used.into_iter();
             self.classes.retain(|_| used.next() == Some(true));
         }
-        if self.classes.len() == 1 && self.classes[0].members.len() as u32 == self.n {
-            self.position = Vec::new();
-            self.classes[0].members = Vec::new();
+        // The members of one alone are all there are, in order.
+        if self.classes.len() == 1
+            && let Some(only) = self.classes.pop()
+        {
+            (self.alike, self.weight, self.position) = (only.levels, only.weight, Vec::new());
         }
     }
 
@@ -176,6 +190,9 @@ impl LeastConn {
 
     /// Requests in flight at a target.
     pub fn in_flight(&self, target: u32) -> u32 {
+        if self.classes.is_empty() {
+            return self.alike.count(target);
+        }
         let (class, at) = self.locate(target);
         self.classes[class].levels.count(at)
     }
@@ -185,12 +202,25 @@ impl LeastConn {
         (0..self.n).map(|t| u64::from(self.in_flight(t))).sum()
     }
 
-    #[inline]
+    /// Class and index there of a target.
     fn locate(&self, target: u32) -> (usize, u32) {
-        match self.position.get(target as usize) {
-            Some(&(class, at)) => (class as usize, at),
-            None => (0, target),
-        }
+        let (class, at) = self.position[target as usize];
+        (class as usize, at)
+    }
+
+    /// As [`LeastConn::locate`], whether some differ or not.
+    fn place(&self, target: u32) -> (usize, u32) {
+        if self.classes.is_empty() { (0, target) } else { self.locate(target) }
+    }
+
+    fn is_present(&self, (class, at): (usize, u32)) -> bool {
+        let levels = if self.classes.is_empty() { &self.alike } else { &self.classes[class].levels };
+        levels.is_present(at)
+    }
+
+    fn set_present(&mut self, (class, at): (usize, u32), present: bool) {
+        let levels = if self.classes.is_empty() { &mut self.alike } else { &mut self.classes[class].levels };
+        levels.set_present(at, present);
     }
 
     /// Chooses and counts a target; `None` if there is none.
@@ -211,13 +241,13 @@ impl LeastConn {
         let mut aside = std::mem::take(&mut self.aside);
         let mut chosen = self.choose_again(draw);
         while let Some(target) = chosen.filter(|&t| barred(t)) {
-            let (class, at) = self.locate(target);
-            self.classes[class].levels.set_present(at, false);
-            aside.push((class, at));
+            let place = self.place(target);
+            self.set_present(place, false);
+            aside.push(place);
             // A draw of its own each time, else the neighbour of a barred target would be taken too often.
             chosen = self.choose_again(draw.with(aside.len() as u64));
         }
-        aside.drain(..).for_each(|(class, at)| self.classes[class].levels.set_present(at, true));
+        aside.drain(..).for_each(|place| self.set_present(place, true));
         self.aside = aside;
         chosen.inspect(|&t| self.take(t))
     }
@@ -230,14 +260,32 @@ impl LeastConn {
 
     #[inline(always)]
     fn count(&mut self, target: u32) {
-        let (class, at) = self.locate(target);
-        self.classes[class].levels.up(at);
+        if self.classes.is_empty() {
+            self.alike.up(target);
+        } else {
+            self.count_in_class(target);
+        }
         self.cursor = if target + 1 == self.n { 0 } else { target + 1 };
     }
 
     /// A request has come back, or its hold has ended.
     #[inline(always)]
     pub fn release(&mut self, target: u32) {
+        if self.classes.is_empty() {
+            self.alike.down(target);
+        } else {
+            self.release_in_class(target);
+        }
+    }
+
+    #[inline(never)]
+    fn count_in_class(&mut self, target: u32) {
+        let (class, at) = self.locate(target);
+        self.classes[class].levels.up(at);
+    }
+
+    #[inline(never)]
+    fn release_in_class(&mut self, target: u32) {
         let (class, at) = self.locate(target);
         self.classes[class].levels.down(at);
     }
@@ -250,17 +298,20 @@ impl LeastConn {
 
     #[inline(always)]
     fn choose(&self, draw: Key) -> Option<u32> {
-        if let [only] = &self.classes[..] {
-            only.levels.least()?;
-            return Some(match self.ties {
-                Ties::Random => only.levels.pick_random(draw),
-                Ties::First => only.levels.next_from(0),
-                Ties::Rotate => only.levels.next_from(self.cursor),
-            });
+        if !self.classes.is_empty() {
+            return self.choose_by_weight(draw);
         }
-        self.choose_by_weight(draw)
+        if self.alike.is_empty() {
+            return None;
+        }
+        Some(match self.ties {
+            Ties::Random => self.alike.pick_random(draw),
+            Ties::First => self.alike.next_from(0),
+            Ties::Rotate => self.alike.next_from(self.cursor),
+        })
     }
 
+    #[inline(never)]
     fn choose_by_weight(&self, draw: Key) -> Option<u32> {
         let load = |c: &Class| c.levels.least().map(|(level, _)| f64::from(level + 1) / c.weight);
         let best = self.classes.iter().filter_map(load).min_by(f64::total_cmp)?;
@@ -295,15 +346,16 @@ impl LeastConn {
     #[cold]
     fn choose_without(&mut self, draw: Key, exclude: &[u32]) -> Option<u32> {
         let mut out = std::mem::take(&mut self.aside);
-        for &t in exclude.iter().filter(|&&t| t < self.n) {
-            let (class, at) = self.locate(t);
-            if self.classes[class].levels.is_present(at) {
-                self.classes[class].levels.set_present(at, false);
-                out.push((class, at));
+        let n = self.n;
+        for &t in exclude.iter().filter(|&&t| t < n) {
+            let place = self.place(t);
+            if self.is_present(place) {
+                self.set_present(place, false);
+                out.push(place);
             }
         }
         let chosen = self.choose_again(draw);
-        out.drain(..).for_each(|(class, at)| self.classes[class].levels.set_present(at, true));
+        out.drain(..).for_each(|place| self.set_present(place, true));
         self.aside = out;
         chosen.or_else(|| self.choose_again(draw))
     }

@@ -13,40 +13,38 @@ const BLOCK_WORDS: usize = 64;
 /// Draws that may miss the least level before it is searched.
 const TRIALS: u64 = 12;
 
+/// What [`Levels::narrow`] says of a target that is absent, or has as many in flight as do not fit a byte.
+const APART: u8 = u8::MAX;
+
 /// In-flight counts of the targets 0..n of one balancer (or of one class of equal weight).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Levels {
-    /// Counts up to 254; 255 says to look at `wide`. A byte each, so that even 250,000 stay in the cache.
+    /// Counts of targets that are present, up to 254; [`APART`] says to look there. A byte each, so that even 250,000 stay
+    /// in the cache, and one look tells all that a change of a count must know.
     narrow: Vec<u8>,
-    /// Counts by target, once any has passed 254.
-    wide: Vec<u32>,
-    present: Vec<bool>,
     words: usize,
     bits: Vec<u64>,
     sizes: Vec<u32>,
+    least: usize,
     /// Members per block of 64 words and level; empty where a level is a single block.
     blocks: Vec<u32>,
-    least: usize,
+    /// Counts and presence of those that stand apart; once there is one, as long as `narrow`.
+    apart: Vec<(u32, bool)>,
+    /// How many are present.
+    open: u32,
 }
 
 impl Levels {
     /// All targets at level 0. `present[i]` is false for one that is never picked.
     pub fn new(present: Vec<bool>) -> Levels {
         let n = present.len();
-        let mut levels = Levels {
-            narrow: vec![0; n],
-            wide: Vec::new(),
-            present,
-            words: n.div_ceil(64),
-            bits: Vec::new(),
-            sizes: Vec::new(),
-            blocks: Vec::new(),
-            least: 0,
-        };
+        let mut levels = Levels { narrow: vec![0; n], words: n.div_ceil(64), ..Levels::default() };
         levels.add_level();
-        for i in 0..n {
-            if levels.present[i] {
+        for (i, present) in present.into_iter().enumerate() {
+            if present {
                 levels.put(i, 0);
+            } else {
+                levels.set(i, 0, false);
             }
         }
         levels
@@ -62,34 +60,32 @@ impl Levels {
         self.blocks.resize(self.sizes.len() * self.blocks_per_level(), 0);
     }
 
-    #[inline]
     fn put(&mut self, target: usize, level: usize) {
         self.bits[level * self.words + target / 64] |= 1 << (target % 64);
         self.sizes[level] += 1;
+        self.open += 1;
         if !self.blocks.is_empty() {
             let per = self.blocks_per_level();
             self.blocks[level * per + target / (64 * BLOCK_WORDS)] += 1;
         }
     }
 
-    #[inline]
     fn take(&mut self, target: usize, level: usize) {
         self.bits[level * self.words + target / 64] &= !(1 << (target % 64));
         self.sizes[level] -= 1;
+        self.open -= 1;
         if !self.blocks.is_empty() {
             let per = self.blocks_per_level();
             self.blocks[level * per + target / (64 * BLOCK_WORDS)] -= 1;
         }
     }
 
-    /// Moves a target from one level to another.
+    /// The bits and blocks of a target that moves from one level to another.
     #[inline(always)]
     fn shift(&mut self, target: usize, from: usize, to: usize) {
         let (word, bit) = (target / 64, 1 << (target % 64));
         self.bits[from * self.words + word] &= !bit;
         self.bits[to * self.words + word] |= bit;
-        self.sizes[from] -= 1;
-        self.sizes[to] += 1;
         if !self.blocks.is_empty() {
             self.shift_blocks(word / BLOCK_WORDS, from, to);
         }
@@ -107,25 +103,26 @@ impl Levels {
     #[inline]
     pub fn count(&self, target: u32) -> u32 {
         match self.narrow[target as usize] {
-            u8::MAX => self.wide[target as usize],
+            APART => self.apart[target as usize].0,
             count => u32::from(count),
         }
     }
 
-    #[inline]
-    fn set_count(&mut self, target: usize, count: u32) {
-        if count < u32::from(u8::MAX) {
+    /// Writes down a target's count and presence.
+    fn set(&mut self, target: usize, count: u32, present: bool) {
+        if present && count < u32::from(APART) {
             self.narrow[target] = count as u8;
         } else {
-            self.set_wide(target, count);
+            self.apart.resize(self.narrow.len(), (0, false));
+            self.apart[target] = (count, present);
+            self.narrow[target] = APART;
         }
     }
 
-    #[cold]
-    fn set_wide(&mut self, target: usize, count: u32) {
-        self.wide.resize(self.narrow.len(), 0);
-        self.wide[target] = count;
-        self.narrow[target] = u8::MAX;
+    /// Whether no target is present.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.open == 0
     }
 
     /// The least level, and how many targets are at it; `None` if no target is present.
@@ -136,50 +133,93 @@ impl Levels {
     }
 
     /// One more request in flight at a target.
-    #[inline]
+    #[inline(always)]
     pub fn up(&mut self, target: u32) {
-        let (i, level) = (target as usize, self.count(target) as usize);
-        self.set_count(i, level as u32 + 1);
-        if self.present[i] {
-            if level + 1 == self.sizes.len() {
-                self.add_level();
-            }
-            self.shift(i, level, level + 1);
+        let i = target as usize;
+        let count = self.narrow[i];
+        let level = usize::from(count);
+        if count >= APART - 1 || level + 1 >= self.sizes.len() {
+            return self.up_apart(i);
+        }
+        self.narrow[i] = count + 1;
+        self.shift(i, level, level + 1);
+        self.sizes[level + 1] += 1;
+        let left = &mut self.sizes[level];
+        *left -= 1;
+        if *left == 0 && level == self.least {
             // The one that moved is at the next level, so that is not empty.
-            if self.sizes[self.least] == 0 {
-                self.least += 1;
-            }
+            self.least = level + 1;
         }
     }
 
     /// One less. A target with none in flight is left as it is: the caller counts wrongly, which its own checks report.
-    #[inline]
+    #[inline(always)]
     pub fn down(&mut self, target: u32) {
-        let (i, level) = (target as usize, self.count(target) as usize);
-        debug_assert!(level > 0, "a target with nothing in flight released a request");
-        if level == 0 {
+        let i = target as usize;
+        let count = self.narrow[i];
+        if count == 0 || count == APART {
+            return self.down_apart(i);
+        }
+        let level = usize::from(count);
+        self.narrow[i] = count - 1;
+        self.shift(i, level, level - 1);
+        self.sizes[level] -= 1;
+        self.sizes[level - 1] += 1;
+        self.least = self.least.min(level - 1);
+    }
+
+    /// As [`Levels::up`], for a target that stands apart or a level that is not there yet.
+    #[cold]
+    #[inline(never)]
+    fn up_apart(&mut self, i: usize) {
+        let (count, present) = (self.count(i as u32), self.is_present(i as u32));
+        if present {
+            let level = count as usize;
+            if level + 1 == self.sizes.len() {
+                self.add_level();
+            }
+            self.shift(i, level, level + 1);
+            self.sizes[level] -= 1;
+            self.sizes[level + 1] += 1;
+            if self.sizes[self.least] == 0 {
+                self.least += 1;
+            }
+        }
+        self.set(i, count + 1, present);
+    }
+
+    /// As [`Levels::down`], for a target that stands apart.
+    #[cold]
+    #[inline(never)]
+    fn down_apart(&mut self, i: usize) {
+        let (count, present) = (self.count(i as u32), self.is_present(i as u32));
+        debug_assert!(count > 0, "a target with nothing in flight released a request");
+        if count == 0 {
             return;
         }
-        self.set_count(i, level as u32 - 1);
-        if self.present[i] {
+        if present {
+            let level = count as usize;
             self.shift(i, level, level - 1);
+            self.sizes[level] -= 1;
+            self.sizes[level - 1] += 1;
             self.least = self.least.min(level - 1);
         }
+        self.set(i, count - 1, present);
     }
 
     /// Whether a target can be chosen.
     pub fn is_present(&self, target: u32) -> bool {
-        self.present[target as usize]
+        self.narrow[target as usize] != APART || self.apart[target as usize].1
     }
 
     /// Takes a target out of the choice, or puts it back; its count goes on.
     pub fn set_present(&mut self, target: u32, present: bool) {
         let i = target as usize;
-        if self.present[i] == present {
+        if self.is_present(target) == present {
             return;
         }
-        self.present[i] = present;
-        let level = self.count(target) as usize;
+        let count = self.count(target);
+        let level = count as usize;
         while self.sizes.len() <= level {
             self.add_level();
         }
@@ -188,6 +228,7 @@ impl Levels {
         } else {
             self.take(i, level)
         }
+        self.set(i, count, present);
         self.least = self.sizes.iter().position(|&s| s > 0).unwrap_or(0);
     }
 
@@ -197,7 +238,8 @@ impl Levels {
         if n <= self.narrow.len() {
             return;
         }
-        let (counts, mut present) = (self.counts(), std::mem::take(&mut self.present));
+        let counts = self.counts();
+        let mut present: Vec<bool> = (0..counts.len() as u32).map(|t| self.is_present(t)).collect();
         present.resize(n, false);
         let levels = Levels::new(present);
         *self = levels;
@@ -213,7 +255,7 @@ impl Levels {
     pub fn assign(&mut self, target: u32, count: u32) {
         let present = self.is_present(target);
         self.set_present(target, false);
-        self.set_count(target as usize, count);
+        self.set(target as usize, count, false);
         self.set_present(target, present);
     }
 
@@ -221,9 +263,10 @@ impl Levels {
     #[inline]
     pub fn pick_random(&self, draw: Key) -> u32 {
         let n = self.narrow.len() as u64;
+        let level = self.bits.get(self.least * self.words..).unwrap_or(&[]);
         for trial in 0..TRIALS {
             let i = draw.nth(trial).below(n) as usize;
-            if self.bits[self.least * self.words + i / 64] >> (i % 64) & 1 == 1 {
+            if level[i / 64] >> (i % 64) & 1 == 1 {
                 return i as u32;
             }
         }

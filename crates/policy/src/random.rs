@@ -52,16 +52,12 @@ impl Random {
 
     #[inline]
     fn choose(&self, draw: Key) -> Option<u32> {
-        let n = self.open.len() as u64;
-        if n == 0 {
-            return None;
-        }
-        let i = draw.below(n) as usize;
+        let i = draw.below(self.open.len() as u64) as usize;
         let at = match self.alias.get(i) {
             Some(&(stay, other)) if draw.nth(1).unit() >= stay => other as usize,
             _ => i,
         };
-        Some(self.open[at])
+        self.open.get(at).copied()
     }
 
     /// Chooses a target that is not barred; `None` if there is none.

@@ -54,46 +54,14 @@ impl Engine<'_> {
     #[inline]
     pub(crate) fn instance(&self, slot: u32, site: &crate::code::LbSite, member: u32) -> u32 {
         let first = member.wrapping_add(site.offset);
-        if self.code.loops == 1 || site.shared {
+        if site.shared {
             return first;
         }
         first + self.scopes.slots[slot as usize].meets * self.code.instances.len() as u32
     }
 
-    #[inline(always)]
-    pub(crate) fn draw(&mut self, slot: u32, member: u32, draw: u32, selected: u64) -> u64 {
-        let site = &self.code.draws[draw as usize];
-        let ns = site.sampler.draw(self.draw_key(slot, site.key, site.visits));
-        #[cfg(test)]
-        if self.breaks(Sabotage::MiscountWork) {
-            return ns;
-        }
-        self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize] += ns & selected;
-        ns
-    }
-
-    #[inline(always)]
-    pub(crate) fn pick(&mut self, slot: u32, instance: u32, counts: bool) -> Option<u32> {
-        let lb = &mut self.balancers[instance as usize];
-        let draw = lb.picks.with(self.tokens.tries(slot).bits());
-        if counts {
-            while let Some(target) = lb.late.before(self.turn) {
-                lb.balancer.release(target);
-            }
-        }
-        let exclude = self.tokens.slots[slot as usize].exclude();
-        self.excluded.clear();
-        if exclude != Exclude::None {
-            self.tokens.tried[slot as usize].at(instance, &mut self.excluded);
-        }
-        let target = lb.balancer.pick(draw, &self.excluded)?;
-        if exclude != Exclude::None {
-            self.tokens.tried[slot as usize].picked(exclude, instance, target);
-        }
-        Some(target)
-    }
-
-    #[inline(always)]
+    #[cold]
+    #[inline(never)]
     pub(crate) fn done(&mut self, slot: u32, instance: u32, target: u32, now: u64) {
         let token = &self.tokens.slots[slot as usize];
         let (outcome, ordinal) = (token.outcome(), token.ordinal);
@@ -104,7 +72,7 @@ impl Engine<'_> {
     }
 
     /// What a retry leaves out next time may depend on how the request came back.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn came_back(&mut self, slot: u32, instance: u32, target: u32) {
         let token = &self.tokens.slots[slot as usize];
         let (outcome, exclude) = (token.outcome(), token.exclude());
@@ -189,7 +157,7 @@ impl Engine<'_> {
     }
 
     /// How long until another attempt begins, if one does; otherwise the retry is left behind.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn next_attempt(&mut self, slot: u32, member: u32, retry: u32, now: u64) -> Option<u64> {
         let site = &self.code.retries[retry as usize];
         let redraw = site.config.work == Work::Redraw;
@@ -215,7 +183,7 @@ impl Engine<'_> {
         self.tokens.try_again(slot, next, redraw, purpose::ATTEMPT);
         let selected = self.tokens.slots[slot as usize].selected();
         self.ledger.extra_attempts += u64::from(selected);
-        self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u32::from(selected);
+        self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u64::from(selected);
         if self.code.cuts {
             let rank = &mut self.scopes.slots[slot as usize].rank;
             *rank = later_attempt(*rank);
@@ -233,6 +201,7 @@ impl Engine<'_> {
     }
 
     /// A request waits before its next attempt.
+    #[inline(never)]
     pub(crate) fn back_off(&mut self, slot: u32, pc: u32, member: u32, depth: usize, now: u64, ns: u64) {
         self.scopes.stand(slot, now, pc as usize, member, depth);
         self.scopes.drew(slot, ns);
@@ -241,6 +210,7 @@ impl Engine<'_> {
     }
 
     /// What a request waits for in vain, or before an attempt, ends.
+    #[inline(never)]
     pub(crate) fn end_wait_after(&mut self, slot: u32, now: u64, ns: u64) {
         let token = &self.tokens.slots[slot as usize];
         let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 0 };
@@ -259,6 +229,7 @@ impl Engine<'_> {
     }
 
     /// Time of a request at a stage; a wrapped negative one is taken back.
+    #[inline(never)]
     pub(crate) fn book(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
         let token = &self.tokens.slots[slot as usize];
         if token.is_unwanted() {
@@ -305,6 +276,7 @@ impl Engine<'_> {
     }
 
     /// What a very first attempt earns for those that follow others.
+    #[inline(never)]
     pub(crate) fn earn(&mut self, slot: u32, budget: u32, now: u64) {
         if !self.code.cuts || self.scopes.slots[slot as usize].rank >> BRANCH_BITS == 0 {
             self.budgets[budget as usize].earn(now);
@@ -322,10 +294,11 @@ impl Engine<'_> {
         }
     }
 
+    #[cold]
     pub(crate) fn count_refusal(&mut self, slot: u32, member: u32, stage: u32) {
         if let Some(offset) = self.code.stages[stage as usize].refusals {
             let selected = self.tokens.slots[slot as usize].selected();
-            self.ledger.refusals[member.wrapping_add(offset) as usize] += u32::from(selected);
+            self.ledger.refusals[member.wrapping_add(offset) as usize] += u64::from(selected);
         }
     }
 

@@ -198,7 +198,7 @@ pub(crate) struct LbSite {
     pub counts: bool,
     /// A request behind it can be cut off.
     pub can_be_cut: bool,
-    /// All event loops share one state.
+    /// All event loops share one state, or there is one loop.
     pub shared: bool,
     /// What stands around it, if anything does.
     pub guard: Option<u32>,

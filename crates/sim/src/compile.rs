@@ -371,7 +371,7 @@ impl Compiler<'_> {
                     ordered,
                     counts,
                     can_be_cut,
-                    shared: *scope == Scope::Process,
+                    shared: *scope == Scope::Process || self.code.loops == 1,
                     guard: None,
                 };
                 self.code.lbs.push(site);

@@ -10,7 +10,7 @@
 
 use crate::blocks::NOT;
 use crate::code::Op;
-use crate::engine::{END_OF_TIME, Engine};
+use crate::engine::{END_OF_TIME, Engine, HOLD, LIMIT};
 use crate::pending::{Class, Entry, order_key, ranked};
 use crate::scopes::{Left, Limit, Passing, Stands, WHOLE};
 use crate::token::{BEGINS, IDLE, LINE, PARKED};
@@ -22,11 +22,11 @@ impl Engine<'_> {
         let (live, tag) = self.scopes.enter(slot, Limit { end: WHOLE, rank: 1, ..Limit::default() });
         let key = order_key(Class::Limit, self.tokens.slots[slot as usize].ordinal);
         let at = now.saturating_add(ns).min(END_OF_TIME);
-        self.pending.push_constant(at - now, Entry { at, key, who: crate::engine::LIMIT | live, tag });
+        self.schedule_limit(at - now, Entry { at, key, who: LIMIT | live, tag });
     }
 
     /// A limit begins for what is behind.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin_limit(&mut self, slot: u32, limit: u32, member: u32, depth: usize, now: u64) {
         let site = self.code.limits[limit as usize];
         let token = &self.tokens.slots[slot as usize];
@@ -38,14 +38,15 @@ impl Engine<'_> {
         let (live, tag) = self.scopes.enter(slot, row);
         self.scopes.slots[slot as usize].rank = rank + 1;
         let at = now.saturating_add(site.ns).min(END_OF_TIME);
-        self.pending.push_constant(at - now, Entry { at, key, who: crate::engine::LIMIT | live, tag });
+        self.schedule_limit(at - now, Entry { at, key, who: LIMIT | live, tag });
     }
 
-    /// What is behind has answered in time.
-    #[inline]
-    pub(crate) fn end_limit(&mut self, slot: u32) {
-        let limits = self.scopes.slots[slot as usize].limits;
-        self.scopes.leave(slot, limits - 1);
+    /// The end of a limit is scheduled; those that are over need not be any more.
+    #[inline(always)]
+    fn schedule_limit(&mut self, delay: u64, entry: Entry) {
+        let scopes = &self.scopes;
+        let is_over = |e: &Entry| e.who & (LIMIT | HOLD) == LIMIT && scopes.is_over(e.who & !LIMIT, e.tag);
+        self.pending.push_limit(delay, entry, is_over);
     }
 
     /// A limit has come to its end.
@@ -298,7 +299,7 @@ impl Engine<'_> {
     /// A request is cut off on its way in: it has not come to what is behind.
     pub(crate) fn count_cut(&mut self, stage: u32, member: u32, selected: u64) {
         if let Some(offset) = self.code.stages[stage as usize].cuts {
-            self.ledger.cuts[member.wrapping_add(offset) as usize] += selected as u32 & 1;
+            self.ledger.cuts[member.wrapping_add(offset) as usize] += selected & 1;
         }
     }
 
@@ -377,7 +378,7 @@ impl Engine<'_> {
                     let site = code.calls[call as usize];
                     let target = code.call_targets[member.wrapping_add(site.offset) as usize];
                     if passing.found && (passing.left.is_none() || passing.is_to_stop()) {
-                        self.members[target.member as usize].entries -= selected as u32 & 1;
+                        self.members[target.member as usize].entries -= selected as i32 & 1;
                     }
                     depth += 1;
                     pc = target.pc as usize;

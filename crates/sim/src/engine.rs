@@ -24,8 +24,9 @@ use weir_model::queue::{Links, Queue};
 use weir_model::warmup::Warmup;
 use weir_policy::Balancer;
 use weir_policy::budget;
-use weir_policy::config::Balance;
+use weir_policy::config::{Balance, Exclude};
 use weir_policy::rate::RateLimit;
+use weir_policy::retry::Tried;
 use weir_stats::Key;
 
 /// What draws are keyed by, besides seed and replication.
@@ -61,17 +62,46 @@ pub(crate) struct Instance {
     pub late: Late,
 }
 
+impl Instance {
+    /// Takes in all who came back before a turn.
+    #[inline(always)]
+    pub fn take_returns(&mut self, turn: (u64, u64)) {
+        while let Some(target) = self.late.before(turn) {
+            self.balancer.release(target);
+        }
+    }
+
+    /// A pick of a request under a rule of exclusion.
+    #[inline(never)]
+    pub fn pick_anew(
+        &mut self,
+        draw: Key,
+        rule: Exclude,
+        tried: &mut Tried,
+        own: u32,
+        excluded: &mut Vec<u32>,
+    ) -> Option<u32> {
+        tried.at(own, excluded);
+        let target = self.balancer.pick(draw, excluded)?;
+        tried.picked(rule, own, target);
+        Some(target)
+    }
+}
+
 /// A member of a block, and its first queue: what a pick touches is what the entry will need.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(32))]
 pub(crate) struct Member {
     pub queue: Queue,
-    /// Entries of selected requests.
-    pub entries: u32,
+    /// Entries of selected requests since they were carried over to [`Engine::entered`].
+    pub entries: i32,
     /// Requests on their way to the queue, where some enter ahead of time; and when the last of those does.
     pub coming: u32,
     pub since: u64,
 }
+
+/// After so many requests their entries are carried over: each may enter one member two thousand times by then.
+const CARRIED: u64 = if cfg!(test) { 8 } else { 1 << 20 };
 
 /// What is later is scheduled here, and never run.
 pub(crate) const END_OF_TIME: u64 = u64::MAX - 1;
@@ -114,6 +144,8 @@ pub(crate) struct Engine<'a> {
     /// Events so far that waited for nobody.
     pub(crate) alone: u64,
     pub(crate) faults: Vec<Faulty>,
+    /// By member: entries of selected requests that were carried over.
+    pub(crate) entered: Vec<i64>,
     pub(crate) holds: Vec<(u32, u32)>,
     pub(crate) spare_holds: Vec<u32>,
     pub(crate) draw_keys: Vec<Key>,
@@ -123,7 +155,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) half: u64,
     /// How many of the window's two instants the clock has passed.
     pub(crate) passed: usize,
-    /// The next of them, once known.
+    /// The next of them, once known, or the end of the time that is counted.
     pub(crate) mark: u64,
     /// Time and order of the event that runs, and its class alone.
     pub(crate) turn: (u64, u64),
@@ -191,6 +223,7 @@ impl<'a> Engine<'a> {
             lines: Lines::new(code, key),
             alone: 0,
             faults: code.fault_nodes.iter().map(fault).collect(),
+            entered: Vec::new(),
             holds: Vec::new(),
             spare_holds: Vec::new(),
             draw_keys: code.draw_keys.iter().map(draw).collect(),
@@ -198,7 +231,7 @@ impl<'a> Engine<'a> {
             issued: 0,
             half,
             passed: 0,
-            mark: u64::MAX,
+            mark: HORIZON_NS,
             turn: (0, 0),
             class_key: 0,
             over: false,
@@ -241,19 +274,21 @@ impl<'a> Engine<'a> {
                     return Err(Cut::TooMany);
                 }
             }
-            if event.at > HORIZON_NS {
-                if Engine::never_ends(&event) {
-                    continue;
-                }
-                return Err(Cut::TooLong);
+            if event.at < now {
+                self.ledger.time_went_back = true;
             }
-            self.ledger.time_went_back |= event.at < now;
             now = event.at;
             // A woken request may have a lower key than the event that woke it; what that one did has happened.
             let key = if self.turn.0 == now { self.turn.1.max(event.key) } else { event.key };
             self.turn = (now, key);
             self.class_key = event.class_key();
             if now > self.mark {
+                if now > HORIZON_NS {
+                    if Engine::never_ends(&event) {
+                        continue;
+                    }
+                    return Err(Cut::TooLong);
+                }
                 self.pass_marks(now);
             }
             if is_arrival {
@@ -275,8 +310,19 @@ impl<'a> Engine<'a> {
         }
         self.pass_marks(u64::MAX);
         self.ledger.end(self.tokens.slots.len(), now);
-        self.ledger.entries = self.members[..self.code.members as usize].iter().map(|m| m.entries).collect();
+        self.carry_entries();
+        self.ledger.entries = self.entered.iter().map(|n| *n as u64).collect();
         Ok(())
+    }
+
+    /// Entries of members are counted in few bytes, and carried over before those can overflow.
+    #[cold]
+    fn carry_entries(&mut self) {
+        let members = &mut self.members[..self.code.members as usize];
+        self.entered.resize(members.len(), 0);
+        for (sum, member) in self.entered.iter_mut().zip(members) {
+            *sum += i64::from(std::mem::take(&mut member.entries));
+        }
     }
 
     /// An event that is no request's step.
@@ -315,9 +361,7 @@ impl<'a> Engine<'a> {
     fn left_at_balancers(&mut self) -> u64 {
         let end = (u64::MAX, u64::MAX);
         for lb in &mut self.balancers {
-            while let Some(target) = lb.late.before(end) {
-                lb.balancer.release(target);
-            }
+            lb.take_returns(end);
         }
         self.balancers.iter().map(|lb| lb.balancer.total_in_flight()).sum::<u64>() + self.guards.left()
     }
@@ -344,7 +388,13 @@ impl<'a> Engine<'a> {
             self.ledger.marked_ns[self.passed] = at;
             self.passed += 1;
         }
-        self.mark = self.source.window.get(self.passed).copied().unwrap_or(u64::MAX);
+        self.mark = self.next_mark();
+    }
+
+    /// When the clock is next looked at: at an instant of the window, or the end of the time that is counted.
+    #[inline(always)]
+    fn next_mark(&self) -> u64 {
+        self.source.window.get(self.passed).map_or(HORIZON_NS, |at| HORIZON_NS.min(*at))
     }
 
     /// With a constant way to the first step in turn, an arrival is looked at when it gets there.
@@ -355,7 +405,7 @@ impl<'a> Engine<'a> {
             self.over = true;
             return self.pending.set_source(None);
         };
-        self.mark = self.source.window.get(self.passed).copied().unwrap_or(u64::MAX);
+        self.mark = self.next_mark();
         let early = prefix_ns > 0;
         let key = if early { step_key(self.issued) } else { order_key(Class::Arrival, self.issued) };
         let at = arrived.saturating_add(prefix_ns).min(END_OF_TIME);
@@ -365,6 +415,9 @@ impl<'a> Engine<'a> {
     fn arrive(&mut self, event: Entry) {
         let ordinal = self.issued;
         self.issued += 1;
+        if ordinal % CARRIED == 0 {
+            self.carry_entries();
+        }
         self.schedule_arrival();
         let arrived = event.at - self.code.prefix_ns;
         let way = self.request_key.with(ordinal);
@@ -375,7 +428,7 @@ impl<'a> Engine<'a> {
         token.pc = start.pc;
         token.member = start.member;
         self.ledger.arrived += 1;
-        self.members[start.member as usize].entries += u32::from(selected);
+        self.members[start.member as usize].entries += i32::from(selected);
         self.ledger.step(event.at, true);
         self.ledger.ahead = self.ledger.ahead.wrapping_add(self.code.prefix_ns);
         #[cfg(test)]

@@ -366,7 +366,7 @@ impl Engine<'_> {
         self.tokens.set_frame(slot, depth, [at as u32, (at >> 32) as u32, u32::from(ticket.probe)]);
         self.tokens.set_frame(slot, depth + 1, [back, member, ticket.target]);
         self.leave_at(slot, to.pc, to.member, depth + 2);
-        self.members[to.member as usize].entries += u32::from(selected);
+        self.members[to.member as usize].entries += i32::from(selected);
     }
 
     /// No target is left: an error, or the node that stands in.
@@ -447,7 +447,7 @@ impl Engine<'_> {
     /// A request that was sent somewhere begins there in its turn; if it is cut off before that it has not come there.
     pub(crate) fn begins_later(&mut self, slot: u32) {
         let token = &mut self.tokens.slots[slot as usize];
-        self.members[token.member as usize].entries -= u32::from(token.selected());
+        self.members[token.member as usize].entries -= i32::from(token.selected());
         token.pc |= BEGINS;
     }
 

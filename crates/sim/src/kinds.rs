@@ -78,13 +78,20 @@ impl By {
     }
 }
 
-/// What the traffic of a scenario draws.
+/// What the traffic of a scenario draws, or a trace says.
 pub(crate) fn mix(scenario: &Scenario) -> Mix {
     let keys = |keys: &Keys| match *keys {
         Keys::Uniform(n) => DrawnKeys::Uniform(n),
         Keys::Zipf(n, s) => DrawnKeys::zipf(n, s),
     };
-    Mix::new(scenario.mix.iter().map(|r| (r.weight, r.key.as_ref().map(keys))).collect())
+    let mix = Mix::new(scenario.mix.iter().map(|r| (r.weight, r.key.as_ref().map(keys))).collect());
+    let Some(recorded) = &scenario.recorded else { return mix };
+    let hashes: Vec<u64> = recorded.keys.iter().map(|k| key::hash(k.as_bytes())).collect();
+    let sender = |at: usize| {
+        let key = recorded.senders.get(at).copied().flatten()?;
+        hashes.get(key as usize).copied()
+    };
+    mix.recorded((0..).zip(&recorded.kinds).map(|(at, kind)| (*kind, sender(at))).collect())
 }
 
 /// What kinds of requests say where a key is read, hashed.
@@ -172,9 +179,9 @@ impl Engine<'_> {
     #[cold]
     pub(crate) fn draw_kind(&mut self, slot: u32, ordinal: u64, way: Key) {
         let kinds = &self.code.kinds;
-        let (shape, key) = kinds.mix.draw(way.with(MIX));
+        let (shape, key) = kinds.mix.request(ordinal, way.with(MIX));
         // Without a key each request is a client of its own.
-        let sender = kinds.reads_keys.then(|| key::hash_number(key.unwrap_or((1 << 63) + ordinal)));
+        let sender = kinds.reads_keys.then(|| key.unwrap_or_else(|| key::hash_number((1 << 63) + ordinal)));
         self.details.begin(slot, shape, sender);
     }
 

@@ -5,47 +5,83 @@
 //! count that nobody but this balancer's next pick can see. So instead of an event it leaves a note, and a pick first takes
 //! in all notes whose time and order come before its own: the same counts, in the same order, a quarter fewer events.
 
-use std::collections::VecDeque;
+/// That a request comes back from a target.
+#[derive(Clone, Copy, Debug)]
+struct Note {
+    at: u64,
+    key: u64,
+    target: u32,
+}
+
+const NOTHING: Note = Note { at: u64::MAX, key: 0, target: 0 };
 
 /// Notes of one balancer, in the total order of events.
 #[derive(Debug)]
 pub(crate) struct Late {
-    notes: VecDeque<(u64, u64, u32)>,
     /// Time of the first note; the end of time if there is none.
     first: u64,
+    /// Time and order of the last note; the beginning of time if there is none.
+    last: (u64, u64),
+    /// A ring; its length is a power of two, or 0 before the first note.
+    ring: Vec<Note>,
+    head: usize,
+    tail: usize,
 }
 
 impl Default for Late {
     fn default() -> Late {
-        Late { notes: VecDeque::new(), first: u64::MAX }
+        Late { first: u64::MAX, last: (0, 0), ring: Vec::new(), head: 0, tail: 0 }
     }
 }
 
 impl Late {
     /// Notes that a request comes back from `target` at that time and order. False if an earlier note comes later than
     /// that (returns of different length): then it needs an event.
-    #[inline]
+    #[inline(always)]
     pub fn note(&mut self, at: u64, key: u64, target: u32) -> bool {
-        let in_order = self.notes.back().is_none_or(|&(a, k, _)| (a, k) <= (at, key));
-        if in_order {
-            self.notes.push_back((at, key, target));
-            self.first = self.first.min(at);
+        if at < self.last.0 || at == self.last.0 && key < self.last.1 {
+            return false;
         }
-        in_order
+        if self.tail - self.head == self.ring.len() {
+            self.grow();
+        }
+        let mask = self.ring.len().wrapping_sub(1);
+        if let Some(note) = self.ring.get_mut(self.tail & mask) {
+            *note = Note { at, key, target };
+        }
+        self.tail += 1;
+        self.last = (at, key);
+        self.first = self.first.min(at);
+        true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let mask = self.ring.len().wrapping_sub(1);
+        let mut ring: Vec<Note> = (self.head..self.tail).map(|i| self.ring[i & mask]).collect();
+        (self.head, self.tail) = (0, ring.len());
+        ring.resize((2 * ring.len()).max(16), NOTHING);
+        self.ring = ring;
     }
 
     /// Takes the next note that does not come after `turn`, the greatest time and order that has run.
-    #[inline]
+    #[inline(always)]
     pub fn before(&mut self, turn: (u64, u64)) -> Option<u32> {
         if self.first > turn.0 {
             return None;
         }
-        let &(at, key, target) = self.notes.front()?;
-        if (at, key) > turn {
+        let mask = self.ring.len().wrapping_sub(1);
+        let &Note { at, key, target } = self.ring.get(self.head & mask)?;
+        if self.head == self.tail || at == turn.0 && key > turn.1 {
             return None;
         }
-        self.notes.pop_front();
-        self.first = self.notes.front().map_or(u64::MAX, |note| note.0);
+        self.head += 1;
+        if self.head == self.tail {
+            (self.first, self.last) = (u64::MAX, (0, 0));
+        } else {
+            self.first = self.ring[self.head & mask].at;
+        }
         Some(target)
     }
 }
@@ -64,5 +100,25 @@ mod tests {
         assert_eq!(late.before((5, 9)), Some(11));
         assert_eq!(late.before((8, 9)), None);
         assert_eq!(late.before((u64::MAX, 0)), Some(12));
+        assert!(late.note(8, 0, 13), "nobody is on the way any more");
+        assert_eq!(late.before((u64::MAX, u64::MAX)), Some(13));
+        assert_eq!(late.before((u64::MAX, u64::MAX)), None);
+    }
+
+    #[test]
+    fn the_ring_grows_and_goes_round() {
+        let mut late = Late::default();
+        let (mut noted, mut taken) = (0u32, 0u32);
+        for step in 0..1000 {
+            for _ in 0..step % 7 {
+                assert!(late.note(u64::from(noted), 3, noted));
+                noted += 1;
+            }
+            while taken + step / 10 < noted {
+                assert_eq!(late.before((u64::from(taken), 3)), Some(taken));
+                taken += 1;
+            }
+        }
+        assert_eq!(late.before((u64::MAX, 0)), Some(taken));
     }
 }

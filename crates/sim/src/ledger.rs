@@ -83,13 +83,13 @@ pub(crate) struct Ledger {
     pub as_get: u64,
     pub gauges: Vec<Gauge>,
     /// Entries of selected requests: by member of a block, filled in at the end, or as [`Stage::entries`] says.
-    pub entries: Vec<u32>,
+    pub entries: Vec<u64>,
     /// By refusing member: selected requests turned away.
-    pub refusals: Vec<u32>,
+    pub refusals: Vec<u64>,
     /// By member where requests can be cut off on their way in: selected requests that were.
-    pub cuts: Vec<u32>,
+    pub cuts: Vec<u64>,
     /// By retrying member: attempts of selected requests beyond the first.
-    pub repeats: Vec<u32>,
+    pub repeats: Vec<u64>,
     /// By part, then kind.
     pub stage_errors: Vec<u64>,
     /// Integrals at the window's first and last arrival, and when these were.
@@ -199,15 +199,15 @@ impl Ledger {
     pub fn entries_at(&self, code: &Code, stage: &Stage, member: u32) -> u64 {
         let block = &code.blocks[stage.block as usize];
         if let Some(offset) = stage.entries {
-            return u64::from(self.entries[(block.base + member).wrapping_add(offset) as usize]);
+            return self.entries[(block.base + member).wrapping_add(offset) as usize];
         }
         let at = |offset: u32| (block.base + member).wrapping_add(offset) as usize;
-        let mut entries = u64::from(self.entries[at(0)]);
+        let mut entries = self.entries[at(0)];
         for outer in block.stages.start..block.stages.start + stage.position {
             let outer = &code.stages[outer as usize];
-            entries += outer.repeats.map_or(0, |offset| u64::from(self.repeats[at(offset)]));
-            entries -= outer.refusals.map_or(0, |offset| u64::from(self.refusals[at(offset)]));
-            entries -= outer.cuts.map_or(0, |offset| u64::from(self.cuts[at(offset)]));
+            entries += outer.repeats.map_or(0, |offset| self.repeats[at(offset)]);
+            entries -= outer.refusals.map_or(0, |offset| self.refusals[at(offset)]);
+            entries -= outer.cuts.map_or(0, |offset| self.cuts[at(offset)]);
         }
         entries
     }

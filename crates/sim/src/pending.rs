@@ -119,13 +119,13 @@ impl Lane {
         Lane { delay, ring: vec![NOTHING; 64], head: 0, tail: 0 }
     }
 
-    #[inline]
-    fn push(&mut self, entry: Entry) {
-        let mask = self.ring.len() - 1;
+    /// Whether the entry is the first now.
+    #[inline(always)]
+    fn push(&mut self, entry: Entry) -> bool {
         if self.tail - self.head == self.ring.len() {
             self.grow();
-            return self.push(entry);
         }
+        let mask = self.ring.len() - 1;
         let mut at = self.tail;
         self.tail += 1;
         // Times never fall; only equal ones can be out of order.
@@ -134,9 +134,11 @@ impl Lane {
             at -= 1;
         }
         self.ring[at & mask] = entry;
+        at == self.head
     }
 
     #[cold]
+    #[inline(never)]
     fn grow(&mut self) {
         let mask = self.ring.len() - 1;
         let mut ring: Vec<Entry> = (self.head..self.tail).map(|i| self.ring[i & mask]).collect();
@@ -149,6 +151,12 @@ impl Lane {
     #[inline]
     fn first(&self) -> Option<&Entry> {
         (self.head != self.tail).then(|| &self.ring[self.head & (self.ring.len() - 1)])
+    }
+
+    /// Time of the first entry, or of what comes after all.
+    #[inline(always)]
+    fn due(&self) -> u64 {
+        if self.head == self.tail { NEVER } else { self.ring[self.head & (self.ring.len() - 1)].at }
     }
 }
 
@@ -231,11 +239,22 @@ const DRAWN: usize = 0;
 const SOURCE: usize = 1;
 const FIRST_LANE: usize = 2;
 
+/// Bits of a [`stamp`] that say where an event comes from.
+const FROM_BITS: u32 = 3;
+const _: () = assert!(FIRST_LANE + LANES <= 1 << FROM_BITS);
+/// From here on times are not told apart by their stamps.
+const FAR: u64 = u64::MAX >> FROM_BITS;
+
+/// A time, and where its event comes from, in one number that sorts by time.
+#[inline(always)]
+fn stamp(at: u64, from: usize) -> u64 {
+    at.min(FAR) << FROM_BITS | from as u64
+}
+
 /// Pending events of requests, beside the one next arrival.
 pub(crate) struct Pending {
-    /// The earliest drawn time, of the source, and of each lane.
+    /// Stamps of the earliest drawn time, of the source, and of each lane.
     due: [u64; FIRST_LANE + LANES],
-    used: usize,
     lanes: Vec<Lane>,
     wheel: Wheel,
     /// What the wheel refuses.
@@ -248,8 +267,7 @@ pub(crate) struct Pending {
 impl Pending {
     pub fn new() -> Pending {
         Pending {
-            due: [NEVER; FIRST_LANE + LANES],
-            used: FIRST_LANE,
+            due: std::array::from_fn(|from| stamp(NEVER, from)),
             lanes: Vec::new(),
             wheel: Wheel::new(),
             heap: Heap { top: NOTHING, families: Vec::new(), size: 0 },
@@ -262,16 +280,35 @@ impl Pending {
     #[inline]
     pub fn set_source(&mut self, entry: Option<Entry>) {
         self.source = entry.unwrap_or(NOTHING);
-        self.due[SOURCE] = self.source.at;
+        self.due[SOURCE] = stamp(self.source.at, SOURCE);
     }
 
     /// An event after a delay that is the same for all that are scheduled with it.
-    #[inline]
+    #[inline(always)]
     pub fn push_constant(&mut self, delay: u64, entry: Entry) {
         for (i, lane) in self.lanes.iter_mut().enumerate() {
             if lane.delay == delay {
+                if lane.push(entry) {
+                    self.due[FIRST_LANE + i] = stamp(entry.at, FIRST_LANE + i);
+                }
+                return;
+            }
+        }
+        self.push_new_delay(delay, entry);
+    }
+
+    /// The same for an event that is mostly not needed any more when its time comes: those at the front that `is_over` says
+    /// that of are dropped. So what is pending does not grow with the delay, and few come out in vain.
+    #[inline(always)]
+    pub fn push_limit(&mut self, delay: u64, entry: Entry, is_over: impl Fn(&Entry) -> bool) {
+        for (i, lane) in self.lanes.iter_mut().enumerate() {
+            if lane.delay == delay {
+                while let Some(first) = lane.first().filter(|first| is_over(first)) {
+                    debug_assert!(first.at <= entry.at);
+                    lane.head += 1;
+                }
                 lane.push(entry);
-                self.due[FIRST_LANE + i] = lane.ring[lane.head & (lane.ring.len() - 1)].at;
+                self.due[FIRST_LANE + i] = stamp(lane.due(), FIRST_LANE + i);
                 return;
             }
         }
@@ -279,12 +316,12 @@ impl Pending {
     }
 
     #[cold]
+    #[inline(never)]
     fn push_new_delay(&mut self, delay: u64, entry: Entry) {
         if self.lanes.len() == LANES {
             return self.push(entry.at - delay, entry);
         }
         self.lanes.push(Lane::new(delay));
-        self.used += 1;
         self.push_constant(delay, entry);
     }
 
@@ -300,7 +337,7 @@ impl Pending {
         if !self.wheel.push(now, entry) {
             self.heap.push(entry);
         }
-        self.due[DRAWN] = self.due[DRAWN].min(entry.at);
+        self.due[DRAWN] = self.due[DRAWN].min(stamp(entry.at, DRAWN));
     }
 
     /// A request goes on at this very instant, in its turn.
@@ -312,28 +349,30 @@ impl Pending {
     /// Takes the next event; `None` if nothing is pending. The bool says whether it is the source's.
     #[inline(always)]
     pub fn next(&mut self) -> Option<(Entry, bool)> {
-        let (mut best, mut from, mut tie) = (self.due[0], 0, false);
-        for (i, &at) in self.due[..self.used].iter().enumerate().skip(1) {
-            if at < best {
-                (best, from, tie) = (at, i, false);
-            } else if at == best {
-                tie = true;
-            }
+        // Which is first cannot be predicted, so it is computed rather than branched on; and most have few lanes.
+        let [a, b, c, d, lanes @ ..] = &self.due;
+        let (mut first, mut second) = (*a.min(b), *a.max(b));
+        let mut look = |due: u64| {
+            second = second.min(first.max(due));
+            first = first.min(due);
+        };
+        look(*c);
+        look(*d);
+        if self.lanes.len() > 2 {
+            lanes.iter().for_each(|due| look(*due));
         }
         if !self.woken.is_empty() {
             if let [woken] = self.woken[..]
-                && best > woken.at
+                && first >> FROM_BITS > woken.at
             {
                 self.woken.clear();
                 return Some((woken, false));
             }
-            return self.next_of_instant();
+            return self.next_of_instant(first);
         }
-        if tie {
-            if best == NEVER {
-                return None;
-            }
-            from = self.first_of_tied(best);
+        let mut from = first as usize & ((1 << FROM_BITS) - 1);
+        if (first ^ second) >> FROM_BITS == 0 {
+            from = self.first_of_tied(first)?;
         }
         Some(self.take(from))
     }
@@ -347,7 +386,7 @@ impl Pending {
                 let lane = &mut self.lanes[from - FIRST_LANE];
                 let entry = lane.ring[lane.head & (lane.ring.len() - 1)];
                 lane.head += 1;
-                self.due[from] = lane.first().map_or(NEVER, |e| e.at);
+                self.due[from] = stamp(lane.due(), from);
                 (entry, false)
             }
         }
@@ -363,7 +402,7 @@ impl Pending {
         } else {
             self.wheel.pop()
         };
-        self.due[DRAWN] = self.wheel.first().at.min(self.heap.top.at);
+        self.due[DRAWN] = stamp(self.wheel.first().at.min(self.heap.top.at), DRAWN);
         entry
     }
 
@@ -376,19 +415,28 @@ impl Pending {
         }
     }
 
+    /// The first of those whose stamps say the same time as this one; `None`: nothing is due.
     #[cold]
-    fn first_of_tied(&self, at: u64) -> usize {
-        let tied = (0..self.used).filter(|&i| self.due[i] == at);
-        tied.min_by_key(|&i| self.peek(i).key).unwrap_or(DRAWN)
+    #[inline(never)]
+    fn first_of_tied(&self, stamp: u64) -> Option<usize> {
+        let (mut best, mut found) = (NOTHING, None);
+        for from in 0..FIRST_LANE + self.lanes.len() {
+            if (self.due[from] ^ stamp) >> FROM_BITS == 0 {
+                let entry = self.peek(from);
+                if entry.before(&best) {
+                    (best, found) = (entry, Some(from));
+                }
+            }
+        }
+        found
     }
 
     /// The first of those woken and those due at the same instant.
-    fn next_of_instant(&mut self) -> Option<(Entry, bool)> {
+    #[inline(never)]
+    fn next_of_instant(&mut self, stamp: u64) -> Option<(Entry, bool)> {
         let at = (0..self.woken.len()).min_by_key(|&i| self.woken[i].key)?;
         let woken = self.woken[at];
-        let due = (0..self.used).filter(|&i| self.due[i] <= woken.at);
-        let first = due.min_by_key(|&i| self.peek(i).key);
-        match first {
+        match self.first_of_tied(stamp) {
             Some(from) if self.peek(from).before(&woken) => Some(self.take(from)),
             _ => {
                 self.woken.swap_remove(at);
@@ -402,6 +450,30 @@ impl Pending {
 mod tests {
     use super::*;
     use weir_stats::Key;
+
+    /// Limits that are over do not come out, and take no room however far off their time is.
+    #[test]
+    fn limits_that_are_over_are_dropped() {
+        const HOURS: u64 = 36_000_000_000_000;
+        let mut pending = Pending::new();
+        let limit = |i: u64| Entry { at: HOURS + i, key: order_key(Class::Limit, i), who: i as u32, tag: 0 };
+        for i in 0..10_000 {
+            // All but every thousandth and the last ten.
+            pending.push_limit(HOURS, limit(i), |e| e.who % 1000 != 0 && u64::from(e.who) + 10 < i);
+        }
+        assert!(pending.lanes[0].ring.len() <= 16_384);
+        let mut out = std::iter::from_fn(|| pending.next()).map(|(e, _)| e.who);
+        assert_eq!(out.next(), Some(0), "one that is not over");
+        assert_eq!(out.next(), Some(1), "behind that one nothing was dropped yet");
+
+        let mut pending = Pending::new();
+        for i in 0..100_000 {
+            pending.push_limit(HOURS, limit(i), |e| u64::from(e.who) + 10 < i);
+        }
+        assert_eq!(pending.lanes[0].ring.len(), 64);
+        let left: Vec<u32> = std::iter::from_fn(|| pending.next()).map(|(e, _)| e.who).collect();
+        assert_eq!(left, (99_989..100_000).collect::<Vec<u32>>());
+    }
 
     /// Against a sorted list, with many ties, lanes, heap, source and woken entries mixed.
     #[test]

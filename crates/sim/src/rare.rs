@@ -61,7 +61,8 @@ impl Engine<'_> {
             Op::Down { .. } => return self.come_to_fault(slot, pc, member, depth, now, after_faults),
             Op::Survived { .. } => {
                 self.count_errors(slot, member, pc);
-                self.end_limit(slot);
+                let limits = self.scopes.slots[slot as usize].limits;
+                self.scopes.leave(slot, limits - 1);
             }
             Op::Lossy { lossy } => return self.crosses(slot, lossy, member, now),
             Op::Told { lb } => {
@@ -110,7 +111,7 @@ impl Engine<'_> {
         self.tokens.set_frame(slot, depth, [pc as u32 + 1, member, index]);
         self.leave_at(slot, target.pc, target.member, depth + 1);
         let selected = self.tokens.slots[slot as usize].selected();
-        self.members[target.member as usize].entries += u32::from(selected);
+        self.members[target.member as usize].entries += i32::from(selected);
     }
 
     /// What was drawn for a wait of a request, with all that makes it longer.
@@ -129,6 +130,6 @@ impl Engine<'_> {
     pub(crate) fn begins(&mut self, slot: u32) {
         let token = &mut self.tokens.slots[slot as usize];
         token.pc &= !BEGINS;
-        self.members[token.member as usize].entries += u32::from(token.selected());
+        self.members[token.member as usize].entries += i32::from(token.selected());
     }
 }

@@ -95,24 +95,32 @@ impl Scopes {
     }
 
     /// A request begins in a slot.
+    #[inline]
     pub fn begin(&mut self, slot: u32) {
-        if slot as usize >= self.slots.len() {
-            self.slots.resize(slot as usize + 1, OUTSIDE);
-            self.limits.resize(self.slots.len() * self.each, Limit::default());
-            if self.keeps_notes {
-                self.notes.resize(self.slots.len(), Vec::new());
-            }
+        match self.slots.get_mut(slot as usize) {
+            Some(scope) => (scope.limits, scope.rank) = (0, 1),
+            None => self.grow(slot),
         }
-        let scope = &mut self.slots[slot as usize];
-        (scope.limits, scope.rank) = (0, 1);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, slot: u32) {
+        self.slots.resize(slot as usize + 1, OUTSIDE);
+        self.limits.resize(self.slots.len() * self.each, Limit::default());
+        if self.keeps_notes {
+            self.notes.resize(self.slots.len(), Vec::new());
+        }
     }
 
     /// It is over, with the limits that it is under.
+    #[inline]
     pub fn end(&mut self, slot: u32) {
         self.leave(slot, 0);
     }
 
     /// A limit begins; the number and tag of its event.
+    #[inline(always)]
     pub fn enter(&mut self, slot: u32, limit: Limit) -> (u32, u32) {
         let live = match self.spare.pop() {
             Some(live) => live,
@@ -128,21 +136,34 @@ impl Scopes {
         (live, self.live[live as usize].tag)
     }
 
+    /// The innermost limit is over; what held outside of it holds again.
+    #[inline(always)]
+    pub fn leave_innermost(&mut self, slot: u32) {
+        let scope = &mut self.slots[slot as usize];
+        scope.limits -= 1;
+        let limit = &self.limits[slot as usize * self.each + usize::from(scope.limits)];
+        scope.rank = limit.rank;
+        let live = &mut self.live[limit.live as usize];
+        live.tag = live.tag.wrapping_add(1);
+        self.spare.push(limit.live);
+    }
+
     /// All limits but the first so many are over; what held outside of them holds again.
     pub fn leave(&mut self, slot: u32, keep: u16) {
         while self.slots[slot as usize].limits > keep {
-            let scope = &mut self.slots[slot as usize];
-            scope.limits -= 1;
-            let limit = &self.limits[slot as usize * self.each + usize::from(scope.limits)];
-            scope.rank = limit.rank;
-            let number = limit.live;
-            let live = &mut self.live[number as usize];
-            live.tag = live.tag.wrapping_add(1);
-            if live.line != NOT {
-                self.unregister(number);
+            let first = slot as usize * self.each;
+            let innermost = self.limits[first + usize::from(self.slots[slot as usize].limits) - 1].live;
+            if self.live[innermost as usize].line != NOT {
+                self.unregister(innermost);
             }
-            self.spare.push(number);
+            self.leave_innermost(slot);
         }
+    }
+
+    /// Whether an event is for a limit that is over.
+    #[inline]
+    pub fn is_over(&self, live: u32, tag: u32) -> bool {
+        self.live.get(live as usize).is_some_and(|l| l.tag != tag)
     }
 
     /// A scope is of a process that can crash.

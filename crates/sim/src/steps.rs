@@ -1,11 +1,15 @@
 //! The steps of a request: it runs through its code until it comes to one that is not yet its turn.
 
 use crate::code::Op;
-use crate::engine::{END_OF_TIME, Engine};
+#[cfg(test)]
+use crate::engine::Sabotage;
+use crate::engine::{END_OF_TIME, Engine, purpose};
 use crate::pending::{Class, Entry, order_key, ranked};
 use crate::token::{BEGINS, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
+use weir_policy::config::{Exclude, Work};
+use weir_stats::Key;
 
 impl Engine<'_> {
     /// Runs a request from where it stands. `now` is the clock, `time` the request's own, which may be ahead or, on
@@ -15,20 +19,27 @@ impl Engine<'_> {
     #[inline(never)]
     pub(crate) fn go_on(&mut self, slot: u32, now: u64, time: u64, after_faults: bool) {
         let code = self.code;
-        if self.tokens.slots[slot as usize].pc & (LINE | BEGINS) != 0 && self.begin_or_go(slot, now) {
-            return;
+        // Held as long as nobody else may change it: found anew after whatever does.
+        let mut token = &mut self.tokens.slots[slot as usize];
+        macro_rules! again {
+            () => {
+                token = &mut self.tokens.slots[slot as usize]
+            };
         }
-        let token = &self.tokens.slots[slot as usize];
+        if token.pc & (LINE | BEGINS) != 0 {
+            if self.begin_or_go(slot, now) {
+                return;
+            }
+            again!();
+        }
         let (mut pc, mut member, mut depth) =
             ((token.pc & !PARKED) as usize, token.member, usize::from(token.depth));
-        let mut failed = token.outcome().is_some();
-        let selected = token.mask();
-        let mut time = time;
-        if token.pc & PARKED != 0 {
-            // It has waited before this step already.
-            time -= code.steps[pc].wait_ns;
+        // Whether it is selected, and has failed, is asked of the token each time: a local of it would be spilled.
+        let (mut time, mut drawn) = (time, false);
+        let mut step = code.steps[pc];
+        if token.pc & PARKED == 0 {
+            time = time.saturating_add(step.wait_ns);
         }
-        let mut drawn = false;
         // A step in turn, when it is not yet its time.
         macro_rules! in_turn {
             () => {
@@ -39,20 +50,61 @@ impl Engine<'_> {
         }
         macro_rules! count_errors {
             () => {
-                if failed {
+                if token.has_failed() {
                     if code.can_be_cut[pc] {
                         in_turn!();
                     }
                     self.count_errors(slot, member, pc);
+                    again!();
                 }
             };
         }
+        // Time at a stage; as `book`.
+        macro_rules! book {
+            ($site:expr, $ns:expr) => {
+                if code.books {
+                    self.book(slot, $site.stage, member, $ns);
+                    again!();
+                } else {
+                    let part = &mut self.ledger.parts[$site.part.wrapping_add(member & code.mask) as usize];
+                    *part = part.wrapping_add($ns & token.mask());
+                }
+            };
+        }
+        macro_rules! instance {
+            ($site:expr) => {{
+                let first = member.wrapping_add($site.offset);
+                if $site.shared {
+                    first
+                } else {
+                    first + self.scopes.slots[slot as usize].meets * code.instances.len() as u32
+                }
+            }};
+        }
+        macro_rules! draw {
+            ($site:expr) => {{
+                let mut key = self.draw_keys[$site.key as usize].with(token.way.bits());
+                if let Some(counter) = $site.visits {
+                    key = on_visit(key, self.tokens.rows.visits.count(slot, counter));
+                }
+                $site.sampler.draw(key)
+            }};
+        }
         loop {
-            let step = code.steps[pc];
-            time = time.saturating_add(step.wait_ns);
             match step.op {
                 Op::Draw { draw } => {
-                    time = time.saturating_add(self.draw(slot, member, draw, selected));
+                    let site = &code.draws[draw as usize];
+                    let ns = draw!(site);
+                    let booked = ns & token.mask();
+                    #[cfg(test)]
+                    let booked = {
+                        let broken = self.breaks(Sabotage::MiscountWork);
+                        again!();
+                        if broken { 0 } else { booked }
+                    };
+                    let part = &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
+                    *part = part.wrapping_add(booked);
+                    time = time.saturating_add(ns);
                     drawn = true;
                     pc += 1;
                 }
@@ -62,13 +114,7 @@ impl Engine<'_> {
                         self.scopes.stand(slot, now, pc, member, depth);
                     }
                     time = time.saturating_add(site.ns);
-                    if code.books {
-                        self.book(slot, site.stage, member, site.ns);
-                    } else {
-                        let part =
-                            &mut self.ledger.parts[site.part.wrapping_add(member & code.mask) as usize];
-                        *part = part.wrapping_add(site.ns & selected);
-                    }
+                    book!(site, site.ns);
                     pc += 1;
                 }
                 Op::StandDrawn { draw } => {
@@ -77,8 +123,13 @@ impl Engine<'_> {
                     } else if self.scopes.is_full(slot) {
                         break;
                     }
-                    let ns = self.drawn(slot, draw);
-                    self.book(slot, code.draws[draw as usize].stage, member, ns);
+                    let site = &code.draws[draw as usize];
+                    let mut ns = draw!(site);
+                    if site.scaled || site.loss.is_some() {
+                        ns = self.longer(slot, draw, ns);
+                        again!();
+                    }
+                    book!(site, ns);
                     self.scopes.drew(slot, ns);
                     time = time.saturating_add(ns);
                     drawn = true;
@@ -87,17 +138,17 @@ impl Engine<'_> {
                 Op::Limit { limit } => {
                     in_turn!();
                     self.begin_limit(slot, limit, member, depth, now);
-                    if failed {
+                    again!();
+                    if token.has_failed() {
                         // Left behind by a client who has gone: what is behind knows nothing of that.
-                        self.tokens.slots[slot as usize].set_outcome(None);
-                        failed = false;
+                        token.set_outcome(None);
                     }
                     pc += 1;
                 }
                 Op::Limited => {
                     in_turn!();
                     count_errors!();
-                    self.end_limit(slot);
+                    self.scopes.leave_innermost(slot);
                     pc += 1;
                 }
                 Op::Pick { lb } => {
@@ -105,20 +156,32 @@ impl Engine<'_> {
                     if site.ordered {
                         in_turn!();
                     }
-                    let instance = self.instance(slot, site, member);
-                    match self.pick(slot, instance, site.counts) {
+                    let instance = instance!(site);
+                    let of = &mut self.balancers[instance as usize];
+                    if site.counts {
+                        of.take_returns(self.turn);
+                    }
+                    let draw = of.picks.with(self.tokens.rows.tries(token, slot).bits());
+                    let picked = match token.exclude() {
+                        Exclude::None => of.balancer.pick(draw, &[]),
+                        rule => {
+                            let tried = &mut self.tokens.tried[slot as usize];
+                            of.pick_anew(draw, rule, tried, instance, &mut self.excluded)
+                        }
+                    };
+                    match picked {
                         Some(index) => {
-                            let target = self.balancers[instance as usize].targets.get(code, index);
+                            let target = of.targets.get(code, index);
                             let back = (pc as u32 + 1) | if site.counts { 0 } else { IDLE };
-                            self.tokens.set_frame(slot, depth, [back, member, index]);
+                            self.tokens.rows.set_frame(token, slot, depth, [back, member, index]);
                             depth += 1;
                             pc = target.pc as usize;
                             member = target.member;
-                            self.members[member as usize].entries += selected as u32 & 1;
+                            self.members[member as usize].entries += i32::from(token.selected());
                         }
                         None => {
                             self.refuse(slot, member, site.stage, Kind::NoTarget);
-                            failed = true;
+                            again!();
                             pc = site.skip as usize;
                         }
                     }
@@ -128,17 +191,25 @@ impl Engine<'_> {
                     if site.can_be_cut {
                         in_turn!();
                     }
-                    if site.counts {
-                        let target = self.tokens.frame(slot, depth - 1)[2];
-                        let instance = self.instance(slot, site, member);
-                        if time == now {
+                    let failed = token.has_failed();
+                    if site.counts || failed {
+                        let target = self.tokens.rows.frame(token, slot, depth - 1)[2];
+                        let instance = instance!(site);
+                        if !site.counts {
+                            self.came_back(slot, instance, target);
+                            again!();
+                        } else if time != now {
+                            let noted = !failed && self.done_late(slot, instance, target, time);
+                            again!();
+                            if !noted {
+                                break;
+                            }
+                        } else if failed {
                             self.done(slot, instance, target, now);
-                        } else if failed || !self.done_late(slot, instance, target, time) {
-                            break;
+                            again!();
+                        } else {
+                            self.balancers[instance as usize].balancer.succeeded(target);
                         }
-                    } else if failed {
-                        let target = self.tokens.frame(slot, depth - 1)[2];
-                        self.came_back(slot, self.instance(slot, site, member), target);
                     }
                     count_errors!();
                     depth -= 1;
@@ -161,8 +232,8 @@ impl Engine<'_> {
                     match queue.enter(site.limits, &mut self.links, slot) {
                         QueueEntry::Inside => {
                             gauge.busy = gauge.busy.wrapping_sub(time);
-                            gauge.served = gauge.served.wrapping_sub(time & selected);
-                            gauge.started += selected & 1;
+                            gauge.served = gauge.served.wrapping_sub(time & token.mask());
+                            gauge.started += u64::from(token.selected());
                             pc += 1;
                         }
                         QueueEntry::Waits => {
@@ -170,12 +241,13 @@ impl Engine<'_> {
                             gauge.most = gauge.most.max(queue.waiting());
                             if code.books {
                                 self.stops(slot, site.stage, member, now);
+                                again!();
                             } else {
                                 let part = &mut self.ledger.parts
                                     [site.part.wrapping_add(member & code.mask) as usize];
-                                *part = part.wrapping_sub(now & selected);
+                                *part = part.wrapping_sub(now & token.mask());
                             }
-                            self.leave_at(slot, (pc as u32 + 1) | LINE, member, depth);
+                            token.stop_at((pc as u32 + 1) | LINE, member, depth);
                             if let Some(ns) = site.timeout_ns {
                                 self.end_wait_after(slot, now, ns);
                             }
@@ -184,26 +256,33 @@ impl Engine<'_> {
                         QueueEntry::Full => {
                             self.count_refusal(slot, member, site.stage);
                             self.refuse(slot, member, site.stage, Kind::Overloaded);
-                            failed = true;
+                            again!();
                             pc = site.skip as usize;
                         }
                     }
                 }
                 Op::Leave { queue } => {
                     in_turn!();
+                    let selected = token.mask();
                     self.leave(queue, member, selected, now);
+                    again!();
                     count_errors!();
-                    if code.goes_on && self.is_left_at(slot, pc, depth) {
-                        return self.vanish(slot, now);
+                    if code.goes_on {
+                        if self.is_left_at(slot, pc, depth) {
+                            return self.vanish(slot, now);
+                        }
+                        again!();
                     }
                     pc += 1;
                 }
                 Op::Share { .. } | Op::Shared { .. } | Op::Token { .. } | Op::Flaky { .. } => {
                     in_turn!();
+                    let failed = token.has_failed();
                     match self.rare(slot, pc, member, depth, now, failed) {
-                        Some((next, fails)) => (pc, failed) = (next, fails),
+                        Some((next, _)) => pc = next,
                         None => return,
                     }
+                    again!();
                 }
                 Op::Ask { .. }
                 | Op::Told { .. }
@@ -220,34 +299,38 @@ impl Engine<'_> {
                     if !self.detour(slot, pc, member, depth, now, after_faults) {
                         return;
                     }
-                    let token = &self.tokens.slots[slot as usize];
+                    again!();
                     (pc, member, depth) = (token.pc as usize, token.member, usize::from(token.depth));
-                    failed = token.outcome().is_some();
                 }
                 Op::Try { retry } => {
                     if let Some(budget) = code.retries[retry as usize].budget {
                         in_turn!();
                         self.earn(slot, member.wrapping_add(budget), now);
+                        again!();
                     }
-                    self.tokens.begin_attempts(slot, code.retries[retry as usize].config.exclude);
+                    let exclude = code.retries[retry as usize].config.exclude;
+                    self.tokens.rows.begin_attempts(token, slot, exclude);
                     pc += 1;
                 }
                 Op::Again { .. } => pc += 1,
                 Op::Tried { retry } => {
                     let site = &code.retries[retry as usize];
+                    let failed = token.has_failed();
                     if site.in_turn || failed && (site.budget.is_some() || site.config.backoff_ns > 0) {
                         in_turn!();
                     }
                     count_errors!();
-                    match self.next_attempt(slot, member, retry, now) {
-                        None => pc += 1,
-                        Some(0) => {
-                            failed = false;
-                            pc = site.again as usize;
+                    if !failed {
+                        let redraw = site.config.work == Work::Redraw;
+                        self.tokens.rows.end_attempts(token, slot, redraw);
+                        pc += 1;
+                    } else {
+                        match self.next_attempt(slot, member, retry, now) {
+                            None => pc += 1,
+                            Some(0) => pc = site.again as usize,
+                            Some(ns) => return self.back_off(slot, site.again, member, depth, now, ns),
                         }
-                        Some(ns) => {
-                            return self.back_off(slot, site.again, member, depth, now, ns);
-                        }
+                        again!();
                     }
                 }
                 Op::Fault { fault } => {
@@ -259,7 +342,7 @@ impl Engine<'_> {
                     } else {
                         self.count_refusal(slot, member, site.stage);
                         self.refuse(slot, member, site.stage, Kind::Refused);
-                        failed = true;
+                        again!();
                         pc = site.skip as usize;
                     }
                 }
@@ -270,11 +353,12 @@ impl Engine<'_> {
                 Op::Call { call } => {
                     let site = code.calls[call as usize];
                     let target = code.call_targets[member.wrapping_add(site.offset) as usize];
-                    self.tokens.set_frame(slot, depth, [(pc as u32 + 1) | IDLE, member, 0]);
+                    let frame = [(pc as u32 + 1) | IDLE, member, 0];
+                    self.tokens.rows.set_frame(token, slot, depth, frame);
                     depth += 1;
                     pc = target.pc as usize;
                     member = target.member;
-                    self.members[member as usize].entries += selected as u32 & 1;
+                    self.members[member as usize].entries += i32::from(token.selected());
                 }
                 Op::Back => {
                     depth -= 1;
@@ -282,8 +366,8 @@ impl Engine<'_> {
                 }
                 Op::Return => {
                     count_errors!();
-                    let [back, caller, _] = self.tokens.frame(slot, depth - 1);
-                    let behind = usize::from(back & IDLE != 0 && !failed);
+                    let [back, caller, _] = self.tokens.rows.frame(token, slot, depth - 1);
+                    let behind = usize::from(back & IDLE != 0 && !token.has_failed());
                     pc = (back & !IDLE) as usize + behind;
                     depth -= behind;
                     member = caller;
@@ -292,12 +376,32 @@ impl Engine<'_> {
                     if code.patience_ns.is_some() {
                         in_turn!();
                     }
-                    count_errors!();
+                    if token.has_failed() {
+                        if code.can_be_cut[pc] {
+                            in_turn!();
+                        }
+                        self.count_errors(slot, member, pc);
+                    }
                     return self.end(slot, now, time);
                 }
             }
+            step = code.steps[pc];
+            time = time.saturating_add(step.wait_ns);
         }
-        self.park(slot, pc, member, depth, now, time, drawn);
+        // It has come to a step that is not yet its time.
+        token.stop_at(pc as u32 | PARKED, member, depth);
+        let mut key = crate::engine::step_key(token.ordinal);
+        if code.goes_on {
+            key = ranked(order_key(Class::Step, token.ordinal), self.scopes.slots[slot as usize].rank);
+        }
+        let at = time.min(END_OF_TIME);
+        let entry = Entry { at, key, who: slot, tag: token.tag };
+        debug_assert!(at >= now);
+        if drawn || now > time {
+            self.pending.push_often(now, entry);
+        } else {
+            self.pending.push_constant(at - now, entry);
+        }
     }
 
     /// The order of a request's steps; by rank where several of one request can be on the way.
@@ -364,34 +468,13 @@ impl Engine<'_> {
     /// The request stops here until it is called again.
     #[inline]
     pub(crate) fn leave_at(&mut self, slot: u32, pc: u32, member: u32, depth: usize) {
-        let token = &mut self.tokens.slots[slot as usize];
-        token.pc = pc;
-        token.member = member;
-        token.depth = depth as u16;
+        self.tokens.slots[slot as usize].stop_at(pc, member, depth);
     }
+}
 
-    /// The request has come to a step that is not yet its time.
-    #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "the registers of a request, which must stay in registers")]
-    pub(crate) fn park(
-        &mut self,
-        slot: u32,
-        pc: usize,
-        member: u32,
-        depth: usize,
-        now: u64,
-        time: u64,
-        drawn: bool,
-    ) {
-        self.leave_at(slot, pc as u32 | PARKED, member, depth);
-        let token = &self.tokens.slots[slot as usize];
-        let at = time.min(END_OF_TIME);
-        let entry = Entry { at, key: self.step_key(slot), who: slot, tag: token.tag };
-        debug_assert!(at >= now);
-        if drawn || now > time {
-            self.pending.push_often(now, entry);
-        } else {
-            self.pending.push_constant(at - now, entry);
-        }
-    }
+/// What a request draws by at a place where it has been so often before.
+#[cold]
+#[inline(never)]
+fn on_visit(key: Key, before: u32) -> Key {
+    if before == 0 { key } else { key.with(purpose::VISIT).with(u64::from(before)) }
 }

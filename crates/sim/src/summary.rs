@@ -153,9 +153,9 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger) -> RowSums {
         for member in members {
             let e = ledger.entries_at(code, stage, member);
             sums.requests += e;
-            sums.refused += stage.refusals.map_or(0, |offset| {
-                u64::from(ledger.refusals[(base + member).wrapping_add(offset) as usize])
-            });
+            sums.refused += stage
+                .refusals
+                .map_or(0, |offset| ledger.refusals[(base + member).wrapping_add(offset) as usize]);
             (n, least, most) = (n + 1, least.min(e), most.max(e));
             squares += (e as f64) * (e as f64);
         }

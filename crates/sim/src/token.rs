@@ -61,6 +61,14 @@ impl Token {
         Token { pc: 0, member: 0, tag, depth: 0, retries: 0, bits, ordinal, arrived, way, frames }
     }
 
+    /// It stops at a step until it is called again.
+    #[inline]
+    pub fn stop_at(&mut self, pc: u32, member: u32, depth: usize) {
+        self.pc = pc;
+        self.member = member;
+        self.depth = depth as u16;
+    }
+
     /// Whether the window selects it.
     #[inline]
     pub fn selected(&self) -> bool {
@@ -91,6 +99,12 @@ impl Token {
             0 => None,
             kind => Kind::ALL.get(usize::from(kind) - 1).copied(),
         }
+    }
+
+    /// Whether its present attempt has failed.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.bits & OUTCOME << OUTCOME_SHIFT != 0
     }
 
     pub fn set_outcome(&mut self, outcome: Outcome) {
@@ -142,14 +156,75 @@ struct Attempts {
 pub(crate) struct Tokens {
     pub slots: Vec<Token>,
     spare: Vec<u32>,
-    /// Frames beyond a token's own, retries, visits, and copies of visits: so many per slot.
+    pub rows: Rows,
+    pub tried: Vec<Tried>,
+    excludes: bool,
+}
+
+/// What stands beside tokens: frames beyond a token's own, retries, visits, and copies of visits, so many per slot.
+pub(crate) struct Rows {
     deep: Vec<Frame>,
     deep_each: usize,
     attempts: Vec<Attempts>,
     attempts_each: usize,
-    visits: Visits,
-    pub tried: Vec<Tried>,
-    excludes: bool,
+    pub visits: Visits,
+}
+
+impl Rows {
+    /// Sets frame `depth` of a request.
+    #[inline(always)]
+    pub fn set_frame(&mut self, token: &mut Token, slot: u32, depth: usize, frame: Frame) {
+        match token.frames.get_mut(depth) {
+            Some(own) => *own = frame,
+            None => self.deep[slot as usize * self.deep_each + depth - OWN_FRAMES] = frame,
+        }
+    }
+
+    /// Frame `depth` of a request.
+    #[inline(always)]
+    pub fn frame(&self, token: &Token, slot: u32, depth: usize) -> Frame {
+        match token.frames.get(depth) {
+            Some(own) => *own,
+            None => self.deep[slot as usize * self.deep_each + depth - OWN_FRAMES],
+        }
+    }
+
+    /// The request and all its attempts: what choices are drawn by.
+    #[inline(always)]
+    pub fn tries(&self, token: &Token, slot: u32) -> Key {
+        if token.retries == 0 { token.way } else { self.attempts[self.innermost(token, slot)].tries_now }
+    }
+
+    #[inline]
+    fn innermost(&self, token: &Token, slot: u32) -> usize {
+        slot as usize * self.attempts_each + usize::from(token.retries) - 1
+    }
+
+    /// A request enters a retry under a rule of exclusion.
+    #[inline]
+    pub fn begin_attempts(&mut self, token: &mut Token, slot: u32, exclude: Exclude) {
+        let tries = self.tries(token, slot);
+        let row = slot as usize * self.attempts_each + usize::from(token.retries);
+        let (outside, way) = (token.exclude(), token.way);
+        self.attempts[row] =
+            Attempts { attempt: Attempt::FIRST, exclude: outside, way, tries, tries_now: tries };
+        token.set_exclude(exclude);
+        token.retries += 1;
+        self.visits.save(slot, row);
+    }
+
+    /// A request leaves the innermost retry with its answer.
+    #[inline(always)]
+    pub fn end_attempts(&mut self, token: &mut Token, slot: u32, redraw: bool) {
+        let row = self.innermost(token, slot);
+        let attempts = &self.attempts[row];
+        if attempts.attempt != Attempt::FIRST && redraw {
+            self.visits.restore(slot, row);
+        }
+        token.set_exclude(attempts.exclude);
+        token.way = attempts.way;
+        token.retries -= 1;
+    }
 }
 
 impl Tokens {
@@ -157,14 +232,21 @@ impl Tokens {
         Tokens {
             slots: Vec::new(),
             spare: Vec::new(),
-            deep: Vec::new(),
-            deep_each: code.depth.saturating_sub(OWN_FRAMES),
-            attempts: Vec::new(),
-            attempts_each: code.retry_depth,
-            visits: Visits::new(code.visits),
+            rows: Rows {
+                deep: Vec::new(),
+                deep_each: code.depth.saturating_sub(OWN_FRAMES),
+                attempts: Vec::new(),
+                attempts_each: code.retry_depth,
+                visits: Visits::new(code.visits),
+            },
             tried: Vec::new(),
             excludes: code.excludes,
         }
+    }
+
+    /// Sets frame `depth` of a request: for what is rare.
+    pub fn set_frame(&mut self, slot: u32, depth: usize, frame: Frame) {
+        self.rows.set_frame(&mut self.slots[slot as usize], slot, depth, frame);
     }
 
     /// A slot for a request that arrives.
@@ -173,7 +255,7 @@ impl Tokens {
         let slot = self.spare.pop().unwrap_or_else(|| self.grow());
         let token = &mut self.slots[slot as usize];
         *token = Token::new(token.tag, ordinal, arrived, way, selected);
-        self.visits.clear(slot);
+        self.rows.visits.clear(slot);
         if self.excludes {
             self.tried[slot as usize].clear();
         }
@@ -203,12 +285,13 @@ impl Tokens {
         let to = self.spare.pop().unwrap_or_else(|| self.grow());
         let tag = self.slots[to as usize].tag;
         self.slots[to as usize] = Token { tag, ..self.slots[from as usize] };
-        let rows = |slot: u32, each: usize| slot as usize * each..(slot as usize + 1) * each;
-        self.deep.copy_within(rows(from, self.deep_each), to as usize * self.deep_each);
-        self.attempts.copy_within(rows(from, self.attempts_each), to as usize * self.attempts_each);
-        self.visits.copy(from, to);
-        for (a, b) in rows(from, self.attempts_each).zip(rows(to, self.attempts_each)) {
-            self.visits.copy_row(a, b);
+        let of = |slot: u32, each: usize| slot as usize * each..(slot as usize + 1) * each;
+        let rows = &mut self.rows;
+        rows.deep.copy_within(of(from, rows.deep_each), to as usize * rows.deep_each);
+        rows.attempts.copy_within(of(from, rows.attempts_each), to as usize * rows.attempts_each);
+        rows.visits.copy(from, to);
+        for (a, b) in of(from, rows.attempts_each).zip(of(to, rows.attempts_each)) {
+            rows.visits.copy_row(a, b);
         }
         if self.excludes {
             self.tried[to as usize] = self.tried[from as usize].clone();
@@ -233,69 +316,39 @@ impl Tokens {
         let exclude = Exclude::None;
         self.slots.push(Token::new(0, 0, 0, nobody, false));
         let n = self.slots.len();
-        self.deep.resize(n * self.deep_each, [0; 3]);
+        let rows = &mut self.rows;
+        rows.deep.resize(n * rows.deep_each, [0; 3]);
         let outside =
             Attempts { attempt: Attempt::FIRST, exclude, way: nobody, tries: nobody, tries_now: nobody };
-        self.attempts.resize(n * self.attempts_each, outside);
-        self.visits.grow(n, self.attempts.len());
+        rows.attempts.resize(n * rows.attempts_each, outside);
+        rows.visits.grow(n, rows.attempts.len());
         if self.excludes {
             self.tried.push(Tried::default());
         }
         slot
     }
 
-    /// Sets frame `depth` of a request.
-    #[inline]
-    pub fn set_frame(&mut self, slot: u32, depth: usize, frame: Frame) {
-        if depth < OWN_FRAMES {
-            self.slots[slot as usize].frames[depth] = frame;
-        } else {
-            self.deep[slot as usize * self.deep_each + depth - OWN_FRAMES] = frame;
-        }
-    }
-
     /// Frame `depth` of a request.
     #[inline]
     pub fn frame(&self, slot: u32, depth: usize) -> Frame {
-        if depth < OWN_FRAMES {
-            self.slots[slot as usize].frames[depth]
-        } else {
-            self.deep[slot as usize * self.deep_each + depth - OWN_FRAMES]
-        }
+        self.rows.frame(&self.slots[slot as usize], slot, depth)
     }
 
     /// The request and all its attempts: what choices are drawn by.
     #[inline]
     pub fn tries(&self, slot: u32) -> Key {
-        let token = &self.slots[slot as usize];
-        match token.retries {
-            0 => token.way,
-            n => self.attempts[slot as usize * self.attempts_each + usize::from(n) - 1].tries_now,
-        }
-    }
-
-    /// A request enters a retry under a rule of exclusion.
-    pub fn begin_attempts(&mut self, slot: u32, exclude: Exclude) {
-        let tries = self.tries(slot);
-        let token = &mut self.slots[slot as usize];
-        let row = slot as usize * self.attempts_each + usize::from(token.retries);
-        let (outside, way) = (token.exclude(), token.way);
-        self.attempts[row] =
-            Attempts { attempt: Attempt::FIRST, exclude: outside, way, tries, tries_now: tries };
-        token.set_exclude(exclude);
-        token.retries += 1;
-        self.visits.save(slot, row);
+        self.rows.tries(&self.slots[slot as usize], slot)
     }
 
     /// The attempt that a request is in, of the innermost retry.
     #[inline]
     pub fn attempt(&self, slot: u32) -> Attempt {
-        self.attempts[self.innermost(slot)].attempt
+        self.rows.attempts[self.innermost(slot)].attempt
     }
 
     #[inline]
     fn innermost(&self, slot: u32) -> usize {
-        slot as usize * self.attempts_each + usize::from(self.slots[slot as usize].retries) - 1
+        self.rows.innermost(&self.slots[slot as usize], slot)
     }
 
     /// The innermost retry begins another attempt, keyed by `tag`. The first attempt is the request itself, on the way
@@ -304,15 +357,16 @@ impl Tokens {
     #[cold]
     pub fn try_again(&mut self, slot: u32, next: Attempt, redraw: bool, tag: u64) {
         let row = self.innermost(slot);
+        let rows = &mut self.rows;
         if !redraw {
-            self.visits.restore(slot, row);
+            rows.visits.restore(slot, row);
         } else {
-            if self.attempts[row].attempt == Attempt::FIRST {
-                self.visits.save(slot, row);
+            if rows.attempts[row].attempt == Attempt::FIRST {
+                rows.visits.save(slot, row);
             }
-            self.visits.clear(slot);
+            rows.visits.clear(slot);
         }
-        let attempts = &mut self.attempts[row];
+        let attempts = &mut rows.attempts[row];
         let token = &mut self.slots[slot as usize];
         // Which of the nested retries it is belongs to the key: (1, 2) and (2, 1) are different ways.
         let position = u64::from(token.retries) << 32 | u64::from(next.0);
@@ -327,35 +381,27 @@ impl Tokens {
     /// A request leaves the innermost retry with its answer.
     #[inline]
     pub fn end_attempts(&mut self, slot: u32, redraw: bool) {
-        let row = self.innermost(slot);
-        let attempts = self.attempts[row];
-        if attempts.attempt != Attempt::FIRST && redraw {
-            self.visits.restore(slot, row);
-        }
-        let token = &mut self.slots[slot as usize];
-        token.set_exclude(attempts.exclude);
-        token.way = attempts.way;
-        token.retries -= 1;
+        self.rows.end_attempts(&mut self.slots[slot as usize], slot, redraw);
     }
 
     /// A request that is cut off leaves all retries but the first so many.
     pub fn drop_attempts(&mut self, slot: u32, keep: u8) {
         while self.slots[slot as usize].retries > keep {
             // On a way of its own it has visited other places than on the one that it goes back to.
-            let redrawn = self.attempts[self.innermost(slot)].way != self.slots[slot as usize].way;
+            let redrawn = self.rows.attempts[self.innermost(slot)].way != self.slots[slot as usize].way;
             self.end_attempts(slot, redrawn);
         }
     }
 
     /// A visit that did not take place after all.
     pub fn forget_visit(&mut self, slot: u32, counter: u32) {
-        self.visits.take_back(slot, counter);
+        self.rows.visits.take_back(slot, counter);
     }
 
     /// How often a request has been at a counted place before, and counts this visit.
     #[inline]
     pub fn visit(&mut self, slot: u32, counter: u32) -> u32 {
-        self.visits.count(slot, counter)
+        self.rows.visits.count(slot, counter)
     }
 }
 

@@ -13,10 +13,11 @@ const NONE: u32 = (1 << COUNT_SHIFT) - 1;
 const COUNT_SHIFT: u32 = 26;
 /// Most entries of a bucket, which are searched for the first.
 const CROWD: u32 = 12;
-const LEAST_BUCKETS: usize = 256;
+const LEAST_BUCKETS: usize = 1024;
 const MOST_BUCKETS: usize = 1 << 22;
-/// The ring's length in mean delays, and its buckets per entry.
+/// The ring's least length in mean delays; it has so many buckets per entry that one of them in four holds any.
 const SPARE: u64 = 4;
+const BUCKETS_EACH: usize = 8;
 /// Pushes between two looks at whether the ring still fits.
 const LOOK: u32 = 1024;
 
@@ -143,19 +144,17 @@ impl Wheel {
             bits = self.bits[word];
         }
         let bucket = word * 64 + bits.trailing_zeros() as usize;
-        let mut slot = self.heads[bucket] & NONE;
-        let mut best = slot;
-        loop {
-            let Slot { entry, next } = &self.slots[slot as usize];
-            if entry.before(&self.slots[best as usize].entry) {
-                best = slot;
+        let mut best = self.heads[bucket] & NONE;
+        let Slot { mut entry, next } = self.slots[best as usize];
+        let mut slot = next;
+        while slot != NONE {
+            let other = &self.slots[slot as usize];
+            if other.entry.before(&entry) {
+                (entry, best) = (other.entry, slot);
             }
-            if *next == NONE {
-                break;
-            }
-            slot = *next;
+            slot = other.next;
         }
-        self.first = self.slots[best as usize].entry;
+        self.first = entry;
         self.first_slot = best;
     }
 
@@ -166,11 +165,13 @@ impl Wheel {
         let mean = self.delays / u64::from(self.pushes);
         self.pushes = 0;
         self.delays = 0;
-        let buckets = (self.len * SPARE as usize).next_power_of_two().clamp(LEAST_BUCKETS, MOST_BUCKETS);
-        let width = (mean.saturating_mul(SPARE) / buckets as u64).max(1);
-        let shift = 63 - width.leading_zeros();
-        let fits =
-            buckets <= self.heads.len() && buckets * 8 > self.heads.len() && shift.abs_diff(self.shift) <= 1;
+        let buckets = (self.len * BUCKETS_EACH).next_power_of_two().clamp(LEAST_BUCKETS, MOST_BUCKETS);
+        // No shorter than that: what lies beyond the ring takes a heap's time.
+        let width = mean.saturating_mul(SPARE).div_ceil(buckets as u64).clamp(1, 1 << 62);
+        let shift = width.next_power_of_two().trailing_zeros();
+        let fits = buckets <= self.heads.len()
+            && buckets * 8 > self.heads.len()
+            && (shift..=shift + 1).contains(&self.shift);
         if !fits {
             self.rebuild(now, buckets, shift);
         }

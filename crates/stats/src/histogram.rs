@@ -36,19 +36,22 @@ impl Histogram {
     #[inline]
     pub fn record(&mut self, ns: u64) {
         let b = bucket_of(ns);
-        if b >= self.buckets.len() {
-            self.grow(b);
+        match self.buckets.get_mut(b) {
+            Some(n) => *n += 1,
+            None => self.grow(b),
         }
-        self.buckets[b] += 1;
         self.total += 1;
         self.sum += u128::from(ns);
         self.min = self.min.min(ns);
         self.max = self.max.max(ns);
     }
 
+    /// Counts the first duration of a bucket beyond those that there are.
     #[cold]
+    #[inline(never)]
     fn grow(&mut self, bucket: usize) {
         self.buckets.resize((bucket / PER_OCTAVE + 1) * PER_OCTAVE, 0);
+        self.buckets[bucket] = 1;
     }
 
     /// Adds all that another one counted.

@@ -82,6 +82,9 @@ fn hash_point(point: &Point, sink: &mut Sink) {
             s.deadline_ns,
             s.patience_ns,
         ));
+        if let Some(recorded) = &s.recorded {
+            sink.put(recorded);
+        }
     }
 }
 

@@ -540,6 +540,17 @@ pub struct RequestShape {
     pub body_bytes: u64,
 }
 
+/// What a trace says of its requests, row by row.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Which of the scenario's `mix` each arrival is.
+    pub kinds: Vec<u32>,
+    /// The keys, each once.
+    pub keys: Vec<String>,
+    /// Whose each arrival is, as an index of `keys`; `None`: a client of its own. Empty: all of them are.
+    pub senders: Vec<Option<u32>>,
+}
+
 /// How keys are drawn (`keys.`): numbers from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -561,6 +572,9 @@ pub struct Scenario {
     pub traffic: Traffic,
     /// What they are, each by its share; empty: GET requests for `/`, each a client of its own.
     pub mix: Vec<RequestShape>,
+    /// Which of them each arrival is, where a trace says so; else it is drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Recorded>,
     /// How many; `None`: as many as arrive in `duration_ns`.
     pub requests: Option<u64>,
     /// For how long requests arrive, ns; `None`: until there are `requests`. At least one of the two is given.

@@ -148,6 +148,10 @@ pub fn child_main() -> ExitCode {
 
 fn child() -> Result<(), String> {
     let limit = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
+    // Whoever asked may be interrupted: nobody would read the answer.
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(|e| e.to_string())?;
     limit(Resource::Core, 0).map_err(|e| e.to_string())?;
     limit(Resource::As, MEMORY).map_err(|e| e.to_string())?;
     let mut bytes = Vec::new();

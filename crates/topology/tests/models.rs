@@ -225,7 +225,7 @@ fn in_folder(folder: &std::path::Path, source: &str) -> Request {
 fn traces_are_read_beside_the_file_and_hashed_by_their_instants() {
     let folder = folder("traces");
     std::fs::create_dir_all(folder.join("sub")).expect("a folder");
-    std::fs::write(folder.join("sub/a.csv"), "method,arrival_ms\nGET,5\nGET,5\nPOST,7.5\n").expect("written");
+    std::fs::write(folder.join("sub/a.csv"), "verb,arrival_ms\nGET,5\nGET,5\nPOST,7.5\n").expect("written");
     std::fs::write(folder.join("b.csv"), "arrival_us,duration_ms\n5000,1\n5000,2\n7500,3\n")
         .expect("written");
     std::fs::write(folder.join("sub/lib.star"), "load_a = traffic.trace(\"a.csv\")\n").expect("written");
@@ -250,6 +250,31 @@ fn traces_are_read_beside_the_file_and_hashed_by_their_instants() {
     // One file may be both: arrivals and durations.
     let both = of("arrivals = traffic.trace(\"b.csv\")\nwork = dist.empirical(\"b.csv\")");
     assert_eq!(both.data_files.len(), 1);
+}
+
+/// What rows say counts; how the file and its other columns are called does not.
+#[test]
+fn traces_say_what_their_requests_are() {
+    let folder = folder("traces-rows");
+    let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
+    write("a.csv", "arrival_ms,path,key\n1,/a,ann\n2,/b,\n3,/a,bob\n");
+    write("b.csv", "key,arrival_us,x,path\nann,1000,7,/a\n,2000,8,/b\nbob,3000,9,/a\n");
+    write("c.csv", "arrival_ms,path,key\n1,/a,ann\n2,/b,\n3,/a,ann\n");
+    let of = |traffic: &str| {
+        let node = "route([(when(path=\"/a\"), server(\"a\"))], otherwise=server(\"rest\"))";
+        let source = format!("scenario(\"x\", {node}, {traffic}, requests=3)\n");
+        evaluate(&in_folder(&folder, &source)).map(|done| done.plan)
+    };
+    let plan = |name: &str| of(&format!("traffic.trace(\"{name}\")")).expect("evaluates");
+    let (a, b, c) = (plan("a.csv"), plan("b.csv"), plan("c.csv"));
+    let paths: Vec<(&str, f64)> =
+        a.points[0].scenarios[0].mix.iter().map(|s| (s.path.as_str(), s.weight)).collect();
+    assert_eq!(paths, [("/a", 2.0), ("/b", 1.0)]);
+    assert_eq!(a.hash, b.hash);
+    assert_ne!(a.hash, c.hash, "whose requests they are counts");
+    assert_eq!(Plan::from_json(&a.to_json()).expect("reads"), a);
+    let twice = of("traffic.mix(traffic.trace(\"a.csv\"), [(1, request())])").expect_err("two say it");
+    assert!(format!("{twice:?}").contains("says what its requests are"), "{twice:?}");
 }
 
 #[test]

@@ -4,9 +4,10 @@
 use super::serve;
 use crate::args::Check;
 use crate::failure::Failure;
-use crate::{input, output};
+use crate::{input, interrupt, output};
 
 pub(crate) fn run(args: &Check) -> Result<(), Failure> {
+    interrupt::at_once();
     let plan = input::load(&args.file)?;
     if args.serve {
         serve::check(&plan, false, args.file.quiet)?;

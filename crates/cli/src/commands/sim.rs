@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::{input, interrupt};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use weir_report::Sites;
 use weir_sim::{Error, Results};
@@ -18,12 +19,14 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
         later::option(option)?;
     }
     let save_form = args.save.as_deref().map(form_of).transpose()?;
+    let at_once = interrupt::at_once();
     let plan = input::load(&args.file)?;
+    let stop = interrupt::stop_flag(&at_once);
     require_scenario(&plan)?;
     let html = args.html.as_deref().map(Target::open).transpose()?;
     let save = args.save.as_deref().map(Target::open).transpose()?;
 
-    let results = simulate(&plan, args)?;
+    let results = simulate(&plan, args, &stop)?;
     if results.interrupted {
         output::to_stdout(|out| render(args, args.output, &results, out))?;
         for path in [&args.html, &args.save].into_iter().flatten() {
@@ -40,7 +43,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     output::to_stdout(|out| render(args, args.output, &results, out))
 }
 
-fn simulate(plan: &Plan, args: &Sim) -> Result<Results, Failure> {
+fn simulate(plan: &Plan, args: &Sim, stop: &AtomicBool) -> Result<Results, Failure> {
     let options = weir_sim::Options {
         seed: args.seed,
         replications: args.replications,
@@ -49,10 +52,9 @@ fn simulate(plan: &Plan, args: &Sim) -> Result<Results, Failure> {
         members: args.nodes == Some(Nodes::All),
         scenarios: args.scenarios.clone(),
     };
-    let stop = interrupt::stop_flag();
     let progress = Progress::new(args.file.quiet);
     let start = Instant::now();
-    let outcome = weir_sim::run(plan, &options, &|done, all| progress.tell(done, all), &stop);
+    let outcome = weir_sim::run(plan, &options, &|done, all| progress.tell(done, all), stop);
     progress.end();
     if let (Ok(results), false) = (&outcome, args.file.quiet) {
         tell_effort(results, start.elapsed());

@@ -83,6 +83,22 @@ pub(crate) fn interrupt(child: &std::process::Child) {
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
 }
 
+/// Waits until a run has begun: while its file is evaluated, by a child, it takes no time itself.
+#[cfg(target_os = "linux")]
+pub(crate) fn works(child: &std::process::Child) {
+    const TICKS: u64 = 20;
+    let used = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+        let behind_its_name = stat.rsplit(')').next().unwrap_or_default().split(' ');
+        behind_its_name.skip(12).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>()
+    };
+    let began = std::time::Instant::now();
+    while used() < TICKS {
+        assert!(began.elapsed() < std::time::Duration::from_secs(60), "it does not run");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
 /// A folder of its own for one test, removed when it ends.
 pub(crate) struct Scratch(PathBuf);
 

@@ -20,6 +20,9 @@ pub(crate) struct Failure {
     pub why: Why,
     /// The server that it happened at, if it did at one.
     pub at: Option<NodeId>,
+    /// Whether a balancer has passed it on: whoever that balancer is a target of was reached, whatever could not be
+    /// behind it.
+    pub relayed: bool,
 }
 
 /// What happened, as far as the kind leaves it open.
@@ -83,7 +86,7 @@ impl Failure {
             Kind::Cancelled => 499,
         };
         let retry_after_s = (kind == Kind::Overloaded).then_some(1);
-        Failure { kind, status, retry_after_s, why: Why::Kind(kind), at: None }
+        Failure { kind, status, retry_after_s, why: Why::Kind(kind), at: None, relayed: false }
     }
 
     /// The client's message is at fault: malformed, too large, or it stalls.

@@ -31,10 +31,20 @@ pub(crate) enum Hold {
     Process(CrashWatch),
 }
 
+/// How a request came back.
+#[derive(Clone, Copy)]
+pub(crate) struct End {
+    pub outcome: Outcome,
+    /// That of its answer, where there was one.
+    pub status: Option<u16>,
+    /// Whether a balancer further in has passed an error on ([`Failure::relayed`]).
+    pub relayed: bool,
+}
+
 /// A balancer that counts requests at its targets.
 pub(crate) trait Counts {
     /// A request that it picked for has come back so.
-    fn came_back(self: Rc<Self>, ticket: Ticket, outcome: Outcome, status: Option<u16>);
+    fn came_back(self: Rc<Self>, ticket: Ticket, end: End);
 
     /// A request that it picked for was cancelled.
     fn was_cancelled(self: Rc<Self>, ticket: Ticket);
@@ -73,12 +83,13 @@ impl Picked {
     }
 
     /// It came back so.
-    fn finish(mut self, outcome: Outcome, status: Option<u16>) {
+    fn finish(mut self, end: End) {
         if let Some((rule, tried)) = &self.tried {
-            tried.borrow_mut().came_back(*rule, self.node, self.ticket.target, outcome);
+            let its_own = end.outcome.filter(|_| !end.relayed);
+            tried.borrow_mut().came_back(*rule, self.node, self.ticket.target, its_own);
         }
         if let Some(balancer) = self.balancer.take() {
-            balancer.came_back(self.ticket, outcome, status);
+            balancer.came_back(self.ticket, end);
         }
     }
 }
@@ -126,12 +137,21 @@ impl Holds {
 
     /// The request ended so: innermost first.
     pub fn finish(self, outcome: Outcome, status: Option<u16>) {
+        self.finish_as(End { outcome, status, relayed: false });
+    }
+
+    /// Whether a balancer has passed an error on by now.
+    fn finish_as(self, mut end: End) -> bool {
         for hold in self.0 {
             match hold {
-                Hold::Target(picked) => picked.finish(outcome, status),
+                Hold::Target(picked) => {
+                    picked.finish(end);
+                    end.relayed = end.outcome.is_some();
+                }
                 Hold::Timeout(_) | Hold::Permit(_) | Hold::Process(_) => {}
             }
         }
+        end.relayed
     }
 
     /// The answer from behind, with these holds around its own. Of what is there whole nothing is held any longer.
@@ -149,10 +169,11 @@ impl Holds {
                 }
                 Ok(reply)
             }
-            Err(failure) => {
+            Err(mut failure) => {
                 // Where the client is to blame no target's account is touched.
                 if !failure.is_clients() {
-                    self.finish(Some(failure.kind), None);
+                    let end = End { outcome: Some(failure.kind), status: None, relayed: failure.relayed };
+                    failure.relayed = self.finish_as(end);
                 }
                 Err(failure)
             }

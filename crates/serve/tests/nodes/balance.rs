@@ -212,6 +212,42 @@ pub fn first_is_a_hot_spare() {
     assert!(ask(&served.addr, 5).iter().all(|name| name == "a"));
 }
 
+/// Passed over is whom no connection reached; not a router that lives, though the only origin behind it is dead.
+#[test]
+pub fn who_was_reached_is_not_passed_over() {
+    let dead = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        format!("server(\"dead\", addr=\"{}\")", listener.local_addr().expect("an address"))
+    };
+    let router = format!("lb.first([{dead}], pass_over=0*s)");
+    let limited = format!("timeout(9*s, cable(0*ms, {router}))");
+    // What fails between two balancers is no word of the inner one.
+    let between = "flaky(1.0, lb.first([server(\"x\")]), kind=\"connect_failed\")";
+    let cases = [
+        (dead.as_str(), [503, 200, 200, 200]),
+        (router.as_str(), [503, 200, 503, 200]),
+        (limited.as_str(), [503, 200, 503, 200]),
+        (between, [503, 200, 200, 200]),
+    ];
+    for scope in ["loop", "process"] {
+        for (first, statuses) in cases {
+            let served = serve_node(&format!(
+                "lb.round_robin([{first}, server(\"well\")], start=\"first\", pass_over=1*hours, scope=\"{scope}\")"
+            ));
+            let mut conn = Conn::new(&served.addr);
+            assert_eq!([0; 4].map(|_| conn.get("/", "").status), statuses, "{scope} {first}");
+        }
+    }
+    // Nor is it left out by a further attempt that leaves out whom no connection reached.
+    for (first, status) in [(&dead, 200), (&router, 503)] {
+        let served = serve_node(&format!(
+            "retry(2, lb.first([{first}, server(\"well\")], pass_over=0*s), on=[\"connect_failed\"], \
+             exclude=\"connect_failed\")"
+        ));
+        assert_eq!(get(&served.addr, "/").status, status, "{first}");
+    }
+}
+
 #[test]
 pub fn without_a_target_there_is_the_spare_or_503() {
     let lb = "lb.random([flaky(1.0, server(\"a\"))], eject=eject(consecutive=1, max_percent=100)";

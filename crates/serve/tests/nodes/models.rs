@@ -79,20 +79,27 @@ pub fn concurrent_shares_its_cores() {
 /// A client that leaves frees its share, or goes on and keeps it.
 #[test]
 pub fn concurrent_is_cancelled() {
-    for (on_cancel, shortest) in [("stop", 39.0), ("skip", 60.0)] {
+    for on_cancel in ["stop", "skip"] {
         let served =
             serve_node(&format!("server(\"a\", model=concurrent(40*ms, on_cancel=\"{on_cancel}\"))"));
-        let beside = least(5, |_| {
-            let mut gone = Conn::new(&served.addr);
-            gone.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-            pause(5);
-            drop(gone);
-            pause(5);
-            let (ms, status) = timed(|| get(&served.addr, "/").status);
-            assert_eq!(status, 200);
-            ms
-        });
-        assert!(beside > shortest && (on_cancel != "stop" || beside < 60.0), "{on_cancel}: {beside}");
+        // From the first one's head to the second one's answer.
+        let spans: Vec<f64> = (0..5)
+            .map(|_| {
+                let both = || {
+                    let mut gone = Conn::new(&served.addr);
+                    gone.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+                    pause(5);
+                    drop(gone);
+                    pause(5);
+                    assert_eq!(get(&served.addr, "/").status, 200);
+                };
+                timed(both).0
+            })
+            .collect();
+        let (least, most) = spans.iter().fold((f64::MAX, 0.0), |(l, m), &t| (t.min(l), t.max(m)));
+        // One core: who goes on has its 40 ms, so both together take 80. A busy machine only makes it longer.
+        let right = if on_cancel == "stop" { least < 75.0 } else { most > 79.0 };
+        assert!(right, "{on_cancel}: {spans:?}");
     }
 }
 

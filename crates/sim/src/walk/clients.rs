@@ -167,10 +167,10 @@ impl Walker<'_> {
             };
             (0..u32::from(first) + u32::from(last)).for_each(|_| self.keep_mark(self.now));
         }
-        let (shape, key) = self.walk.mix.draw(way.with(MIX));
+        let (shape, key) = self.walk.mix.request(ordinal, way.with(MIX));
         // Without a key each request is a client of its own; in a closed loop the user is the client.
         let client = if user == NOBODY { (1 << 63) + ordinal } else { u64::from(user) };
-        let sender = self.walk.reads_keys.then(|| hash_number(key.unwrap_or(client)));
+        let sender = self.walk.reads_keys.then(|| key.unwrap_or_else(|| hash_number(client)));
         let meets = crate::loops::meets(self.walk.loops, way);
         let slot = self.branches.add();
         let branch = &mut self.branches.slots[slot as usize];

@@ -15,7 +15,7 @@ impl Walker<'_> {
     pub(super) fn enter(&mut self, slot: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let node = &self.walk.nodes[branch.stage as usize];
-        self.ledger.entries[branch.member.wrapping_add(node.entries) as usize] += u32::from(branch.selected);
+        self.ledger.entries[branch.member.wrapping_add(node.entries) as usize] += u64::from(branch.selected);
         if branch.check != NOBODY {
             return self.check_enters(slot, node.act);
         }
@@ -161,7 +161,7 @@ impl Walker<'_> {
         let branch = &mut self.branches.slots[slot as usize];
         (branch.outcome, branch.relayed) = (Some(kind), false);
         if let Some(offset) = self.code.stages[branch.stage as usize].refusals {
-            self.ledger.refusals[branch.member.wrapping_add(offset) as usize] += u32::from(branch.selected);
+            self.ledger.refusals[branch.member.wrapping_add(offset) as usize] += u64::from(branch.selected);
         }
         Flow::Out
     }

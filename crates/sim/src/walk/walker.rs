@@ -358,7 +358,7 @@ impl<'a> Walker<'a> {
                 // It has come to the balancer before, and not gone on.
                 let branch = &self.branches.slots[slot as usize];
                 let entries = self.walk.nodes[branch.stage as usize].entries;
-                let again = u32::from(branch.selected);
+                let again = u64::from(branch.selected);
                 self.ledger.entries[branch.member.wrapping_add(entries) as usize] -= again;
                 Flow::In
             }

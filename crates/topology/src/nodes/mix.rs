@@ -33,7 +33,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         call.wrong_but("no request of `traffic.mix` would ever be sent: all weigh 0", SHAPE);
     }
     let Some(arrivals) = arrivals else { return Ok(None) };
-    Ok(Some(call.heap().alloc(TrafficValue { arrivals, mix })))
+    Ok(Some(call.heap().alloc(TrafficValue { arrivals, mix, recorded: None })))
 }
 
 /// When they arrive.
@@ -41,6 +41,13 @@ fn arrivals(call: &mut Call<'_, '_, '_, '_>) -> Option<Traffic> {
     let value = call.value("arrivals")?;
     match value.downcast_ref::<TrafficValue>() {
         Some(traffic) if traffic.mix.is_empty() => Some(traffic.arrivals.clone()),
+        Some(traffic) if traffic.recorded.is_some() => {
+            call.wrong_but(
+                "`arrivals` of `traffic.mix` is a trace that says what its requests are",
+                "leave `traffic.mix` out, or the columns `method`, `path`, `host`, `key` and `body` of the file",
+            );
+            None
+        }
         Some(_) => {
             call.wrong_but(
                 "`arrivals` of `traffic.mix` is a mix already: it says what its requests are",

@@ -4,7 +4,7 @@
 use super::{Default, Function, later, may, need};
 use crate::call::{Call, Outcome};
 use crate::diagnostic::At;
-use crate::plan::{RequestShape, Scenario, Window};
+use crate::plan::{Scenario, Window};
 use crate::value::TrafficValue;
 use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
@@ -60,7 +60,11 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             );
         }
     }
-    let (Some(name), Some(root), Some((traffic, mix))) = (name, root, traffic) else { return Ok(None) };
+    let (Some(name), Some(root), Some(TrafficValue { arrivals: traffic, mix, recorded })) =
+        (name, root, traffic)
+    else {
+        return Ok(None);
+    };
     if let (Traffic::Trace { file, arrivals_ns }, Some(asked), false) = (&traffic, requests, call.failed())
         && (arrivals_ns.len() as u64) < asked
     {
@@ -78,6 +82,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             root,
             traffic,
             mix,
+            recorded,
             requests,
             duration_ns,
             window,
@@ -90,10 +95,10 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     Ok(Some(Value::new_none()))
 }
 
-fn traffic(call: &mut Call<'_, '_, '_, '_>) -> Option<(Traffic, Vec<RequestShape>)> {
+fn traffic(call: &mut Call<'_, '_, '_, '_>) -> Option<TrafficValue> {
     let value = call.value("traffic")?;
     if let Some(traffic) = value.downcast_ref::<TrafficValue>() {
-        return Some((traffic.arrivals.clone(), traffic.mix.clone()));
+        return Some(traffic.clone());
     }
     let message = format!(
         "`traffic` of `scenario` must be traffic (when requests arrive), and is {}",

@@ -1,13 +1,14 @@
-//! `traffic.trace("file.csv")`: recorded instants, from the column `arrival_s` (or `_ms`, `_us`, `_ns`).
+//! `traffic.trace("file.csv")`: recorded instants, from the column `arrival_s` (or `_ms`, `_us`, `_ns`), and what the requests
+//! were, from `method`, `path`, `host`, `key` and `body` (bytes), where there are such columns.
 //!
-//! - In virtual time: requests arrive at just these instants, counted from the start.
+//! - In virtual time: requests arrive at just these instants, counted from the start, and are what their rows say.
 //! - In the proxy: nothing; `weir load` sends so.
 //! - Draws: nothing.
 
-use super::traffic::made;
 use super::{Function, need};
 use crate::call::{Call, Outcome, describe};
-use crate::data::{self, Column};
+use crate::data::{self, Column, Rows};
+use crate::value::TrafficValue;
 use weir_model::Traffic;
 
 pub(super) static FUNCTIONS: [Function; 1] =
@@ -25,5 +26,11 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         return Ok(None);
     };
     let Some(arrivals) = data::column(call, &file, Column::Arrival) else { return Ok(None) };
-    made(call, Traffic::Trace { file, arrivals_ns: arrivals.to_vec() })
+    let Some(rows) = data::rows(call, &file) else { return Ok(None) };
+    let (mix, recorded) = match rows.as_deref() {
+        Some(Rows { mix, recorded }) => (mix.clone(), Some(recorded.clone())),
+        None => (Vec::new(), None),
+    };
+    let arrivals = Traffic::Trace { file, arrivals_ns: arrivals.to_vec() };
+    Ok(Some(call.heap().alloc(TrafficValue { arrivals, mix, recorded })))
 }

@@ -97,7 +97,7 @@ pub(super) fn rate_of<'v>(
 
 /// Traffic as a value of the language.
 pub(super) fn made<'v>(call: &Call<'v, '_, '_, '_>, traffic: Traffic) -> Outcome<'v> {
-    Ok(Some(call.heap().alloc(TrafficValue { arrivals: traffic, mix: Vec::new() })))
+    Ok(Some(call.heap().alloc(TrafficValue { arrivals: traffic, mix: Vec::new(), recorded: None })))
 }
 
 /// The items of a list of pairs, which `wanted` names and `shape` shows by example; none of a malformed item.

@@ -5,7 +5,8 @@ use super::spec::{duration, not_negative};
 use crate::http::{self, Wrong};
 use crate::nodes::{MOST_HEDGES, MOST_KEYS, STEEPEST, can_retry_on};
 use crate::path;
-use crate::plan::{Hedged, KeySource, Keys, RequestShape, When};
+use crate::plan::{Hedged, KeySource, Keys, Recorded, RequestShape, Scenario, When};
+use weir_model::Traffic;
 use weir_policy::config::{Budget, Rate, Retry};
 
 type Checked = Result<(), String>;
@@ -119,6 +120,25 @@ pub(super) fn mix(mix: &[RequestShape]) -> Checked {
         request(shape).map_err(|why| format!("[{i}].{why}"))?;
     }
     if mix.is_empty() { Ok(()) } else { weights(mix.iter().map(|s| s.weight)) }
+}
+
+/// What a trace says of its rows.
+pub(super) fn recorded(recorded: &Recorded, scenario: &Scenario) -> Checked {
+    let Traffic::Trace { arrivals_ns, .. } = &scenario.traffic else {
+        return Err("only a trace has rows".to_owned());
+    };
+    let Recorded { kinds, keys, senders } = recorded;
+    let (rows, kinds_at_most) = (arrivals_ns.len(), scenario.mix.len() as u64);
+    if kinds.len() != rows || !(senders.is_empty() || senders.len() == rows) {
+        return Err("it must have as many rows as the trace has instants".to_owned());
+    }
+    let outside = |at: &u32, of: u64| u64::from(*at) >= of;
+    if kinds.iter().any(|k| outside(k, kinds_at_most))
+        || senders.iter().flatten().any(|k| outside(k, keys.len() as u64))
+    {
+        return Err("a row names a kind or a key that there is none of".to_owned());
+    }
+    Ok(())
 }
 
 fn request(shape: &RequestShape) -> Checked {

@@ -38,6 +38,11 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
         if let Err(why) = asked::mix(&s.mix) {
             return wrong("mix", why);
         }
+        if let Some(recorded) = &s.recorded
+            && let Err(why) = asked::recorded(recorded, s)
+        {
+            return wrong("recorded", why);
+        }
     }
     Ok(())
 }

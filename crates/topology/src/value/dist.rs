@@ -1,6 +1,6 @@
 //! Distributions and traffic, as values of the language.
 
-use crate::plan::RequestShape;
+use crate::plan::{Recorded, RequestShape};
 use allocative::Allocative;
 use starlark::values::{
     NoSerialize, ProvidesStaticType, StarlarkPagablePanic, StarlarkValue, starlark_value,
@@ -32,6 +32,9 @@ pub(crate) struct TrafficValue {
     /// What they are; empty: nothing is said of it.
     #[allocative(skip)]
     pub(crate) mix: Vec<RequestShape>,
+    /// Which of them each arrival is, where a trace says so.
+    #[allocative(skip)]
+    pub(crate) recorded: Option<Recorded>,
 }
 
 starlark::starlark_simple_value!(TrafficValue);

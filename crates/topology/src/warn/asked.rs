@@ -61,19 +61,23 @@ fn keyless(spec: &Spec, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Opt
     if matches!(scenario.traffic, Traffic::Closed { .. }) {
         return None;
     }
+    // Whose rows of a trace are, is not told by their kind.
+    let senders = scenario.recorded.as_ref().map(|r| r.senders.as_slice()).unwrap_or_default();
+    let some = senders.iter().any(Option::is_some);
+    let all = some && senders.iter().all(Option::is_some);
     sources_of(spec).iter().find_map(|source| {
-        let (mut with, mut without) = (false, false);
+        let (mut with, mut without) = (some, false);
         for shape in walk.members(id).filter(|s| s.weight > 0.0) {
             let has = shape.key.is_some() || brings(shape, source);
             with |= has;
-            without |= !has;
+            without |= !has && !all;
         }
         without.then(|| warning(without_key(spec, source, with, scenario)).help(HELP))
     })
 }
 
 const HELP: &str = "say who sends them, as in `traffic.mix(arrivals, [(1, request(key=keys.uniform(1000)))])`; in \
-                    `traffic.closed` the user is the key";
+                    `traffic.closed` the user is the key, in `traffic.trace` the column `key`";
 
 /// What a node looks at to tell requests apart.
 fn sources_of(spec: &Spec) -> Vec<KeySource> {

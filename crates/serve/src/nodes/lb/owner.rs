@@ -9,6 +9,7 @@
 
 use super::{Lb, Taken, Went};
 use crate::exchange::failure::Why;
+use crate::exchange::hold::End;
 use crate::exchange::{Exchange, Failure, RequestContext};
 use crate::io::timers::{Sleep, has_ended};
 use crate::nodes::Id;
@@ -21,8 +22,8 @@ use weir_stats::Key;
 use weir_topology::plan::Scope;
 use weir_topology::plan::fixed::OWNER_ANSWER_NS;
 
-/// How a request came back, with the status of its answer; `None`: it was cancelled.
-pub(crate) type Returned = Option<(Outcome, Option<u16>)>;
+/// How a request came back; `None`: it was cancelled.
+pub(crate) type Returned = Option<End>;
 
 /// What the owner is told and asked.
 pub(crate) enum ToOwner {
@@ -139,7 +140,7 @@ impl Lb {
             at.map(|at| lent.swap_remove(at))
         };
         match returned {
-            Some((outcome, status)) => self.returned(ticket, outcome, status),
+            Some(end) => self.returned(ticket, end),
             None => self.cancelled(ticket),
         }
         drop(permit);

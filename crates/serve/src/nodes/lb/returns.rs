@@ -1,17 +1,17 @@
 //! What comes back to a balancer: requests, health, targets that go.
 
 use super::{Lb, ToOwner};
-use crate::exchange::hold::Counts;
+use crate::exchange::hold::{Counts, End};
 use std::rc::Rc;
 use weir_policy::snapshot::Snapshot;
-use weir_policy::{Kind, Outcome, Release, Ticket};
+use weir_policy::{Kind, Release, Ticket};
 
 impl Counts for Lb {
-    fn came_back(self: Rc<Self>, ticket: Ticket, outcome: Outcome, status: Option<u16>) {
+    fn came_back(self: Rc<Self>, ticket: Ticket, end: End) {
         if self.is_elsewhere() {
-            self.owner.tell(ToOwner::Back { lb: self.id, ticket, returned: Some((outcome, status)) });
+            self.owner.tell(ToOwner::Back { lb: self.id, ticket, returned: Some(end) });
         } else {
-            self.returned(ticket, outcome, status);
+            self.returned(ticket, end);
         }
     }
 
@@ -26,12 +26,17 @@ impl Counts for Lb {
 
 impl Lb {
     /// A request that this thread's state picked for has come back.
-    pub(super) fn returned(self: &Rc<Self>, ticket: Ticket, outcome: Outcome, status: Option<u16>) {
+    pub(super) fn returned(self: &Rc<Self>, ticket: Ticket, end: End) {
+        let End { outcome, status, relayed } = end;
         let (target, now_ns) = (ticket.target, self.core.recent());
         self.left(now_ns, ticket);
         let release = {
             let mut upstream = self.state.upstream.borrow_mut();
-            let release = upstream.done(now_ns, ticket, outcome, status);
+            let release = if relayed {
+                upstream.relayed(now_ns, ticket, outcome, status)
+            } else {
+                upstream.done(now_ns, ticket, outcome, status)
+            };
             if outcome == Some(Kind::ConnectFailed) {
                 self.state.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
             }

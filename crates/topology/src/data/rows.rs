@@ -1,0 +1,145 @@
+//! What a trace says of its requests, row by row: the columns `method`, `path`, `host`, `key` and `body` (bytes). An empty
+//! field is as if the column were not there: GET, `/`, no host, a client of its own, no body.
+
+use super::table::{Table, cut, field};
+use crate::http::{self, Wrong};
+use crate::path;
+use crate::plan::{Recorded, RequestShape};
+use std::collections::HashMap;
+
+const COLUMNS: [&str; 5] = ["method", "path", "host", "key", "body"];
+
+/// The requests of a trace.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Rows {
+    /// Those that differ, each weighed by how often it comes.
+    pub mix: Vec<RequestShape>,
+    /// Which of them each row is, and whose.
+    pub recorded: Recorded,
+}
+
+/// What makes two rows' requests the same: method, path, host and body.
+type Same = (String, String, Option<String>, u64);
+
+/// The requests of a file; `None` where it has none of the columns.
+///
+/// # Errors
+/// What is wrong, with row and column.
+pub(super) fn parse(bytes: &[u8]) -> Result<Option<Rows>, String> {
+    let table = Table::of(bytes)?;
+    let mut at = [None; COLUMNS.len()];
+    for (at, name) in at.iter_mut().zip(COLUMNS) {
+        *at = table.column(name)?;
+    }
+    if at.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let (mut kinds, mut keys): (HashMap<Same, u32>, HashMap<String, u32>) = <_>::default();
+    // By what stands there, so that most rows are neither checked nor copied.
+    let mut known: HashMap<String, u32> = HashMap::new();
+    let mut text = String::new();
+    let mut rows = Rows { mix: Vec::new(), recorded: Recorded::default() };
+    for (row, all) in table.rows() {
+        let said = |i: usize| match at[i] {
+            Some(column) => field(&all, column, COLUMNS[i], row).map(|f| Some(f).filter(|f| !f.is_empty())),
+            None => Ok(None),
+        };
+        let says = [said(0)?, said(1)?, said(2)?, said(4)?];
+        text.clear();
+        says.iter().for_each(|part| text.extend([part.unwrap_or_default(), "\n"]));
+        let kind = match known.get(&text) {
+            Some(kind) => *kind,
+            None => {
+                let kind = *kinds.entry(request(row, says)?).or_insert_with_key(|same| {
+                    rows.mix.push(shape(same));
+                    rows.mix.len() as u32 - 1
+                });
+                known.insert(text.clone(), kind);
+                kind
+            }
+        };
+        rows.mix[kind as usize].weight += 1.0;
+        rows.recorded.kinds.push(kind);
+        if at[3].is_some() {
+            let sender = said(3)?.map(|key| {
+                keys.get(key).copied().unwrap_or_else(|| {
+                    rows.recorded.keys.push(key.to_owned());
+                    let new = rows.recorded.keys.len() as u32 - 1;
+                    keys.insert(key.to_owned(), new);
+                    new
+                })
+            });
+            rows.recorded.senders.push(sender);
+        }
+    }
+    Ok(Some(rows))
+}
+
+fn shape((method, path, host, body_bytes): &Same) -> RequestShape {
+    let (method, path, host) = (method.clone(), path.clone(), host.clone());
+    RequestShape { weight: 0.0, method, path, host, body_bytes: *body_bytes, ..RequestShape::plain() }
+}
+
+/// The request of a row, from its method, path, host and body.
+fn request(row: usize, [method, path, host, body]: [Option<&str>; 4]) -> Result<Same, String> {
+    let plain = RequestShape::plain();
+    let word = |name: &str, text: &str, check: fn(&str) -> Result<(), Wrong>| {
+        check(text).map_err(|(why, _)| format!("is wrong in row {row}, column `{name}`: {why}"))
+    };
+    method.map_or(Ok(()), |text| word("method", text, http::method))?;
+    path.map_or(Ok(()), |text| word("path", text, path::written::target))?;
+    host.map_or(Ok(()), |text| word("host", text, http::host))?;
+    let bytes = |text: &str| {
+        let n = text.parse::<u64>().ok().filter(|n| i64::try_from(*n).is_ok());
+        n.ok_or_else(|| {
+            format!("holds \"{}\" in row {row}, column `body`: a whole number of bytes is wanted", cut(text))
+        })
+    };
+    Ok((
+        method.map_or(plain.method, str::to_owned),
+        path.map_or(plain.path, str::to_owned),
+        host.map(|h| h.strip_suffix('.').unwrap_or(h).to_ascii_lowercase()),
+        body.map_or(Ok(0), bytes)?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_told_apart_by_all_they_say() {
+        let text = "arrival_s,method,path,host,key,body\n0,,,,,\n1,POST,/a,Example.com.,ann,9\n2,GET,/,,bob,0\n3,POST,/a,example.com,ann,9\n";
+        let rows = parse(text.as_bytes()).expect("reads").expect("rows");
+        let post = RequestShape {
+            weight: 2.0,
+            method: "POST".to_owned(),
+            path: "/a".to_owned(),
+            host: Some("example.com".to_owned()),
+            body_bytes: 9,
+            ..RequestShape::plain()
+        };
+        assert_eq!(rows.mix, [RequestShape { weight: 2.0, ..RequestShape::plain() }, post]);
+        assert_eq!(rows.recorded.kinds, [0, 1, 0, 1]);
+        assert_eq!(rows.recorded.keys, ["ann", "bob"]);
+        assert_eq!(rows.recorded.senders, [None, Some(0), Some(1), Some(0)]);
+        assert_eq!(parse(b"arrival_s,size\n0,1\n"), Ok(None));
+        let keyless = parse(b"arrival_s,path\n0,/x\n").expect("reads").expect("rows");
+        assert!(keyless.recorded.senders.is_empty());
+    }
+
+    #[test]
+    fn what_is_malformed_is_named() {
+        for (text, part) in [
+            ("arrival_s,method\n0,get\n", "row 2, column `method`"),
+            ("arrival_s,path\n0,/\n1,x\n", "row 3, column `path`"),
+            ("arrival_s,host\n0,a:80\n", "without their port"),
+            ("arrival_s,body\n0,1.5\n", "whole number of bytes"),
+            ("arrival_s,key,key\n0,a,b\n", "several columns `key`"),
+            ("arrival_s,path\n0\n", "no column `path` in row 2"),
+        ] {
+            let why = parse(text.as_bytes()).expect_err(text);
+            assert!(why.contains(part), "{text:?}: {why}");
+        }
+    }
+}
