@@ -49,6 +49,9 @@ impl Keys {
     }
 }
 
+/// The kind of a request (its index), and the hash of its key if it has one.
+pub type Drawn = (u32, Option<u64>);
+
 /// The kinds of a traffic's requests.
 #[derive(Clone, Debug, Default)]
 pub struct Mix {
@@ -56,7 +59,7 @@ pub struct Mix {
     upto: Vec<f64>,
     keys: Vec<Option<Keys>>,
     /// Kind and sender of each request, where they are not drawn.
-    recorded: Option<Arc<[(u32, Option<u64>)]>>,
+    recorded: Option<Arc<[Drawn]>>,
 }
 
 impl Mix {
@@ -75,7 +78,7 @@ impl Mix {
     }
 
     /// The same kinds, but the kind of each request and the hash of its key are these.
-    pub fn recorded(self, requests: Arc<[(u32, Option<u64>)]>) -> Mix {
+    pub fn recorded(self, requests: Arc<[Drawn]>) -> Mix {
         Mix { recorded: Some(requests), ..self }
     }
 
@@ -86,7 +89,7 @@ impl Mix {
 
     /// The kind of the request with this number (its index), and the hash of its key.
     #[inline]
-    pub fn request(&self, number: u64, key: Key) -> (u32, Option<u64>) {
+    pub fn request(&self, number: u64, key: Key) -> Drawn {
         if let Some(requests) = &self.recorded {
             let at = usize::try_from(number).ok();
             return at.and_then(|at| requests.get(at)).copied().unwrap_or((0, None));

@@ -1,10 +1,11 @@
 //! What steps do: draws, targets, slots, attempts, errors, and the end of a request.
 
 use crate::code::Op;
+use crate::draws::purpose;
 use crate::ending::HORIZON_NS;
 #[cfg(test)]
 use crate::engine::Sabotage;
-use crate::engine::{END_OF_TIME, Engine, HOLD, PATIENCE, purpose};
+use crate::engine::{END_OF_TIME, Engine, HOLD, PATIENCE};
 use crate::pending::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
 use crate::token::{BEGINS, CHECK, LINE, PARKED};
 use std::sync::atomic::Ordering;

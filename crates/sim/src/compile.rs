@@ -6,6 +6,7 @@ use crate::code::{
     Code, DrawSite, FaultSite, FlakySite, LbSite, LimitSite, Op, QueueSite, RateSite, RetrySite, ShareSite,
     Step, WaitSite,
 };
+use crate::draws::of_place as purpose;
 use crate::guards::{Behind, is_plain, probed};
 use crate::loops::loops;
 use crate::lost::LossySite;
@@ -20,16 +21,6 @@ use weir_policy::Kind;
 use weir_policy::config::Exclude;
 use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Scenario, Scope, Spec, To};
 use weir_topology::rewriting::Kinds;
-
-/// Purposes of draws that belong to a request; part of their keys.
-mod purpose {
-    pub(super) const WORK: u64 = 1;
-    pub(super) const OUT: u64 = 2;
-    pub(super) const BACK: u64 = 3;
-    pub(super) const LOSS_OUT: u64 = 4;
-    pub(super) const LOSS_BACK: u64 = 5;
-    pub(super) const FAILURE: u64 = 6;
-}
 
 /// Compiles a layout. With `members`, statistics are kept for every member.
 pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Result<Code, String> {

@@ -7,6 +7,7 @@
 use crate::check::{Left, violations};
 use crate::code::{Code, Targets};
 use crate::detail::Details;
+use crate::draws::purpose;
 use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::guards::Guards;
 use crate::late::Late;
@@ -28,16 +29,6 @@ use weir_policy::config::{Balance, Exclude};
 use weir_policy::rate::RateLimit;
 use weir_policy::retry::Tried;
 use weir_stats::Key;
-
-/// What draws are keyed by, besides seed and replication.
-pub(crate) mod purpose {
-    pub(crate) const REQUEST: u64 = 1;
-    pub(crate) const DRAW: u64 = 2;
-    pub(crate) const NODE: u64 = 3;
-    pub(crate) const CHOICE: u64 = 4;
-    pub(crate) const ATTEMPT: u64 = 5;
-    pub(crate) const VISIT: u64 = 6;
-}
 
 /// What a test breaks, to see the self-check fire that guards it.
 #[cfg(test)]
@@ -276,6 +267,13 @@ impl<'a> Engine<'a> {
                     return Err(Cut::TooMany);
                 }
             }
+            let passes = event.at > self.mark;
+            if passes && event.at > HORIZON_NS {
+                if Engine::never_ends(&event) {
+                    continue;
+                }
+                return Err(Cut::TooLong);
+            }
             if event.at < now {
                 self.ledger.time_went_back = true;
             }
@@ -284,13 +282,7 @@ impl<'a> Engine<'a> {
             let key = if self.turn.0 == now { self.turn.1.max(event.key) } else { event.key };
             self.turn = (now, key);
             self.class_key = event.class_key();
-            if now > self.mark {
-                if now > HORIZON_NS {
-                    if Engine::never_ends(&event) {
-                        continue;
-                    }
-                    return Err(Cut::TooLong);
-                }
+            if passes {
                 self.pass_marks(now);
             }
             if is_arrival {
@@ -419,7 +411,7 @@ impl<'a> Engine<'a> {
     fn arrive(&mut self, event: Entry) {
         let ordinal = self.issued;
         self.issued += 1;
-        if ordinal % CARRIED == 0 {
+        if ordinal.is_multiple_of(CARRIED) {
             self.carry_entries();
         }
         self.schedule_arrival();

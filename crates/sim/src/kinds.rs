@@ -9,7 +9,8 @@
 use crate::blocks::{Draft, NOT};
 use crate::code::Op;
 use crate::compile::{Compiler, Post};
-use crate::engine::{Engine, purpose};
+use crate::draws::purpose;
+use crate::engine::Engine;
 use weir_model::mix::{Keys as DrawnKeys, Mix};
 use weir_policy::config::Exclude;
 use weir_policy::retry::is_idempotent;
@@ -17,9 +18,6 @@ use weir_policy::split::Split;
 use weir_policy::{Kind, key};
 use weir_stats::Key;
 use weir_topology::plan::{KeySource, Keys, RequestShape, Scenario, Spec, To};
-
-/// What the kind of a request and its key are drawn by.
-const MIX: u64 = 14;
 
 /// What requests are, and what nodes read of them.
 #[derive(Clone, Debug, Default)]
@@ -179,7 +177,7 @@ impl Engine<'_> {
     #[cold]
     pub(crate) fn draw_kind(&mut self, slot: u32, ordinal: u64, way: Key) {
         let kinds = &self.code.kinds;
-        let (shape, key) = kinds.mix.request(ordinal, way.with(MIX));
+        let (shape, key) = kinds.mix.request(ordinal, way.with(purpose::MIX));
         // Without a key each request is a client of its own.
         let sender = kinds.reads_keys.then(|| key.unwrap_or_else(|| key::hash_number((1 << 63) + ordinal)));
         self.details.begin(slot, shape, sender);

@@ -14,6 +14,7 @@ mod code;
 mod compile;
 mod cut;
 mod detail;
+mod draws;
 mod ending;
 mod engine;
 mod guards;

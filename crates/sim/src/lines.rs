@@ -9,7 +9,8 @@
 use crate::blocks::{Draft, NOT, inside, spare};
 use crate::code::{Code, Op};
 use crate::compile::{Compiler, Post};
-use crate::engine::{END_OF_TIME, Engine, FLIP, purpose};
+use crate::draws::purpose;
+use crate::engine::{END_OF_TIME, Engine, FLIP};
 use crate::pending::{Class, Entry, order_key};
 use crate::scopes::{GHOST, Limit};
 use crate::token::{CHECK, PARKED};
@@ -53,9 +54,6 @@ enum LineKey {
     Name(String),
 }
 
-/// What time-lines with a name are drawn by.
-const TOGETHER: u64 = 10;
-
 /// What a scenario knows of its time-lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LineTables {
@@ -80,7 +78,7 @@ impl LineTables {
                 LineKey::Node(place, number) => {
                     node.with(code.place_keys[*place as usize]).with(u64::from(*number))
                 }
-                LineKey::Name(name) => node.with(TOGETHER).with_text(name),
+                LineKey::Name(name) => node.with(purpose::TOGETHER).with_text(name),
             };
             Faulty::new(&line.law, key)
         };

@@ -4,14 +4,10 @@
 //! and limits of targets, which a simulation of several loops does not have yet.
 
 use crate::blocks::Layout;
+use crate::draws::purpose;
 use weir_policy::config::Balance;
 use weir_stats::Key;
 use weir_topology::plan::{Lb, Scenario, Scope, Spec};
-
-/// What the loop that a request meets is drawn by, from the request alone: equal traffic meets equal loops.
-const MEETS: u64 = 15;
-/// What tells the balancers of the loops apart.
-const LOOP: u64 = 16;
 
 /// The loops that a scenario's requests meet: those of the listener where they enter.
 ///
@@ -58,10 +54,10 @@ fn belongs_to_process(lb: &Lb) -> Option<&'static str> {
 
 /// The loop that a request meets.
 pub(crate) fn meets(loops: u32, request: Key) -> u32 {
-    if loops == 1 { 0 } else { weir_model::loops::met(loops, request.with(MEETS)) }
+    if loops == 1 { 0 } else { weir_model::loops::met(loops, request.with(purpose::MEETS)) }
 }
 
 /// What a balancer's state begins with on a loop: the first is as if it were the only one.
 pub(crate) fn of_loop(own: Key, meets: u32) -> Key {
-    if meets == 0 { own } else { own.with(LOOP).with(u64::from(meets)) }
+    if meets == 0 { own } else { own.with(purpose::LOOP).with(u64::from(meets)) }
 }

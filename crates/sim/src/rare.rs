@@ -61,8 +61,7 @@ impl Engine<'_> {
             Op::Down { .. } => return self.come_to_fault(slot, pc, member, depth, now, after_faults),
             Op::Survived { .. } => {
                 self.count_errors(slot, member, pc);
-                let limits = self.scopes.slots[slot as usize].limits;
-                self.scopes.leave(slot, limits - 1);
+                self.scopes.leave_innermost(slot);
             }
             Op::Lossy { lossy } => return self.crosses(slot, lossy, member, now),
             Op::Told { lb } => {

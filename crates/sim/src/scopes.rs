@@ -6,9 +6,9 @@ use crate::cut::Hold;
 use crate::lines::LineTables;
 
 /// Drawn waits that follow each other as one event at most.
-const DRAWN: usize = 4;
+const DRAWN: usize = 2;
 
-/// What a request that can be cut off has beside its token.
+/// What a request that can be cut off has beside its token: a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Scope {
@@ -145,19 +145,18 @@ impl Scopes {
         scope.limits -= 1;
         let limit = &self.limits[slot as usize * self.each + usize::from(scope.limits)];
         scope.rank = limit.rank;
-        let live = &mut self.live[limit.live as usize];
+        let number = limit.live;
+        let live = &mut self.live[number as usize];
         live.tag = live.tag.wrapping_add(1);
-        self.spare.push(limit.live);
+        if live.line != NOT {
+            self.unregister(number);
+        }
+        self.spare.push(number);
     }
 
     /// All limits but the first so many are over; what held outside of them holds again.
     pub fn leave(&mut self, slot: u32, keep: u16) {
         while self.slots[slot as usize].limits > keep {
-            let first = slot as usize * self.each;
-            let innermost = self.limits[first + usize::from(self.slots[slot as usize].limits) - 1].live;
-            if self.live[innermost as usize].line != NOT {
-                self.unregister(innermost);
-            }
             self.leave_innermost(slot);
         }
     }
@@ -304,6 +303,8 @@ impl Scopes {
         }
     }
 }
+
+const _: () = assert!(size_of::<Scope>() == 64);
 
 /// How the waits of a request that is cut off are gone through: where it is in them.
 pub(crate) struct Passing<'b> {

@@ -1,5 +1,6 @@
 //! Arrivals, drawn a little ahead of the clock, and the window's instants that they fix.
 
+use crate::draws::purpose;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::traffic::{Arrivals, Thinking, Traffic};
 use weir_stats::Key;
@@ -69,9 +70,6 @@ impl Load {
     }
 }
 
-/// What is drawn for arrivals is keyed by this and the traffic alone, so equal traffic has equal arrivals everywhere.
-const ARRIVALS: u64 = 7;
-
 /// The arrivals of one replication and its window; `None`: told to stop before they were counted.
 pub(crate) fn load_unless(
     scenario: &Scenario,
@@ -79,7 +77,8 @@ pub(crate) fn load_unless(
     key: Key,
     stop: &AtomicBool,
 ) -> Option<Load> {
-    let key = key.with(ARRIVALS);
+    // By the traffic alone, so equal traffic has equal arrivals everywhere.
+    let key = key.with(purpose::ARRIVALS);
     let arrivals = Arrivals::new(&scenario.traffic, key);
     let thinking = Thinking::new(&scenario.traffic, key);
     let duration_ns = scenario.duration_ns;

@@ -1,9 +1,10 @@
 //! The steps of a request: it runs through its code until it comes to one that is not yet its turn.
 
 use crate::code::Op;
+use crate::draws::purpose;
 #[cfg(test)]
 use crate::engine::Sabotage;
-use crate::engine::{END_OF_TIME, Engine, purpose};
+use crate::engine::{END_OF_TIME, Engine};
 use crate::pending::{Class, Entry, order_key, ranked};
 use crate::token::{BEGINS, CHECK, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
@@ -320,7 +321,8 @@ impl Engine<'_> {
                         in_turn!();
                     }
                     count_errors!();
-                    if !failed {
+                    // An answer's status may be tried again though it is no failure.
+                    if !failed && !code.details {
                         let redraw = site.config.work == Work::Redraw;
                         self.tokens.rows.end_attempts(token, slot, redraw);
                         pc += 1;

@@ -15,9 +15,8 @@ const COUNT_SHIFT: u32 = 26;
 const CROWD: u32 = 12;
 const LEAST_BUCKETS: usize = 1024;
 const MOST_BUCKETS: usize = 1 << 22;
-/// The ring's least length in mean delays; it has so many buckets per entry that one of them in four holds any.
+/// The ring's least length in mean delays, and its buckets per entry.
 const SPARE: u64 = 4;
-const BUCKETS_EACH: usize = 8;
 /// Pushes between two looks at whether the ring still fits.
 const LOOK: u32 = 1024;
 
@@ -165,7 +164,7 @@ impl Wheel {
         let mean = self.delays / u64::from(self.pushes);
         self.pushes = 0;
         self.delays = 0;
-        let buckets = (self.len * BUCKETS_EACH).next_power_of_two().clamp(LEAST_BUCKETS, MOST_BUCKETS);
+        let buckets = (self.len * SPARE as usize).next_power_of_two().clamp(LEAST_BUCKETS, MOST_BUCKETS);
         // No shorter than that: what lies beyond the ring takes a heap's time.
         let width = mean.saturating_mul(SPARE).div_ceil(buckets as u64).clamp(1, 1 << 62);
         let shift = width.next_power_of_two().trailing_zeros();

@@ -2,6 +2,7 @@
 
 use super::build::{DrawKey, NOBODY};
 use crate::code::Code;
+use crate::draws::purpose;
 use crate::pending::RANKS;
 use crate::visits::Visits;
 use weir_policy::config::Exclude;
@@ -9,14 +10,6 @@ use weir_policy::hedge::Hedging;
 use weir_policy::retry::{Attempt, Tried};
 use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
-
-/// What draws are keyed by, besides request and place.
-pub(super) mod purpose {
-    pub const ATTEMPT: u64 = 5;
-    pub const VISIT: u64 = 6;
-    pub const BRANCH: u64 = 8;
-    pub const HEDGE: u64 = 11;
-}
 
 /// What a branch does where it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

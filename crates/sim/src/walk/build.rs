@@ -3,6 +3,7 @@
 use super::around::{ChoiceSite, HedgeSite, LbSite, LimitSite, Shape};
 use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset, spare};
 use crate::code::{Code, Target};
+use crate::draws::of_place as purpose;
 use crate::loops::loops;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::mix::Mix;
@@ -13,16 +14,6 @@ use weir_policy::Kind;
 use weir_policy::config::{Balance, Budget, Rate, Retry};
 use weir_topology::plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
 use weir_topology::rewriting::Kinds;
-
-/// Purposes of draws that belong to a request; part of their keys.
-mod purpose {
-    pub(super) const WORK: u64 = 1;
-    pub(super) const OUT: u64 = 2;
-    pub(super) const BACK: u64 = 3;
-    pub(super) const LOSS_OUT: u64 = 4;
-    pub(super) const LOSS_BACK: u64 = 5;
-    pub(super) const FAILURE: u64 = 6;
-}
 
 /// What a request does at a stage.
 #[derive(Clone, Copy, Debug)]

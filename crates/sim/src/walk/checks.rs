@@ -3,6 +3,7 @@
 use super::branch::{Branch, Phase};
 use super::build::Act;
 use super::walker::{Flow, Walker, what};
+use crate::draws::purpose;
 use crate::pending::{Class, Entry, order_key};
 use weir_topology::plan::Mode;
 
@@ -45,7 +46,7 @@ impl Walker<'_> {
             self.checks_live += 1;
             let way = self.balancers[index as usize]
                 .picks
-                .with(CHECK_WAY)
+                .with(purpose::CHECK)
                 .with(u64::from(target))
                 .with(self.checks_begun);
             self.checks_begun += 1;
@@ -153,6 +154,3 @@ impl Walker<'_> {
         self.admit(index);
     }
 }
-
-/// What draws of a check are keyed by.
-const CHECK_WAY: u64 = 13;

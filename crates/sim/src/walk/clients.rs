@@ -4,15 +4,13 @@ use super::build::NOBODY;
 #[cfg(test)]
 use super::walker::Sabotage;
 use super::walker::{Flow, Walker, what};
+use crate::draws::purpose;
 use crate::ending::{AT_ONE_INSTANT, Cut};
 use crate::ledger::Snapshot;
 use crate::pending::{Class, Entry, order_key, ranked};
 use crate::source::{Load, Source, Window};
 use weir_model::traffic::Thinking;
 use weir_policy::key::hash_number;
-
-/// What the kind of a request and its key are drawn by.
-const MIX: u64 = 14;
 
 /// The clients of a replication.
 pub(super) struct Clients {
@@ -167,7 +165,7 @@ impl Walker<'_> {
             };
             (0..u32::from(first) + u32::from(last)).for_each(|_| self.keep_mark(self.now));
         }
-        let (shape, key) = self.walk.mix.request(ordinal, way.with(MIX));
+        let (shape, key) = self.walk.mix.request(ordinal, way.with(purpose::MIX));
         // Without a key each request is a client of its own; in a closed loop the user is the client.
         let client = if user == NOBODY { (1 << 63) + ordinal } else { u64::from(user) };
         let sender = self.walk.reads_keys.then(|| key.unwrap_or_else(|| hash_number(client)));

@@ -4,6 +4,7 @@ use super::branch::Phase;
 use super::build::{LineKey, LineSite, NOBODY};
 use super::walker::{Flow, Walker, what};
 use crate::code::Code;
+use crate::draws::purpose;
 use crate::pending::{Class, Entry, order_key};
 use weir_model::faulty::Faulty;
 use weir_policy::Kind;
@@ -17,14 +18,11 @@ impl LineSite {
             LineKey::Node(place, number) => {
                 node.with(code.place_keys[*place as usize]).with(u64::from(*number))
             }
-            LineKey::Name(name) => node.with(TOGETHER).with_text(name),
+            LineKey::Name(name) => node.with(purpose::TOGETHER).with_text(name),
         };
         Faulty::new(&self.law, key)
     }
 }
-
-/// What time-lines with a name are drawn by.
-const TOGETHER: u64 = 10;
 
 /// Which processes that can crash a branch is inside of: a cell is one of them and the cell around it.
 #[derive(Debug, Default)]

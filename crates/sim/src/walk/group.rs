@@ -1,8 +1,9 @@
 //! Nodes with several behind them: one after another, or all at once.
 
-use super::branch::{Frame, Phase, purpose};
+use super::branch::{Frame, Phase};
 use super::build::{Act, NOBODY};
 use super::walker::{Flow, Walker};
+use crate::draws::purpose;
 use crate::ending::Cut;
 use weir_policy::Kind;
 

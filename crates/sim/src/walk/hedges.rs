@@ -1,8 +1,9 @@
 //! Hedging: further attempts of a request while the first is still open.
 
-use super::branch::{Phase, purpose};
+use super::branch::Phase;
 use super::build::NOBODY;
 use super::walker::{Flow, Walker, what};
+use crate::draws::purpose;
 use crate::ending::Cut;
 use crate::pending::{Class, Entry, later_attempt, order_key, ranked};
 use weir_policy::hedge::{Hedging, Step};

@@ -11,6 +11,7 @@ use super::faults::Cells;
 use super::servers::Server;
 use crate::check::{Left, violations};
 use crate::code::Code;
+use crate::draws::purpose;
 use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::ledger::Ledger;
 use crate::meter::Meter;
@@ -26,14 +27,6 @@ use weir_policy::prequal::Busy;
 use weir_policy::rate::RateLimit;
 use weir_policy::{Kind, Upstream};
 use weir_stats::Key;
-
-/// What draws are keyed by, besides seed and replication; as in the fast engine.
-mod purpose {
-    pub(super) const REQUEST: u64 = 1;
-    pub(super) const DRAW: u64 = 2;
-    pub(super) const NODE: u64 = 3;
-    pub(super) const CHOICE: u64 = 4;
-}
 
 /// What a test breaks, to see the self-check fire that guards it.
 #[cfg(test)]

@@ -120,3 +120,14 @@ fn the_engine_agrees_with_its_reference() {
     });
     println!("{} of 1500", both.count());
 }
+
+/// The status of an answer that is no failure may be one to try again after.
+#[test]
+fn an_answer_is_tried_again_for_its_status() {
+    let source = "root = retry(2, lb.first([respond(404), delay(3 * ms, server())]), on = [404])\n\
+                  scenario(\"s\", root, traffic.constant(every = 5 * ms), requests = 100)\n";
+    let plan = plan(source);
+    assert!(agree(&plan, source), "the engine runs it");
+    let results = run_with(&plan, &options(), &|_, _| {}, &AtomicBool::new(false), true);
+    assert_eq!(results.unwrap().scenarios[0].attempts_per_request.value, Some(2.0));
+}
