@@ -7,7 +7,7 @@ use crate::ending::HORIZON_NS;
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine, HOLD, PATIENCE};
 use crate::pending::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
-use crate::token::{BEGINS, LINE, PARKED};
+use crate::token::{BEGINS, CHECK, LINE, PARKED};
 use std::sync::atomic::Ordering;
 use weir_model::flaky;
 use weir_policy::config::{Exclude, Work};
@@ -248,6 +248,10 @@ impl Engine<'_> {
     /// A request begins where it was sent, or stands in line no longer; whether it is gone.
     #[cold]
     pub(crate) fn begin_or_go(&mut self, slot: u32, now: u64) -> bool {
+        if self.tokens.slots[slot as usize].pc & CHECK != 0 {
+            self.check_goes_on(slot, now);
+            return true;
+        }
         if self.tokens.slots[slot as usize].pc & BEGINS != 0 {
             self.begins(slot);
             return false;

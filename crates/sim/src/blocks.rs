@@ -6,7 +6,7 @@ use weir_stats::Key;
 use weir_topology::plan::{Mode, NodeId, Place, Point, Spec, To};
 
 /// What compiling may not exceed; a clear error instead of a wrapped number.
-pub(crate) const MOST: usize = u32::MAX as usize / 8;
+pub(crate) const MOST: usize = u32::MAX as usize / 16;
 
 /// No index.
 pub(crate) const NOT: u32 = u32::MAX;
@@ -147,6 +147,7 @@ impl<'a> Layout<'a> {
             lossy: Vec::new(),
             lines: Default::default(),
             notes: false,
+            ends_in_turn: false,
             books: false,
         }
     }

@@ -104,11 +104,16 @@ pub(crate) enum Op {
     Lossy {
         lossy: u32,
     },
+    /// The end of the way in, where a health check costs work.
+    Serve,
     /// What is behind has more work; no longer.
     Warm {
         warmup: u32,
     },
-    Cool,
+    /// Health checks are under what is slow, too.
+    Cool {
+        slow: bool,
+    },
     /// A token is needed.
     Token {
         rate: u32,
@@ -164,6 +169,8 @@ pub(crate) struct DrawSite {
     /// What is around it makes it longer; so does losing messages: index in [`Code::losses`].
     pub scaled: bool,
     pub loss: Option<u32>,
+    /// A cable: health checks cross it, too.
+    pub crosses: bool,
 }
 
 /// A constant wait that can be cut off.
@@ -173,6 +180,8 @@ pub(crate) struct WaitSite {
     pub part: u32,
     pub stage: u32,
     pub inwards: bool,
+    /// A cable: health checks cross it, too.
+    pub crosses: bool,
 }
 
 /// A limit's place in the code.
@@ -299,6 +308,8 @@ pub(crate) struct FaultSite {
     pub offset: u32,
     pub stage: u32,
     pub skip: u32,
+    /// Whether checks pass while it is down.
+    pub checks_pass: bool,
 }
 
 /// A call's place in the code: member to entry of [`Code::call_targets`].
@@ -436,6 +447,8 @@ pub(crate) struct Code {
     pub lines: LineTables,
     /// Whether requests can be lost: what time they take is noted with them, at the places where they may have been.
     pub notes: bool,
+    /// Whether what happens before a request has its answer can tell: its client may leave, health checks go on.
+    pub ends_in_turn: bool,
     /// Whether time is booked request by request: some is noted, or goes on for nobody.
     pub books: bool,
 }

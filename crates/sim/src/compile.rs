@@ -40,10 +40,12 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let unreached = |spec: &Spec| match spec {
         Spec::Flaky { kind, .. } => *kind == Kind::ConnectFailed,
         Spec::Faulty(fault) => fault.mode == Mode::Crash,
+        // Whoever stands outside hears that nobody is left inside.
+        Spec::Lb(lb) => lb.health.is_some() || lb.eject.is_some() || lb.outlier.is_some(),
         _ => false,
     };
     let (scaled, unreached) = (layout.behind(false, is_scaling), layout.leads_to(unreached));
-    let (warm_nodes, probed) = (BTreeMap::new(), probed(&layout));
+    let (warm_nodes, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
     let mut c = Compiler {
         layout,
         wait_ns: 0,
@@ -52,6 +54,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         can_be_cut,
         scaled,
         unreached,
+        checked,
         probed,
         warm_nodes,
         here: false,
@@ -76,6 +79,9 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let next = layout.drafts.get(root_block + 1).map_or(code.steps.len(), |d| d.pc as usize);
     code.steps[next - 1].op = Op::End;
     code.limit_depth += usize::from(code.patience_ns.is_some());
+    let checks = code.guards.sites.iter().any(|site| site.around.health.check.is_some());
+    code.ends_in_turn = checks || code.patience_ns.is_some();
+    code.limit_depth += usize::from(checks);
     code.cuts |= code.limit_depth > 0;
     ahead::find(&mut code);
     Ok(code)
@@ -93,6 +99,8 @@ pub(crate) struct Compiler<'a> {
     can_be_cut: Vec<bool>,
     scaled: Vec<bool>,
     unreached: Vec<bool>,
+    /// Whether health checks may come to it.
+    checked: Vec<bool>,
     /// Whether a balancer asks it how busy it is; empty where none does.
     probed: Vec<bool>,
     /// Warm-up of each node of the plan that is one.
@@ -227,7 +235,7 @@ impl Compiler<'_> {
                 }
             }
             Some(Op::Survived { down }) => self.code.lines.sites[down as usize].skip = next,
-            Some(Op::Pass | Op::Cool) => {
+            Some(Op::Pass | Op::Cool { .. }) => {
                 let downs = &mut self.code.lines.sites;
                 if let Some(down) = downs.iter_mut().rev().find(|d| d.stage == stage) {
                     down.skip = next;
@@ -261,6 +269,13 @@ impl Compiler<'_> {
                 let loss = self.loss(purpose::LOSS_OUT, place, lossy, stage);
                 self.wait(time, purpose::OUT, place, stage, true, loss);
                 Some(Post::Wait(time.clone(), lossy))
+            }
+            Spec::Server { .. }
+                if draft.end == End::Leaf
+                    && draft.nodes[position].iter().any(|&n| self.checked[n as usize]) =>
+            {
+                self.op(Op::Serve, &[]);
+                None
             }
             Spec::Rewrite(_) => self.rewrite(spec),
             Spec::Redirect { status, .. } | Spec::Respond { status, .. } => self.answer(*status),
@@ -331,14 +346,16 @@ impl Compiler<'_> {
                 });
                 Some(Post::Op(Op::Tried { retry }))
             }
-            Spec::Faulty(fault) if fault.mode != Mode::Refuse || fault.line != Line::Own => {
+            Spec::Faulty(fault)
+                if fault.mode != Mode::Refuse || fault.line != Line::Own || self.layout.loses() =>
+            {
                 self.down(stage, fault, draft, position)
             }
-            Spec::Faulty(Faulty { mtbf_ns, mttr_ns, clock, starts_up, .. }) => {
+            Spec::Faulty(Faulty { mtbf_ns, mttr_ns, clock, starts_up, checks_pass, .. }) => {
                 let fault = self.code.faults.len() as u32;
                 let offset = (self.code.fault_nodes.len() as u32).wrapping_sub(draft.base);
                 let law = Law::new(*mtbf_ns, *mttr_ns, *clock == Clock::Lazy, *starts_up);
-                self.code.faults.push(FaultSite { law, offset, stage, skip: NOT });
+                self.code.faults.push(FaultSite { law, offset, stage, skip: NOT, checks_pass: *checks_pass });
                 let numbers =
                     draft.nodes[position].iter().map(|&n| (fault, place, self.layout.number[n as usize]));
                 self.code.fault_nodes.extend(numbers);
@@ -390,8 +407,17 @@ impl Compiler<'_> {
         let key = self.layout.draw_key(&mut self.code, purpose::WORK, place);
         let (part, work) = (self.code.stages[stage as usize].part, Sampler::new(work));
         let scaled = self.scales;
-        let site =
-            DrawSite { sampler: work, part, key, visits: None, stage, inwards: true, scaled, loss: None };
+        let site = DrawSite {
+            sampler: work,
+            part,
+            key,
+            visits: None,
+            stage,
+            inwards: true,
+            scaled,
+            loss: None,
+            crosses: false,
+        };
         self.code.draws.push(site);
         let (work, base) = (self.code.draws.len() as u32 - 1, draft.base);
         let offset = (self.code.servers.len() as u32).wrapping_sub(base);
@@ -454,14 +480,15 @@ impl Compiler<'_> {
 
     /// A wait: a constant one stands before the next step, a drawn one is a step, and so are all that can be cut off.
     fn wait(&mut self, time: &Dist, purpose: u64, place: u32, stage: u32, inwards: bool, loss: Option<u32>) {
-        let scaled = self.scales && purpose == purpose::WORK;
+        let crosses = purpose != purpose::WORK;
+        let scaled = self.scales && !crosses;
         let sampler = Sampler::new(time);
         let entry = &mut self.code.stages[stage as usize];
         let part = entry.part;
         let constant = sampler.constant().filter(|_| !scaled && loss.is_none());
         if let (Some(ns), true) = (constant, self.here) {
             if ns > 0 {
-                self.code.waits.push(WaitSite { ns, part, stage, inwards });
+                self.code.waits.push(WaitSite { ns, part, stage, inwards, crosses });
                 self.op(Op::Stand { wait: self.code.waits.len() as u32 - 1 }, &[]);
             }
         } else if let Some(ns) = constant {
@@ -473,7 +500,17 @@ impl Compiler<'_> {
             if let Some(Op::Lossy { lossy }) = self.code.steps.last().map(|step| step.op) {
                 self.code.lossy[lossy as usize].time = Some(draw);
             }
-            self.code.draws.push(DrawSite { sampler, part, key, visits: None, stage, inwards, scaled, loss });
+            self.code.draws.push(DrawSite {
+                sampler,
+                part,
+                key,
+                visits: None,
+                stage,
+                inwards,
+                scaled,
+                loss,
+                crosses,
+            });
             self.op(
                 if self.here || scaled || loss.is_some() {
                     Op::StandDrawn { draw }

@@ -12,8 +12,8 @@ use crate::blocks::NOT;
 use crate::code::Op;
 use crate::engine::{END_OF_TIME, Engine, HOLD, LIMIT};
 use crate::pending::{Class, Entry, order_key, ranked};
-use crate::scopes::{Left, Limit, Passing, Stands, WHOLE};
-use crate::token::{BEGINS, IDLE, LINE, PARKED};
+use crate::scopes::{CHECKED, Left, Limit, Passing, Stands, WHOLE};
+use crate::token::{BEGINS, CHECK, IDLE, LINE, PARKED};
 use weir_policy::{Kind, Ticket};
 
 impl Engine<'_> {
@@ -54,6 +54,9 @@ impl Engine<'_> {
     pub(crate) fn strike(&mut self, live: u32, tag: u32, now: u64) {
         let Some((slot, at)) = self.scopes.struck(live, tag) else { return };
         let limit = self.scopes.limits[slot as usize * self.scopes.each + usize::from(at)];
+        if limit.end == CHECKED {
+            return self.check_times_out(slot, &limit, now);
+        }
         let slot = self.cut_off(slot, at, &limit, now);
         self.back_to(slot, at, &limit);
         let token = &mut self.tokens.slots[slot as usize];
@@ -175,7 +178,7 @@ impl Engine<'_> {
     fn holds_of(&self, slot: u32, limit: &Limit) -> Vec<Hold> {
         let code = self.code;
         let token = &self.tokens.slots[slot as usize];
-        let (mut pc, mut member) = ((token.pc & !(PARKED | LINE | BEGINS)) as usize, token.member);
+        let (mut pc, mut member) = ((token.pc & !(PARKED | LINE | BEGINS | CHECK)) as usize, token.member);
         let mut depth = usize::from(token.depth);
         let mut holds = Vec::new();
         let before = if token.pc & PARKED == 0 && pc > 0 { Some(code.steps[pc - 1].op) } else { None };
@@ -309,7 +312,7 @@ impl Engine<'_> {
         let code = self.code;
         let token = self.tokens.slots[slot as usize];
         let selected = token.mask();
-        let stop = (token.pc & !(PARKED | LINE | BEGINS)) as usize;
+        let stop = (token.pc & !(PARKED | LINE | BEGINS | CHECK)) as usize;
         let mut passing = Passing { at: 0, key: self.step_key(slot), found: false, slot, left };
         if token.pc & PARKED == 0 {
             // In line, at work, lost, or called from there but not yet gone on.

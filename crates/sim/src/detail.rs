@@ -14,12 +14,22 @@ pub(crate) struct Detail {
     pub retakes: bool,
     /// How often it has come to the balancer where it stands before, on this way.
     pub came: u32,
+    /// The balancer and the target of a health check.
+    pub check: (u32, u32),
     /// What its work is multiplied by.
     pub factor: f64,
 }
 
-const NEW: Detail =
-    Detail { shape: 0, key: None, status: 0, relayed: false, retakes: false, came: 0, factor: 1.0 };
+const NEW: Detail = Detail {
+    shape: 0,
+    key: None,
+    status: 0,
+    relayed: false,
+    retakes: false,
+    came: 0,
+    check: (0, 0),
+    factor: 1.0,
+};
 
 /// The details of all requests, by slot; none where nothing reads them.
 #[derive(Debug, Default)]

@@ -109,6 +109,8 @@ pub(crate) const TICK: u32 = 1 << 29;
 pub(crate) const FLIP: u32 = LIMIT | TICK;
 /// At one with these a balancer may change by itself.
 pub(crate) const WATCH: u32 = HOLD | TICK;
+/// At one with these health checks begin.
+pub(crate) const CHECKS_DUE: u32 = HOLD | LIMIT;
 
 pub(crate) struct Engine<'a> {
     pub(crate) code: &'a Code,
@@ -245,7 +247,7 @@ impl<'a> Engine<'a> {
     #[inline(never)]
     pub fn run(&mut self) -> Result<(), Cut> {
         self.schedule_flips();
-        self.watch_guards();
+        self.schedule_checks();
         self.schedule_arrival();
         let mut now = 0;
         while !(self.over && self.tokens.is_empty())
@@ -300,6 +302,7 @@ impl<'a> Engine<'a> {
         if self.code.notes && !self.tokens.is_empty() {
             now = self.give_up();
         }
+        self.end_checks(now);
         self.pass_marks(u64::MAX);
         self.ledger.end(self.tokens.slots.len(), now);
         self.carry_entries();
@@ -323,9 +326,10 @@ impl<'a> Engine<'a> {
         match event.who & !(TICK - 1) {
             HOLD => self.end_hold(index, now),
             LIMIT => self.strike(index, event.tag, now),
-            FLIP | WATCH if !self.goes_on_alone() => {}
+            FLIP | WATCH | CHECKS_DUE if !self.goes_on_alone() => {}
             FLIP => self.flip(index, now),
             WATCH => self.look_at_guard(index, now),
+            CHECKS_DUE => self.begin_checks(index, now),
             _ => self.tick(index, event.tag, now),
         }
     }

@@ -36,6 +36,10 @@ pub(crate) struct GuardSite {
     pub wait_timeout_ns: Option<u64>,
     /// Whether its health changes by itself or by what comes back.
     pub watches: bool,
+    pub check_timeout_ns: u64,
+    pub check_cost_ns: u64,
+    /// Lowest and highest status that passes a check; empty: any.
+    pub check_expects: Vec<(u16, u16)>,
 }
 
 /// What a scenario knows of its guarded balancers.
@@ -196,6 +200,12 @@ impl Compiler<'_> {
             max_waiting: config.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: config.wait_timeout_ns,
             watches,
+            check_timeout_ns: config.health.as_ref().map_or(0, |h| h.timeout_ns),
+            check_cost_ns: config.health.as_ref().map_or(0, |h| h.cost_ns),
+            check_expects: {
+                let http = config.health.as_ref().and_then(|h| h.http.as_ref());
+                http.map_or_else(Vec::new, |http| http.expect.clone())
+            },
         });
         self.code.lbs.push(LbSite {
             balance: config.balance.clone(),
@@ -217,16 +227,18 @@ impl Compiler<'_> {
 pub(crate) struct Guard {
     pub upstream: Upstream,
     /// What its choices are drawn by.
-    picks: Key,
-    targets: Targets,
+    pub picks: Key,
+    pub targets: Targets,
     lb: u32,
-    site: u32,
+    pub site: u32,
     /// Requests that wait until a target is not full any more.
     line: Line,
     /// Which target answered which key last.
     memory: Option<Memory>,
     /// When it is looked at next; an event at another time is stale.
     watched: u64,
+    /// When its next checks begin; likewise.
+    pub check_due: u64,
     /// Whether anything behind it could be picked when that was looked at last.
     alive: bool,
 }
@@ -243,6 +255,8 @@ pub(crate) struct Guards {
     of: Vec<Option<Box<Guard>>>,
     /// How busy each member is that probes ask.
     busy: Vec<Busy>,
+    /// Health checks begun so far.
+    pub checks_begun: u64,
 }
 
 impl Guards {
@@ -266,6 +280,7 @@ impl Guards {
                 line: Line::default(),
                 memory: guard.sticky.then(|| Memory::new(REMEMBERED)),
                 watched: u64::MAX,
+                check_due: u64::MAX,
                 alive: true,
             }))
         };
@@ -274,7 +289,7 @@ impl Guards {
             code.instances.iter().zip(0..).map(move |(i, at)| guard(meets, at, i))
         });
         let probed = if code.guards.probes { code.members as usize } else { 0 };
-        Guards { of: of.collect(), busy: vec![Busy::default(); probed] }
+        Guards { of: of.collect(), busy: vec![Busy::default(); probed], checks_begun: 0 }
     }
 
     /// The guarded balancer of that number.
@@ -297,13 +312,6 @@ impl Guards {
 }
 
 impl Engine<'_> {
-    /// Balancers that must be looked at from the start.
-    pub(crate) fn watch_guards(&mut self) {
-        for index in 0..self.code.instances.len() as u32 {
-            self.watch(index, 0);
-        }
-    }
-
     /// A request comes to a balancer. Where it goes on stands in its token; false: it waits.
     pub(crate) fn ask_guard(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now: u64) -> bool {
         let lb = match self.code.steps[pc].op {
@@ -532,7 +540,7 @@ impl Engine<'_> {
         }
         let Some(picks) = self.guards.get(index).map(|guard| guard.picks) else { return };
         let draw = self.choice_key(slot, picks, self.details.slots[slot as usize].came);
-        let Guards { of, busy } = &mut self.guards;
+        let Guards { of, busy, .. } = &mut self.guards;
         let Some(Guard { upstream, targets, .. }) = of[index as usize].as_deref_mut() else { return };
         let Some(prequal) = upstream.balancer().prequal() else { return };
         prequal.probe(now, draw, |t| busy[targets.get(self.code, t).member as usize]);

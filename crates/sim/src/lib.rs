@@ -9,6 +9,7 @@ mod acts;
 mod ahead;
 mod blocks;
 mod check;
+mod checks;
 mod code;
 mod compile;
 mod cut;

@@ -13,7 +13,7 @@ use crate::draws::purpose;
 use crate::engine::{END_OF_TIME, Engine, FLIP};
 use crate::pending::{Class, Entry, order_key};
 use crate::scopes::{GHOST, Limit};
-use crate::token::PARKED;
+use crate::token::{CHECK, PARKED};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::faulty::{Faulty, Law};
 use weir_policy::Kind;
@@ -26,6 +26,8 @@ pub(crate) struct DownSite {
     pub mode: Mode,
     /// What work takes longer by while it is down.
     pub slow: f64,
+    /// Whether checks pass while it is down.
+    pub checks_pass: bool,
     /// Member to [`LineTables::of_node`].
     pub offset: u32,
     pub stage: u32,
@@ -111,13 +113,13 @@ impl Compiler<'_> {
             self.layout.add_refusals(&mut self.code, stage, draft);
         }
         self.code.details = true;
-        let (mode, slow) = (fault.mode, fault.slow);
-        self.code.lines.sites.push(DownSite { mode, slow, offset, stage, skip: NOT });
+        let (mode, slow, checks_pass) = (fault.mode, fault.slow, fault.checks_pass);
+        self.code.lines.sites.push(DownSite { mode, slow, checks_pass, offset, stage, skip: NOT });
         let down = self.code.lines.sites.len() as u32 - 1;
         self.op(Op::Down { down }, &[]);
         Some(Post::Op(match mode {
             Mode::Refuse | Mode::Blackhole => Op::Pass,
-            Mode::Slow => Op::Cool,
+            Mode::Slow => Op::Cool { slow: true },
             Mode::Crash => Op::Survived { down },
         }))
     }
@@ -177,7 +179,7 @@ impl Compiler<'_> {
 /// The time-lines of a replication.
 pub(crate) struct Lines {
     pub state: Vec<Faulty>,
-    /// How often each flipped by an event since the last request ended, and which did: what fails after all have their
+    /// How often each flipped since the last request ended, and which did: what fails after all have their
     /// answers is nobody's outage.
     since: Vec<u64>,
     which: Vec<u32>,
@@ -189,6 +191,16 @@ impl Lines {
     pub fn new(code: &Code, key: Key) -> Lines {
         let state = code.lines.start(code, key);
         Lines { since: vec![0; state.len()], which: Vec::new(), ends: 0, state }
+    }
+
+    /// A time-line has flipped.
+    fn flip(&mut self, line: u32, flips: u64, now: u64) {
+        if now >= self.ends {
+            if self.since[line as usize] == 0 {
+                self.which.push(line);
+            }
+            self.since[line as usize] += flips;
+        }
     }
 
     /// A request ends at `time`; nothing can prevent that any more.
@@ -232,12 +244,7 @@ impl Engine<'_> {
         let state = &mut self.lines.state[line as usize];
         state.flip_due(&self.code.lines.lines[line as usize].law);
         let is_up = state.is_up_now();
-        if now >= self.lines.ends {
-            if self.lines.since[line as usize] == 0 {
-                self.lines.which.push(line);
-            }
-            self.lines.since[line as usize] += 1;
-        }
+        self.lines.flip(line, 1, now);
         self.schedule_flip(line, now);
         self.flipped(line, is_up, now);
     }
@@ -260,7 +267,11 @@ impl Engine<'_> {
         }
         let before = state.flips();
         let is_up = state.is_up(&site.law, now, after_faults);
-        if state.flips() != before {
+        let flips = state.flips() - before;
+        if flips > 0 {
+            if self.code.notes {
+                self.lines.flip(line, flips, now);
+            }
             self.flipped(line, is_up, now);
         }
         is_up
@@ -350,7 +361,8 @@ impl Engine<'_> {
             self.back_to(slot, at, &limit);
             let token = &mut self.tokens.slots[slot as usize];
             token.set_outcome(Some(Kind::Reset));
-            (token.pc, token.member, token.depth) = (limit.end, limit.member, limit.depth);
+            let end = limit.end | token.pc & CHECK;
+            (token.pc, token.member, token.depth) = (end, limit.member, limit.depth);
             self.wake(slot, now);
         }
     }

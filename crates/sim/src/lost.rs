@@ -7,10 +7,10 @@
 //! - Draws: whether a message is lost, by place, request and way.
 
 use crate::code::Op;
-use crate::engine::{Engine, FLIP, WATCH};
+use crate::engine::{CHECKS_DUE, Engine, FLIP, WATCH};
 use crate::pending::{Class, Entry};
 use crate::scopes::{Limit, WHOLE};
-use crate::token::{BEGINS, LINE, PARKED};
+use crate::token::{BEGINS, CHECK, LINE, PARKED};
 use weir_model::crossing;
 use weir_policy::Kind;
 
@@ -54,6 +54,9 @@ impl Engine<'_> {
     /// A request waits for others, or for nothing, from now on.
     pub(crate) fn stops(&mut self, slot: u32, stage: u32, member: u32, now: u64) {
         self.book(slot, stage, member, now.wrapping_neg());
+        if self.tokens.slots[slot as usize].pc & CHECK != 0 {
+            return;
+        }
         self.ledger.last_stop = self.ledger.last_stop.max(now);
     }
 
@@ -100,16 +103,22 @@ impl Engine<'_> {
     /// Whether an event never ends.
     pub(crate) fn never_ends(event: &Entry) -> bool {
         let what = event.who & !(crate::engine::TICK - 1);
-        event.class() != Class::Arrival && (what == FLIP || what == WATCH)
+        event.class() != Class::Arrival && (what == FLIP || what == WATCH || what == CHECKS_DUE)
     }
 
+    /// Requests on their way.
     fn live(&self) -> Vec<u32> {
         let free = self.tokens.free();
-        (0..self.tokens.slots.len() as u32).filter(|slot| !free[*slot as usize]).collect()
+        let checks = |slot: u32| self.tokens.slots[slot as usize].pc & CHECK != 0;
+        (0..self.tokens.slots.len() as u32).filter(|&slot| !free[slot as usize] && !checks(slot)).collect()
     }
 
     /// Whether anything will happen to anybody, but for what happens by itself.
     fn anybody_moves(&self) -> bool {
+        // A request may wait behind a health check, but not behind so many.
+        if self.tokens.checks > 0 && self.alone < 16 * IDLE_EVENTS {
+            return true;
+        }
         self.live().into_iter().any(|slot| {
             let token = &self.tokens.slots[slot as usize];
             let before =

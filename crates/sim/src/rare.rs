@@ -38,7 +38,7 @@ impl Compiler<'_> {
         self.code.details = true;
         self.code.warmups.push(WarmupSite { law, offset });
         self.op(Op::Warm { warmup: self.code.warmups.len() as u32 - 1 }, &[]);
-        Some(Post::Op(Op::Cool))
+        Some(Post::Op(Op::Cool { slow: false }))
     }
 }
 
@@ -89,7 +89,7 @@ impl Engine<'_> {
                 let factor = self.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now);
                 self.details.scale(slot, factor);
             }
-            Op::Cool => {
+            Op::Cool { .. } => {
                 self.count_errors(slot, member, pc);
                 self.details.unscale(slot);
             }

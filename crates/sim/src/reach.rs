@@ -12,6 +12,9 @@ impl Layout<'_> {
             Spec::Faulty(fault) => fault.mode == Mode::Crash,
             _ => false,
         });
+        // Health checks cross some of what is on a request's way, so its waits stand one by one there.
+        let checked = self.checked();
+        cut.iter_mut().zip(&checked).for_each(|(cut, checked)| *cut |= checked);
         let leads = self.leads_to(loses);
         // An attempt may be lost after another has been elsewhere, and an answer on its way back.
         let point = self.point;
@@ -22,6 +25,11 @@ impl Layout<'_> {
         let again = self.behind_nodes(false, |id| leads[id] && again(id));
         cut.iter_mut().zip(leads.iter().zip(again)).for_each(|(cut, (leads, again))| *cut |= leads | again);
         cut
+    }
+
+    /// The nodes that health checks may come to.
+    pub fn checked(&self) -> Vec<bool> {
+        self.behind(false, |spec| matches!(spec, Spec::Lb(lb) if lb.health.is_some()))
     }
 
     /// Whether requests can be lost.

@@ -72,6 +72,8 @@ struct Live {
 pub(crate) const WHOLE: u32 = u32::MAX;
 /// The end of what was left behind in a process that can crash: all of it dies there.
 pub(crate) const GHOST: u32 = u32::MAX - 1;
+/// The end of a health check's time.
+pub(crate) const CHECKED: u32 = u32::MAX - 2;
 
 /// All scopes, by slot.
 #[derive(Debug, Default)]

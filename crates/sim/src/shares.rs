@@ -5,7 +5,7 @@ use crate::engine::{END_OF_TIME, Engine, TICK};
 use crate::ledger::{Gauge, Snapshot};
 use crate::meter::Meter;
 use crate::pending::{Class, Entry, order_key};
-use crate::token::LINE;
+use crate::token::{CHECK, LINE};
 use weir_model::concurrent::{Concurrent, Jobs};
 use weir_model::queue::Entry as QueueEntry;
 
@@ -69,7 +69,8 @@ impl Engine<'_> {
         now: u64,
     ) -> bool {
         let site = &self.code.shares[share as usize];
-        let work_ns = self.drawn(slot, site.work);
+        let is_check = self.tokens.slots[slot as usize].pc & CHECK != 0;
+        let work_ns = if is_check { self.check_cost_ns(slot) } else { self.drawn(slot, site.work) };
         let index = member.wrapping_add(site.offset);
         let at = site.gauge.wrapping_add(member & self.code.mask) as usize;
         let Shares { servers, jobs, meters, .. } = &mut self.shares;

@@ -6,7 +6,7 @@ use crate::draws::purpose;
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine};
 use crate::pending::{Class, Entry, order_key, ranked};
-use crate::token::{BEGINS, IDLE, LINE, PARKED};
+use crate::token::{BEGINS, CHECK, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Work};
@@ -27,7 +27,7 @@ impl Engine<'_> {
                 token = &mut self.tokens.slots[slot as usize]
             };
         }
-        if token.pc & (LINE | BEGINS) != 0 {
+        if token.pc & (LINE | BEGINS | CHECK) != 0 {
             if self.begin_or_go(slot, now) {
                 return;
             }
@@ -295,7 +295,7 @@ impl Engine<'_> {
                 | Op::Survived { .. }
                 | Op::Lossy { .. }
                 | Op::Warm { .. }
-                | Op::Cool => {
+                | Op::Cool { .. } => {
                     in_turn!();
                     if !self.detour(slot, pc, member, depth, now, after_faults) {
                         return;
@@ -313,7 +313,7 @@ impl Engine<'_> {
                     self.tokens.rows.begin_attempts(token, slot, exclude);
                     pc += 1;
                 }
-                Op::Again { .. } => pc += 1,
+                Op::Again { .. } | Op::Serve => pc += 1,
                 Op::Tried { retry } => {
                     let site = &code.retries[retry as usize];
                     let failed = token.has_failed();
@@ -375,7 +375,7 @@ impl Engine<'_> {
                     member = caller;
                 }
                 Op::End => {
-                    if code.patience_ns.is_some() {
+                    if code.ends_in_turn {
                         in_turn!();
                     }
                     if token.has_failed() {

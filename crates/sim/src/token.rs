@@ -26,6 +26,9 @@ pub(crate) const LINE: u32 = 1 << 30;
 /// A request whose step has this bit begins where it was sent, at once but in its turn.
 pub(crate) const BEGINS: u32 = 1 << 29;
 
+/// What has this bit at its step is a health check, which steps otherwise.
+pub(crate) const CHECK: u32 = 1 << 28;
+
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
@@ -156,6 +159,8 @@ struct Attempts {
 pub(crate) struct Tokens {
     pub slots: Vec<Token>,
     spare: Vec<u32>,
+    /// How many of those on their way are health checks.
+    pub checks: usize,
     pub rows: Rows,
     pub tried: Vec<Tried>,
     excludes: bool,
@@ -232,6 +237,7 @@ impl Tokens {
         Tokens {
             slots: Vec::new(),
             spare: Vec::new(),
+            checks: 0,
             rows: Rows {
                 deep: Vec::new(),
                 deep_each: code.depth.saturating_sub(OWN_FRAMES),
@@ -272,7 +278,7 @@ impl Tokens {
     /// Whether nobody is on the way.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.spare.len() == self.slots.len()
+        self.spare.len() + self.checks == self.slots.len()
     }
 
     /// How many are on the way.

@@ -269,7 +269,7 @@ pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
     let plain = |spec: &Spec| match spec {
         Spec::Server { .. } | Spec::Delay { .. } | Spec::Weight { .. } => true,
         Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } => true,
-        Spec::Lb(lb) => lb.health.is_none() && lb.balance != Balance::LeastWork,
+        Spec::Lb(lb) => lb.balance != Balance::LeastWork,
         Spec::Cable { .. } | Spec::Faulty(_) => true,
         Spec::Queue { .. } | Spec::Concurrent { .. } | Spec::Rate { .. } | Spec::Flaky { .. } => true,
         Spec::Retry(_) | Spec::Timeout { .. } | Spec::Warmup { .. } => true,

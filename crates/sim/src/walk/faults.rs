@@ -143,12 +143,16 @@ impl Walker<'_> {
         let state = &mut self.lines[line as usize];
         state.flip_due(&self.walk.lines[line as usize].law);
         let is_up = state.is_up_now();
+        self.count_flips(line, 1);
+        self.schedule_flip(line);
+        self.flipped(line, is_up);
+    }
+
+    fn count_flips(&mut self, line: u32, flips: u64) {
         if self.flips_since[line as usize] == 0 {
             self.flipped_since.push(line);
         }
-        self.flips_since[line as usize] += 1;
-        self.schedule_flip(line);
-        self.flipped(line, is_up);
+        self.flips_since[line as usize] += flips;
     }
 
     fn flipped(&mut self, line: u32, is_up: bool) {
@@ -171,7 +175,11 @@ impl Walker<'_> {
         }
         let before = state.flips();
         let is_up = state.is_up(&site.law, self.now, self.class >= Class::Fault);
-        if state.flips() != before {
+        let flips = state.flips() - before;
+        if flips > 0 {
+            if self.walk.loses {
+                self.count_flips(line, flips);
+            }
             self.flipped(line, is_up);
         }
         is_up
