@@ -132,7 +132,7 @@ impl Entries<'_> {
                     return self.bar(at as u32 + 1);
                 }
                 Op::Fault { .. } if since == 0 => at += 1,
-                _ => return self.bar(at as u32 + 1),
+                _ => return self.bar(at as u32),
             }
         }
     }
@@ -150,6 +150,14 @@ impl Entries<'_> {
                         self.after.insert(queue, None);
                     }
                     Op::Pick { lb } => stack.extend(starts(self.code, lb)),
+                    Op::Ask { lb } => {
+                        stack.extend(starts(self.code, lb));
+                        stack.extend(self.code.guards.spares.iter().map(|t| t.pc));
+                    }
+                    Op::Choose { .. } => {
+                        let lists = self.code.kinds.nodes.iter().map(|node| self.code.lists[node.0 as usize]);
+                        stack.extend(lists.flat_map(|list| list.starts(self.code)));
+                    }
                     Op::Call { .. } => stack.extend(self.code.call_targets.iter().map(|t| t.pc)),
                     Op::Return | Op::End => break,
                     _ => {}

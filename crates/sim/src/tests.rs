@@ -52,6 +52,12 @@ scenario("drawn way", lb.least_conn(pool(5, lambda: cable(ms_exp(2 * ms), queue(
 scenario("two ways", lb.round_robin([plains[0], cable(1 * ms, plains[0]), cable(3 * ms, plains[1])]), traffic.constant(every = 6 * ms), requests = 3000)
 one = queue(lb.least_conn([delay(5 * ms, server("a")), delay(7 * ms, server("b"))], ties = "first"))
 scenario("overtaken", lb.round_robin([delay(3 * ms, one), one], start = "first"), traffic.constant(every = 1 * ms), requests = 2, window = "all")
+def by_split(node):
+    return split([(1, cable(1 * ms, node)), (1, server())])
+
+both = queue(delay(3 * ms, server()))
+scenario("by a split", lb.random([cable(5 * ms, both), by_split(both)]), traffic.constant(every = 1 * ms), requests = 3000)
+scenario("by hash", lb.random([cable(5 * ms, both), lb.first([cable(1 * ms, both)])]), traffic.constant(every = 1 * ms), requests = 3000)
 scenario("eager", lb.least_conn(pool(3, lambda: faulty(30 * ms, 10 * ms, cable(1 * ms, queue(delay(4 * ms, server()))))), ties = "rotate"), traffic.constant(every = 3 * ms), requests = 3000, window = "all")
 "#;
 

@@ -264,7 +264,7 @@ pub(crate) struct Walk {
     pub scales: bool,
 }
 
-/// Whether a scenario needs this engine: something in it cancels, shares, or is not told apart by the fast one.
+/// Whether a scenario needs this engine: something in it makes several of one request, or its users wait for their answers.
 pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
     let plain = |spec: &Spec| match spec {
         Spec::Server { .. } | Spec::Delay { .. } | Spec::Weight { .. } => true,

@@ -5,7 +5,8 @@
 //! on behalf of one. A branch that is cancelled gives back what it holds; one that reaches a queue whose requests go on
 //! loses its parent and walks on until that queue.
 //!
-//! The fast engine (`crate::engine`) runs the topologies that cannot cancel; a test holds it to the same bytes as this one.
+//! The linear engine (`crate::engine`) runs all but `sequence`, `fanout`, `hedge` and closed traffic; a test holds it to the same
+//! bytes as this one.
 
 mod around;
 mod balance;
