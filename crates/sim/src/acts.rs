@@ -6,7 +6,7 @@ use crate::ending::HORIZON_NS;
 #[cfg(test)]
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine, HOLD, PATIENCE};
-use crate::pending::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
+use crate::order::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
 use crate::token::{BEGINS, CHECK, LINE, PARKED};
 use std::sync::atomic::Ordering;
 use weir_model::flaky;
@@ -91,7 +91,7 @@ impl Engine<'_> {
             return true;
         }
         let key = self.step_key(slot);
-        self.balancers[instance as usize].late.note(time, key, target)
+        self.balancers[instance as usize].deferred.note(time, key, target)
     }
 
     #[cold]

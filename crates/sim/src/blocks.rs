@@ -1,9 +1,12 @@
 //! The shape of a scenario: chains of nodes with one way in, grouped into blocks, and the tables that both engines share.
 
-use crate::code::{Block, CallSite, Code, Instance, Stage, Target, Targets};
+mod stages;
+mod ways;
+
+use crate::code::{Code, Target, Targets};
 use std::collections::HashMap;
 use weir_stats::Key;
-use weir_topology::plan::{Mode, NodeId, Place, Point, Spec, To};
+use weir_topology::plan::{NodeId, Place, Point, Spec, To};
 
 /// What compiling may not exceed; a clear error instead of a wrapped number.
 pub(crate) const MOST: usize = u32::MAX as usize / 16;
@@ -252,125 +255,6 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Adds a block and its stages; the number of the first one.
-    pub fn add_stages(&self, code: &mut Code, block: u32, draft: &Draft) -> u32 {
-        let first = code.stages.len() as u32;
-        let members = draft.nodes[0].len() as u32;
-        for (position, (&(site, spec), nodes)) in draft.chain.iter().zip(&draft.nodes).enumerate() {
-            let part = offset(code.part_count, draft.base, code.mask);
-            code.part_count += if code.mask == 0 { 1 } else { members };
-            code.stages.push(Stage {
-                site,
-                spec,
-                block,
-                position: position as u32,
-                part,
-                wait_ns: 0,
-                nodes: nodes.clone(),
-                refusals: None,
-                repeats: None,
-                gauge: None,
-                slots: 0.0,
-                parallel: false,
-                entries: None,
-                cuts: None,
-            });
-        }
-        let stages = first..code.stages.len() as u32;
-        code.blocks.push(Block {
-            base: draft.base,
-            members,
-            stages,
-            calls: None,
-            leaf: draft.end == End::Leaf,
-        });
-        first
-    }
-
-    /// The call that a block ends in; its targets are numbers of nodes until [`Layout::finish`].
-    pub fn add_call(&self, code: &mut Code, draft: &Draft) -> u32 {
-        let offset = (code.call_targets.len() as u32).wrapping_sub(draft.base);
-        let call = code.calls.len() as u32;
-        code.calls.push(CallSite { offset });
-        if let Some(block) = code.blocks.last_mut() {
-            block.calls = Some(call);
-        }
-        for &node in draft.nodes.last().into_iter().flatten() {
-            if let To::Node(child) = inside(self.point, node) {
-                code.call_targets.push(Target { pc: NOT, member: child });
-            }
-        }
-        call
-    }
-
-    /// The balancers of a site, one per member: how far their numbers are from the members'.
-    pub fn add_instances(&self, code: &mut Code, draft: &Draft, position: usize, lb: u32) -> u32 {
-        let offset = (code.instances.len() as u32).wrapping_sub(draft.base);
-        let (site, _) = draft.chain[position];
-        let place = self.point.sites[site as usize].place;
-        for &node in &draft.nodes[position] {
-            let To::List(list) = self.point.nodes[node as usize].to else { continue };
-            code.instances.push(Instance { lb, list, place, number: self.number[node as usize] });
-        }
-        offset
-    }
-
-    /// Makes room for the refusals of a stage, by member.
-    pub fn add_refusals(&self, code: &mut Code, stage: u32, draft: &Draft) {
-        code.stages[stage as usize].refusals = Some(code.refusal_count.wrapping_sub(draft.base));
-        code.refusal_count += draft.nodes[0].len() as u32;
-    }
-
-    /// Makes room for the requests that are cut off at a stage, by member.
-    pub fn add_cuts(&self, code: &mut Code, stage: u32, draft: &Draft) {
-        code.stages[stage as usize].cuts = Some(code.cut_count.wrapping_sub(draft.base));
-        code.cut_count += draft.nodes[0].len() as u32;
-    }
-
-    /// The index of a key that work and crossings of a place are drawn by.
-    pub fn draw_key(&self, code: &mut Code, purpose: u64, place: u32) -> u32 {
-        let known = code.draw_keys.iter().position(|k| *k == (purpose, place));
-        known.unwrap_or_else(|| {
-            code.draw_keys.push((purpose, place));
-            code.draw_keys.len() - 1
-        }) as u32
-    }
-
-    /// How often one way from the root can pass a place.
-    pub fn most_visits(&self, place: u32) -> u32 {
-        self.most_visits_of(|id| self.place(id) == place)
-    }
-
-    /// How often one way from the root can pass such nodes.
-    pub fn most_visits_of(&self, such: impl Fn(NodeId) -> bool) -> u32 {
-        let mut behind = vec![0u32; self.point.nodes.len()];
-        let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
-        let mut most = 0;
-        for id in 0..self.point.nodes.len() {
-            if !self.reachable[id] {
-                continue;
-            }
-            let beyond = match inside(self.point, id as u32) {
-                To::None => 0,
-                To::Node(child) => behind[child as usize],
-                To::List(l) if self.is_sequence(id as u32) => self.point.lists[l as usize]
-                    .iter()
-                    .fold(0u32, |sum, &t| sum.saturating_add(behind[t as usize])),
-                To::List(l) => *of_list[l as usize].get_or_insert_with(|| {
-                    self.point.lists[l as usize].iter().map(|&t| behind[t as usize]).max().unwrap_or(0)
-                }),
-            };
-            let beyond = spare(self.point, id as u32).map_or(beyond, |s| beyond.max(behind[s as usize]));
-            behind[id] = beyond.saturating_add(u32::from(such(id as u32)));
-            most = most.max(behind[id]);
-        }
-        most
-    }
-
-    fn is_sequence(&self, id: NodeId) -> bool {
-        matches!(self.point.specs[self.point.nodes[id as usize].spec as usize], Spec::Sequence)
-    }
-
     /// The nodes that requests can meet, with their specs.
     pub fn reached(&self) -> impl Iterator<Item = (NodeId, &'a Spec)> {
         let point = self.point;
@@ -431,92 +315,6 @@ impl<'a> Layout<'a> {
         code.limit_depth = self.depth(root, Nested::Limits, guarded)?;
         code.order = self.order(code, root_block);
         Ok(root_block)
-    }
-
-    /// What a request from `root` passes at most, one inside another.
-    fn depth(&self, root: NodeId, of: Nested, guarded: impl Fn(usize) -> bool) -> Result<usize, String> {
-        let frames = of == Nested::Frames;
-        let mut behind = vec![0u32; self.point.nodes.len()];
-        let mut of_list: Vec<Option<u32>> = vec![None; self.point.lists.len()];
-        for id in 0..=root as usize {
-            if !self.reachable[id] {
-                continue;
-            }
-            let counted = match &self.point.specs[self.point.nodes[id].spec as usize] {
-                Spec::Retry(_) => of == Nested::Retries,
-                Spec::Timeout { time_ns: Some(_) } => of == Nested::Limits,
-                Spec::Faulty(fault) => of == Nested::Limits && fault.mode == Mode::Crash,
-                _ => false,
-            };
-            behind[id] = u32::from(counted)
-                + match inside(self.point, id as u32) {
-                    To::None => 0,
-                    To::Node(child) => {
-                        behind[child as usize] + u32::from(self.head[child as usize] && frames)
-                    }
-                    To::List(l) => {
-                        let most = of_list[l as usize].get_or_insert_with(|| {
-                            self.point.lists[l as usize]
-                                .iter()
-                                .map(|&t| behind[t as usize])
-                                .max()
-                                .unwrap_or(0)
-                        });
-                        *most + u32::from(frames) + u32::from(frames && guarded(id))
-                    }
-                };
-            if let Some(spare) = spare(self.point, id as u32) {
-                behind[id] = behind[id].max(behind[spare as usize] + 2 * u32::from(frames));
-            }
-        }
-        let depth = behind[root as usize] as usize;
-        let (most, what) = match of {
-            Nested::Frames => (10_000, "balancers and shared nodes"),
-            Nested::Retries => (200, "retries"),
-            Nested::Limits => (10_000, "limits"),
-        };
-        if depth > most {
-            return Err(format!(
-                "a request would pass {depth} {what} one inside another; {most} is the limit"
-            ));
-        }
-        Ok(depth)
-    }
-
-    /// All stages, outside in, blocks in the order in which the first members lead to them.
-    fn order(&self, code: &Code, root_block: usize) -> Vec<u32> {
-        let mut order = Vec::new();
-        let mut seen = vec![false; self.drafts.len()];
-        let mut stack = vec![root_block];
-        while let Some(block) = stack.pop() {
-            if std::mem::replace(&mut seen[block], true) {
-                continue;
-            }
-            order.extend(code.blocks[block].stages.clone());
-            let mut next = Vec::new();
-            for &node in self.drafts[block].nodes.last().into_iter().flatten() {
-                if let Some(spare) = spare(self.point, node) {
-                    next.push(self.block_of[spare as usize].0 as usize);
-                }
-                match inside(self.point, node) {
-                    To::Node(child) => next.push(self.block_of[child as usize].0 as usize),
-                    To::List(l) => {
-                        let list = &self.point.lists[l as usize];
-                        next.extend(list.iter().map(|&t| self.block_of[t as usize].0 as usize));
-                    }
-                    To::None => {}
-                }
-                next.retain(|b| *b != usize::MAX && !seen[*b]);
-                next.dedup();
-                if next.len() > 4 * self.drafts.len() {
-                    next.sort_unstable();
-                    next.dedup();
-                }
-            }
-            next.reverse();
-            stack.extend(next);
-        }
-        order
     }
 }
 

@@ -10,7 +10,7 @@ use crate::code::Op;
 use crate::detail::scaled;
 use crate::draws::purpose;
 use crate::engine::{CHECKS_DUE, END_OF_TIME, Engine};
-use crate::pending::{Class, Entry, order_key};
+use crate::order::{Class, Entry, order_key};
 use crate::scopes::{CHECKED, Limit};
 use crate::token::{BEGINS, CHECK, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
@@ -18,7 +18,7 @@ use weir_policy::Kind;
 use weir_topology::plan::Mode;
 
 /// The number that checks have in the order of events: they come by balancer and target, after all requests.
-const CHECKS: u64 = 1 << (crate::pending::REQUEST_BITS - 1);
+const CHECKS: u64 = 1 << (crate::order::REQUEST_BITS - 1);
 
 impl Engine<'_> {
     /// The first checks are scheduled.
@@ -243,7 +243,7 @@ impl Engine<'_> {
         let at = now.saturating_add(ns).min(END_OF_TIME);
         let token = &self.tokens.slots[slot as usize];
         let rank = self.scopes.slots[slot as usize].rank;
-        let key = crate::pending::ranked(order_key(Class::Step, token.ordinal), rank);
+        let key = crate::order::ranked(order_key(Class::Step, token.ordinal), rank);
         self.pending.push(now, Entry { at, key, who: slot, tag: token.tag });
         false
     }

@@ -1,25 +1,21 @@
 //! From the blocks of a scenario to the linear [`Code`] of the fast engine.
 
-use crate::ahead;
-use crate::blocks::{Draft, End, Layout, MOST, NOT, offset};
-use crate::code::{
-    Code, DrawSite, FaultSite, FlakySite, LbSite, LimitSite, Op, QueueSite, RateSite, RetrySite, ShareSite,
-    Step, WaitSite,
-};
+mod places;
+mod waits;
+
+use crate::blocks::{Draft, End, Layout, MOST, NOT};
+use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, Op, RateSite, RetrySite, Step};
 use crate::draws::of_place as purpose;
-use crate::guards::{Behind, is_plain, probed};
+use crate::guards::{Behind, probed};
+use crate::lookahead;
 use crate::loops::loops;
-use crate::lost::LossySite;
-use crate::rare::LossSite;
-use crate::reach::loses_for_good;
 use std::collections::BTreeMap;
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
-use weir_model::sampler::Sampler;
-use weir_model::{Dist, OnCancel, concurrent, warmup};
+use weir_model::{Dist, concurrent, warmup};
 use weir_policy::Kind;
 use weir_policy::config::Exclude;
-use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Scenario, Scope, Spec, To};
+use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Scenario, Scope, Spec};
 use weir_topology::rewriting::Kinds;
 
 /// Compiles a layout. With `members`, statistics are kept for every member.
@@ -83,7 +79,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     code.ends_in_turn = checks || code.patience_ns.is_some();
     code.limit_depth += usize::from(checks);
     code.cuts |= code.limit_depth > 0;
-    ahead::find(&mut code);
+    lookahead::find(&mut code);
     Ok(code)
 }
 
@@ -387,212 +383,6 @@ impl Compiler<'_> {
                 Some(Post::Op(Op::Done { lb }))
             }
             _ => None,
-        }
-    }
-
-    /// A server that shares its cores ends its block.
-    #[allow(clippy::too_many_arguments, reason = "the fields of a spec")]
-    fn share(
-        &mut self,
-        stage: u32,
-        draft: &Draft,
-        law: concurrent::Law,
-        cores: f64,
-        work: &Dist,
-        place: u32,
-        on_cancel: OnCancel,
-    ) -> Op {
-        let (share, members) = (self.code.shares.len() as u32, draft.nodes[0].len() as u32);
-        let gauge = self.gauge(stage, draft, cores);
-        let key = self.layout.draw_key(&mut self.code, purpose::WORK, place);
-        let (part, work) = (self.code.stages[stage as usize].part, Sampler::new(work));
-        let scaled = self.scales;
-        let site = DrawSite {
-            sampler: work,
-            part,
-            key,
-            visits: None,
-            stage,
-            inwards: true,
-            scaled,
-            loss: None,
-            crosses: false,
-        };
-        self.code.draws.push(site);
-        let (work, base) = (self.code.draws.len() as u32 - 1, draft.base);
-        let offset = (self.code.servers.len() as u32).wrapping_sub(base);
-        self.code.servers.extend((base..base + members).map(|member| (share, member)));
-        self.code.goes_on |= self.here && on_cancel != OnCancel::Stop;
-        let site = ShareSite { law, work, on_cancel, offset, gauge, stage, base, members };
-        self.code.shares.push(site);
-        self.op(Op::Share { share }, &[]);
-        Op::Shared { share }
-    }
-
-    fn gauge(&mut self, stage: u32, draft: &Draft, slots: f64) -> u32 {
-        let gauge = offset(self.code.gauge_count, draft.base, self.code.mask);
-        self.code.gauge_count += if self.code.mask == 0 { 1 } else { draft.nodes[0].len() as u32 };
-        let entry = &mut self.code.stages[stage as usize];
-        entry.gauge = Some(gauge);
-        entry.slots = slots;
-        gauge
-    }
-
-    fn queue(
-        &mut self,
-        stage: u32,
-        draft: &Draft,
-        limits: Limits,
-        timeout_ns: Option<u64>,
-        on_cancel: OnCancel,
-    ) -> Op {
-        let members = draft.nodes[0].len() as u32;
-        let block = self.code.stages[stage as usize].block;
-        let queue = self.code.queues.len() as u32;
-        // The block's first queue stands with its member; further ones behind all members.
-        let first = self.code.queues.last().is_none_or(|q| self.code.stages[q.stage as usize].block != block);
-        let slot = if first { 0 } else { self.code.queue_count.wrapping_sub(draft.base) };
-        if !first {
-            self.code.queue_count += members;
-        }
-        let gauge = self.gauge(stage, draft, f64::from(limits.concurrency));
-        self.code.goes_on |= self.here && on_cancel != OnCancel::Stop;
-        self.code.queues.push(QueueSite {
-            limits,
-            offset: slot,
-            gauge,
-            part: self.code.stages[stage as usize].part,
-            stage,
-            skip: NOT,
-            ahead: false,
-            members,
-            base: draft.base,
-            can_be_cut: self.here,
-            on_cancel,
-            timeout_ns,
-        });
-        if limits.capacity != u64::MAX {
-            self.layout.add_refusals(&mut self.code, stage, draft);
-        }
-        self.op(Op::Enter { queue }, &[]);
-        Op::Leave { queue }
-    }
-
-    /// A wait: a constant one stands before the next step, a drawn one is a step, and so are all that can be cut off.
-    fn wait(&mut self, time: &Dist, purpose: u64, place: u32, stage: u32, inwards: bool, loss: Option<u32>) {
-        let crosses = purpose != purpose::WORK;
-        let scaled = self.scales && !crosses;
-        let sampler = Sampler::new(time);
-        let entry = &mut self.code.stages[stage as usize];
-        let part = entry.part;
-        let constant = sampler.constant().filter(|_| !scaled && loss.is_none());
-        if let (Some(ns), true) = (constant, self.here) {
-            if ns > 0 {
-                self.code.waits.push(WaitSite { ns, part, stage, inwards, crosses });
-                self.op(Op::Stand { wait: self.code.waits.len() as u32 - 1 }, &[]);
-            }
-        } else if let Some(ns) = constant {
-            entry.wait_ns = entry.wait_ns.saturating_add(ns);
-            self.wait_ns = self.wait_ns.saturating_add(ns);
-        } else {
-            let key = self.layout.draw_key(&mut self.code, purpose, place);
-            let draw = self.code.draws.len() as u32;
-            if let Some(Op::Lossy { lossy }) = self.code.steps.last().map(|step| step.op) {
-                self.code.lossy[lossy as usize].time = Some(draw);
-            }
-            self.code.draws.push(DrawSite {
-                sampler,
-                part,
-                key,
-                visits: None,
-                stage,
-                inwards,
-                scaled,
-                loss,
-                crosses,
-            });
-            self.op(
-                if self.here || scaled || loss.is_some() {
-                    Op::StandDrawn { draw }
-                } else {
-                    Op::Draw { draw }
-                },
-                &[],
-            );
-        }
-    }
-
-    /// What a crossing loses.
-    fn loss(
-        &mut self,
-        purpose: u64,
-        place: u32,
-        lossy: Option<(f64, Option<u64>)>,
-        stage: u32,
-    ) -> Option<u32> {
-        let (loss, resend_ns) = lossy?;
-        let key = self.layout.draw_key(&mut self.code, purpose, place);
-        if loses_for_good(loss, resend_ns) {
-            // The wait follows, if there is one.
-            self.code.lossy.push(LossySite {
-                loss,
-                key,
-                visits: None,
-                time: None,
-                stage,
-                inwards: purpose == purpose::LOSS_OUT,
-            });
-            self.code.details = true;
-            self.op(Op::Lossy { lossy: self.code.lossy.len() as u32 - 1 }, &[]);
-            return None;
-        }
-        self.code.losses.push(LossSite { loss, resend_ns, key, visits: None });
-        self.code.details = true;
-        Some(self.code.losses.len() as u32 - 1)
-    }
-
-    /// Whether something stands around a balancer, or may come to do so: an error that says who was not reached, nobody to
-    /// pick from, others who ask how busy its targets are.
-    fn is_guarded(&self, lb: &Lb, nodes: &[u32]) -> bool {
-        let point = self.layout.point;
-        let weight = |id: u32| match point.specs[point.nodes[id as usize].spec as usize] {
-            Spec::Weight { weight } => weight,
-            _ => 1.0,
-        };
-        let must_be = |node: &u32| match point.nodes[*node as usize].to {
-            To::List(list) => {
-                let targets = &point.lists[list as usize];
-                let is_probed = |t: &u32| self.probed.get(*t as usize).is_some_and(|probed| *probed);
-                !targets.iter().any(|&t| weight(t) > 0.0) || targets.iter().any(is_probed)
-            }
-            _ => false,
-        };
-        !is_plain(lb) || nodes.iter().any(|n| self.unreached[*n as usize] || must_be(n))
-    }
-
-    /// Gives a counter to each place that a request can pass more than once on one way.
-    fn find_repeated_places(&mut self) {
-        let mut stages_of = vec![0u32; self.code.draw_keys.len()];
-        let keys = self.code.draws.iter().map(|d| d.key).chain(self.code.flaky.iter().map(|f| f.key));
-        let keys = keys.chain(self.code.losses.iter().map(|l| l.key));
-        let keys = keys.chain(self.code.lossy.iter().map(|l| l.key));
-        keys.for_each(|key| stages_of[key as usize] += 1);
-        for key in 0..stages_of.len() as u32 {
-            // A place in a single block repeats only where members of that block lead to one another, which takes a
-            // loop in the file; those are rare enough to look at them all.
-            let looped = self.layout.drafts.iter().any(|d| d.end == End::Lb && d.nodes[0].len() > 1);
-            if stages_of[key as usize] < 2 && !looped {
-                continue;
-            }
-            let (_, place) = self.code.draw_keys[key as usize];
-            if self.layout.most_visits(place) > 1 {
-                let counter = Some(self.code.visits as u32);
-                self.code.visits += 1;
-                self.code.draws.iter_mut().filter(|d| d.key == key).for_each(|d| d.visits = counter);
-                self.code.flaky.iter_mut().filter(|f| f.key == key).for_each(|f| f.visits = counter);
-                self.code.losses.iter_mut().filter(|l| l.key == key).for_each(|l| l.visits = counter);
-                self.code.lossy.iter_mut().filter(|l| l.key == key).for_each(|l| l.visits = counter);
-            }
         }
     }
 }

@@ -4,30 +4,34 @@
 //! than now; then it is scheduled for that time. Waits and stateless choices are run ahead, so consecutive waits are one
 //! event. The engine decides nothing: balancers, retries, queues, faults and draws are `policy`'s and `model`'s.
 
+mod arrivals;
+mod members;
+
 use crate::check::{Left, violations};
-use crate::code::{Code, Targets};
+use crate::code::Code;
+use crate::deferred::Deferred;
 use crate::detail::Details;
 use crate::draws::purpose;
 use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::guards::Guards;
-use crate::late::Late;
 use crate::ledger::Ledger;
 use crate::lines::Lines;
 use crate::loops;
-use crate::pending::{Class, Entry, Pending, order_key, ranked};
+use crate::order::{Class, Entry, order_key, ranked};
+use crate::pending::Pending;
 use crate::scopes::Scopes;
 use crate::shares::Shares;
 use crate::source::{Load, Source};
 use crate::token::Tokens;
+pub(crate) use members::{Instance, Member};
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::faulty::Faulty;
-use weir_model::queue::{Links, Queue};
+use weir_model::queue::Links;
 use weir_model::warmup::Warmup;
 use weir_policy::Balancer;
 use weir_policy::budget;
-use weir_policy::config::{Balance, Exclude};
+use weir_policy::config::Balance;
 use weir_policy::rate::RateLimit;
-use weir_policy::retry::Tried;
 use weir_stats::Key;
 
 /// What a test breaks, to see the self-check fire that guards it.
@@ -41,54 +45,6 @@ pub(crate) enum Sabotage {
     MiscountWork,
     TurnClockBack,
     SkipRecord,
-}
-
-/// A balancer in virtual time.
-pub(crate) struct Instance {
-    pub balancer: Balancer,
-    /// What its choices are drawn by.
-    pub picks: Key,
-    pub targets: Targets,
-    /// Requests that will have come back before its next pick.
-    pub late: Late,
-}
-
-impl Instance {
-    /// Takes in all who came back before a turn.
-    #[inline(always)]
-    pub fn take_returns(&mut self, turn: (u64, u64)) {
-        while let Some(target) = self.late.before(turn) {
-            self.balancer.release(target);
-        }
-    }
-
-    /// A pick of a request under a rule of exclusion.
-    #[inline(never)]
-    pub fn pick_anew(
-        &mut self,
-        draw: Key,
-        rule: Exclude,
-        tried: &mut Tried,
-        own: u32,
-        excluded: &mut Vec<u32>,
-    ) -> Option<u32> {
-        tried.at(own, excluded);
-        let target = self.balancer.pick(draw, excluded)?;
-        tried.picked(rule, own, target);
-        Some(target)
-    }
-}
-
-/// A member of a block, and its first queue: what a pick touches is what the entry will need.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(align(32))]
-pub(crate) struct Member {
-    pub queue: Queue,
-    /// Entries of selected requests since they were carried over to [`Engine::entered`].
-    pub entries: i32,
-    /// Requests on their way to the queue, where some enter ahead of time; and when the last of those does.
-    pub coming: u32,
-    pub since: u64,
 }
 
 /// After so many requests their entries are carried over: each may enter one member two thousand times by then.
@@ -183,7 +139,7 @@ impl<'a> Engine<'a> {
                 None => Balancer::new(&site.balance, &code.weights[i.list as usize], own),
                 Some(_) => Balancer::new(&Balance::Random, &[], own),
             };
-            Instance { balancer, picks, targets: code.lists[i.list as usize], late: Late::default() }
+            Instance { balancer, picks, targets: code.lists[i.list as usize], deferred: Deferred::default() }
         };
         let fault = |&(fault, at, number): &(u32, u32, u32)| {
             Faulty::new(&code.faults[fault as usize].law, node.with(place(at)).with(u64::from(number)))
@@ -372,76 +328,6 @@ impl<'a> Engine<'a> {
     fn left_in_queues(&self) -> u64 {
         let queues = self.members.iter().map(|m| u64::from(m.queue.inside()) + u64::from(m.queue.waiting()));
         queues.sum::<u64>() + self.shares.left()
-    }
-
-    #[cold]
-    fn pass_marks(&mut self, now: u64) {
-        while self.passed < 2 && now > self.source.window[self.passed] {
-            let at = self.source.window[self.passed];
-            let mut snapshot = self.ledger.snapshot(self.code, &self.members, at);
-            self.shares.add_to(&mut snapshot, &mut self.ledger.gauges, self.code, at);
-            self.ledger.marks[self.passed] = snapshot;
-            self.ledger.marked_ns[self.passed] = at;
-            self.passed += 1;
-        }
-        self.mark = self.next_mark();
-    }
-
-    /// When the clock is next looked at: at an instant of the window, or the end of the time that is counted.
-    #[inline(always)]
-    fn next_mark(&self) -> u64 {
-        self.source.window.get(self.passed).map_or(HORIZON_NS, |at| HORIZON_NS.min(*at))
-    }
-
-    /// With a constant way to the first step in turn, an arrival is looked at when it gets there.
-    #[inline(always)]
-    pub(crate) fn schedule_arrival(&mut self) {
-        let prefix_ns = self.code.prefix_ns;
-        let Some(arrived) = self.source.take(prefix_ns) else {
-            self.over = true;
-            return self.pending.set_source(None);
-        };
-        self.mark = self.next_mark();
-        let early = prefix_ns > 0;
-        let key = if early { step_key(self.issued) } else { order_key(Class::Arrival, self.issued) };
-        let at = arrived.saturating_add(prefix_ns).min(END_OF_TIME);
-        self.pending.set_source(Some(Entry { at, key, who: 0, tag: 0 }));
-    }
-
-    fn arrive(&mut self, event: Entry) {
-        let ordinal = self.issued;
-        self.issued += 1;
-        if ordinal.is_multiple_of(CARRIED) {
-            self.carry_entries();
-        }
-        self.schedule_arrival();
-        let arrived = event.at - self.code.prefix_ns;
-        let way = self.request_key.with(ordinal);
-        let selected = (self.source.from..self.source.to).contains(&ordinal);
-        let slot = self.tokens.add(ordinal, arrived, way, selected);
-        let start = self.code.start;
-        let token = &mut self.tokens.slots[slot as usize];
-        token.pc = start.pc;
-        token.member = start.member;
-        self.ledger.arrived += 1;
-        self.members[start.member as usize].entries += i32::from(selected);
-        self.ledger.step(event.at, true);
-        self.ledger.ahead = self.ledger.ahead.wrapping_add(self.code.prefix_ns);
-        #[cfg(test)]
-        if self.breaks(Sabotage::LoseRequest) {
-            return;
-        }
-        if self.code.cuts {
-            self.scopes.begin(slot);
-            self.scopes.slots[slot as usize].meets = loops::meets(self.code.loops, way);
-            if self.code.details {
-                self.draw_kind(slot, ordinal, way);
-            }
-            if let Some(ns) = self.code.patience_ns {
-                self.be_patient(slot, arrived, ns);
-            }
-        }
-        self.go_on(slot, event.at, arrived, event.after_faults());
     }
 }
 

@@ -6,13 +6,13 @@
 #![forbid(unsafe_code)]
 
 mod acts;
-mod ahead;
 mod blocks;
 mod check;
 mod checks;
 mod code;
 mod compile;
 mod cut;
+mod deferred;
 mod detail;
 mod draws;
 mod ending;
@@ -20,10 +20,10 @@ mod engine;
 mod guards;
 mod heap;
 mod kinds;
-mod late;
 mod latency;
 mod ledger;
 mod lines;
+mod lookahead;
 mod loops;
 mod lost;
 mod meter;

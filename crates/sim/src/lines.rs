@@ -11,7 +11,7 @@ use crate::code::{Code, Op};
 use crate::compile::{Compiler, Post};
 use crate::draws::purpose;
 use crate::engine::{END_OF_TIME, Engine, FLIP};
-use crate::pending::{Class, Entry, order_key};
+use crate::order::{Class, Entry, order_key};
 use crate::scopes::{GHOST, Limit};
 use crate::token::{CHECK, PARKED};
 use std::collections::{BTreeMap, BTreeSet};

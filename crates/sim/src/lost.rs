@@ -8,7 +8,7 @@
 
 use crate::code::Op;
 use crate::engine::{CHECKS_DUE, Engine, FLIP, WATCH};
-use crate::pending::{Class, Entry};
+use crate::order::{Class, Entry};
 use crate::scopes::{Limit, WHOLE};
 use crate::token::{BEGINS, CHECK, LINE, PARKED};
 use weir_model::crossing;

@@ -5,9 +5,7 @@
 //! a lane inserts from its end. Drawn times go to a timing wheel, what lies beyond it to a 4-ary heap.
 
 use crate::heap::Heap;
-pub(crate) use crate::order::{
-    BRANCH_BITS, Class, Entry, NOTHING, RANKS, REQUEST_BITS, later_attempt, order_key, ranked,
-};
+use crate::order::{Entry, NOTHING};
 use crate::wheel::Wheel;
 
 /// Most lanes; further delays go to the heap.
@@ -283,6 +281,7 @@ impl Pending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::order::{Class, order_key};
     use weir_stats::Key;
 
     /// Limits that are over do not come out, and take no room however far off their time is.

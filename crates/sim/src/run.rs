@@ -7,7 +7,7 @@ use crate::ending::{Cut, MOST_AT_ONCE};
 use crate::engine::Engine;
 use crate::latency::Pooled;
 use crate::ledger::Ledger;
-use crate::pending::RANKS;
+use crate::order::RANKS;
 use crate::result::{Results, ScenarioResult};
 use crate::source::{Load, load_unless};
 use crate::summary::{self, Replication, Row};

@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::engine::{END_OF_TIME, Engine, TICK};
 use crate::ledger::{Gauge, Snapshot};
 use crate::meter::Meter;
-use crate::pending::{Class, Entry, order_key};
+use crate::order::{Class, Entry, order_key};
 use crate::token::{CHECK, LINE};
 use weir_model::concurrent::{Concurrent, Jobs};
 use weir_model::queue::Entry as QueueEntry;

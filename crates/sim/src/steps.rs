@@ -1,11 +1,13 @@
 //! The steps of a request: it runs through its code until it comes to one that is not yet its turn.
 
+mod rare;
+
 use crate::code::Op;
 use crate::draws::purpose;
 #[cfg(test)]
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine};
-use crate::pending::{Class, Entry, order_key, ranked};
+use crate::order::{Class, Entry, order_key, ranked};
 use crate::token::{BEGINS, CHECK, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
@@ -404,73 +406,6 @@ impl Engine<'_> {
         } else {
             self.pending.push_constant(at - now, entry);
         }
-    }
-
-    /// The order of a request's steps; by rank where several of one request can be on the way.
-    #[inline]
-    pub(crate) fn step_key(&self, slot: u32) -> u64 {
-        let ordinal = self.tokens.slots[slot as usize].ordinal;
-        if self.code.goes_on {
-            return ranked(order_key(Class::Step, ordinal), self.scopes.slots[slot as usize].rank);
-        }
-        crate::engine::step_key(ordinal)
-    }
-
-    /// What few topologies have, in its turn: where the request goes on, and whether it has failed; `None`: it stops.
-    #[inline(never)]
-    pub(crate) fn rare(
-        &mut self,
-        slot: u32,
-        pc: usize,
-        member: u32,
-        depth: usize,
-        now: u64,
-        failed: bool,
-    ) -> Option<(usize, bool)> {
-        let code = self.code;
-        let selected = self.tokens.slots[slot as usize].mask();
-        match code.steps[pc].op {
-            Op::Share { share } => {
-                let waits = self.enter_share(slot, share, member, selected, now);
-                self.book(slot, code.shares[share as usize].stage, member, now.wrapping_neg());
-                self.leave_at(slot, (pc as u32 + 1) | if waits { LINE } else { 0 }, member, depth);
-                return None;
-            }
-            Op::Shared { share } => {
-                self.leave_share(slot, share, member, selected, now);
-                self.book(slot, code.shares[share as usize].stage, member, now);
-                if failed {
-                    self.count_errors(slot, member, pc);
-                }
-                if self.is_left_at(slot, pc, depth) {
-                    self.vanish(slot, now);
-                    return None;
-                }
-            }
-            Op::Token { rate } => {
-                let site = code.rate_sites[rate as usize];
-                let key = site.key.and_then(|key| self.key(slot, key));
-                if self.rates[member.wrapping_add(site.offset) as usize].take(now, key).is_err() {
-                    self.count_refusal(slot, member, site.stage);
-                    self.refuse(slot, member, site.stage, Kind::Overloaded);
-                    return Some((site.skip as usize, true));
-                }
-            }
-            Op::Flaky { flaky } => {
-                if failed {
-                    self.count_errors(slot, member, pc);
-                }
-                return Some((pc + 1, failed || self.fails(slot, flaky)));
-            }
-            _ => {}
-        }
-        Some((pc + 1, failed))
-    }
-
-    /// The request stops here until it is called again.
-    #[inline]
-    pub(crate) fn leave_at(&mut self, slot: u32, pc: u32, member: u32, depth: usize) {
-        self.tokens.slots[slot as usize].stop_at(pc, member, depth);
     }
 }
 

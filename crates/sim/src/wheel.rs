@@ -5,7 +5,7 @@
 //! long); they change where an entry is kept, never the order in which entries come out. What lies beyond the ring, or
 //! would crowd a bucket (many events at one instant), is refused and belongs in the heap.
 
-use crate::pending::{Entry, NOTHING};
+use crate::order::{Entry, NOTHING};
 
 /// No slot; also the most slots there can be.
 const NONE: u32 = (1 << COUNT_SHIFT) - 1;

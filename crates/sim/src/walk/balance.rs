@@ -5,7 +5,7 @@ use super::branch::{Frame, Phase};
 use super::build::NOBODY;
 use super::walker::{Flow, Walker, what};
 use crate::code::Targets;
-use crate::pending::{Class, Entry, order_key};
+use crate::order::{Class, Entry, order_key};
 use weir_model::queue::Line;
 use weir_policy::config::Exclude;
 use weir_policy::sticky::Memory;

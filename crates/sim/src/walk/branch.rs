@@ -3,7 +3,7 @@
 use super::build::{DrawKey, NOBODY};
 use crate::code::Code;
 use crate::draws::purpose;
-use crate::pending::RANKS;
+use crate::order::RANKS;
 use crate::visits::Visits;
 use weir_policy::config::Exclude;
 use weir_policy::hedge::Hedging;

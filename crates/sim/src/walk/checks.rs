@@ -4,11 +4,11 @@ use super::branch::{Branch, Phase};
 use super::build::Act;
 use super::walker::{Flow, Walker, what};
 use crate::draws::purpose;
-use crate::pending::{Class, Entry, order_key};
+use crate::order::{Class, Entry, order_key};
 use weir_topology::plan::Mode;
 
 /// The number that checks have in the order of events: they come by balancer and target, after all requests.
-const CHECKS: u64 = 1 << (crate::pending::REQUEST_BITS - 1);
+const CHECKS: u64 = 1 << (crate::order::REQUEST_BITS - 1);
 
 impl Walker<'_> {
     /// The first checks are scheduled.

@@ -21,7 +21,7 @@ impl Walker<'_> {
 
     /// Whether the request has not been tried again anywhere outside.
     pub(super) fn is_first_attempt(&self, slot: u32) -> bool {
-        self.branches.slots[slot as usize].rank >> crate::pending::BRANCH_BITS == 0
+        self.branches.slots[slot as usize].rank >> crate::order::BRANCH_BITS == 0
     }
 
     /// A branch goes to the node that its request, or a draw, chooses.

@@ -7,7 +7,7 @@ use super::walker::{Flow, Walker, what};
 use crate::draws::purpose;
 use crate::ending::{AT_ONE_INSTANT, Cut};
 use crate::ledger::Snapshot;
-use crate::pending::{Class, Entry, order_key, ranked};
+use crate::order::{Class, Entry, order_key, ranked};
 use crate::source::{Load, Source, Window};
 use weir_model::traffic::Thinking;
 use weir_policy::key::hash_number;
@@ -120,7 +120,7 @@ impl Walker<'_> {
 
     /// A user's request in the order of events: by user, then how-manyth.
     fn user_order(&self, user: u32, k: u64) -> u64 {
-        let bits = crate::pending::REQUEST_BITS - self.clients.user_bits;
+        let bits = crate::order::REQUEST_BITS - self.clients.user_bits;
         u64::from(user) << bits | k & ((1 << bits) - 1)
     }
 

@@ -5,7 +5,7 @@ use super::build::{LineKey, LineSite, NOBODY};
 use super::walker::{Flow, Walker, what};
 use crate::code::Code;
 use crate::draws::purpose;
-use crate::pending::{Class, Entry, order_key};
+use crate::order::{Class, Entry, order_key};
 use weir_model::faulty::Faulty;
 use weir_policy::Kind;
 use weir_stats::Key;

@@ -5,7 +5,7 @@ use super::build::NOBODY;
 use super::walker::{Flow, Walker, what};
 use crate::draws::purpose;
 use crate::ending::Cut;
-use crate::pending::{Class, Entry, later_attempt, order_key, ranked};
+use crate::order::{Class, Entry, later_attempt, order_key, ranked};
 use weir_policy::hedge::{Hedging, Step};
 
 impl Walker<'_> {

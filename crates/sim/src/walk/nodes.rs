@@ -4,7 +4,7 @@ use super::branch::Phase;
 use super::build::{Act, DrawKey, NOBODY, Next, RetrySite};
 use super::walker::{Flow, Walker, what};
 use crate::detail::scaled;
-use crate::pending::{Class, Entry, later_attempt, order_key, ranked};
+use crate::order::{Class, Entry, later_attempt, order_key, ranked};
 use weir_model::{crossing, flaky};
 use weir_policy::Kind;
 use weir_policy::config::Work;

@@ -6,7 +6,7 @@ use super::build::{Act, NOBODY};
 use super::walker::Sabotage;
 use super::walker::{Flow, Walker, what};
 use crate::detail::scaled;
-use crate::pending::{Class, Entry, order_key, ranked};
+use crate::order::{Class, Entry, order_key, ranked};
 use weir_model::concurrent::Concurrent;
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;

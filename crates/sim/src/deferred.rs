@@ -17,7 +17,7 @@ const NOTHING: Note = Note { at: u64::MAX, key: 0, target: 0 };
 
 /// Notes of one balancer, in the total order of events.
 #[derive(Debug)]
-pub(crate) struct Late {
+pub(crate) struct Deferred {
     /// Time of the first note; the end of time if there is none.
     first: u64,
     /// Time and order of the last note; the beginning of time if there is none.
@@ -28,13 +28,13 @@ pub(crate) struct Late {
     tail: usize,
 }
 
-impl Default for Late {
-    fn default() -> Late {
-        Late { first: u64::MAX, last: (0, 0), ring: Vec::new(), head: 0, tail: 0 }
+impl Default for Deferred {
+    fn default() -> Deferred {
+        Deferred { first: u64::MAX, last: (0, 0), ring: Vec::new(), head: 0, tail: 0 }
     }
 }
 
-impl Late {
+impl Deferred {
     /// Notes that a request comes back from `target` at that time and order. False if an earlier note comes later than
     /// that (returns of different length): then it needs an event.
     #[inline(always)]
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn notes_are_taken_in_order_and_in_time() {
-        let mut late = Late::default();
+        let mut late = Deferred::default();
         assert!(late.note(5, 1, 10) && late.note(5, 2, 11) && late.note(9, 0, 12));
         assert!(!late.note(8, 0, 13), "out of order");
         assert_eq!(late.before((5, 0)), None);
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_ring_grows_and_goes_round() {
-        let mut late = Late::default();
+        let mut late = Deferred::default();
         let (mut noted, mut taken) = (0u32, 0u32);
         for step in 0..1000 {
             for _ in 0..step % 7 {

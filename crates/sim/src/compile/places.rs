@@ -1,0 +1,53 @@
+//! Places that a request can pass more than once on one way, and balancers that have something around them.
+
+use super::Compiler;
+use crate::blocks::End;
+use crate::guards::is_plain;
+use weir_topology::plan::{Lb, Spec, To};
+
+impl Compiler<'_> {
+    /// Gives a counter to each place that a request can pass more than once on one way.
+    pub(super) fn find_repeated_places(&mut self) {
+        let mut stages_of = vec![0u32; self.code.draw_keys.len()];
+        let keys = self.code.draws.iter().map(|d| d.key).chain(self.code.flaky.iter().map(|f| f.key));
+        let keys = keys.chain(self.code.losses.iter().map(|l| l.key));
+        let keys = keys.chain(self.code.lossy.iter().map(|l| l.key));
+        keys.for_each(|key| stages_of[key as usize] += 1);
+        for key in 0..stages_of.len() as u32 {
+            // A place in a single block repeats only where members of that block lead to one another, which takes a
+            // loop in the file; those are rare enough to look at them all.
+            let looped = self.layout.drafts.iter().any(|d| d.end == End::Lb && d.nodes[0].len() > 1);
+            if stages_of[key as usize] < 2 && !looped {
+                continue;
+            }
+            let (_, place) = self.code.draw_keys[key as usize];
+            if self.layout.most_visits(place) > 1 {
+                let counter = Some(self.code.visits as u32);
+                self.code.visits += 1;
+                self.code.draws.iter_mut().filter(|d| d.key == key).for_each(|d| d.visits = counter);
+                self.code.flaky.iter_mut().filter(|f| f.key == key).for_each(|f| f.visits = counter);
+                self.code.losses.iter_mut().filter(|l| l.key == key).for_each(|l| l.visits = counter);
+                self.code.lossy.iter_mut().filter(|l| l.key == key).for_each(|l| l.visits = counter);
+            }
+        }
+    }
+
+    /// Whether something stands around a balancer, or may come to do so: an error that says who was not reached, nobody to
+    /// pick from, others who ask how busy its targets are.
+    pub(super) fn is_guarded(&self, lb: &Lb, nodes: &[u32]) -> bool {
+        let point = self.layout.point;
+        let weight = |id: u32| match point.specs[point.nodes[id as usize].spec as usize] {
+            Spec::Weight { weight } => weight,
+            _ => 1.0,
+        };
+        let must_be = |node: &u32| match point.nodes[*node as usize].to {
+            To::List(list) => {
+                let targets = &point.lists[list as usize];
+                let is_probed = |t: &u32| self.probed.get(*t as usize).is_some_and(|probed| *probed);
+                !targets.iter().any(|&t| weight(t) > 0.0) || targets.iter().any(is_probed)
+            }
+            _ => false,
+        };
+        !is_plain(lb) || nodes.iter().any(|n| self.unreached[*n as usize] || must_be(n))
+    }
+}

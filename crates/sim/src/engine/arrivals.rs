@@ -1,0 +1,80 @@
+//! Requests arrive, and the clock passes the instants of the window.
+
+#[cfg(test)]
+use super::Sabotage;
+use super::{CARRIED, END_OF_TIME, Engine, step_key};
+use crate::ending::HORIZON_NS;
+use crate::loops;
+use crate::order::{Class, Entry, order_key};
+
+impl Engine<'_> {
+    #[cold]
+    pub(super) fn pass_marks(&mut self, now: u64) {
+        while self.passed < 2 && now > self.source.window[self.passed] {
+            let at = self.source.window[self.passed];
+            let mut snapshot = self.ledger.snapshot(self.code, &self.members, at);
+            self.shares.add_to(&mut snapshot, &mut self.ledger.gauges, self.code, at);
+            self.ledger.marks[self.passed] = snapshot;
+            self.ledger.marked_ns[self.passed] = at;
+            self.passed += 1;
+        }
+        self.mark = self.next_mark();
+    }
+
+    /// When the clock is next looked at: at an instant of the window, or the end of the time that is counted.
+    #[inline(always)]
+    pub(super) fn next_mark(&self) -> u64 {
+        self.source.window.get(self.passed).map_or(HORIZON_NS, |at| HORIZON_NS.min(*at))
+    }
+
+    /// With a constant way to the first step in turn, an arrival is looked at when it gets there.
+    #[inline(always)]
+    pub(crate) fn schedule_arrival(&mut self) {
+        let prefix_ns = self.code.prefix_ns;
+        let Some(arrived) = self.source.take(prefix_ns) else {
+            self.over = true;
+            return self.pending.set_source(None);
+        };
+        self.mark = self.next_mark();
+        let early = prefix_ns > 0;
+        let key = if early { step_key(self.issued) } else { order_key(Class::Arrival, self.issued) };
+        let at = arrived.saturating_add(prefix_ns).min(END_OF_TIME);
+        self.pending.set_source(Some(Entry { at, key, who: 0, tag: 0 }));
+    }
+
+    pub(super) fn arrive(&mut self, event: Entry) {
+        let ordinal = self.issued;
+        self.issued += 1;
+        if ordinal.is_multiple_of(CARRIED) {
+            self.carry_entries();
+        }
+        self.schedule_arrival();
+        let arrived = event.at - self.code.prefix_ns;
+        let way = self.request_key.with(ordinal);
+        let selected = (self.source.from..self.source.to).contains(&ordinal);
+        let slot = self.tokens.add(ordinal, arrived, way, selected);
+        let start = self.code.start;
+        let token = &mut self.tokens.slots[slot as usize];
+        token.pc = start.pc;
+        token.member = start.member;
+        self.ledger.arrived += 1;
+        self.members[start.member as usize].entries += i32::from(selected);
+        self.ledger.step(event.at, true);
+        self.ledger.ahead = self.ledger.ahead.wrapping_add(self.code.prefix_ns);
+        #[cfg(test)]
+        if self.breaks(Sabotage::LoseRequest) {
+            return;
+        }
+        if self.code.cuts {
+            self.scopes.begin(slot);
+            self.scopes.slots[slot as usize].meets = loops::meets(self.code.loops, way);
+            if self.code.details {
+                self.draw_kind(slot, ordinal, way);
+            }
+            if let Some(ns) = self.code.patience_ns {
+                self.be_patient(slot, arrived, ns);
+            }
+        }
+        self.go_on(slot, event.at, arrived, event.after_faults());
+    }
+}
