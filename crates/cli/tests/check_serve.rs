@@ -82,7 +82,7 @@ fn a_plan_is_served_as_its_file() {
     run(&["check", "--serve", &plan]).fails(2, "<stdin>:1:14");
 }
 
-/// What one loop hides, a status that nobody gives, a trace that is too short or says more: each is a warning.
+/// What one loop hides, a status that nobody gives, a trace that is too short: each is a warning.
 #[test]
 fn simulations_warn_of_what_serving_would_change() {
     let warned = |source: &str| {
@@ -112,9 +112,6 @@ fn simulations_warn_of_what_serving_would_change() {
     let ran = run(&["sim", &scratch.file("t.star", source)]);
     ran.succeeds();
     assert!(ran.err.contains("has 2 arrivals, fewer than the 5 requests"), "{}", ran.err);
-    assert!(
-        ran.err.contains("the column `path` is of") || ran.err.contains("the column `path`"),
-        "{}",
-        ran.err
-    );
+    // The path is read; another column is nobody's business.
+    assert_eq!(ran.err.matches("warning:").count(), 1, "{}", ran.err);
 }

@@ -238,8 +238,11 @@ impl Engine<'_> {
         }
         let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
         if self.code.notes {
-            let ns = ns & token.mask();
-            return self.scopes.notes[slot as usize].push((part, ns));
+            // What a check or a request outside of the window does counts nowhere.
+            if token.selected() {
+                self.scopes.notes[slot as usize].push((part, ns));
+            }
+            return;
         }
         let sum = &mut self.ledger.parts[part as usize];
         *sum = sum.wrapping_add(ns & token.mask());

@@ -59,8 +59,9 @@ impl Engine<'_> {
             self.details.begin(slot, 0, None);
             self.details.slots[slot as usize].check = (index, target);
             let (live, tag) = self.scopes.enter(slot, Limit { end: CHECKED, rank: 0, ..Limit::default() });
-            self.scopes.slots[slot as usize].rank = target.min((1 << 14) - 1);
-            let key = order_key(Class::Limit, order);
+            let rank = target.min((1 << 14) - 1);
+            self.scopes.slots[slot as usize].rank = rank;
+            let key = crate::order::ranked(order_key(Class::Limit, order), rank);
             let at = now.saturating_add(timeout_ns).min(END_OF_TIME);
             self.pending.push(now, Entry { at, key, who: crate::engine::LIMIT | live, tag });
             self.leave_at(slot, to.pc | CHECK, to.member, 0);

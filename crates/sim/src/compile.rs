@@ -268,6 +268,7 @@ impl Compiler<'_> {
             }
             Spec::Server { .. }
                 if draft.end == End::Leaf
+                    && position + 1 == draft.chain.len()
                     && draft.nodes[position].iter().any(|&n| self.checked[n as usize]) =>
             {
                 self.op(Op::Serve, &[]);

@@ -297,10 +297,10 @@ impl<'a> Engine<'a> {
 
     /// Every law that the finished replication breaks.
     pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
-        for index in 0..self.holds.len() as u32 {
-            if !self.spare_holds.contains(&index) {
-                self.end_hold(index, self.turn.0);
-            }
+        let mut open = vec![true; self.holds.len()];
+        self.spare_holds.iter().for_each(|&spare| open[spare as usize] = false);
+        for index in (0..self.holds.len() as u32).filter(|&index| open[index as usize]) {
+            self.end_hold(index, self.turn.0);
         }
         let plain = self.faults.iter().map(|f| f.flips().div_ceil(2)).sum::<u64>();
         self.ledger.outages = plain + self.lines.outages(&self.code.lines.lines);

@@ -295,15 +295,16 @@ impl Engine<'_> {
     ) -> bool {
         let Op::Down { down } = self.code.steps[pc].op else { return false };
         let site = self.code.lines.sites[down as usize];
-        let tag = self.tokens.slots[slot as usize].tag;
+        let (tag, check) =
+            (self.tokens.slots[slot as usize].tag, self.tokens.slots[slot as usize].pc & CHECK);
         // It may be inside of what is just found dead: another node on that time-line.
-        self.leave_at(slot, pc as u32 | PARKED, member, depth);
+        self.leave_at(slot, pc as u32 | PARKED | check, member, depth);
         self.scopes.stand(slot, now, pc, member, depth);
         let is_up = self.is_up(down, member, now, after_faults);
         if self.tokens.slots[slot as usize].tag != tag {
             return false;
         }
-        self.leave_at(slot, pc as u32 + 1, member, depth);
+        self.leave_at(slot, (pc as u32 + 1) | check, member, depth);
         let refused = match (site.mode, is_up) {
             (Mode::Slow, _) => {
                 self.details.scale(slot, if is_up { 1.0 } else { site.slow });

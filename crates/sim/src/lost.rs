@@ -128,6 +128,10 @@ impl Engine<'_> {
                 Op::Enter { queue } if token.pc & LINE != 0 => {
                     self.code.queues[queue as usize].timeout_ns.is_some()
                 }
+                Op::Ask { lb } if token.pc & LINE != 0 => {
+                    let guard = self.code.lbs[lb as usize].guard;
+                    guard.is_some_and(|site| self.code.guards.sites[site as usize].wait_timeout_ns.is_some())
+                }
                 _ if token.pc & LINE != 0 => false,
                 op => self.lost_at(op).is_none(),
             };

@@ -16,6 +16,10 @@ impl Engine<'_> {
         let stop = (token.pc & !(PARKED | LINE | BEGINS | CHECK)) as usize;
         let mut passing = Passing { at: 0, key: self.step_key(slot), found: false, slot, left };
         if token.pc & PARKED == 0 {
+            // It was sent somewhere, and has not come there.
+            if token.pc & BEGINS != 0 || stop == 0 {
+                return;
+            }
             // In line, at work, lost, or called from there but not yet gone on.
             let mut inwards = true;
             let (stage, since) = match code.steps[stop.saturating_sub(1)].op {

@@ -55,9 +55,9 @@ impl Walker<'_> {
             (branch.way, branch.tries, branch.since) = (way, way, self.now);
             (branch.order, branch.rank) = (CHECKS | u64::from(index), target.min((1 << 14) - 1));
             (branch.wanted, branch.check, branch.index) = (false, index, target);
-            let (order, tag) = (branch.order, branch.tag);
+            let (order, rank, tag) = (branch.order, branch.rank, branch.tag);
             let at = self.now.saturating_add(timeout_ns).min(u64::MAX - 1);
-            let key = order_key(Class::Limit, order);
+            let key = crate::order::ranked(order_key(Class::Limit, order), rank);
             self.pending.push(self.now, Entry { at, key, who: what::CHECK_LIMIT | slot, tag });
             self.run_branch(slot, Flow::In);
         }

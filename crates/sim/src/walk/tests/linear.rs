@@ -131,3 +131,53 @@ fn an_answer_is_tried_again_for_its_status() {
     let results = run_with(&plan, &options(), &|_, _| {}, &AtomicBool::new(false), true);
     assert_eq!(results.unwrap().scenarios[0].attempts_per_request.value, Some(2.0));
 }
+
+/// What a review found where the engines differed: a check's cost beside a model, a request that is cut off as it is sent
+/// somewhere, waits that end though all else only flips, checks that never come back.
+#[test]
+fn what_once_differed_agrees() {
+    let checked =
+        |node: &str, check: &str| format!("root = lb.random([{node}], health = {check}, panic = 0)\n");
+    let http = "health.http(\"/\", interval = 1 * s, timeout = 60 * ms, cost = 40 * ms, fall = 1, rise = 1)";
+    let hole = "faulty(1 * hours, 1 * hours, server(\"h\"), mode = \"blackhole\", starts = \"down\")";
+    let every = "traffic.constant(every = 100 * ms), requests = 100, window = \"all\"";
+    let cases = [
+        (checked("server(\"a\", model = 5 * ms)", http), every),
+        (checked("server(\"a\", model = lambda: queue(delay(5 * ms, server())))", http), every),
+        (checked("server(\"a\", model = concurrent(5 * ms))", http), every),
+        (
+            format!(
+                "hole = lb.random([{hole}], max_in_flight = 1, wait_timeout = 60 * s)\n\
+                 flap = faulty(1 * ms, 1 * ms, server(\"f\"), mode = \"crash\")\n\
+                 root = split([(1, hole), (1, flap)])\n"
+            ),
+            "traffic.constant(every = 1 * ms), requests = 100, window = \"all\"",
+        ),
+        (
+            checked(
+                &format!("queue({hole}, concurrency = 10)"),
+                "health.tcp(interval = 2 * s, timeout = 1 * s)",
+            )
+            .replace("panic = 0", "panic = 1.0"),
+            "traffic.constant(every = 100 * ms), requests = 5, window = \"all\"",
+        ),
+    ];
+    for (root, load) in cases {
+        let source = format!("{root}scenario(\"s\", root, {load})\n");
+        assert!(agree(&plan(&source), &source), "the engine runs it");
+    }
+    // Two at one instant; whoever waits is let in as it leaves.
+    for root in [
+        "timeout(1 * s, lb.least_conn([queue(delay(5 * s, server()))], max_in_flight = 1))",
+        "lb.least_conn([queue(delay(5 * s, server()))], max_in_flight = 1)",
+    ] {
+        let patience = if root.starts_with("lb") { ", patience = 1 * s" } else { "" };
+        let source = format!(
+            "scenario(\"s\", {root}, traffic.poisson(rate = 1), requests = 2, window = \"all\"{patience})\n"
+        );
+        let mut plan = plan(&source);
+        plan.points[0].scenarios[0].traffic =
+            weir_model::Traffic::Trace { file: "t.csv".into(), arrivals_ns: vec![0, 0] };
+        assert!(agree(&plan, &source), "the engine runs it");
+    }
+}
