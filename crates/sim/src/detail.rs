@@ -10,8 +10,6 @@ pub(crate) struct Detail {
     pub status: u16,
     /// A balancer behind which it failed has passed its error on: whom that one could reach was reached.
     pub relayed: bool,
-    /// It asks its balancer again.
-    pub retakes: bool,
     /// How often it has come to the balancer where it stands before, on this way.
     pub came: u32,
     /// The balancer and the target of a health check.
@@ -20,16 +18,8 @@ pub(crate) struct Detail {
     pub factor: f64,
 }
 
-const NEW: Detail = Detail {
-    shape: 0,
-    key: None,
-    status: 0,
-    relayed: false,
-    retakes: false,
-    came: 0,
-    check: (0, 0),
-    factor: 1.0,
-};
+const NEW: Detail =
+    Detail { shape: 0, key: None, status: 0, relayed: false, came: 0, check: (0, 0), factor: 1.0 };
 
 /// The details of all requests, by slot; none where nothing reads them.
 #[derive(Debug, Default)]
@@ -86,7 +76,7 @@ impl Details {
             self.unscale(slot);
         }
         let detail = &mut self.slots[slot as usize];
-        (detail.shape, detail.status, detail.relayed, detail.retakes) = (shape, 0, false, false);
+        (detail.shape, detail.status, detail.relayed) = (shape, 0, false);
     }
 
     /// Another attempt of a request begins.

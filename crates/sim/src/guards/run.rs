@@ -1,7 +1,6 @@
 //! Guarded balancers in virtual time: requests come, wait, are sent and come back; health changes by itself.
 
 use super::{Guard, Guards, SPARE};
-use crate::blocks::NOT;
 use crate::code::Op;
 use crate::engine::{END_OF_TIME, Engine, WATCH};
 use crate::order::{Class, Entry, order_key};
@@ -19,7 +18,6 @@ impl Engine<'_> {
         let site = &self.code.lbs[lb as usize];
         let index = self.instance(slot, site, member);
         self.leave_at(slot, pc as u32, member, depth);
-        self.details.slots[slot as usize].retakes = false;
         self.probe(slot, index, now);
         match self.ask(slot, index, now) {
             Picked::Target(ticket) => {
@@ -127,7 +125,7 @@ impl Engine<'_> {
             if picked == Picked::Full {
                 return;
             }
-            let lb = self.leave_guard_line(slot, index, now);
+            self.leave_guard_line(slot, index, now);
             let token = &mut self.tokens.slots[slot as usize];
             // What was to end its wait is stale.
             token.tag = token.tag.wrapping_add(1);
@@ -139,13 +137,11 @@ impl Engine<'_> {
                 }
                 _ => {
                     token.pc |= PARKED;
-                    self.details.slots[slot as usize].retakes = true;
                     // It stands there since now.
                     let (pc, member, depth) = (token.pc & !PARKED, token.member, usize::from(token.depth));
                     self.scopes.stand(slot, now, pc as usize, member, depth);
                 }
             }
-            debug_assert!((lb as usize) < self.code.lbs.len());
             self.wake(slot, now);
         }
     }
@@ -158,15 +154,12 @@ impl Engine<'_> {
     }
 
     /// A request stands in line for a target no longer; the balancer's place comes back.
-    pub(crate) fn leave_guard_line(&mut self, slot: u32, index: u32, now: u64) -> u32 {
+    pub(crate) fn leave_guard_line(&mut self, slot: u32, index: u32, now: u64) {
         let member = self.tokens.slots[slot as usize].member;
-        let Some(guard) = self.guards.of.get_mut(index as usize).and_then(|g| g.as_deref_mut()) else {
-            return NOT;
-        };
+        let Some(guard) = self.guards.get(index) else { return };
         guard.line.take_out(&mut self.links, slot);
-        let lb = guard.lb;
-        self.book(slot, self.code.lbs[lb as usize].stage, member, now);
-        lb
+        let stage = self.code.lbs[guard.lb as usize].stage;
+        self.book(slot, stage, member, now);
     }
 
     /// A request is back from where a balancer sent it.
@@ -275,10 +268,7 @@ impl Engine<'_> {
         };
         let Some(guard) = self.guards.get(index) else { return };
         let site = &tables.sites[guard.site as usize];
-        let health = guard.upstream.health();
-        // On probation one is not eligible, but only a request that comes can tell whether it is well again.
-        let on_probation = || !health.is_ignored() && (0..health.len()).any(|t| health.view(t).may_be_picked);
-        let alive = health.count().1 > 0 || site.spares.is_some() || on_probation();
+        let alive = site.spares.is_some() || guard.upstream.health().has_anyone();
         if std::mem::replace(&mut guard.alive, alive) == alive {
             return;
         }
