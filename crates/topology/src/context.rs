@@ -1,7 +1,7 @@
 //! What an evaluation gathers on its way: findings, the graph, scenarios, parameters. The evaluator carries a reference.
 
 use crate::address::Address;
-use crate::data::{Column, Rows};
+use crate::data::Trace;
 use crate::diagnostic::{At, Diagnostic, Severity};
 use crate::graph::Graph;
 use crate::params::Params;
@@ -28,10 +28,10 @@ pub(crate) struct State {
     pub(crate) files: Files,
     /// Hash of each data file, by its path as written.
     pub(crate) data_files: Vec<DataFile>,
-    /// Values already read, by path and column.
-    pub(crate) data: BTreeMap<(PathBuf, Column), Arc<[u64]>>,
-    /// What traces already read say of their requests.
-    pub(crate) rows: BTreeMap<PathBuf, Option<Arc<Rows>>>,
+    /// Durations already read, ns.
+    pub(crate) durations: BTreeMap<PathBuf, Arc<[u64]>>,
+    /// Traces already read.
+    pub(crate) traces: BTreeMap<PathBuf, Trace>,
     /// Nodes that are the model of a server: (node, `file:line:column` of that server).
     pub(crate) models: HashMap<u32, String>,
     /// The first node of each name in `together`.

@@ -9,67 +9,67 @@ use crate::plan::DataFile;
 pub(crate) use rows::Rows;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use table::Table;
 
 /// No data file is larger than this.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// What is read of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Column {
-    /// `duration_...`, in any order.
-    Duration,
-    /// `arrival_...`, ascending.
-    Arrival,
-}
-
-impl Column {
+/// What a column of instants or durations is called.
+#[derive(Clone, Copy)]
+struct Column {
     /// Its name without the unit.
-    fn name(self) -> &'static str {
-        match self {
-            Column::Duration => "duration",
-            Column::Arrival => "arrival",
-        }
-    }
-
+    name: &'static str,
     /// What one of its values is.
-    fn item(self) -> &'static str {
-        match self {
-            Column::Duration => "a duration",
-            Column::Arrival => "an instant",
-        }
-    }
+    item: &'static str,
+    ascends: bool,
 }
 
-/// A column of a file named in a call, ns; findings where it cannot be read or is malformed.
-pub(crate) fn column(call: &mut Call<'_, '_, '_, '_>, path: &str, column: Column) -> Option<Arc<[u64]>> {
-    let key = (beside(call, path), column);
-    if let Some(values) = call.context.state.borrow().data.get(&key) {
+const DURATION: Column = Column { name: "duration", item: "a duration", ascends: false };
+const ARRIVAL: Column = Column { name: "arrival", item: "an instant", ascends: true };
+
+/// A trace: its instants, ns, and what its rows say of their requests, where they say anything.
+#[derive(Clone, Debug)]
+pub(crate) struct Trace {
+    pub arrivals_ns: Arc<[u64]>,
+    pub rows: Option<Arc<Rows>>,
+}
+
+/// The durations of a file named in a call, ns; findings where it cannot be read or is malformed.
+pub(crate) fn durations(call: &mut Call<'_, '_, '_, '_>, path: &str) -> Option<Arc<[u64]>> {
+    let key = beside(call, path);
+    if let Some(values) = call.context.state.borrow().durations.get(&key) {
         return Some(values.clone());
     }
-    let values: Arc<[u64]> = parsed(call, path, |bytes| parse(bytes, column))?.into();
-    call.context.state.borrow_mut().data.insert(key, values.clone());
+    let values: Arc<[u64]> = parsed(call, path, |table| values(table, DURATION))?.into();
+    call.context.state.borrow_mut().durations.insert(key, values.clone());
     Some(values)
 }
 
-/// What the rows of a trace say of their requests, where they say anything; findings where that is malformed.
-pub(crate) fn rows(call: &mut Call<'_, '_, '_, '_>, path: &str) -> Option<Option<Arc<Rows>>> {
+/// The trace of a file named in a call; findings where it cannot be read or is malformed.
+pub(crate) fn trace(call: &mut Call<'_, '_, '_, '_>, path: &str) -> Option<Trace> {
     let key = beside(call, path);
-    if let Some(rows) = call.context.state.borrow().rows.get(&key) {
-        return Some(rows.clone());
+    if let Some(trace) = call.context.state.borrow().traces.get(&key) {
+        return Some(trace.clone());
     }
-    let rows = parsed(call, path, rows::parse)?.map(Arc::new);
-    call.context.state.borrow_mut().rows.insert(key, rows.clone());
-    Some(rows)
+    let of = |table: &Table| {
+        let arrivals_ns = values(table, ARRIVAL)?.into();
+        Ok(Trace { arrivals_ns, rows: rows::of(table)?.map(Arc::new) })
+    };
+    let trace = parsed(call, path, of)?;
+    call.context.state.borrow_mut().traces.insert(key, trace.clone());
+    Some(trace)
 }
 
 /// What is read of a file named in a call.
 fn parsed<T>(
     call: &mut Call<'_, '_, '_, '_>,
     path: &str,
-    parse: impl Fn(&[u8]) -> Result<T, String>,
+    parse: impl Fn(&Table) -> Result<T, String>,
 ) -> Option<T> {
     let at = beside(call, path);
-    match read(&at).and_then(|bytes| Ok((parse(&bytes)?, blake3::hash(&bytes).to_hex().to_string()))) {
+    let read = read(&at)
+        .and_then(|bytes| Ok((parse(&Table::of(&bytes)?)?, blake3::hash(&bytes).to_hex().to_string())));
+    match read {
         Ok((values, hash)) => {
             let file = DataFile { path: path.to_owned(), hash };
             let files = &mut call.context.state.borrow_mut().data_files;
@@ -123,10 +123,8 @@ pub(crate) fn plainly(error: &std::io::Error) -> String {
 ///
 /// # Errors
 /// What is wrong, with row (counted from 1, the header being row 1) and column.
-fn parse(bytes: &[u8], of: Column) -> Result<Vec<u64>, String> {
-    let what = of.name();
-    let table = table::Table::of(bytes)?;
-    let (column, each) = timed(&table, what)?;
+fn values(table: &Table, of: Column) -> Result<Vec<u64>, String> {
+    let (column, each) = timed(table, of.name)?;
     let name = &table.columns[column];
     let mut values: Vec<u64> = Vec::new();
     for (row, all) in table.rows() {
@@ -139,11 +137,11 @@ fn parse(bytes: &[u8], of: Column) -> Result<Vec<u64>, String> {
             return Err(format!(
                 "holds {} in row {row}, column `{name}`: {} must be finite, not negative and at most 292 years",
                 table::cut(field),
-                of.item()
+                of.item
             ));
         }
         let ns = ns as u64;
-        if of == Column::Arrival && values.last().is_some_and(|before| *before > ns) {
+        if of.ascends && values.last().is_some_and(|before| *before > ns) {
             return Err(format!(
                 "holds {} in row {row}, column `{name}`, which is before the instant above it: sort the rows by `{name}`",
                 table::cut(field)
@@ -158,7 +156,7 @@ fn parse(bytes: &[u8], of: Column) -> Result<Vec<u64>, String> {
 }
 
 /// The one column of that name with a unit, and how many ns that is.
-fn timed(table: &table::Table, what: &str) -> Result<(usize, f64), String> {
+fn timed(table: &Table, what: &str) -> Result<(usize, f64), String> {
     let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
     let matching =
         |name: &str| units.iter().find(|(u, _)| *name == format!("{what}_{u}")).map(|(_, each)| *each);
@@ -182,13 +180,17 @@ fn timed(table: &table::Table, what: &str) -> Result<(usize, f64), String> {
 mod tests {
     use super::*;
 
+    fn parse(bytes: &[u8], of: Column) -> Result<Vec<u64>, String> {
+        values(&Table::of(bytes)?, of)
+    }
+
     #[test]
     fn columns_carry_their_unit() {
         assert_eq!(
-            parse(b"path,duration_ms\n/a,1.5\n\"/b,c\",2\n", Column::Duration),
+            parse(b"path,duration_ms\n/a,1.5\n\"/b,c\",2\n", DURATION),
             Ok(vec![1_500_000, 2_000_000])
         );
-        assert_eq!(parse(b"duration_s\r\n1\r\n", Column::Duration), Ok(vec![1_000_000_000]));
+        assert_eq!(parse(b"duration_s\r\n1\r\n", DURATION), Ok(vec![1_000_000_000]));
     }
 
     #[test]
@@ -204,15 +206,15 @@ mod tests {
             ("duration_ms\nnan\n", "row 2"),
             ("duration_ms,duration_s\n1,1\n", "several"),
         ] {
-            let why = parse(text.as_bytes(), Column::Duration).expect_err(text);
+            let why = parse(text.as_bytes(), DURATION).expect_err(text);
             assert!(why.contains(part), "{text:?}: {why}");
         }
-        assert!(parse(b"\xff", Column::Duration).is_err());
+        assert!(parse(b"\xff", DURATION).is_err());
     }
 
     #[test]
     fn instants_ascend() {
-        let of = |text: &str| parse(text.as_bytes(), Column::Arrival);
+        let of = |text: &str| parse(text.as_bytes(), ARRIVAL);
         assert_eq!(of("arrival_s\n0\n0.5\n0.5\n"), Ok(vec![0, 500_000_000, 500_000_000]));
         assert_eq!(of("path,arrival_s,key,size\n/,1,a,9\n"), Ok(vec![1_000_000_000]));
         let why = of("arrival_ns\n7\n5\n").expect_err("descends");

@@ -21,12 +21,11 @@ pub(crate) struct Rows {
 /// What makes two rows' requests the same: method, path, host and body.
 type Same = (String, String, Option<String>, u64);
 
-/// The requests of a file; `None` where it has none of the columns.
+/// The requests of a table; `None` where it has none of the columns.
 ///
 /// # Errors
 /// What is wrong, with row and column.
-pub(super) fn parse(bytes: &[u8]) -> Result<Option<Rows>, String> {
-    let table = Table::of(bytes)?;
+pub(super) fn of(table: &Table) -> Result<Option<Rows>, String> {
     let mut at = [None; COLUMNS.len()];
     for (at, name) in at.iter_mut().zip(COLUMNS) {
         *at = table.column(name)?;
@@ -106,6 +105,10 @@ fn request(row: usize, [method, path, host, body]: [Option<&str>; 4]) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(bytes: &[u8]) -> Result<Option<Rows>, String> {
+        of(&Table::of(bytes)?)
+    }
 
     #[test]
     fn rows_are_told_apart_by_all_they_say() {

@@ -2,7 +2,7 @@
 
 use super::{Function, need};
 use crate::call::{Call, Outcome, describe, list};
-use crate::data::{self, Column};
+use crate::data;
 use crate::value::DistValue;
 use weir_model::Dist;
 
@@ -110,7 +110,7 @@ fn empirical<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let Some(value) = call.value("values") else { return Ok(None) };
     if let Some(path) = value.unpack_str() {
         let path = path.to_owned();
-        let Some(values_ns) = data::column(call, &path, Column::Duration) else { return Ok(None) };
+        let Some(values_ns) = data::durations(call, &path) else { return Ok(None) };
         return made(call, Some(Dist::Empirical { source: Some(path), values_ns }));
     }
     let Some(items) = list(value) else {

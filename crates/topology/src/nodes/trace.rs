@@ -7,7 +7,7 @@
 
 use super::{Function, need};
 use crate::call::{Call, Outcome, describe};
-use crate::data::{self, Column, Rows};
+use crate::data::{self, Rows};
 use crate::value::TrafficValue;
 use weir_model::Traffic;
 
@@ -25,12 +25,11 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         );
         return Ok(None);
     };
-    let Some(arrivals) = data::column(call, &file, Column::Arrival) else { return Ok(None) };
-    let Some(rows) = data::rows(call, &file) else { return Ok(None) };
-    let (mix, recorded) = match rows.as_deref() {
+    let Some(trace) = data::trace(call, &file) else { return Ok(None) };
+    let (mix, recorded) = match trace.rows.as_deref() {
         Some(Rows { mix, recorded }) => (mix.clone(), Some(recorded.clone())),
         None => (Vec::new(), None),
     };
-    let arrivals = Traffic::Trace { file, arrivals_ns: arrivals.to_vec() };
+    let arrivals = Traffic::Trace { file, arrivals_ns: trace.arrivals_ns.to_vec() };
     Ok(Some(call.heap().alloc(TrafficValue { arrivals, mix, recorded })))
 }

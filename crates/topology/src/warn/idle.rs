@@ -34,26 +34,24 @@ pub(super) fn outliers(state: &State, found: &mut Found) {
             );
             continue;
         }
-        let least = outlier.success_rate_minimum_hosts;
-        if outlier.enforcing_success_rate > 0.0 && (n as u64) < u64::from(least) {
-            found.hint(
-                site,
-                format!(
-                    "this `outlier` compares no success rates: it does so among {least} targets or more, and here are {n}"
-                ),
-                "give it a smaller `success_rate_minimum_hosts`, or `enforcing_success_rate=0`",
-            );
-        }
-        let least = outlier.failure_percentage_minimum_hosts;
-        if outlier.enforcing_failure_percentage > 0.0 && (n as u64) < u64::from(least) {
-            found.hint(
-                site,
-                format!(
-                    "this `outlier` looks at no failure percentage: it does so among {least} targets or more, and here are {n}"
-                ),
-                "give it a smaller `failure_percentage_minimum_hosts`",
-            );
-        }
+        let mut idle = |enforcing: f64, least: u32, does: &str, help: &str| {
+            if enforcing > 0.0 && (n as u64) < u64::from(least) {
+                let why = format!("it does so among {least} targets or more, and here are {n}");
+                found.hint(site, format!("this `outlier` {does}: {why}"), help);
+            }
+        };
+        idle(
+            outlier.enforcing_success_rate,
+            outlier.success_rate_minimum_hosts,
+            "compares no success rates",
+            "give it a smaller `success_rate_minimum_hosts`, or `enforcing_success_rate=0`",
+        );
+        idle(
+            outlier.enforcing_failure_percentage,
+            outlier.failure_percentage_minimum_hosts,
+            "looks at no failure percentage",
+            "give it a smaller `failure_percentage_minimum_hosts`",
+        );
     }
 }
 
