@@ -38,17 +38,15 @@ impl Engine<'_> {
     }
 
     /// Whether what comes back has failed at random.
-    pub(crate) fn fails(&mut self, slot: u32, flaky: u32) -> bool {
+    pub(crate) fn fails(&mut self, slot: u32, flaky: u32) {
         let site = self.code.flaky[flaky as usize];
-        let fails = flaky::fails(site.p, self.draw_key(slot, site.key, site.visits));
-        if fails {
+        if flaky::fails(site.p, self.draw_key(slot, site.key, site.visits)) {
             self.tokens.slots[slot as usize].set_outcome(Some(site.kind));
             if self.code.details {
                 let detail = &mut self.details.slots[slot as usize];
                 (detail.status, detail.relayed) = (FLAKY_STATUS, false);
             }
         }
-        fails
     }
 
     /// The balancer that a request meets at a place, on its loop.
@@ -173,7 +171,10 @@ impl Engine<'_> {
         }
         // No event comes between attempts at one instant, and there may be millions: told to stop, no more are made.
         self.attempts += u64::from(next.is_some());
-        self.stopped |= self.attempts & PATIENCE == PATIENCE && self.stop.load(Ordering::Relaxed);
+        if next.is_some() && self.attempts & PATIENCE == 0 {
+            self.stopped |= self.stop.load(Ordering::Relaxed);
+            self.carry_entries();
+        }
         let Some(next) = next.filter(|_| !self.stopped) else {
             self.tokens.end_attempts(slot, redraw);
             return None;

@@ -294,6 +294,6 @@ impl Engine<'_> {
         }
         self.schedule_check(index, now);
         self.watch(index, now);
-        self.admit(index, now);
+        self.admit_by_health(index, now);
     }
 }

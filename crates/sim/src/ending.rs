@@ -24,3 +24,6 @@ pub(crate) const MOST_AT_ONCE: usize = if cfg!(test) { 100_000 } else { 10_000_0
 
 /// The end of the time that is counted: 146 years. Sums of a few such times still fit a word.
 pub(crate) const HORIZON_NS: u64 = 1 << 62;
+
+/// So often a balancer's health may change, or not, without letting in any of those who wait there: then nobody waits for it.
+pub(crate) const MOST_IN_VAIN: u32 = 10_000;

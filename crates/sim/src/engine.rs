@@ -47,7 +47,8 @@ pub(crate) enum Sabotage {
     SkipRecord,
 }
 
-/// After so many requests their entries are carried over: each may enter one member two thousand times by then.
+/// After so many requests their entries are carried over (and after so many attempts: [`PATIENCE`]): each may enter one member
+/// two thousand times by then.
 const CARRIED: u64 = if cfg!(test) { 8 } else { 1 << 20 };
 
 /// What is later is scheduled here, and never run.
@@ -268,7 +269,7 @@ impl<'a> Engine<'a> {
 
     /// Entries of members are counted in few bytes, and carried over before those can overflow.
     #[cold]
-    fn carry_entries(&mut self) {
+    pub(crate) fn carry_entries(&mut self) {
         let members = &mut self.members[..self.code.members as usize];
         self.entered.resize(members.len(), 0);
         for (sum, member) in self.entered.iter_mut().zip(members) {

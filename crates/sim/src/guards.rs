@@ -10,6 +10,7 @@ mod run;
 use crate::blocks::{Draft, Layout, NOT, inside};
 use crate::code::{Code, LbSite, Op, Targets};
 use crate::compile::{Compiler, Post};
+use crate::ending::{HORIZON_NS, MOST_IN_VAIN};
 use std::collections::BTreeMap;
 use weir_model::queue::Line;
 use weir_policy::config::{Balance, OnEmpty};
@@ -238,6 +239,8 @@ pub(crate) struct Guard {
     watched: u64,
     /// When its next checks begin; likewise.
     pub check_due: u64,
+    /// How often its health was looked at since somebody came to its line or was let in.
+    vain: u32,
     /// Whether anything behind it could be picked when that was looked at last.
     alive: bool,
 }
@@ -280,6 +283,7 @@ impl Guards {
                 memory: guard.sticky.then(|| Memory::new(REMEMBERED)),
                 watched: u64::MAX,
                 check_due: u64::MAX,
+                vain: 0,
                 alive: true,
             }))
         };
@@ -294,6 +298,15 @@ impl Guards {
     /// The guarded balancer of that number.
     pub fn get(&mut self, index: u32) -> Option<&mut Guard> {
         self.of.get_mut(index as usize)?.as_deref_mut()
+    }
+
+    /// Whether somebody waits for a target that may come back by itself, or by a check.
+    pub fn anyone_waits_for_health(&self, code: &Code) -> bool {
+        self.of.iter().flatten().any(|guard| {
+            let is_checked = code.guards.sites[guard.site as usize].check_timeout_ns > 0;
+            let changes = is_checked || guard.watched <= HORIZON_NS;
+            changes && guard.vain < MOST_IN_VAIN && guard.line.peek().is_some()
+        })
     }
 
     /// Requests that they still count.

@@ -119,6 +119,9 @@ impl Engine<'_> {
         if self.tokens.checks > 0 && self.alone < 16 * IDLE_EVENTS {
             return true;
         }
+        if self.guards.anyone_waits_for_health(self.code) {
+            return true;
+        }
         self.live().into_iter().any(|slot| {
             let token = &self.tokens.slots[slot as usize];
             let before =

@@ -280,9 +280,8 @@ impl Engine<'_> {
                 }
                 Op::Share { .. } | Op::Shared { .. } | Op::Token { .. } | Op::Flaky { .. } => {
                     in_turn!();
-                    let failed = token.has_failed();
-                    match self.rare(slot, pc, member, depth, now, failed) {
-                        Some((next, _)) => pc = next,
+                    match self.rare(slot, pc, member, depth, now) {
+                        Some(next) => pc = next,
                         None => return,
                     }
                     again!();

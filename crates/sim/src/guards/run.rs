@@ -2,6 +2,7 @@
 
 use super::{Guard, Guards, SPARE};
 use crate::code::Op;
+use crate::ending::MOST_IN_VAIN;
 use crate::engine::{END_OF_TIME, Engine, WATCH};
 use crate::order::{Class, Entry, order_key};
 use crate::token::{BEGINS, LINE, PARKED};
@@ -99,6 +100,7 @@ impl Engine<'_> {
             return true;
         }
         guard.line.join(&mut self.links, slot);
+        guard.vain = 0;
         self.stops(slot, lb.stage, member, now);
         let token = &mut self.tokens.slots[slot as usize];
         token.pc = (token.pc + 1) | LINE;
@@ -126,6 +128,9 @@ impl Engine<'_> {
                 return;
             }
             self.leave_guard_line(slot, index, now);
+            if let Some(guard) = self.guards.get(index) {
+                guard.vain = 0;
+            }
             let token = &mut self.tokens.slots[slot as usize];
             // What was to end its wait is stale.
             token.tag = token.tag.wrapping_add(1);
@@ -144,6 +149,14 @@ impl Engine<'_> {
             }
             self.wake(slot, now);
         }
+    }
+
+    /// The same, after health was looked at.
+    pub(crate) fn admit_by_health(&mut self, index: u32, now: u64) {
+        if let Some(guard) = self.guards.get(index) {
+            guard.vain += u32::from(guard.vain < MOST_IN_VAIN);
+        }
+        self.admit(index, now);
     }
 
     /// A request that was sent somewhere begins there in its turn; if it is cut off before that it has not come there.
@@ -257,7 +270,7 @@ impl Engine<'_> {
         guard.watched = u64::MAX;
         guard.upstream.tick(now);
         self.watch(index, now);
-        self.admit(index, now);
+        self.admit_by_health(index, now);
     }
 
     /// Tells the balancers outside whether one inside has anyone left.

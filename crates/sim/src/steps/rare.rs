@@ -7,7 +7,7 @@ use crate::token::LINE;
 use weir_policy::Kind;
 
 impl Engine<'_> {
-    /// What few topologies have, in its turn: where the request goes on, and whether it has failed; `None`: it stops.
+    /// What few topologies have, in its turn: where the request goes on; `None`: it stops.
     #[inline(never)]
     pub(crate) fn rare(
         &mut self,
@@ -16,10 +16,10 @@ impl Engine<'_> {
         member: u32,
         depth: usize,
         now: u64,
-        failed: bool,
-    ) -> Option<(usize, bool)> {
+    ) -> Option<usize> {
         let code = self.code;
-        let selected = self.tokens.slots[slot as usize].mask();
+        let token = &self.tokens.slots[slot as usize];
+        let (selected, failed) = (token.mask(), token.has_failed());
         match code.steps[pc].op {
             Op::Share { share } => {
                 let waits = self.enter_share(slot, share, member, selected, now);
@@ -44,18 +44,19 @@ impl Engine<'_> {
                 if self.rates[member.wrapping_add(site.offset) as usize].take(now, key).is_err() {
                     self.count_refusal(slot, member, site.stage);
                     self.refuse(slot, member, site.stage, Kind::Overloaded);
-                    return Some((site.skip as usize, true));
+                    return Some(site.skip as usize);
                 }
             }
             Op::Flaky { flaky } => {
                 if failed {
                     self.count_errors(slot, member, pc);
+                } else {
+                    self.fails(slot, flaky);
                 }
-                return Some((pc + 1, failed || self.fails(slot, flaky)));
             }
             _ => {}
         }
-        Some((pc + 1, failed))
+        Some(pc + 1)
     }
 
     /// The request stops here until it is called again.

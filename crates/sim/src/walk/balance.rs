@@ -5,6 +5,7 @@ use super::branch::{Frame, Phase};
 use super::build::NOBODY;
 use super::walker::{Flow, Walker, what};
 use crate::code::Targets;
+use crate::ending::{HORIZON_NS, MOST_IN_VAIN};
 use crate::order::{Class, Entry, order_key};
 use weir_model::queue::Line;
 use weir_policy::config::Exclude;
@@ -27,6 +28,8 @@ pub(super) struct Instance {
     /// When it is looked at next, and when its next checks begin; an event at another time is stale.
     watched: u64,
     pub check_due: u64,
+    /// How often its health was looked at since somebody came to its line or was let in.
+    vain: u32,
     /// Whether anything behind it could be picked when that was looked at last.
     pub alive: bool,
 }
@@ -45,6 +48,7 @@ impl Instance {
             memory: site.sticky.then(|| Memory::new(REMEMBERED)),
             watched: u64::MAX,
             check_due: u64::MAX,
+            vain: 0,
             alive: true,
         }
     }
@@ -150,6 +154,7 @@ impl Walker<'_> {
             return self.refuse(slot, Kind::Overloaded);
         }
         line.join(&mut self.links, slot);
+        self.balancers[index as usize].vain = 0;
         let branch = &mut self.branches.slots[slot as usize];
         branch.phase = Phase::Line;
         branch.since = self.now;
@@ -169,6 +174,7 @@ impl Walker<'_> {
                 return;
             }
             self.balancers[index as usize].line.take_out(&mut self.links, slot);
+            self.balancers[index as usize].vain = 0;
             self.book(slot);
             let branch = &mut self.branches.slots[slot as usize];
             branch.epoch = branch.epoch.wrapping_add(1);
@@ -286,7 +292,22 @@ impl Walker<'_> {
         instance.watched = u64::MAX;
         instance.upstream.tick(self.now);
         self.watch(index);
+        self.admit_by_health(index);
+    }
+
+    /// Those who wait go on, as far as there is room, after health was looked at.
+    pub(super) fn admit_by_health(&mut self, index: u32) {
+        let vain = &mut self.balancers[index as usize].vain;
+        *vain = (*vain + 1).min(MOST_IN_VAIN);
         self.admit(index);
+    }
+
+    /// Whether somebody waits for a target that may come back by itself, or by a check.
+    pub(super) fn anyone_waits_for_health(&self) -> bool {
+        self.balancers.iter().any(|b| {
+            let changes = self.walk.lbs[b.lb as usize].check_timeout_ns > 0 || b.watched <= HORIZON_NS;
+            changes && b.vain < MOST_IN_VAIN && !b.line.is_empty()
+        })
     }
 
     /// Tells the balancers outside whether one inside has anyone left.

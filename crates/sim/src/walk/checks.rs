@@ -151,6 +151,6 @@ impl Walker<'_> {
         self.balancers[index as usize].upstream.check_result(self.now, target, passed);
         self.schedule_check(index);
         self.watch(index);
-        self.admit(index);
+        self.admit_by_health(index);
     }
 }

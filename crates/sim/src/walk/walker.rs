@@ -302,7 +302,8 @@ impl<'a> Walker<'a> {
             || self.branches.live > self.checks_live
                 && (self.scheduled > 0
                     || self.cells.will_be_cut > 0
-                    || self.checks_live > 0 && self.unasked < MOST_UNASKED)
+                    || self.checks_live > 0 && self.unasked < MOST_UNASKED
+                    || self.anyone_waits_for_health())
     }
 
     fn handle(&mut self, event: Entry) {

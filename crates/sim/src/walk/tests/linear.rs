@@ -181,3 +181,21 @@ fn what_once_differed_agrees() {
         assert!(agree(&plan, &source), "the engine runs it");
     }
 }
+
+/// One target never answers, the other was ejected and comes back: whoever waits is served then, whatever else fails and
+/// is repaired meanwhile.
+#[test]
+fn who_waits_for_health_is_served() {
+    let source = "hole = faulty(9 * hours, 9 * hours, server(\"h\"), mode = \"blackhole\", starts = \"down\")\n\
+                  bad = faulty(9 * hours, 5 * s, server(\"b\"), mode = \"crash\", starts = \"down\")\n\
+                  front = lb.first([bad, hole], max_in_flight = 1, eject = eject(consecutive = 1, base = 30 * s, max_percent = 100), panic = 0)\n\
+                  flap = faulty(1 * ms, 1 * ms, server(\"f\"), mode = \"crash\")\n\
+                  root = split([(3, front), (1, flap)])\n\
+                  scenario(\"s\", root, traffic.constant(every = 10 * ms), requests = 40, window = \"all\")\n";
+    let plan = plan(source);
+    assert!(agree(&plan, source), "the engine runs it");
+    let results = run_with(&plan, &options(), &|_, _| {}, &AtomicBool::new(false), true).unwrap();
+    let s = &results.scenarios[0];
+    let slowest = s.latency_all.max.unwrap();
+    assert!((29_000.0..31_000.0).contains(&slowest), "{slowest} ms: none waited for the end of the ejection");
+}
