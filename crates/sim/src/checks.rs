@@ -58,7 +58,7 @@ impl Engine<'_> {
             self.scopes.begin(slot);
             self.details.begin(slot, 0, None);
             self.details.slots[slot as usize].check = (index, target);
-            let (live, tag) = self.scopes.enter(slot, Limit { end: CHECKED, rank: 0, ..Limit::default() });
+            let (live, tag) = self.scopes.enter(slot, Limit { end: CHECKED, rank: 0, ..Limit::default() }, 0);
             let rank = target.min((1 << 14) - 1);
             self.scopes.slots[slot as usize].rank = rank;
             let key = crate::order::ranked(order_key(Class::Limit, order), rank);

@@ -283,7 +283,7 @@ pub(crate) struct Code {
     pub lines: LineTables,
     /// Whether requests can be lost: what time they take is noted with them, at the places where they may have been.
     pub notes: bool,
-    /// Whether what happens before a request has its answer can tell: its client may leave, health checks go on.
+    /// Whether what happens before a request has its answer can tell: health checks go on until then.
     pub ends_in_turn: bool,
     /// Whether time is booked request by request: some is noted, or goes on for nobody.
     pub books: bool,

@@ -76,7 +76,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     code.steps[next - 1].op = Op::End;
     code.limit_depth += usize::from(code.patience_ns.is_some());
     let checks = code.guards.sites.iter().any(|site| site.around.health.check.is_some());
-    code.ends_in_turn = checks || code.patience_ns.is_some();
+    code.ends_in_turn = checks;
     code.limit_depth += usize::from(checks);
     code.cuts |= code.limit_depth > 0;
     lookahead::find(&mut code);

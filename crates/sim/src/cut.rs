@@ -21,9 +21,9 @@ use weir_policy::{Kind, Ticket};
 impl Engine<'_> {
     /// The client of a new request has so much patience.
     pub(crate) fn be_patient(&mut self, slot: u32, now: u64, ns: u64) {
-        let (live, tag) = self.scopes.enter(slot, Limit { end: WHOLE, rank: 1, ..Limit::default() });
         let key = order_key(Class::Limit, self.tokens.slots[slot as usize].ordinal);
         let at = now.saturating_add(ns).min(END_OF_TIME);
+        let (live, tag) = self.scopes.enter(slot, Limit { end: WHOLE, rank: 1, ..Limit::default() }, at);
         self.schedule_limit(at - now, Entry { at, key, who: LIMIT | live, tag });
     }
 
@@ -36,10 +36,10 @@ impl Engine<'_> {
         let (retries, depth) = (token.retries, depth as u16);
         let key = ranked(order_key(Class::Limit, token.ordinal), rank);
         let details = if self.code.details { self.details.outside(slot) } else { (0, 0) };
-        let row = Limit { live: 0, end: site.end, member, rank, depth, retries, details };
-        let (live, tag) = self.scopes.enter(slot, row);
-        self.scopes.slots[slot as usize].rank = rank + 1;
+        let row = Limit { live: 0, end: site.end, member, rank, depth, retries, details, until: 0 };
         let at = now.saturating_add(site.ns).min(END_OF_TIME);
+        let (live, tag) = self.scopes.enter(slot, row, at);
+        self.scopes.slots[slot as usize].rank = rank + 1;
         self.schedule_limit(at - now, Entry { at, key, who: LIMIT | live, tag });
     }
 

@@ -340,11 +340,18 @@ impl Engine<'_> {
         let rank = self.scopes.slots[slot as usize].rank;
         let (retries, depth) = (self.tokens.slots[slot as usize].retries, depth as u16);
         let details = self.details.outside(slot);
-        let row = Limit { live: 0, end, member, rank, depth, retries, details };
-        let (live, _) = self.scopes.enter(slot, row);
+        let row = Limit { live: 0, end, member, rank, depth, retries, details, until: 0 };
+        let (live, _) = self.scopes.enter(slot, row, self.lines.state[line as usize].next_flip_ns());
         self.scopes.register(live, line);
         // Left behind by a client who has gone: what is behind knows nothing of that.
         self.tokens.slots[slot as usize].set_outcome(None);
+    }
+
+    /// A request comes out of a process that can crash.
+    #[inline(never)]
+    pub(crate) fn survived(&mut self, slot: u32, pc: usize, member: u32) {
+        self.count_errors(slot, member, pc);
+        self.scopes.leave_innermost(slot);
     }
 
     /// The processes on a time-line are killed.

@@ -59,10 +59,6 @@ impl Engine<'_> {
         match code.steps[pc].op {
             Op::Ask { .. } => return self.ask_guard(slot, pc, member, depth, now),
             Op::Down { .. } => return self.come_to_fault(slot, pc, member, depth, now, after_faults),
-            Op::Survived { .. } => {
-                self.count_errors(slot, member, pc);
-                self.scopes.leave_innermost(slot);
-            }
             Op::Lossy { lossy } => return self.crosses(slot, lossy, member, now),
             Op::Told { lb } => {
                 self.told_guard(slot, lb, member, depth, now);

@@ -29,6 +29,8 @@ pub(crate) struct Scope {
     /// Where it ends that goes on for nobody.
     pub floor: u32,
     pub floor_depth: u16,
+    /// Before this nothing cuts it off: the first time at which something around it may.
+    pub until: u64,
 }
 
 const OUTSIDE: Scope = Scope {
@@ -43,6 +45,7 @@ const OUTSIDE: Scope = Scope {
     meets: 0,
     floor: NOT,
     floor_depth: 0,
+    until: 0,
 };
 
 /// A limit that a request is under: what holds outside of it, and where it goes on from there.
@@ -56,6 +59,8 @@ pub(crate) struct Limit {
     pub retries: u8,
     /// See [`crate::detail::Details::outside`].
     pub details: (u32, u16),
+    /// See [`Scope::until`].
+    pub until: u64,
 }
 
 /// Whom a limit's event is for, if the tags are the same.
@@ -88,12 +93,16 @@ pub(crate) struct Scopes {
     /// By slot: part and time, not known to count yet; only where requests can be lost.
     pub notes: Vec<Vec<(u32, u64)>>,
     keeps_notes: bool,
+    /// [`Scope::until`] outside of all limits.
+    outside: u64,
 }
 
 impl Scopes {
     pub fn new(code: &Code) -> Scopes {
         let inside = vec![Vec::new(); code.lines.lines.len()];
-        Scopes { each: code.limit_depth, inside, keeps_notes: code.notes, ..Scopes::default() }
+        // Where requests are lost, or go on without their clients, everything happens in its turn.
+        let outside = if code.notes || code.goes_on { 0 } else { u64::MAX };
+        Scopes { each: code.limit_depth, inside, keeps_notes: code.notes, outside, ..Scopes::default() }
     }
 
     /// A request begins in a slot.
@@ -103,6 +112,7 @@ impl Scopes {
             Some(scope) => (scope.limits, scope.rank) = (0, 1),
             None => self.grow(slot),
         }
+        self.slots[slot as usize].until = self.outside;
     }
 
     #[cold]
@@ -121,9 +131,9 @@ impl Scopes {
         self.leave(slot, 0);
     }
 
-    /// A limit begins; the number and tag of its event.
+    /// A limit begins that may strike at `until`; the number and tag of its event.
     #[inline(always)]
-    pub fn enter(&mut self, slot: u32, limit: Limit) -> (u32, u32) {
+    pub fn enter(&mut self, slot: u32, limit: Limit, until: u64) -> (u32, u32) {
         let live = match self.spare.pop() {
             Some(live) => live,
             None => {
@@ -133,8 +143,10 @@ impl Scopes {
         };
         self.live[live as usize].slot = slot;
         let scope = &mut self.slots[slot as usize];
-        self.limits[slot as usize * self.each + usize::from(scope.limits)] = Limit { live, ..limit };
+        self.limits[slot as usize * self.each + usize::from(scope.limits)] =
+            Limit { live, until: scope.until, ..limit };
         scope.limits += 1;
+        scope.until = scope.until.min(until);
         (live, self.live[live as usize].tag)
     }
 
@@ -144,7 +156,7 @@ impl Scopes {
         let scope = &mut self.slots[slot as usize];
         scope.limits -= 1;
         let limit = &self.limits[slot as usize * self.each + usize::from(scope.limits)];
-        scope.rank = limit.rank;
+        (scope.rank, scope.until) = (limit.rank, limit.until);
         let number = limit.live;
         let live = &mut self.live[number as usize];
         live.tag = live.tag.wrapping_add(1);
@@ -221,6 +233,12 @@ impl Scopes {
         Some((found.slot, at as u16))
     }
 
+    /// Whether something may have cut a request off by then, or at that very instant.
+    #[inline(always)]
+    pub fn may_be_cut(&self, slot: u32, by: u64) -> bool {
+        by >= self.slots[slot as usize].until
+    }
+
     /// Whether what goes on for nobody ends at a step.
     pub fn ends_at(&self, slot: u32, pc: usize, depth: usize) -> bool {
         let scope = &self.slots[slot as usize];
@@ -246,13 +264,13 @@ impl Scopes {
         let gone = rows[kept..].iter().take_while(around).count();
         let stay = &rows[kept + gone..];
         let rank = stay.first().map_or(self.slots[from as usize].rank, |row| row.rank);
-        self.slots[from as usize].limits = 0;
+        (self.slots[from as usize].limits, self.slots[from as usize].until) = (0, 0);
         for (i, row) in rows[..kept + gone].iter().enumerate() {
             let Live { line, .. } = self.live[row.live as usize];
             if line != NOT {
                 // What is left behind dies with the process all the same.
                 let ghost = Limit { end: GHOST, rank, ..*row };
-                let (live, _) = self.enter(from, ghost);
+                let (live, _) = self.enter(from, ghost, 0);
                 self.register(live, line);
             }
             if i >= kept {
@@ -305,6 +323,7 @@ impl Scopes {
 }
 
 const _: () = assert!(size_of::<Scope>() == 64);
+const _: () = assert!(size_of::<Limit>() == 40);
 
 /// How the waits of a request that is cut off are gone through: where it is in them.
 pub(crate) struct Passing<'b> {

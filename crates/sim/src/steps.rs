@@ -149,7 +149,9 @@ impl Engine<'_> {
                     pc += 1;
                 }
                 Op::Limited => {
-                    in_turn!();
+                    if time != now && (token.has_failed() || self.scopes.may_be_cut(slot, time)) {
+                        break;
+                    }
                     count_errors!();
                     self.scopes.leave_innermost(slot);
                     pc += 1;
@@ -191,10 +193,10 @@ impl Engine<'_> {
                 }
                 Op::Done { lb } => {
                     let site = &code.lbs[lb as usize];
-                    if site.can_be_cut {
-                        in_turn!();
-                    }
                     let failed = token.has_failed();
+                    if site.can_be_cut && time != now && (failed || self.scopes.may_be_cut(slot, time)) {
+                        break;
+                    }
                     if site.counts || failed {
                         let target = self.tokens.rows.frame(token, slot, depth - 1)[2];
                         let instance = instance!(site);
@@ -293,7 +295,6 @@ impl Engine<'_> {
                 | Op::Unrewrite
                 | Op::Answer { .. }
                 | Op::Down { .. }
-                | Op::Survived { .. }
                 | Op::Lossy { .. }
                 | Op::Warm { .. }
                 | Op::Cool { .. } => {
@@ -303,6 +304,14 @@ impl Engine<'_> {
                     }
                     again!();
                     (pc, member, depth) = (token.pc as usize, token.member, usize::from(token.depth));
+                }
+                Op::Survived { .. } => {
+                    if time != now && (token.has_failed() || self.scopes.may_be_cut(slot, time)) {
+                        break;
+                    }
+                    self.survived(slot, pc, member);
+                    again!();
+                    pc += 1;
                 }
                 Op::Try { retry } => {
                     if let Some(budget) = code.retries[retry as usize].budget {
@@ -318,8 +327,14 @@ impl Engine<'_> {
                 Op::Tried { retry } => {
                     let site = &code.retries[retry as usize];
                     let failed = token.has_failed();
-                    if site.in_turn || failed && (site.budget.is_some() || site.config.backoff_ns > 0) {
+                    if failed && (site.budget.is_some() || site.config.backoff_ns > 0) {
                         in_turn!();
+                    }
+                    if site.in_turn
+                        && time != now
+                        && (failed || code.details || self.scopes.may_be_cut(slot, time))
+                    {
+                        break;
                     }
                     count_errors!();
                     // An answer's status may be tried again though it is no failure.
@@ -376,7 +391,9 @@ impl Engine<'_> {
                     member = caller;
                 }
                 Op::End => {
-                    if code.ends_in_turn {
+                    if code.ends_in_turn
+                        || code.patience_ns.is_some() && time != now && self.scopes.may_be_cut(slot, time)
+                    {
                         in_turn!();
                     }
                     if token.has_failed() {
