@@ -5,6 +5,7 @@
 
 use crate::config::{Exclude, Methods, Retry};
 use crate::{Kind, Outcome};
+use smallvec::SmallVec;
 use weir_stats::Key;
 
 /// Which attempt a request is in: the first is 1.
@@ -75,17 +76,25 @@ impl Retry {
 /// The targets that one request has tried, at all balancers on its way.
 #[derive(Clone, Debug, Default)]
 pub struct Tried {
-    /// (balancer, target).
-    list: Vec<(u32, u32)>,
+    /// (balancer, target); most requests try one or two.
+    list: SmallVec<[(u32, u32); 2]>,
 }
 
 impl Tried {
+    /// Whether it has tried none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// Forgets all: a new request.
+    #[inline]
     pub fn clear(&mut self) {
         self.list.clear();
     }
 
     /// A balancer picked a target for an attempt under this rule.
+    #[inline]
     pub fn picked(&mut self, rule: Exclude, balancer: u32, target: u32) {
         if rule == Exclude::Tried && !self.list.contains(&(balancer, target)) {
             self.list.push((balancer, target));

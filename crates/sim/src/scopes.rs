@@ -128,7 +128,9 @@ impl Scopes {
     /// It is over, with the limits that it is under.
     #[inline]
     pub fn end(&mut self, slot: u32) {
-        self.leave(slot, 0);
+        if self.slots[slot as usize].limits > 0 {
+            self.leave(slot, 0);
+        }
     }
 
     /// A limit begins that may strike at `until`; the number and tag of its event.

@@ -167,15 +167,17 @@ impl Engine<'_> {
                         of.take_returns(self.turn);
                     }
                     let draw = of.picks.with(self.tokens.rows.tries(token, slot).bits());
-                    let picked = match token.exclude() {
-                        Exclude::None => of.balancer.pick(draw, &[]),
-                        rule => {
-                            let tried = &mut self.tokens.tried[slot as usize];
-                            of.pick_anew(draw, rule, tried, instance, &mut self.excluded)
-                        }
+                    let rule = token.exclude();
+                    let picked = if rule == Exclude::None || self.tokens.tried[slot as usize].is_empty() {
+                        of.balancer.pick(draw, &[])
+                    } else {
+                        of.pick_anew(draw, &self.tokens.tried[slot as usize], instance, &mut self.excluded)
                     };
                     match picked {
                         Some(index) => {
+                            if rule != Exclude::None {
+                                self.tokens.tried[slot as usize].picked(rule, instance, index);
+                            }
                             let target = of.targets.get(code, index);
                             let back = (pc as u32 + 1) | if site.counts { 0 } else { IDLE };
                             self.tokens.rows.set_frame(token, slot, depth, [back, member, index]);

@@ -4,7 +4,6 @@ use crate::code::Targets;
 use crate::deferred::Deferred;
 use weir_model::queue::Queue;
 use weir_policy::Balancer;
-use weir_policy::config::Exclude;
 use weir_policy::retry::Tried;
 use weir_stats::Key;
 
@@ -27,20 +26,18 @@ impl Instance {
         }
     }
 
-    /// A pick of a request under a rule of exclusion.
+    /// A pick of a request that has tried targets before.
+    #[cold]
     #[inline(never)]
     pub fn pick_anew(
         &mut self,
         draw: Key,
-        rule: Exclude,
-        tried: &mut Tried,
+        tried: &Tried,
         own: u32,
         excluded: &mut Vec<u32>,
     ) -> Option<u32> {
         tried.at(own, excluded);
-        let target = self.balancer.pick(draw, excluded)?;
-        tried.picked(rule, own, target);
-        Some(target)
+        self.balancer.pick(draw, excluded)
     }
 }
 
