@@ -234,7 +234,7 @@ pub(crate) struct Guard {
     pub site: u32,
     /// Requests that wait until a target is not full any more.
     line: Line,
-    /// Which target answered which key last.
+    /// Which target answered which key last, on whichever loop: a cookie does not know of them.
     memory: Option<Memory>,
     /// When it is looked at next; an event at another time is stale.
     watched: u64,
