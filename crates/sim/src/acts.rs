@@ -107,12 +107,10 @@ impl Engine<'_> {
     pub(crate) fn end_hold(&mut self, index: u32, now: u64) {
         let (instance, target) = self.holds[index as usize];
         self.spare_holds.push(index);
-        match self.guards.get(instance) {
-            None => self.balancers[instance as usize].balancer.release(target),
-            Some(guard) => {
-                guard.upstream.release(target);
-                self.admit(instance, now);
-            }
+        if self.guards.release(instance, target) {
+            self.admit(instance, now);
+        } else {
+            self.balancers[instance as usize].balancer.release(target);
         }
     }
 

@@ -23,7 +23,6 @@ const CHECKS: u64 = 1 << (crate::order::REQUEST_BITS - 1);
 impl Engine<'_> {
     /// The first checks are scheduled.
     pub(crate) fn schedule_checks(&mut self) {
-        // Those of further loops have none: health belongs to the process.
         for index in 0..self.code.instances.len() as u32 {
             self.watch(index, 0);
             self.schedule_check(index, 0);

@@ -25,7 +25,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     code.takes_as_get = scenario.mix.is_empty();
     let shapes =
         Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
-    code.loops = loops(&layout, scenario)?;
+    code.loops = loops(layout.point, scenario);
     code.cuts = code.loops > 1;
     let can_be_cut = layout.can_be_cut(scenario.patience_ns.is_some());
     let is_scaling = |spec: &Spec| match spec {

@@ -40,12 +40,10 @@ impl Engine<'_> {
         let (picks, site) = (guard.picks, guard.site);
         let draw = self.choice_key(slot, picks, detail.came);
         let key = self.code.guards.sites[site as usize].key.and_then(|key| self.key(slot, key));
-        // A cookie brings clients back whichever loop they meet.
-        let first = index % self.code.instances.len() as u32;
-        let memory = self.guards.get(first).and_then(|guard| guard.memory.as_ref());
-        let sticky = memory.zip(detail.key).and_then(|(memory, key)| memory.target(key));
+        let Some((guard, on)) = self.guards.on_loop(index) else { return Picked::Empty };
+        let sticky = guard.memory.as_ref().zip(detail.key).and_then(|(memory, key)| memory.target(key));
         let ask = Ask { draw, key, now_ns: now, exclude: &self.excluded, sticky };
-        self.guards.get(index).map_or(Picked::Empty, |guard| guard.upstream.pick(&ask))
+        guard.upstream.on(on).pick(&ask)
     }
 
     /// A request goes to a target, from the step of the balancer where it stands.
@@ -120,9 +118,13 @@ impl Engine<'_> {
         false
     }
 
-    /// Those who wait for a target go on, as far as there is room.
+    /// Those who wait for a target go on, as far as there is room, each by what its own loop knows.
     pub(crate) fn admit(&mut self, index: u32, now: u64) {
-        while let Some(slot) = self.guards.get(index).and_then(|guard| guard.line.peek()) {
+        while let Some((slot, lb)) =
+            self.guards.get(index).and_then(|guard| Some((guard.line.peek()?, guard.lb)))
+        {
+            let member = self.tokens.slots[slot as usize].member;
+            let index = self.instance(slot, &self.code.lbs[lb as usize], member);
             let picked = self.ask(slot, index, now);
             if picked == Picked::Full {
                 return;
@@ -189,18 +191,15 @@ impl Engine<'_> {
             let reached = outcome.filter(|_| !detail.relayed);
             self.tokens.tried[slot as usize].came_back(exclude, index, target, reached);
         }
-        let first = index % self.code.instances.len() as u32;
-        if let (None, Some(key)) = (outcome, detail.key)
-            && let Some(memory) = self.guards.get(first).and_then(|guard| guard.memory.as_mut())
-        {
+        let Some((guard, on)) = self.guards.on_loop(index) else { return };
+        if let (None, Some(key), Some(memory)) = (outcome, detail.key, &mut guard.memory) {
             memory.answered(key, target);
         }
-        let Some(guard) = self.guards.get(index) else { return };
-        let targets = guard.targets;
+        let (targets, upstream) = (guard.targets, guard.upstream.on(on));
         let release = if detail.relayed {
-            guard.upstream.relayed(now, ticket, outcome, status)
+            upstream.relayed(now, ticket, outcome, status)
         } else {
-            guard.upstream.done(now, ticket, outcome, status)
+            upstream.done(now, ticket, outcome, status)
         };
         let watches = self.code.guards.sites[guard.site as usize].watches;
         self.guards.left_target(self.code, targets, &ticket, now);
@@ -227,9 +226,9 @@ impl Engine<'_> {
         if ticket.target == SPARE {
             return;
         }
-        let Some(guard) = self.guards.get(index) else { return };
+        let Some((guard, on)) = self.guards.on_loop(index) else { return };
         let (targets, watches) = (guard.targets, self.code.guards.sites[guard.site as usize].watches);
-        guard.upstream.cancelled(now, ticket);
+        guard.upstream.on(on).cancelled(now, ticket);
         self.guards.left_target(self.code, targets, &ticket, now);
         if watches {
             self.watch(index, now);
@@ -244,14 +243,16 @@ impl Engine<'_> {
         }
         let Some(picks) = self.guards.get(index).map(|guard| guard.picks) else { return };
         let draw = self.choice_key(slot, picks, self.details.slots[slot as usize].came);
+        let (first, on) = self.guards.place(index);
         let Guards { of, busy, .. } = &mut self.guards;
-        let Some(Guard { upstream, targets, .. }) = of[index as usize].as_deref_mut() else { return };
-        let Some(prequal) = upstream.balancer().prequal() else { return };
+        let Some(Guard { upstream, targets, .. }) = of[first].as_deref_mut() else { return };
+        let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
         prequal.probe(now, draw, |t| busy[targets.get(self.code, t).member as usize]);
     }
 
     /// Sees to it that a balancer is looked at when its health or its pass-overs change by themselves.
     pub(crate) fn watch(&mut self, index: u32, now: u64) {
+        let index = self.guards.place(index).0 as u32;
         self.tell_outside(index, now);
         let Some(guard) = self.guards.get(index) else { return };
         let Some(at) = guard.upstream.next_deadline() else { return };
@@ -288,21 +289,11 @@ impl Engine<'_> {
         for &(outer, target) in outside {
             let inner = &tables.behind.inside[&(outer, target)];
             let up = inner.iter().any(|&i| self.guards.get(i).is_none_or(|guard| guard.alive));
-            for outer in self.on_all_loops(outer) {
-                if let Some(guard) = self.guards.get(outer) {
-                    guard.upstream.set_behind(now, target, up);
-                }
-                self.watch(outer, now);
-                self.admit(outer, now);
+            if let Some(guard) = self.guards.get(outer) {
+                guard.upstream.set_behind(now, target, up);
             }
+            self.watch(outer, now);
+            self.admit(outer, now);
         }
-    }
-
-    /// The balancers of all loops at the place of the first one's.
-    fn on_all_loops(&self, first: u32) -> impl Iterator<Item = u32> + use<> {
-        let each = self.code.instances.len() as u32;
-        let shared = self.code.lbs[self.code.instances[first as usize].lb as usize].shared;
-        let loops = if shared { 1 } else { self.code.loops };
-        (0..loops).map(move |meets| first + meets * each)
     }
 }

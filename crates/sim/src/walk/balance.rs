@@ -13,7 +13,8 @@ use weir_policy::sticky::Memory;
 use weir_policy::{Ask, Kind, Picked, Release, Ticket, Upstream};
 use weir_stats::Key;
 
-/// A balancer in virtual time.
+/// A balancer in virtual time, for all loops that meet it: only the policy's state and whom it passes over are each loop's
+/// own.
 pub(super) struct Instance {
     pub upstream: Upstream,
     /// What its choices are drawn by.
@@ -54,29 +55,34 @@ impl Instance {
     }
 }
 
-/// The balancer of a member, on the first loop.
-fn member_of(site: &LbSite, member: u32) -> u32 {
-    member.wrapping_add(site.offset)
-}
-
 /// The frame of a request that went to the spare node rather than to a target.
 const SPARE: u32 = u32::MAX;
 
 impl Walker<'_> {
+    /// The balancer of a member.
+    pub(super) fn instance(&self, lb: u32, member: u32) -> u32 {
+        member.wrapping_add(self.walk.lbs[lb as usize].offset)
+    }
+
+    /// The loop whose state a branch meets there.
+    fn on(&self, lb: u32, slot: u32) -> u32 {
+        let meets = self.branches.slots[slot as usize].meets;
+        if self.walk.lbs[lb as usize].shared { 0 } else { meets }
+    }
+
     /// A branch comes to a balancer.
     pub(super) fn pick(&mut self, slot: u32, lb: u32) -> Flow {
         let walk = self.walk;
         let site = &walk.lbs[lb as usize];
         let branch = &self.branches.slots[slot as usize];
-        let index = self.instance(lb, branch.member, branch.meets);
+        let index = self.instance(lb, branch.member);
         if branch.phase != Phase::Retake {
-            let first = member_of(site, branch.member);
-            let counter = walk.visits_of_lbs.get(&first).copied();
+            let counter = walk.visits_of_lbs.get(&index).copied();
             self.branches.slots[slot as usize].came = self.branches.come_again(slot, counter);
         }
         self.branches.slots[slot as usize].phase = Phase::Out;
         if site.measures_probes {
-            self.probe(index, slot);
+            self.probe(lb, index, slot);
         }
         match self.ask(slot, lb, index) {
             Picked::Target(ticket) => self.go_to(slot, index, ticket),
@@ -98,12 +104,12 @@ impl Walker<'_> {
             self.branches.open_elsewhere(slot, index, &mut self.excluded);
         }
         let key = site.key.and_then(|key| self.key(slot, key));
-        // A cookie brings clients back whichever loop they meet.
-        let memory = self.balancers[self.first_of(index) as usize].memory.as_ref();
+        let memory = self.balancers[index as usize].memory.as_ref();
         let sticky = memory.zip(self.branches.slots[slot as usize].key);
         let sticky = sticky.and_then(|(memory, key)| memory.target(key));
         let ask = Ask { draw, key, now_ns: self.now, exclude: &self.excluded, sticky };
-        self.balancers[index as usize].upstream.pick(&ask)
+        let on = self.on(lb, slot);
+        self.balancers[index as usize].upstream.on(on).pick(&ask)
     }
 
     fn go_to(&mut self, slot: u32, index: u32, ticket: Ticket) -> Flow {
@@ -194,7 +200,7 @@ impl Walker<'_> {
         let branch = &self.branches.slots[slot as usize];
         let (outcome, order, key) = (branch.outcome, branch.order, branch.key);
         let (status, relayed) = (branch.answered_with(), branch.relayed);
-        let index = self.instance(lb, branch.member, branch.meets);
+        let index = self.instance(lb, branch.member);
         let frame = self.branches.frame(slot, branch.depth);
         if frame.index == SPARE {
             return Flow::Out;
@@ -209,20 +215,19 @@ impl Walker<'_> {
         }
         let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
         self.left_target(index, &ticket);
-        if let (None, Some(key)) = (outcome, key) {
-            let first = self.first_of(index) as usize;
-            if let Some(memory) = &mut self.balancers[first].memory {
-                memory.answered(key, frame.index);
-            }
+        let memory = &mut self.balancers[index as usize].memory;
+        if let (None, Some(key), Some(memory)) = (outcome, key, memory) {
+            memory.answered(key, frame.index);
         }
-        let instance = &mut self.balancers[index as usize];
+        let on = self.on(lb, slot);
+        let upstream = self.balancers[index as usize].upstream.on(on);
         let release = if relayed {
-            instance.upstream.relayed(self.now, ticket, outcome, status)
+            upstream.relayed(self.now, ticket, outcome, status)
         } else {
-            instance.upstream.done(self.now, ticket, outcome, status)
+            upstream.done(self.now, ticket, outcome, status)
         };
         if let Release::After(ns) = release {
-            self.hold(index, frame.index, ns, order);
+            self.hold((index, on, frame.index), ns, order);
         }
         if site.watches || outcome == Some(Kind::ConnectFailed) {
             self.watch(index);
@@ -235,14 +240,15 @@ impl Walker<'_> {
     }
 
     /// A branch that was sent to a target is cut off.
-    pub(super) fn pick_is_cut(&mut self, index: u32, frame: Frame) {
+    pub(super) fn pick_is_cut(&mut self, slot: u32, lb: u32, member: u32, frame: Frame) {
         if frame.index == SPARE {
             return;
         }
+        let (index, on) = (self.instance(lb, member), self.on(lb, slot));
         let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
         self.left_target(index, &ticket);
-        self.balancers[index as usize].upstream.cancelled(self.now, ticket);
-        if self.walk.lbs[self.balancers[index as usize].lb as usize].watches {
+        self.balancers[index as usize].upstream.on(on).cancelled(self.now, ticket);
+        if self.walk.lbs[lb as usize].watches {
             self.watch(index);
         }
         if !self.balancers[index as usize].line.is_empty() {
@@ -259,11 +265,11 @@ impl Walker<'_> {
     }
 
     /// Asks targets how busy they are, and tells the balancer.
-    fn probe(&mut self, index: u32, slot: u32) {
-        let came = self.branches.slots[slot as usize].came;
+    fn probe(&mut self, lb: u32, index: u32, slot: u32) {
+        let (came, on) = (self.branches.slots[slot as usize].came, self.on(lb, slot));
         let draw = self.branches.choice_key(slot, self.balancers[index as usize].picks, came);
         let Instance { upstream, targets, .. } = &mut self.balancers[index as usize];
-        let Some(prequal) = upstream.balancer().prequal() else { return };
+        let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
         let (code, busy) = (self.code, &self.busy);
         prequal.probe(self.now, draw, |t| busy[targets.get(code, t).member as usize]);
     }
@@ -326,11 +332,9 @@ impl Walker<'_> {
         for &(outer, target) in outside {
             let inner = &walk.inside[&(outer, target)];
             let up = inner.iter().any(|&i| self.balancers[i as usize].alive);
-            for outer in self.on_all_loops(outer) {
-                self.balancers[outer as usize].upstream.set_behind(self.now, target, up);
-                self.watch(outer);
-                self.admit(outer);
-            }
+            self.balancers[outer as usize].upstream.set_behind(self.now, target, up);
+            self.watch(outer);
+            self.admit(outer);
         }
     }
 }

@@ -297,7 +297,8 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
         _ => None,
     });
     let (blocks, lines, warm_nodes) = (blocks.collect(), BTreeMap::new(), BTreeMap::new());
-    let (walk, instances) = (Walk { loops: loops(&layout, scenario)?, ..Walk::default() }, BTreeMap::new());
+    let (walk, instances) =
+        (Walk { loops: loops(layout.point, scenario), ..Walk::default() }, BTreeMap::new());
     let kinds =
         Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
     let mut b = Builder { layout, code, walk, lines, blocks, warm_nodes, instances, scenario, kinds };

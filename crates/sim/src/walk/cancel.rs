@@ -269,9 +269,7 @@ impl Walker<'_> {
                 if self.sabotage == Some(Sabotage::LeakCount) && self.clients.issued >= 100 {
                     return;
                 }
-                let meets = self.branches.slots[slot as usize].meets;
-                let index = self.instance(lb, at.member, meets);
-                self.pick_is_cut(index, at.frame);
+                self.pick_is_cut(slot, lb, at.member, at.frame);
             }
             _ => {}
         }

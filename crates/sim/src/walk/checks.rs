@@ -13,7 +13,6 @@ const CHECKS: u64 = 1 << (crate::order::REQUEST_BITS - 1);
 impl Walker<'_> {
     /// The first checks are scheduled.
     pub(super) fn schedule_checks(&mut self) {
-        // Those of further loops have none: health belongs to the process.
         for index in 0..self.code.instances.len() as u32 {
             self.watch(index);
             self.schedule_check(index);

@@ -20,7 +20,6 @@ mod faults;
 mod group;
 mod hedges;
 mod nodes;
-mod on_loops;
 mod servers;
 #[cfg(test)]
 mod tests;

@@ -102,7 +102,7 @@ impl Walker<'_> {
                 self.meters[at].add(self.now, 0.0, -1.0);
             }
             Act::Balance { lb } => {
-                let index = self.instance(lb, member, branch.meets);
+                let index = self.instance(lb, member);
                 self.balancers[index as usize].line.take_out(&mut self.links, slot);
             }
             _ => {}

@@ -6,6 +6,7 @@ mod cut;
 mod draws;
 mod fail;
 mod linear;
+mod loops;
 mod order;
 mod random;
 mod relayed;

@@ -134,7 +134,8 @@ pub(crate) struct Walker<'a> {
     pub(super) cells: Cells,
     pub(super) warmups: Vec<Warmup>,
     /// Balancer and target of each count that is held.
-    pub(super) holds: Vec<(u32, u32)>,
+    /// Balancer, loop and target of each.
+    pub(super) holds: Vec<(u32, u32, u32)>,
     pub(super) spare_holds: Vec<u32>,
     /// What the backoffs of each retry are drawn by.
     pub(super) backoffs: Vec<Key>,
@@ -170,11 +171,14 @@ impl<'a> Walker<'a> {
         let place = |i: u32| code.place_keys[i as usize];
         let node = key.with(purpose::NODE);
         let choice = key.with(purpose::CHOICE);
-        let instance = |(meets, i, member): (u32, &crate::code::Instance, u32)| {
-            let own = crate::loops::of_loop(node.with(place(i.place)).with(u64::from(i.number)), meets);
+        let instance = |(i, names): (&crate::code::Instance, &Vec<String>)| {
+            let own = node.with(place(i.place)).with(u64::from(i.number));
             let site = &walk.lbs[i.lb as usize];
-            let (weights, names) = (&code.weights[i.list as usize], &walk.names[member as usize]);
-            let upstream = Upstream::new(&site.balance, site.around.clone(), weights, names, 0, own);
+            let (weights, balance) = (&code.weights[i.list as usize], &site.balance);
+            let mut upstream = Upstream::new(balance, site.around.clone(), weights, names, 0, own);
+            for meets in 1..if site.shared { 1 } else { walk.loops } {
+                upstream.add_loop(balance, weights, names, 0, crate::loops::of_loop(own, meets));
+            }
             let picks = choice.with(place(i.place)).with(u64::from(i.number));
             Instance::new(upstream, site, picks, code.lists[i.list as usize], i.lb)
         };
@@ -193,10 +197,7 @@ impl<'a> Walker<'a> {
             links: Links::default(),
             servers: vec![Server::default(); walk.server_count as usize],
             jobs: Jobs::default(),
-            balancers: (0..walk.loops)
-                .flat_map(|meets| code.instances.iter().zip(0..).map(move |(i, member)| (meets, i, member)))
-                .map(instance)
-                .collect(),
+            balancers: code.instances.iter().zip(&walk.names).map(instance).collect(),
             choices: walk.choice_nodes.iter().map(chooses).collect(),
             limits: walk.rates.iter().map(RateLimit::new).collect(),
             budgets: walk.budgets.iter().map(|b| Tokens::new(b, 0)).collect(),
@@ -502,10 +503,13 @@ impl<'a> Walker<'a> {
     /// The time since it was booked last belongs to the stage where the branch stands.
     pub(super) fn book(&mut self, slot: u32) {
         let branch = &mut self.branches.slots[slot as usize];
-        let ns = self.now - branch.since;
-        branch.since = self.now;
-        // The time of what was sent in is booked there.
-        if !branch.selected || ns == 0 || branch.phase == Phase::Children {
+        let since = std::mem::replace(&mut branch.since, self.now);
+        // The time of what was sent in is booked there; that of a check, which may end after the run, nowhere.
+        if !branch.selected || branch.phase == Phase::Children {
+            return;
+        }
+        let ns = self.now - since;
+        if ns == 0 {
             return;
         }
         #[cfg(test)]
@@ -558,20 +562,20 @@ impl<'a> Walker<'a> {
     }
 
     /// What `end_hold` releases, after so long.
-    pub(super) fn hold(&mut self, instance: u32, target: u32, ns: u64, order: u64) {
+    pub(super) fn hold(&mut self, held: (u32, u32, u32), ns: u64, order: u64) {
         let index = self.spare_holds.pop().unwrap_or(self.holds.len() as u32);
         if index as usize == self.holds.len() {
-            self.holds.push((0, 0));
+            self.holds.push(held);
         }
-        self.holds[index as usize] = (instance, target);
+        self.holds[index as usize] = held;
         let at = self.now.saturating_add(ns).min(END_OF_TIME);
         let key = order_key(Class::Hold, order);
         self.schedule(Entry { at, key, who: what::HOLD | index, tag: 0 }, true);
     }
 
     fn end_hold(&mut self, index: u32) {
-        let (instance, target) = self.holds[index as usize];
-        self.balancers[instance as usize].upstream.release(target);
+        let (instance, on, target) = self.holds[index as usize];
+        self.balancers[instance as usize].upstream.on(on).release(target);
         self.admit(instance);
         self.spare_holds.push(index);
     }

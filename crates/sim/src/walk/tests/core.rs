@@ -7,7 +7,7 @@ use super::{plan, walk};
 const FILES: u64 = 500;
 
 /// What may stand around a balancer.
-fn around(d: &mut Draws, spare: &str) -> String {
+pub(super) fn around(d: &mut Draws, spare: &str) -> String {
     let k = 1 + d.number(3);
     let limits = d.of(&[
         "",
@@ -25,7 +25,13 @@ fn around(d: &mut Draws, spare: &str) -> String {
     ]);
     let empty = d.of(&["", ", on_empty = \"any\"", ", panic = 0.0", ""]);
     let empty = if empty.is_empty() && k == 1 { format!(", on_empty = {spare}") } else { empty.to_owned() };
-    let more = d.of(&["", ", sticky = \"c\"", ", slow_start = slow_start(30 * ms)", ", pass_over = 3 * ms"]);
+    let more = d.of(&[
+        "",
+        ", sticky = \"c\"",
+        ", slow_start = slow_start(30 * ms)",
+        ", pass_over = 3 * ms",
+        ", scope = \"process\"",
+    ]);
     format!("{limits}{health}{empty}{more}")
 }
 
@@ -83,9 +89,7 @@ pub(super) fn random_file(seed: u64) -> String {
     let mix = "[(3, request(path = \"/a/b\", key = keys.zipf(9, 1.0))), (1, request(method = \"POST\", headers = {\"x-user\": \"u\"})), \
                (1, request(path = \"/c\"))]";
     let arrivals = if d.number(3) == 0 { arrivals } else { format!("traffic.mix({arrivals}, {mix})") };
-    let shared =
-        ["health", "eject", "max_in_flight", "max_connections"].into_iter().any(|w| text.contains(w));
-    let loops = if shared { 1 } else { 1 + d.number(3) };
+    let loops = 1 + d.number(4);
     text + &format!(
         "root = listen(\":0\", n{nodes}, loops = {loops})\nscenario(\"s\", root, {arrivals}, {more})\n"
     )

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use weir_topology::Plan;
 
 /// One node of a kind that many topologies have, over two that are there.
-fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
+pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
     let cancel = d.of(&["stop", "skip", "finish"]);
     match d.number(24) {
@@ -74,7 +74,7 @@ fn file(seed: u64) -> String {
 
 /// Whether both engines were asked: the same bytes came.
 #[track_caller]
-fn agree(plan: &Plan, source: &str) -> bool {
+pub(super) fn agree(plan: &Plan, source: &str) -> bool {
     let (point, scenario) = (&plan.points[0], &plan.points[0].scenarios[0]);
     let layout = crate::blocks::Layout::new(point, scenario.root);
     if crate::walk::needs_walk(&layout, scenario) {

@@ -199,24 +199,6 @@ fn loops_are_met_evenly_and_alike() {
     assert!(violations.is_empty() && !seen.answers.is_empty());
 }
 
-#[test]
-fn what_loops_cannot_share_yet_is_refused_with_its_place() {
-    for around in ["health=health.tcp()", "eject=eject()", "max_in_flight=3", "max_connections=3"] {
-        let source = |scope: &str| {
-            format!(
-                "root = listen(\":0\", lb.p2c([server(), server()], {around}{scope}), loops=2)\n\
-                 scenario(\"s\", root, traffic.poisson(every=1*ms), requests=9)\n"
-            )
-        };
-        let run = |source: &str| {
-            run_with(&plan(source), &super::options(), &|_, _| {}, &AtomicBool::new(false), true)
-        };
-        let why = format!("{:?}", run(&source("")).expect_err("refused"));
-        assert!(why.contains("not built yet") && why.contains("test.star:1:"), "{why}");
-        assert!(run(&source(", scope=\"process\"")).is_ok(), "{around}");
-    }
-}
-
 /// An overload without end is an orderly one: in both engines, and where requests multiply.
 #[test]
 fn too_many_on_their_way_are_an_error_in_words() {
