@@ -197,7 +197,7 @@ impl Engine<'_> {
             return Some(0);
         }
         let own = self.backoffs[member.wrapping_add(site.nodes) as usize];
-        let ns = site.config.backoff_ns(next, own.with(self.tokens.tries(slot).bits()));
+        let ns = site.config.backoff_ns(next, self.choice_key(slot, own, self.tokens.came_to_retry(slot)));
         self.book(slot, site.stage, member, ns);
         Some(ns)
     }
@@ -351,6 +351,9 @@ impl Engine<'_> {
             ledger.record(latency, token.outcome(), time, second_half, self.source.load.deadline_ns);
         }
         if self.code.cuts {
+            if self.clients.are_users() {
+                self.user_is_answered(slot, now, time);
+            }
             self.scopes.end(slot);
             self.lines.request_ends(time);
             if self.code.notes {

@@ -7,11 +7,13 @@
 
 mod sites;
 
+use crate::again::Again;
 use crate::guards::GuardTables;
 use crate::kinds::Kinds;
 use crate::lines::LineTables;
 use crate::lost::LossySite;
 use crate::rare::{LossSite, WarmupSite};
+use crate::sequence::Groups;
 pub(crate) use sites::{
     CallSite, DrawSite, FaultSite, FlakySite, Instance, LbSite, LimitSite, QueueSite, RateSite, RetrySite,
     ShareSite, WaitSite,
@@ -114,6 +116,17 @@ pub(crate) enum Op {
     /// Health checks are under what is slow, too.
     Cool {
         slow: bool,
+    },
+    /// A node of several is gone to after another; the request is back from one.
+    Sequence {
+        group: u32,
+    },
+    Next {
+        group: u32,
+    },
+    /// A retry that may not be the first on its way is come to.
+    Come {
+        retry: u32,
     },
     /// A token is needed.
     Token {
@@ -275,6 +288,10 @@ pub(crate) struct Code {
     /// Whether requests have details ([`crate::detail`]).
     pub details: bool,
     pub kinds: Kinds,
+    pub groups: Groups,
+    pub again: Again,
+    /// Whether one retry or fan-out can follow another on one way.
+    pub turns: bool,
     pub guards: GuardTables,
     pub warmups: Vec<WarmupSite>,
     pub warmup_count: u32,

@@ -3,6 +3,7 @@
 mod places;
 mod waits;
 
+use crate::again::{Again, passed_again};
 use crate::blocks::{Draft, End, Layout, MOST, NOT};
 use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, Op, RateSite, RetrySite, Step};
 use crate::draws::of_place as purpose;
@@ -12,7 +13,7 @@ use crate::loops::loops;
 use std::collections::BTreeMap;
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
-use weir_model::{Dist, concurrent, warmup};
+use weir_model::{Dist, Traffic, concurrent, warmup};
 use weir_policy::Kind;
 use weir_policy::config::Exclude;
 use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Scenario, Scope, Spec};
@@ -41,6 +42,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         _ => false,
     };
     let (scaled, unreached) = (layout.behind(false, is_scaling), layout.leads_to(unreached));
+    let again = passed_again(&layout);
     let (warm_nodes, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
     let mut c = Compiler {
         layout,
@@ -52,6 +54,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         unreached,
         checked,
         probed,
+        again,
         warm_nodes,
         here: false,
         scales: false,
@@ -61,15 +64,18 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     c.emit()?;
     c.find_restarts();
     c.find_repeated_places();
-    let Compiler { layout, mut code, .. } = c;
+    let Compiler { layout, mut code, again, .. } = c;
+    Again::find(&layout, &mut code, &again);
     if code.guards.sites.iter().any(|site| site.watches) {
         code.guards.behind = Behind::of(layout.point, &code.guards.of_node, code.instances.len());
     }
-    let lists: Vec<u32> = code.kinds.nodes.iter().map(|node| node.0).collect();
+    let lists: Vec<u32> =
+        code.kinds.nodes.iter().map(|node| node.0).chain(code.groups.lists.iter().copied()).collect();
     let root_block = layout.finish(&mut code, &lists)?;
     code.guards.spares = code.guards.spare_nodes.iter().map(|&id| layout.target(id)).collect();
     code.notes = layout.loses();
-    code.cuts |= code.details || code.notes;
+    let closed = matches!(scenario.traffic, Traffic::Closed { .. });
+    code.cuts |= code.details || code.notes || closed;
     code.books = code.notes || code.goes_on;
     // Nothing leads to the root, so its block has one member and its return ends the request.
     let next = layout.drafts.get(root_block + 1).map_or(code.steps.len(), |d| d.pc as usize);
@@ -79,7 +85,9 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     code.ends_in_turn = checks || code.patience_ns.is_some();
     code.limit_depth += usize::from(checks);
     code.cuts |= code.limit_depth > 0;
-    lookahead::find(&mut code);
+    if !closed {
+        lookahead::find(&mut code);
+    }
     Ok(code)
 }
 
@@ -99,6 +107,8 @@ pub(crate) struct Compiler<'a> {
     checked: Vec<bool>,
     /// Whether a balancer asks it how busy it is; empty where none does.
     probed: Vec<bool>,
+    /// Whether one way can pass it more than once, and it chooses.
+    pub again: Vec<bool>,
     /// Warm-up of each node of the plan that is one.
     pub warm_nodes: BTreeMap<u32, u32>,
     /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be made longer.
@@ -313,6 +323,9 @@ impl Compiler<'_> {
             Spec::Retry(config) => {
                 let retry = self.code.retries.len() as u32;
                 self.code.excludes |= config.exclude != Exclude::None;
+                if self.code.turns {
+                    self.op(Op::Come { retry }, &[]);
+                }
                 self.op(Op::Try { retry }, &[]);
                 let again = self.code.steps.len() as u32;
                 if config.backoff_ns > 0 || config.budget.is_some() {
@@ -360,6 +373,7 @@ impl Compiler<'_> {
                 self.op(Op::Fault { fault }, &[]);
                 Some(Post::Op(Op::Pass))
             }
+            Spec::Sequence => self.sequence(stage, draft, position),
             Spec::Lb(lb) if self.is_guarded(lb, &draft.nodes[position]) => {
                 self.guard(stage, lb, draft, position)
             }

@@ -107,6 +107,7 @@ impl Engine<'_> {
         };
         holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now));
         let request = self.tokens.fork(slot);
+        self.clients.copy(slot, request);
         if self.code.details {
             self.details.copy(slot, request);
         }
@@ -201,7 +202,8 @@ impl Engine<'_> {
         };
         holds.extend(own.map(|(what, pc)| Hold { what, member, pc, depth }));
         // Back at a balancer, or from a call, the frame is its own.
-        let mut popped = matches!(code.steps[pc].op, Op::Done { .. } | Op::Told { .. } | Op::Back);
+        let mut popped =
+            matches!(code.steps[pc].op, Op::Done { .. } | Op::Told { .. } | Op::Back | Op::Next { .. });
         loop {
             if std::mem::take(&mut popped) {
                 let what = match code.steps[pc].op {

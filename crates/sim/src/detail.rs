@@ -76,7 +76,7 @@ impl Details {
             self.unscale(slot);
         }
         let detail = &mut self.slots[slot as usize];
-        (detail.shape, detail.status, detail.relayed) = (shape, 0, false);
+        (detail.shape, detail.status, detail.relayed, detail.came) = (shape, 0, false, 0);
     }
 
     /// Another attempt of a request begins.

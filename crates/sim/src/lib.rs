@@ -6,9 +6,11 @@
 #![forbid(unsafe_code)]
 
 mod acts;
+mod again;
 mod blocks;
 mod check;
 mod checks;
+mod clients;
 mod code;
 mod compile;
 mod cut;
@@ -34,6 +36,7 @@ mod reach;
 pub mod result;
 mod run;
 mod scopes;
+mod sequence;
 mod shares;
 mod source;
 mod steps;

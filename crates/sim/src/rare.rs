@@ -70,6 +70,9 @@ impl Engine<'_> {
                 self.count_errors(slot, member, pc);
             }
             Op::Choose { choice } => self.choose(slot, choice, pc, member, depth),
+            Op::Sequence { group } => self.go_to_next(slot, group, pc + 1, 0),
+            Op::Next { group } => self.go_on_in_sequence(slot, group, pc),
+            Op::Come { retry } => self.comes_to_retry(slot, retry, member),
             Op::Rewrite { rewrite } => {
                 let shape = &mut self.details.slots[slot as usize].shape;
                 *shape = code.kinds.rewrites[rewrite as usize][*shape as usize];
@@ -100,7 +103,8 @@ impl Engine<'_> {
 
     fn choose(&mut self, slot: u32, choice: u32, pc: usize, member: u32, depth: usize) {
         let site = &self.code.kinds.choices[choice as usize];
-        let Some(index) = self.chosen(slot, choice, member, 0) else {
+        let came = self.comes_to_choice(slot, member.wrapping_add(site.offset));
+        let Some(index) = self.chosen(slot, choice, member, came) else {
             self.refuse(slot, member, site.stage, Kind::NoRoute);
             self.tokens.slots[slot as usize].pc = site.skip;
             return;

@@ -20,7 +20,8 @@ impl Layout<'_> {
         let point = self.point;
         let again = |id: usize| {
             let spec = &point.specs[point.nodes[id].spec as usize];
-            matches!(spec, Spec::Retry(_)) || matches!(spec, Spec::Cable { .. }) && loses(spec)
+            matches!(spec, Spec::Retry(_) | Spec::Sequence)
+                || matches!(spec, Spec::Cable { .. }) && loses(spec)
         };
         let again = self.behind_nodes(false, |id| leads[id] && again(id));
         cut.iter_mut().zip(leads.iter().zip(again)).for_each(|(cut, (leads, again))| *cut |= leads | again);

@@ -192,8 +192,11 @@ impl Scopes {
         let outermost = list.filter_map(|&number| {
             let Live { slot, tag, .. } = self.live[number as usize];
             let rows = self.rows(slot);
-            let first = rows.iter().find(|row| self.live[row.live as usize].line == line)?;
-            (first.live == number).then(|| (order(slot), first.rank, number, tag))
+            let first = rows.iter().position(|row| self.live[row.live as usize].line == line)?;
+            // What stands inside now, in its attempt.
+            let behind = rows[first + 1..].iter().find(|row| row.end != GHOST);
+            let rank = behind.map_or(self.slots[slot as usize].rank, |row| row.rank);
+            (rows[first].live == number).then(|| (order(slot), rank, number, tag))
         });
         outermost.collect()
     }

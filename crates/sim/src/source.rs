@@ -64,6 +64,15 @@ impl Load {
         }
     }
 
+    /// Whether a request that arrives then counts, and whether in the second half of the window.
+    pub fn selects(&self, at: u64, ordinal: u64) -> (bool, bool) {
+        let (from, at, to) = match self.window {
+            Window::Requests(from, to) => (from, ordinal, to),
+            Window::Times(from, to) => (from, at, to + 1),
+        };
+        ((from..to).contains(&at), at >= from + (to - from) / 2)
+    }
+
     /// Ordinals of the window, where it is given by them.
     pub fn ordinals(&self) -> (u64, u64) {
         if let Window::Requests(from, to) = self.window { (from, to) } else { (0, u64::MAX) }

@@ -292,6 +292,9 @@ impl Engine<'_> {
                 | Op::Rewrite { .. }
                 | Op::Unrewrite
                 | Op::Answer { .. }
+                | Op::Sequence { .. }
+                | Op::Next { .. }
+                | Op::Come { .. }
                 | Op::Down { .. }
                 | Op::Survived { .. }
                 | Op::Lossy { .. }

@@ -19,6 +19,7 @@ impl Engine<'_> {
         let site = &self.code.lbs[lb as usize];
         let index = self.instance(slot, site, member);
         self.leave_at(slot, pc as u32, member, depth);
+        self.comes_to_balancer(slot, lb, member);
         self.probe(slot, index, now);
         match self.ask(slot, index, now) {
             Picked::Target(ticket) => {
@@ -145,6 +146,7 @@ impl Engine<'_> {
                     // It stands there since now.
                     let (pc, member, depth) = (token.pc & !PARKED, token.member, usize::from(token.depth));
                     self.scopes.stand(slot, now, pc as usize, member, depth);
+                    self.will_retake(slot);
                 }
             }
             self.wake(slot, now);

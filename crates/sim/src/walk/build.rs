@@ -265,7 +265,7 @@ pub(crate) struct Walk {
 }
 
 /// Whether a scenario needs this engine: something in it makes several of one request, or its users wait for their answers.
-pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
+pub(crate) fn needs_walk(layout: &Layout, _scenario: &Scenario) -> bool {
     let plain = |spec: &Spec| match spec {
         Spec::Server { .. } | Spec::Delay { .. } | Spec::Weight { .. } => true,
         Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } => true,
@@ -274,11 +274,10 @@ pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
         Spec::Queue { .. } | Spec::Concurrent { .. } | Spec::Rate { .. } | Spec::Flaky { .. } => true,
         Spec::Retry(_) | Spec::Timeout { .. } | Spec::Warmup { .. } => true,
         Spec::Route { .. } | Spec::Split { .. } => true,
-        Spec::Redirect { .. } | Spec::Respond { .. } => true,
+        Spec::Redirect { .. } | Spec::Respond { .. } | Spec::Sequence => true,
         _ => false,
     };
-    let closed = matches!(scenario.traffic, weir_model::Traffic::Closed { .. });
-    closed || !layout.reached().all(|(_, spec)| plain(spec))
+    !layout.reached().all(|(_, spec)| plain(spec))
 }
 
 /// Builds what the stages do. With `members`, statistics are kept for every member.

@@ -12,7 +12,7 @@ use weir_topology::Plan;
 fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
     let cancel = d.of(&["stop", "skip", "finish"]);
-    match d.number(24) {
+    match d.number(26) {
         0 => format!("cable({k} * ms, {a})"),
         1 => format!("cable(e({k}), {a})"),
         2 => format!("queue({a}, concurrency = {k}, on_cancel = \"{cancel}\")"),
@@ -48,6 +48,7 @@ fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
         16 => format!(
             "lb.p2c([concurrent({k} * ms, contention = 0.1, coherency = 0.001, on_cancel = \"{cancel}\"), {a}, {b}])"
         ),
+        17 | 18 => format!("sequence([{a}, {b}, {a}])"),
         _ => format!("timeout({} * ms, {a})", k * l),
     }
 }
@@ -102,23 +103,31 @@ fn agree(plan: &Plan, source: &str) -> bool {
     true
 }
 
+/// So many seeds, or those that SEEDS says ("from..to").
+fn seeds(n: u64) -> std::ops::Range<u64> {
+    let given = std::env::var("SEEDS").ok();
+    let asked = given.as_deref().and_then(|s| s.split_once(".."));
+    let asked = asked.and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    asked.unwrap_or(0..n)
+}
+
 #[test]
 fn the_engine_agrees_with_its_reference() {
-    let both = (0..1500).filter(|&seed| {
+    let both = seeds(1500).filter(|&seed| {
         let source = file(seed);
         agree(&plan(&source), &format!("seed {seed}:\n{source}"))
     });
-    println!("{} of 1500", both.count());
-    let both = (0..2000).filter(|&seed| {
+    println!("{} agree", both.count());
+    let both = seeds(2000).filter(|&seed| {
         let (plan, source) = random_plan(seed);
         agree(&plan, &format!("random seed {seed}:\n{source}"))
     });
-    println!("{} of 2000", both.count());
-    let both = (0..1500).filter(|&seed| {
+    println!("{} agree", both.count());
+    let both = seeds(1500).filter(|&seed| {
         let source = random_file(seed);
         agree(&plan(&source), &format!("core seed {seed}:\n{source}"))
     });
-    println!("{} of 1500", both.count());
+    println!("{} agree", both.count());
 }
 
 /// The status of an answer that is no failure may be one to try again after.
@@ -198,4 +207,32 @@ fn who_waits_for_health_is_served() {
     let s = &results.scenarios[0];
     let slowest = s.latency_all.max.unwrap();
     assert!((29_000.0..31_000.0).contains(&slowest), "{slowest} ms: none waited for the end of the ejection");
+}
+
+/// Looks for the shortest file of which the engines differ; for whoever mends one of them.
+#[test]
+#[ignore = "a tool"]
+fn the_shortest_difference() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let (mut shortest, mut differ, mut both) = (String::new(), 0, 0u64);
+    for seed in seeds(2000) {
+        let made = [
+            (plan(&file(seed)), format!("seed {seed}:\n{}", file(seed))),
+            (random_plan(seed).0, format!("random seed {seed}:\n{}", random_plan(seed).1)),
+            (plan(&random_file(seed)), format!("core seed {seed}:\n{}", random_file(seed))),
+        ];
+        for (plan, source) in &made {
+            let asked = std::panic::catch_unwind(|| agree(plan, source));
+            both += u64::from(matches!(asked, Ok(true)));
+            let Err(why) = asked else { continue };
+            differ += 1;
+            let why = why.downcast::<String>().map_or_else(|_| source.clone(), |s| *s);
+            if shortest.is_empty() || source.len() < shortest.split("@@").next().unwrap().len() {
+                shortest = format!("{source}@@{why}");
+            }
+        }
+    }
+    drop(std::panic::take_hook());
+    println!("{both} agree, {differ} differ\n{shortest}");
+    assert_eq!(differ, 0);
 }
