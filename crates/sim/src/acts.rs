@@ -7,7 +7,7 @@ use crate::ending::HORIZON_NS;
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine, HOLD, PATIENCE};
 use crate::order::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
-use crate::token::{BEGINS, CHECK, LINE, PARKED};
+use crate::token::{BEGINS, CHECK, FAN, LINE, PARKED};
 use std::sync::atomic::Ordering;
 use weir_model::flaky;
 use weir_policy::config::{Exclude, Work};
@@ -256,8 +256,12 @@ impl Engine<'_> {
             self.check_goes_on(slot, now);
             return true;
         }
+        if self.tokens.slots[slot as usize].pc & FAN != 0 {
+            self.hedge_is_due(slot, now);
+            return true;
+        }
         if self.tokens.slots[slot as usize].pc & BEGINS != 0 {
-            self.begins(slot);
+            self.begins(slot, now);
             return false;
         }
         self.wait_no_longer(slot, now)

@@ -9,7 +9,7 @@ use weir_stats::Key;
 use weir_topology::plan::{NodeId, Place, Point, Spec, To};
 
 /// What compiling may not exceed; a clear error instead of a wrapped number.
-pub(crate) const MOST: usize = u32::MAX as usize / 16;
+pub(crate) const MOST: usize = u32::MAX as usize / 32;
 
 /// No index.
 pub(crate) const NOT: u32 = u32::MAX;
@@ -145,6 +145,9 @@ impl<'a> Layout<'a> {
             kinds: Default::default(),
             groups: Default::default(),
             again: Default::default(),
+            hedges: Vec::new(),
+            branches: self.has_branches(),
+            loses: false,
             turns: self.has_sequences(),
             guards: Default::default(),
             warmups: Vec::new(),

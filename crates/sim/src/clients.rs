@@ -51,7 +51,7 @@ impl Clients {
     /// A request goes on in another slot.
     pub fn copy(&mut self, from: u32, to: u32) {
         if self.are_users() {
-            self.of_slot.resize(self.of_slot.len().max(to as usize + 1), (0, false));
+            self.of_slot.resize(self.of_slot.len().max(from.max(to) as usize + 1), (0, false));
             self.of_slot[to as usize] = self.of_slot[from as usize];
         }
     }

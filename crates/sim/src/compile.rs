@@ -43,6 +43,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     };
     let (scaled, unreached) = (layout.behind(false, is_scaling), layout.leads_to(unreached));
     let again = passed_again(&layout);
+    let elsewhere = layout.open_elsewhere();
     let (warm_nodes, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
     let mut c = Compiler {
         layout,
@@ -55,6 +56,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         checked,
         probed,
         again,
+        elsewhere,
         warm_nodes,
         here: false,
         scales: false,
@@ -73,7 +75,10 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         code.kinds.nodes.iter().map(|node| node.0).chain(code.groups.lists.iter().copied()).collect();
     let root_block = layout.finish(&mut code, &lists)?;
     code.guards.spares = code.guards.spare_nodes.iter().map(|&id| layout.target(id)).collect();
-    code.notes = layout.loses();
+    code.loses = layout.loses();
+    code.notes = code.loses || code.branches;
+    code.details |= code.branches;
+    code.goes_on |= code.branches;
     let closed = matches!(scenario.traffic, Traffic::Closed { .. });
     code.cuts |= code.details || code.notes || closed;
     code.books = code.notes || code.goes_on;
@@ -109,6 +114,8 @@ pub(crate) struct Compiler<'a> {
     probed: Vec<bool>,
     /// Whether one way can pass it more than once, and it chooses.
     pub again: Vec<bool>,
+    /// Whether other branches of a request may tell it which targets to leave out.
+    pub elsewhere: Vec<bool>,
     /// Warm-up of each node of the plan that is one.
     pub warm_nodes: BTreeMap<u32, u32>,
     /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be made longer.
@@ -123,6 +130,10 @@ pub(crate) enum Post {
     Wait(Dist, Option<(f64, Option<u64>)>),
     /// Comes from the node that it chose.
     Chosen,
+    /// Its branches come back.
+    Parts {
+        group: u32,
+    },
 }
 
 impl Compiler<'_> {
@@ -184,8 +195,17 @@ impl Compiler<'_> {
                     waiting.clear();
                     self.patch_skip(first + i as u32);
                 }
+                Some(Post::Parts { group }) => {
+                    self.op(Op::Part { group }, &[]);
+                    self.op(Op::Pass, &waiting);
+                    waiting.clear();
+                }
                 Some(Post::Op(
-                    op @ (Op::Tried { .. } | Op::Limited | Op::Survived { .. } | Op::Flaky { .. }),
+                    op @ (Op::Hedged { .. }
+                    | Op::Tried { .. }
+                    | Op::Limited
+                    | Op::Survived { .. }
+                    | Op::Flaky { .. }),
                 )) => {
                     // The nodes inside fail with each attempt, the retry itself with the last one only. Those inside of
                     // a limit that strikes do not come back at all.
@@ -240,6 +260,7 @@ impl Compiler<'_> {
                     limit.end = next;
                 }
             }
+            Some(Op::Hedged { hedge }) => self.code.hedges[hedge as usize].end = next,
             Some(Op::Survived { down }) => self.code.lines.sites[down as usize].skip = next,
             Some(Op::Pass | Op::Cool { .. }) => {
                 let downs = &mut self.code.lines.sites;
@@ -373,6 +394,8 @@ impl Compiler<'_> {
                 self.op(Op::Fault { fault }, &[]);
                 Some(Post::Op(Op::Pass))
             }
+            Spec::Fanout { need } => self.fanout(stage, draft, position, *need),
+            Spec::Hedge(hedged) => self.hedge(stage, hedged, draft),
             Spec::Sequence => self.sequence(stage, draft, position),
             Spec::Lb(lb) if self.is_guarded(lb, &draft.nodes[position]) => {
                 self.guard(stage, lb, draft, position)

@@ -7,6 +7,8 @@
 mod arrivals;
 mod members;
 
+use crate::blocks::NOT;
+use crate::branches::Branches;
 use crate::check::{Left, violations};
 use crate::clients::Clients;
 use crate::code::Code;
@@ -76,6 +78,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) code: &'a Code,
     pub(crate) source: Source,
     pub(crate) clients: Clients,
+    pub(crate) branches: Branches,
     pub(crate) pending: Pending,
     pub(crate) tokens: Tokens,
     pub(crate) scopes: Scopes,
@@ -158,6 +161,7 @@ impl<'a> Engine<'a> {
         let mut engine = Engine {
             code,
             clients: Clients::new(&load),
+            branches: Branches::default(),
             source: Source::new(load),
             pending: Pending::new(),
             tokens: Tokens::new(code),
@@ -260,6 +264,9 @@ impl<'a> Engine<'a> {
             } else if self.tokens.slots[event.who as usize].tag == event.tag {
                 self.go_on(event.who, now, now, event.after_faults());
             }
+            if self.branches.then != NOT {
+                self.go_on_then(now, event.after_faults());
+            }
         }
         if self.stopped {
             return Err(Cut::Stopped);
@@ -270,7 +277,7 @@ impl<'a> Engine<'a> {
         if self.beyond_horizon {
             return Err(Cut::TooLong);
         }
-        if self.code.notes && !self.tokens.is_empty() {
+        if self.code.loses && !self.tokens.is_empty() {
             now = self.give_up();
         }
         self.end_checks(now);
@@ -322,7 +329,7 @@ impl<'a> Engine<'a> {
         self.ledger.outages = plain + self.lines.outages(&self.code.lines.lines);
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
         let left = Left { at_balancers, in_queues, on_the_way: self.tokens.live() };
-        violations(self.code, &self.ledger, &left, requests, selected, self.code.notes)
+        violations(self.code, &self.ledger, &left, requests, selected, self.code.loses)
     }
 
     /// Requests that balancers still count, once all late returns are in.

@@ -230,7 +230,9 @@ impl Engine<'_> {
     pub(crate) fn left_out(&mut self, slot: u32, instance: u32) {
         self.excluded.clear();
         if self.tokens.slots[slot as usize].exclude() != Exclude::None {
-            self.tokens.tried[slot as usize].at(instance, &mut self.excluded);
+            let list = self.branches.tried_of(slot);
+            self.tokens.tried[list as usize].at(instance, &mut self.excluded);
         }
+        self.branches.open_elsewhere(slot, instance, &mut self.excluded);
     }
 }

@@ -8,6 +8,7 @@
 mod acts;
 mod again;
 mod blocks;
+mod branches;
 mod check;
 mod checks;
 mod clients;
@@ -19,8 +20,10 @@ mod detail;
 mod draws;
 mod ending;
 mod engine;
+mod fanout;
 mod guards;
 mod heap;
+mod hedges;
 mod kinds;
 mod latency;
 mod ledger;

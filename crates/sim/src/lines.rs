@@ -269,7 +269,7 @@ impl Engine<'_> {
         let is_up = state.is_up(&site.law, now, after_faults);
         let flips = state.flips() - before;
         if flips > 0 {
-            if self.code.notes {
+            if self.code.loses {
                 self.lines.flip(line, flips, now);
             }
             self.flipped(line, is_up, now);

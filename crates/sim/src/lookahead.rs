@@ -154,7 +154,7 @@ impl Entries<'_> {
                         stack.extend(starts(self.code, lb));
                         stack.extend(self.code.guards.spares.iter().map(|t| t.pc));
                     }
-                    Op::Sequence { group } => {
+                    Op::Sequence { group } | Op::Fan { group } => {
                         let site = self.code.groups.sites[group as usize];
                         let block = &self.code.blocks[self.code.stages[site.stage as usize].block as usize];
                         let lists = (block.base..block.base + block.members)

@@ -4,12 +4,14 @@ use crate::blocks::{Layout, inside, spare};
 use weir_topology::plan::{Mode, Spec, To};
 
 impl Layout<'_> {
-    /// The nodes where a request can be cut off: behind a limit or in a process that can crash, and everywhere if its client
+    /// The nodes where a request can be cut off: behind a limit, in a process that can crash, as one of
+    /// several branches, and everywhere if its client
     /// can leave. Also those where it may have been before it is lost.
     pub fn can_be_cut(&self, everywhere: bool) -> Vec<bool> {
         let mut cut = self.behind(everywhere, |spec| match spec {
             Spec::Timeout { time_ns } => time_ns.is_some(),
             Spec::Faulty(fault) => fault.mode == Mode::Crash,
+            Spec::Fanout { .. } | Spec::Hedge(_) => true,
             _ => false,
         });
         // Health checks cross some of what is on a request's way, so its waits stand one by one there.

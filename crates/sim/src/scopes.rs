@@ -4,6 +4,7 @@ use crate::blocks::NOT;
 use crate::code::Code;
 use crate::cut::Hold;
 use crate::lines::LineTables;
+use crate::order::RANKS;
 
 /// Drawn waits that follow each other as one event at most.
 const DRAWN: usize = 2;
@@ -29,6 +30,10 @@ pub(crate) struct Scope {
     /// Where it ends that goes on for nobody.
     pub floor: u32,
     pub floor_depth: u16,
+    /// Frames below which it began, or was left behind.
+    pub base_depth: u16,
+    /// The first rank beyond its own and those of whatever it sends in; see [`RANKS`].
+    pub ranks_end: u32,
 }
 
 const OUTSIDE: Scope = Scope {
@@ -43,7 +48,16 @@ const OUTSIDE: Scope = Scope {
     meets: 0,
     floor: NOT,
     floor_depth: 0,
+    base_depth: 0,
+    ranks_end: RANKS + 1,
 };
+
+impl Scope {
+    /// How many ranks from its own on it has.
+    pub fn ranks(&self) -> u32 {
+        self.ranks_end - (self.rank & RANKS)
+    }
+}
 
 /// A limit that a request is under: what holds outside of it, and where it goes on from there.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,7 +114,10 @@ impl Scopes {
     #[inline]
     pub fn begin(&mut self, slot: u32) {
         match self.slots.get_mut(slot as usize) {
-            Some(scope) => (scope.limits, scope.rank) = (0, 1),
+            Some(scope) => {
+                (scope.limits, scope.rank) = (0, 1);
+                (scope.base_depth, scope.ranks_end) = (0, RANKS + 1);
+            }
             None => self.grow(slot),
         }
     }
@@ -267,9 +284,66 @@ impl Scopes {
                 self.spare.push(row.live);
             }
         }
-        let ghosts = usize::from(self.slots[from as usize].limits);
+        let scope = &mut self.slots[from as usize];
+        scope.base_depth = scope.base_depth.max(rows[kept + gone - 1].depth);
+        let ghosts = usize::from(scope.limits);
         self.limits[old + ghosts..old + ghosts + stay.len()].copy_from_slice(stay);
         self.slots[from as usize].limits = (ghosts + stay.len()) as u16;
+    }
+
+    /// A branch is left behind at a place: it is under the limits inside of that, and dies with the processes around it and
+    /// those on other lines around who waited for it.
+    pub fn leave_behind(&mut self, slot: u32, floor: &Hold, lines: &[u32]) {
+        let rows = self.rows(slot).to_vec();
+        let around = |limit: &&Limit| {
+            let depth = usize::from(limit.depth);
+            depth < floor.depth || depth == floor.depth && limit.end > floor.pc
+        };
+        let gone = rows.iter().take_while(around).count();
+        let mut lines = lines.to_vec();
+        for row in &rows[..gone] {
+            let live = &mut self.live[row.live as usize];
+            live.tag = live.tag.wrapping_add(1);
+            if live.line != NOT {
+                lines.push(live.line);
+                self.unregister(row.live);
+            }
+            self.spare.push(row.live);
+        }
+        let first = slot as usize * self.each;
+        self.limits[first..first + rows.len() - gone].copy_from_slice(&rows[gone..]);
+        let scope = &mut self.slots[slot as usize];
+        scope.limits = (rows.len() - gone) as u16;
+        let depth = rows[..gone].last().map_or(0, |row| row.depth);
+        scope.base_depth = scope.base_depth.max(depth);
+        self.haunt(slot, &lines);
+    }
+
+    /// What was left behind dies with processes on those time-lines, outside of all that it is under.
+    pub fn haunt(&mut self, slot: u32, lines: &[u32]) {
+        let rows = self.rows(slot).to_vec();
+        let inside = rows.iter().find(|row| row.end != GHOST);
+        let rank = inside.map_or(self.slots[slot as usize].rank, |row| row.rank);
+        self.slots[slot as usize].limits = 0;
+        for &line in lines {
+            let (live, _) = self.enter(slot, Limit { end: GHOST, rank, ..Limit::default() });
+            self.register(live, line);
+        }
+        let first = slot as usize * self.each + lines.len();
+        self.limits[first..first + rows.len()].copy_from_slice(&rows);
+        self.slots[slot as usize].limits = (lines.len() + rows.len()) as u16;
+    }
+
+    /// The time-lines of processes that a request is in.
+    pub fn lines_of(&self, slot: u32, lines: &mut Vec<u32>) {
+        let of = self.rows(slot).iter().map(|row| self.live[row.live as usize].line);
+        lines.extend(of.filter(|line| *line != NOT));
+    }
+
+    /// How many frames deep what can be cut off by itself begins that a request is in.
+    pub fn depth_of_innermost(&self, slot: u32) -> usize {
+        let row = self.rows(slot).last().filter(|row| row.end != GHOST);
+        usize::from(row.map_or(0, |row| row.depth).max(self.slots[slot as usize].base_depth))
     }
 
     /// What one has noted the other has noted.
@@ -337,6 +411,7 @@ impl Passing<'_> {
 
 /// What is left behind by a request goes on without it.
 pub(crate) struct Left<'b> {
+    /// [`NOT`]: nobody.
     pub request: u32,
     /// Stage, member and time of the waits that it is still to pass.
     pub beyond: &'b mut Vec<(u32, u32, u64)>,

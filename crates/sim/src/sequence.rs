@@ -15,7 +15,6 @@ use weir_topology::plan::To;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupSite {
     /// How many must be ok, where all are gone to at once.
-    #[allow(dead_code)]
     pub need: u32,
     /// Member to [`Groups::lists`].
     pub offset: u32,

@@ -8,7 +8,7 @@ use crate::draws::purpose;
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine};
 use crate::order::{Class, Entry, order_key, ranked};
-use crate::token::{BEGINS, CHECK, IDLE, LINE, PARKED};
+use crate::token::{BEGINS, CHECK, FAN, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Work};
@@ -29,7 +29,7 @@ impl Engine<'_> {
                 token = &mut self.tokens.slots[slot as usize]
             };
         }
-        if token.pc & (LINE | BEGINS | CHECK) != 0 {
+        if token.pc & (LINE | BEGINS | CHECK | FAN) != 0 {
             if self.begin_or_go(slot, now) {
                 return;
             }
@@ -295,6 +295,10 @@ impl Engine<'_> {
                 | Op::Sequence { .. }
                 | Op::Next { .. }
                 | Op::Come { .. }
+                | Op::Fan { .. }
+                | Op::Part { .. }
+                | Op::Hedge { .. }
+                | Op::Hedged { .. }
                 | Op::Down { .. }
                 | Op::Survived { .. }
                 | Op::Lossy { .. }

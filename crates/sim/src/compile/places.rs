@@ -48,7 +48,10 @@ impl Compiler<'_> {
             }
             _ => false,
         };
-        let special = |n: &u32| self.unreached[*n as usize] || self.again[*n as usize] || must_be(n);
+        let of = |such: &[bool], n: &u32| such[*n as usize];
+        let special = |n: &u32| {
+            [&self.unreached, &self.again, &self.elsewhere].iter().any(|such| of(such, n)) || must_be(n)
+        };
         !is_plain(lb) || nodes.iter().any(special)
     }
 }

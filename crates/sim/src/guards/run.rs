@@ -53,8 +53,10 @@ impl Engine<'_> {
     fn send_to(&mut self, slot: u32, index: u32, ticket: Ticket) {
         let exclude = self.tokens.slots[slot as usize].exclude();
         if exclude != Exclude::None {
-            self.tokens.tried[slot as usize].picked(exclude, index, ticket.target);
+            let list = self.branches.tried_of(slot);
+            self.tokens.tried[list as usize].picked(exclude, index, ticket.target);
         }
+        self.branches.note_open(slot, index, ticket.target);
         let Some(targets) = self.guards.get(index).map(|guard| guard.targets) else { return };
         let to = targets.get(self.code, ticket.target);
         if let Some(busy) = self.guards.busy.get_mut(to.member as usize) {
@@ -189,7 +191,8 @@ impl Engine<'_> {
         let (status, detail) = (self.answered_with(slot), self.details.slots[slot as usize]);
         if exclude != Exclude::None {
             let reached = outcome.filter(|_| !detail.relayed);
-            self.tokens.tried[slot as usize].came_back(exclude, index, target, reached);
+            let list = self.branches.tried_of(slot);
+            self.tokens.tried[list as usize].came_back(exclude, index, target, reached);
         }
         let first = index % self.code.instances.len() as u32;
         if let (None, Some(key)) = (outcome, detail.key)

@@ -275,7 +275,7 @@ pub(crate) fn needs_walk(layout: &Layout, _scenario: &Scenario) -> bool {
         Spec::Retry(_) | Spec::Timeout { .. } | Spec::Warmup { .. } => true,
         Spec::Route { .. } | Spec::Split { .. } => true,
         Spec::Redirect { .. } | Spec::Respond { .. } | Spec::Sequence => true,
-        _ => false,
+        Spec::Fanout { .. } | Spec::Hedge(_) => true,
     };
     !layout.reached().all(|(_, spec)| plain(spec))
 }

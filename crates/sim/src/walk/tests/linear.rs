@@ -12,7 +12,7 @@ use weir_topology::Plan;
 fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
     let cancel = d.of(&["stop", "skip", "finish"]);
-    match d.number(26) {
+    match d.number(30) {
         0 => format!("cable({k} * ms, {a})"),
         1 => format!("cable(e({k}), {a})"),
         2 => format!("queue({a}, concurrency = {k}, on_cancel = \"{cancel}\")"),
@@ -48,6 +48,10 @@ fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
         16 => format!(
             "lb.p2c([concurrent({k} * ms, contention = 0.1, coherency = 0.001, on_cancel = \"{cancel}\"), {a}, {b}])"
         ),
+        19 => format!("fanout([{a}, {b}, {a}], need = {})", 1 + k % 3),
+        20 => format!("fanout([{a}, timeout({} * ms, {b})], need = {})", k * l, 1 + k % 2),
+        21 => format!("hedge({} * ms, {a}, attempts = {})", l - 1, 2 + k % 2),
+        22 => format!("hedge({k} * ms, {a}, budget = budget(ratio = 0.5, min_per_s = {l}, window = 1 * s))"),
         17 | 18 => format!("sequence([{a}, {b}, {a}])"),
         _ => format!("timeout({} * ms, {a})", k * l),
     }
@@ -235,4 +239,11 @@ fn the_shortest_difference() {
     drop(std::panic::take_hook());
     println!("{both} agree, {differ} differ\n{shortest}");
     assert_eq!(differ, 0);
+}
+
+#[test]
+#[ignore = "a tool"]
+fn one_file() {
+    let source = std::fs::read_to_string(std::env::var("FILE").unwrap()).unwrap();
+    agree(&plan(&source), &source);
 }
