@@ -21,6 +21,7 @@ use weir_topology::rewriting::Kinds;
 
 /// Compiles a layout. With `members`, statistics are kept for every member.
 pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Result<Code, String> {
+    layout.refuse_unbuilt()?;
     let mut code = layout.code(members);
     code.patience_ns = scenario.patience_ns;
     code.takes_as_get = scenario.mix.is_empty();

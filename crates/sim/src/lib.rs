@@ -48,6 +48,7 @@ mod summary;
 mod tests;
 mod token;
 mod visits;
+#[cfg(test)]
 mod walk;
 mod warnings;
 mod wheel;

@@ -1,6 +1,7 @@
 //! What stands behind what: which nodes a limit can cut off, which errors can come back to a balancer.
 
 use crate::blocks::{Layout, inside, spare};
+use weir_policy::config::Balance;
 use weir_topology::plan::{Mode, Spec, To};
 
 impl Layout<'_> {
@@ -28,6 +29,18 @@ impl Layout<'_> {
         let again = self.behind_nodes(false, |id| leads[id] && again(id));
         cut.iter_mut().zip(leads.iter().zip(again)).for_each(|(cut, (leads, again))| *cut |= leads | again);
         cut
+    }
+
+    /// # Errors
+    /// What requests can meet and cannot be simulated.
+    pub fn refuse_unbuilt(&self) -> Result<(), String> {
+        let clairvoyant = self.reached().find(|(_, spec)| match spec {
+            Spec::Lb(lb) => lb.balance == Balance::LeastWork,
+            _ => false,
+        });
+        let Some((id, _)) = clairvoyant else { return Ok(()) };
+        let site = &self.point.sites[self.point.nodes[id as usize].site as usize];
+        Err(format!("`lb.least_work` at {} is not built yet in simulation", site.span))
     }
 
     /// The nodes that health checks may come to.

@@ -18,6 +18,8 @@ pub(crate) struct Load {
     pub all: bool,
     pub window: Window,
     pub deadline_ns: u64,
+    /// For the reference.
+    #[cfg(test)]
     pub patience_ns: Option<u64>,
 }
 
@@ -112,6 +114,7 @@ pub(crate) fn load_unless(
         all,
         window,
         deadline_ns: scenario.deadline_ns,
+        #[cfg(test)]
         patience_ns: scenario.patience_ns,
     })
 }
