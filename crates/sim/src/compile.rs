@@ -1,11 +1,12 @@
 //! From the blocks of a scenario to the linear [`Code`] of the fast engine.
 
+mod attempts;
 mod places;
 mod waits;
 
 use crate::again::{Again, passed_again};
 use crate::blocks::{Draft, End, Layout, MOST, NOT};
-use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, Op, RateSite, RetrySite, Step};
+use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, Op, RateSite, Step};
 use crate::draws::of_place as purpose;
 use crate::guards::{Behind, probed};
 use crate::lookahead;
@@ -15,7 +16,6 @@ use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::{Dist, Traffic, concurrent, warmup};
 use weir_policy::Kind;
-use weir_policy::config::Exclude;
 use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Scenario, Scope, Spec};
 use weir_topology::rewriting::Kinds;
 
@@ -342,42 +342,7 @@ impl Compiler<'_> {
                 self.op(Op::Limit { limit }, &[]);
                 Some(Post::Op(Op::Limited))
             }
-            Spec::Retry(config) => {
-                let retry = self.code.retries.len() as u32;
-                self.code.excludes |= config.exclude != Exclude::None;
-                if self.code.turns {
-                    self.op(Op::Come { retry }, &[]);
-                }
-                self.op(Op::Try { retry }, &[]);
-                let again = self.code.steps.len() as u32;
-                if config.backoff_ns > 0 || config.budget.is_some() {
-                    self.code.cuts = true;
-                    self.op(Op::Again { retry }, &[]);
-                }
-                let nodes = (self.code.retry_nodes.len() as u32).wrapping_sub(draft.base);
-                let numbered = draft.nodes[position].iter().map(|&n| (place, self.layout.number[n as usize]));
-                self.code.retry_nodes.extend(numbered);
-                let budget = config.budget.as_ref().map(|budget| {
-                    let offset = (self.code.budgets.len() as u32).wrapping_sub(draft.base);
-                    self.code.budgets.extend(draft.nodes[0].iter().map(|_| budget.clone()));
-                    offset
-                });
-                let in_turn = self.here || !config.on_status.is_empty();
-                self.code.details |= !config.on_status.is_empty();
-                let repeats = self.code.repeat_count.wrapping_sub(draft.base);
-                self.code.repeat_count += draft.nodes[0].len() as u32;
-                self.code.stages[stage as usize].repeats = Some(repeats);
-                self.code.retries.push(RetrySite {
-                    config: config.clone(),
-                    again,
-                    repeats,
-                    stage,
-                    nodes,
-                    budget,
-                    in_turn,
-                });
-                Some(Post::Op(Op::Tried { retry }))
-            }
+            Spec::Retry(config) => self.retry(stage, draft, position, config),
             Spec::Faulty(fault)
                 if fault.mode != Mode::Refuse || fault.line != Line::Own || self.layout.loses() =>
             {

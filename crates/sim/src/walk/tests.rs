@@ -162,8 +162,11 @@ impl Case {
     fn run(&self) -> Went {
         let (seen, violations) = walk(&self.plan, false, None).expect("it ends");
         assert_eq!(violations, Vec::<String>::new());
-        let run = run_with(&self.plan, &options(), &|_, _| {}, &AtomicBool::new(false), false);
-        let result = run.unwrap().scenarios.remove(0);
+        let run = |fast| run_with(&self.plan, &options(), &|_, _| {}, &AtomicBool::new(false), fast).unwrap();
+        let (mut walked, engine) = (run(false), run(true));
+        walked.events = engine.events;
+        assert_eq!(walked, engine, "the engine differs");
+        let result = walked.scenarios.remove(0);
         let mut answers = seen.answers;
         answers.sort_unstable_by_key(|a| a.0);
         let answers = answers.into_iter().map(|(_, _, latency, outcome)| {

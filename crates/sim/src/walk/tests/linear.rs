@@ -231,3 +231,46 @@ fn the_shortest_difference() {
     println!("{both} agree, {differ} differ\n{shortest}");
     assert_eq!(differ, 0);
 }
+
+/// What stands in no random file: wide fan-outs, branches within branches that are cut off together, users who never think.
+#[test]
+fn many_branches_agree() {
+    let wide = "fanout(pool(3000, lambda: queue(delay(dist.exponential(5 * ms), server()))), need = 2500)";
+    let cases = [
+        format!("root = timeout(12 * ms, {wide})\n"),
+        "d = delay(dist.exponential(5 * ms), server())\n\
+         q = queue(d, concurrency = 3, on_cancel = \"finish\")\n\
+         inner = hedge(3 * ms, fanout([q, timeout(4 * ms, q), sequence([d, q])], need = 2), attempts = 3)\n\
+         crashing = faulty(90 * ms, 9 * ms, inner, mode = \"crash\")\n\
+         root = timeout(40 * ms, hedge(9 * ms, retry(2, fanout([crashing, inner], need = 1), on = [\"reset\", \"timeout\"], backoff = 5 * ms)))\n"
+            .into(),
+        "d = delay(dist.exponential(5 * ms), server())\n\
+         root = sequence([hedge(3 * ms, d), fanout([d, d]), retry(2, flaky(0.3, d), on = [\"status_5xx\"]), hedge(3 * ms, d)])\n"
+            .into(),
+    ];
+    for root in cases {
+        for traffic in ["traffic.poisson(every = 9 * ms)", "traffic.closed(3, 2 * ms)"] {
+            let source = format!("{root}scenario(\"s\", root, {traffic}, requests = 60)\n");
+            agree(&plan(&source), &source);
+        }
+    }
+}
+
+/// Ten thousand at once are a sum of ten thousand, not of their pairs; more than can be put in order are an error in words, and
+/// so are users whose time stands still.
+#[test]
+fn branches_have_limits() {
+    let run = |root: &str, traffic: &str| {
+        let source = format!("scenario(\"s\", {root}, {traffic}, window = \"all\")\n");
+        run_with(&plan(&source), &options(), &|_, _| {}, &AtomicBool::new(false), true)
+    };
+    let every = "traffic.constant(every = 50 * ms), requests = 100";
+    let wide = "fanout(pool(10000, lambda: delay(dist.exponential(2 * ms), server())))";
+    let results = run(wide, every).unwrap();
+    assert!(results.scenarios[0].latency_all.min.unwrap() > 8.0);
+    let nested = "fanout(pool(300, lambda: fanout(pool(300, lambda: server()))))";
+    let error = format!("{:?}", run(nested, every).unwrap_err());
+    assert!(error.contains("branches at once"), "{error}");
+    let error = format!("{:?}", run("server()", "traffic.closed(2, 0 * s), duration = 1 * s").unwrap_err());
+    assert!(error.contains("without thinking time"), "{error}");
+}
