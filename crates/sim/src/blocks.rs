@@ -1,4 +1,4 @@
-//! The shape of a scenario: chains of nodes with one way in, grouped into blocks, and the tables that both engines share.
+//! The shape of a scenario: chains of nodes with one way in, grouped into blocks, and the tables of its code.
 
 mod stages;
 mod ways;

@@ -1,4 +1,4 @@
-//! From the blocks of a scenario to the linear [`Code`] of the fast engine.
+//! From the blocks of a scenario to the linear [`Code`] that the engine runs.
 
 mod attempts;
 mod places;

@@ -1,4 +1,4 @@
-//! The balancers of a walked scenario on its event loops ([`crate::loops`]).
+//! The balancers of a scenario on its event loops ([`crate::loops`]).
 
 use super::walker::Walker;
 

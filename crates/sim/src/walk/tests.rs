@@ -1,4 +1,4 @@
-//! The general engine against what it must do: whatever the topology (`random`), and to the nanosecond in cases worked out
+//! The engine and its reference against what they must do: whatever the topology (`random`), and to the nanosecond in cases worked out
 //! by hand (`cut`, `fail`, `order`). Every self-check is shown to fire.
 
 mod core;
@@ -217,7 +217,7 @@ impl Went {
     }
 }
 
-/// Each self-check of the general engine fires when what it guards is broken.
+/// Each self-check of the reference fires when what it guards is broken.
 #[test]
 fn every_self_check_fires() {
     let source = r#"

@@ -217,7 +217,7 @@ fn what_loops_cannot_share_yet_is_refused_with_its_place() {
     }
 }
 
-/// An overload without end is an orderly one: in both engines, and where requests multiply.
+/// An overload without end is an orderly one: in the engine and its reference, and where requests multiply.
 #[test]
 fn too_many_on_their_way_are_an_error_in_words() {
     for (node, fast) in [
