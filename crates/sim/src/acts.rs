@@ -7,7 +7,7 @@ use crate::ending::HORIZON_NS;
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine, HOLD, PATIENCE};
 use crate::order::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
-use crate::token::{BEGINS, CHECK, LINE, PARKED};
+use crate::token::{BEGINS, CHECK, FAN, LINE, PARKED};
 use std::sync::atomic::Ordering;
 use weir_model::flaky;
 use weir_policy::config::{Exclude, Work};
@@ -56,7 +56,7 @@ impl Engine<'_> {
         if site.shared {
             return first;
         }
-        first + self.scopes.slots[slot as usize].meets * self.code.instances.len() as u32
+        first + u32::from(self.scopes.slots[slot as usize].meets) * self.code.instances.len() as u32
     }
 
     #[cold]
@@ -195,7 +195,7 @@ impl Engine<'_> {
             return Some(0);
         }
         let own = self.backoffs[member.wrapping_add(site.nodes) as usize];
-        let ns = site.config.backoff_ns(next, own.with(self.tokens.tries(slot).bits()));
+        let ns = site.config.backoff_ns(next, self.choice_key(slot, own, self.tokens.came_to_retry(slot)));
         self.book(slot, site.stage, member, ns);
         Some(ns)
     }
@@ -254,8 +254,12 @@ impl Engine<'_> {
             self.check_goes_on(slot, now);
             return true;
         }
+        if self.tokens.slots[slot as usize].pc & FAN != 0 {
+            self.hedge_is_due(slot, now);
+            return true;
+        }
         if self.tokens.slots[slot as usize].pc & BEGINS != 0 {
-            self.begins(slot);
+            self.begins(slot, now);
             return false;
         }
         self.wait_no_longer(slot, now)
@@ -349,6 +353,9 @@ impl Engine<'_> {
             ledger.record(latency, token.outcome(), time, second_half, self.source.load.deadline_ns);
         }
         if self.code.cuts {
+            if self.clients.are_users() {
+                self.user_is_answered(slot, now, time);
+            }
             self.scopes.end(slot);
             self.lines.request_ends(time);
             if self.code.notes {

@@ -146,6 +146,7 @@ impl Engine<'_> {
             Op::Pick { lb } | Op::Ask { lb } => {
                 self.tokens.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
             }
+            Op::Sequence { .. } | Op::Fan { .. } => self.tokens.slots[slot as usize].pc += 1,
             Op::Choose { choice } => {
                 let skip = code.kinds.choices[choice as usize].skip;
                 self.tokens.slots[slot as usize].pc = skip | CHECK;

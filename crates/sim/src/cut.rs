@@ -15,7 +15,7 @@ use crate::code::Op;
 use crate::engine::{END_OF_TIME, Engine, HOLD, LIMIT};
 use crate::order::{Class, Entry, order_key, ranked};
 use crate::scopes::{CHECKED, Left, Limit, Stands, WHOLE};
-use crate::token::{BEGINS, CHECK, IDLE, LINE, PARKED};
+use crate::token::{FAN, FLAGS, IDLE, LINE, PARKED};
 use weir_policy::{Kind, Ticket};
 
 impl Engine<'_> {
@@ -39,7 +39,9 @@ impl Engine<'_> {
         let row = Limit { live: 0, end: site.end, member, rank, depth, retries, details, until: 0 };
         let at = now.saturating_add(site.ns).min(END_OF_TIME);
         let (live, tag) = self.scopes.enter(slot, row, at);
-        self.scopes.slots[slot as usize].rank = rank + 1;
+        // What it sends in comes after it where both end at one instant.
+        let scope = &mut self.scopes.slots[slot as usize];
+        scope.rank = rank + u32::from(scope.ranks() > 1);
         self.schedule_limit(at - now, Entry { at, key, who: LIMIT | live, tag });
     }
 
@@ -89,6 +91,8 @@ impl Engine<'_> {
         let holds = self.holds_of(slot, limit);
         let selected = self.tokens.slots[slot as usize].mask();
         self.take_back(slot, None, now);
+        let counts = !self.tokens.slots[slot as usize].is_unwanted();
+        self.cut_branches(slot, true, counts, now);
         holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
     }
 
@@ -102,11 +106,13 @@ impl Engine<'_> {
         let floor = holds.iter().rposition(|hold| self.goes_on(hold));
         let Some(floor) = floor else {
             self.take_back(slot, None, now);
+            self.cut_branches(slot, false, true, now);
             holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
             return slot;
         };
         holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now));
         let request = self.tokens.fork(slot);
+        self.clients.copy(slot, request);
         if self.code.details {
             self.details.copy(slot, request);
         }
@@ -122,6 +128,7 @@ impl Engine<'_> {
         let scope = &mut self.scopes.slots[slot as usize];
         (scope.floor, scope.floor_depth) = (holds[floor].pc, holds[floor].depth as u16);
         self.scopes.hand_notes(slot, request);
+        self.part_from(slot, request, now);
         self.tokens.slots[slot as usize].set_unwanted();
         if failed {
             self.tokens.slots[slot as usize].set_outcome(Some(Kind::Cancelled));
@@ -136,7 +143,7 @@ impl Engine<'_> {
     }
 
     /// Whether somebody goes on though whoever sent them has gone.
-    fn goes_on(&self, hold: &Hold) -> bool {
+    pub(crate) fn goes_on(&self, hold: &Hold) -> bool {
         let (queues, shares) = (&self.code.queues, &self.code.shares);
         match hold.what {
             What::Line { queue } => queues[queue as usize].on_cancel.goes_on(false),
@@ -147,7 +154,7 @@ impl Engine<'_> {
         }
     }
 
-    fn give_back(&mut self, slot: u32, hold: &Hold, selected: u64, now: u64) {
+    pub(crate) fn give_back(&mut self, slot: u32, hold: &Hold, selected: u64, now: u64) {
         let member = hold.member;
         match hold.what {
             What::Line { queue } => self.leave_line(slot, queue, member, now),
@@ -177,12 +184,16 @@ impl Engine<'_> {
     }
 
     /// What a request holds, from where it stands to the end of a limit.
-    fn holds_of(&self, slot: u32, limit: &Limit) -> Vec<Hold> {
+    pub(crate) fn holds_of(&self, slot: u32, limit: &Limit) -> Vec<Hold> {
         let code = self.code;
         let token = &self.tokens.slots[slot as usize];
-        let (mut pc, mut member) = ((token.pc & !(PARKED | LINE | BEGINS | CHECK)) as usize, token.member);
+        let (mut pc, mut member) = ((token.pc & !FLAGS) as usize, token.member);
         let mut depth = usize::from(token.depth);
         let mut holds = Vec::new();
+        if let (Op::Part { .. }, 0) = (code.steps[pc].op, token.pc & FAN) {
+            // It is back, and what stands around that step is not its own.
+            return holds;
+        }
         let before = if token.pc & PARKED == 0 && pc > 0 { Some(code.steps[pc - 1].op) } else { None };
         let waits = token.pc & LINE != 0;
         let own = match before {
@@ -201,7 +212,8 @@ impl Engine<'_> {
         };
         holds.extend(own.map(|(what, pc)| Hold { what, member, pc, depth }));
         // Back at a balancer, or from a call, the frame is its own.
-        let mut popped = matches!(code.steps[pc].op, Op::Done { .. } | Op::Told { .. } | Op::Back);
+        let mut popped =
+            matches!(code.steps[pc].op, Op::Done { .. } | Op::Told { .. } | Op::Back | Op::Next { .. });
         loop {
             if std::mem::take(&mut popped) {
                 let what = match code.steps[pc].op {
@@ -259,6 +271,7 @@ impl Engine<'_> {
     pub(crate) fn vanish(&mut self, slot: u32, now: u64) {
         self.ledger.last_stop = self.ledger.last_stop.max(now);
         self.scopes.end(slot);
+        self.branches.clear(slot);
         self.tokens.remove(slot);
     }
 
@@ -271,7 +284,8 @@ impl Engine<'_> {
         let here = &self.code.stages[stage as usize];
         let spent = &mut self.ledger.spent[at(here.part)];
         *spent = spent.wrapping_add(ns);
-        let floor = self.scopes.slots[slot as usize].floor;
+        let top = self.branches.top(slot);
+        let floor = self.scopes.slots[top as usize].floor;
         if floor == NOT {
             return;
         }

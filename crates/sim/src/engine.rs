@@ -7,7 +7,10 @@
 mod arrivals;
 mod members;
 
+use crate::blocks::NOT;
+use crate::branches::Branches;
 use crate::check::{Left, violations};
+use crate::clients::Clients;
 use crate::code::Code;
 use crate::deferred::Deferred;
 use crate::detail::Details;
@@ -68,10 +71,14 @@ pub(crate) const FLIP: u32 = LIMIT | TICK;
 pub(crate) const WATCH: u32 = HOLD | TICK;
 /// At one with these health checks begin.
 pub(crate) const CHECKS_DUE: u32 = HOLD | LIMIT;
+/// At one with these a user sends a request.
+pub(crate) const THINK: u32 = HOLD | LIMIT | TICK;
 
 pub(crate) struct Engine<'a> {
     pub(crate) code: &'a Code,
     pub(crate) source: Source,
+    pub(crate) clients: Clients,
+    pub(crate) branches: Branches,
     pub(crate) pending: Pending,
     pub(crate) tokens: Tokens,
     pub(crate) scopes: Scopes,
@@ -116,6 +123,8 @@ pub(crate) struct Engine<'a> {
     /// Further attempts so far, and whether it was told to stop among them.
     pub(crate) attempts: u64,
     pub(crate) stopped: bool,
+    /// Why the run must end before its time.
+    pub(crate) cut: Option<Cut>,
     /// A request ended beyond the time that is counted.
     pub(crate) beyond_horizon: bool,
     pub ledger: Ledger,
@@ -151,6 +160,8 @@ impl<'a> Engine<'a> {
         let half = from + (to - from) / 2;
         let mut engine = Engine {
             code,
+            clients: Clients::new(&load),
+            branches: Branches::default(),
             source: Source::new(load),
             pending: Pending::new(),
             tokens: Tokens::new(code),
@@ -188,6 +199,7 @@ impl<'a> Engine<'a> {
             stop,
             attempts: 0,
             stopped: false,
+            cut: None,
             beyond_horizon: false,
             ledger: Ledger::new(code),
             #[cfg(test)]
@@ -205,7 +217,7 @@ impl<'a> Engine<'a> {
     pub fn run(&mut self) -> Result<(), Cut> {
         self.schedule_flips();
         self.schedule_checks();
-        self.schedule_arrival();
+        self.schedule_first_arrivals();
         let mut now = 0;
         while !(self.over && self.tokens.is_empty())
             && let Some((event, is_arrival)) = self.pending.next()
@@ -218,6 +230,9 @@ impl<'a> Engine<'a> {
             if self.ledger.events & PATIENCE == 0 {
                 if self.stop.load(Ordering::Relaxed) {
                     return Err(Cut::Stopped);
+                }
+                if let Some(cut) = self.cut {
+                    return Err(cut);
                 }
                 // An event brings one request at most.
                 if self.tokens.slots.len() > MOST_AT_ONCE {
@@ -249,18 +264,24 @@ impl<'a> Engine<'a> {
             } else if self.tokens.slots[event.who as usize].tag == event.tag {
                 self.go_on(event.who, now, now, event.after_faults());
             }
+            if self.branches.then != NOT {
+                self.go_on_then(now, event.after_faults());
+            }
         }
         if self.stopped {
             return Err(Cut::Stopped);
         }
+        if let Some(cut) = self.cut {
+            return Err(cut);
+        }
         if self.beyond_horizon {
             return Err(Cut::TooLong);
         }
-        if self.code.notes && !self.tokens.is_empty() {
+        if self.code.loses && !self.tokens.is_empty() {
             now = self.give_up();
         }
         self.end_checks(now);
-        self.pass_marks(u64::MAX);
+        self.finish_marks(now);
         self.ledger.end(self.tokens.slots.len(), now);
         self.carry_entries();
         self.ledger.entries = self.entered.iter().map(|n| *n as u64).collect();
@@ -287,6 +308,7 @@ impl<'a> Engine<'a> {
             FLIP => self.flip(index, now),
             WATCH => self.look_at_guard(index, now),
             CHECKS_DUE => self.begin_checks(index, now),
+            THINK => self.user_sends(index, now),
             _ => self.tick(index, event.tag, now),
         }
     }
@@ -307,7 +329,7 @@ impl<'a> Engine<'a> {
         self.ledger.outages = plain + self.lines.outages(&self.code.lines.lines);
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
         let left = Left { at_balancers, in_queues, on_the_way: self.tokens.live() };
-        violations(self.code, &self.ledger, &left, requests, selected, self.code.notes)
+        violations(self.code, &self.ledger, &left, requests, selected, self.code.loses)
     }
 
     /// Requests that balancers still count, once all late returns are in.

@@ -76,7 +76,8 @@ impl Behind {
             for (&target, index) in point.lists[list as usize].iter().zip(0u32..) {
                 let first = first_balancers(point, target);
                 let found: Vec<u32> = first.iter().filter_map(|id| balancers.get(id).copied()).collect();
-                if found.is_empty() {
+                // One around which nothing stands always has somebody left.
+                if found.is_empty() || found.len() < first.len() {
                     continue;
                 }
                 found.iter().for_each(|&inner| behind.outside[inner as usize].push((outer, index)));

@@ -175,11 +175,11 @@ impl Compiler<'_> {
 impl Engine<'_> {
     /// A request arrives: of what kind it is, and who sends it.
     #[cold]
-    pub(crate) fn draw_kind(&mut self, slot: u32, ordinal: u64, way: Key) {
+    pub(crate) fn draw_kind(&mut self, slot: u32, ordinal: u64, client: u64, way: Key) {
         let kinds = &self.code.kinds;
         let (shape, key) = kinds.mix.request(ordinal, way.with(purpose::MIX));
-        // Without a key each request is a client of its own.
-        let sender = kinds.reads_keys.then(|| key.unwrap_or_else(|| key::hash_number((1 << 63) + ordinal)));
+        // Without a key each request is a client of its own; in a closed loop the user is the client.
+        let sender = kinds.reads_keys.then(|| key.unwrap_or_else(|| key::hash_number(client)));
         self.details.begin(slot, shape, sender);
     }
 
@@ -230,7 +230,9 @@ impl Engine<'_> {
     pub(crate) fn left_out(&mut self, slot: u32, instance: u32) {
         self.excluded.clear();
         if self.tokens.slots[slot as usize].exclude() != Exclude::None {
-            self.tokens.tried[slot as usize].at(instance, &mut self.excluded);
+            let list = self.branches.tried_of(slot);
+            self.tokens.tried[list as usize].at(instance, &mut self.excluded);
         }
+        self.branches.open_elsewhere(slot, instance, &mut self.excluded);
     }
 }

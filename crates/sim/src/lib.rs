@@ -6,9 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod acts;
+mod again;
 mod blocks;
+mod branches;
 mod check;
 mod checks;
+mod clients;
 mod code;
 mod compile;
 mod cut;
@@ -17,8 +20,10 @@ mod detail;
 mod draws;
 mod ending;
 mod engine;
+mod fanout;
 mod guards;
 mod heap;
+mod hedges;
 mod kinds;
 mod latency;
 mod ledger;
@@ -34,6 +39,7 @@ mod reach;
 pub mod result;
 mod run;
 mod scopes;
+mod sequence;
 mod shares;
 mod source;
 mod steps;
@@ -42,6 +48,7 @@ mod summary;
 mod tests;
 mod token;
 mod visits;
+#[cfg(test)]
 mod walk;
 mod warnings;
 mod wheel;

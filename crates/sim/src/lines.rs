@@ -269,7 +269,7 @@ impl Engine<'_> {
         let is_up = state.is_up(&site.law, now, after_faults);
         let flips = state.flips() - before;
         if flips > 0 {
-            if self.code.notes {
+            if self.code.loses {
                 self.lines.flip(line, flips, now);
             }
             self.flipped(line, is_up, now);
@@ -297,11 +297,14 @@ impl Engine<'_> {
         let site = self.code.lines.sites[down as usize];
         let (tag, check) =
             (self.tokens.slots[slot as usize].tag, self.tokens.slots[slot as usize].pc & CHECK);
+        let selected = self.tokens.slots[slot as usize].mask();
         // It may be inside of what is just found dead: another node on that time-line.
         self.leave_at(slot, pc as u32 | PARKED | check, member, depth);
         self.scopes.stand(slot, now, pc, member, depth);
         let is_up = self.is_up(down, member, now, after_faults);
         if self.tokens.slots[slot as usize].tag != tag {
+            // It came here, and no further.
+            self.count_cut(site.stage, member, selected);
             return false;
         }
         self.leave_at(slot, (pc as u32 + 1) | check, member, depth);

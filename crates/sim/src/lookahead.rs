@@ -154,6 +154,13 @@ impl Entries<'_> {
                         stack.extend(starts(self.code, lb));
                         stack.extend(self.code.guards.spares.iter().map(|t| t.pc));
                     }
+                    Op::Sequence { group } | Op::Fan { group } => {
+                        let site = self.code.groups.sites[group as usize];
+                        let block = &self.code.blocks[self.code.stages[site.stage as usize].block as usize];
+                        let lists = (block.base..block.base + block.members)
+                            .map(|member| self.code.groups.lists[member.wrapping_add(site.offset) as usize]);
+                        stack.extend(lists.flat_map(|list| self.code.lists[list as usize].starts(self.code)));
+                    }
                     Op::Choose { .. } => {
                         let lists = self.code.kinds.nodes.iter().map(|node| self.code.lists[node.0 as usize]);
                         stack.extend(lists.flat_map(|list| list.starts(self.code)));

@@ -6,11 +6,12 @@
 //!   with the request, at all places where a request that may be lost can have been.
 //! - Draws: whether a message is lost, by place, request and way.
 
+use crate::blocks::NOT;
 use crate::code::Op;
 use crate::engine::{CHECKS_DUE, Engine, FLIP, WATCH};
 use crate::order::{Class, Entry};
 use crate::scopes::{Limit, WHOLE};
-use crate::token::{BEGINS, CHECK, LINE, PARKED};
+use crate::token::{BEGINS, CHECK, FAN, FLAGS, LINE, PARKED};
 use weir_model::crossing;
 use weir_policy::Kind;
 
@@ -114,7 +115,7 @@ impl Engine<'_> {
     }
 
     /// Whether anything will happen to anybody, but for what happens by itself.
-    fn anybody_moves(&self) -> bool {
+    fn anybody_moves(&mut self) -> bool {
         // A request may wait behind a health check, but not behind so many.
         if self.tokens.checks > 0 && self.alone < 16 * IDLE_EVENTS {
             return true;
@@ -123,10 +124,11 @@ impl Engine<'_> {
             return true;
         }
         self.live().into_iter().any(|slot| {
-            let token = &self.tokens.slots[slot as usize];
-            let before =
-                self.code.steps[((token.pc & !(LINE | PARKED | BEGINS)) as usize).saturating_sub(1)].op;
+            let token = self.tokens.slots[slot as usize];
+            let before = self.code.steps[((token.pc & !FLAGS) as usize).saturating_sub(1)].op;
+            let waits_for_others = token.pc & FAN != 0;
             let waits = match before {
+                _ if waits_for_others => self.will_send_in(slot),
                 _ if token.pc & (PARKED | BEGINS) != 0 => true,
                 Op::Enter { queue } if token.pc & LINE != 0 => {
                     self.code.queues[queue as usize].timeout_ns.is_some()
@@ -152,7 +154,9 @@ impl Engine<'_> {
                 self.leave_lines(slot, now);
             }
         }
-        for slot in live {
+        // Those whom others wait for go with these.
+        let tops: Vec<u32> = live.into_iter().filter(|&slot| self.branches.parent(slot) == NOT).collect();
+        for slot in tops {
             if self.tokens.slots[slot as usize].is_unwanted() {
                 self.kill(slot, now);
                 continue;

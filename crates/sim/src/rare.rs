@@ -66,6 +66,26 @@ impl Engine<'_> {
                 self.count_errors(slot, member, pc);
             }
             Op::Choose { choice } => self.choose(slot, choice, pc, member, depth),
+            Op::Sequence { group } => self.go_to_next(slot, group, pc + 1, 0),
+            Op::Next { group } => self.go_on_in_sequence(slot, group, pc),
+            Op::Come { retry } => self.comes_to_retry(slot, retry, member),
+            Op::Fan { group } => {
+                self.fan_out(slot, group, pc, member, depth, now);
+                return false;
+            }
+            Op::Part { .. } => {
+                self.part_ends(slot, now);
+                return false;
+            }
+            Op::Hedge { hedge } => {
+                self.start_hedge(slot, hedge, pc, member, depth, now);
+                return false;
+            }
+            Op::Hedged { hedge } => {
+                self.count_errors(slot, member, pc);
+                self.hedge_ends(slot, hedge, now);
+                return false;
+            }
             Op::Rewrite { rewrite } => {
                 let shape = &mut self.details.slots[slot as usize].shape;
                 *shape = code.kinds.rewrites[rewrite as usize][*shape as usize];
@@ -96,7 +116,8 @@ impl Engine<'_> {
 
     fn choose(&mut self, slot: u32, choice: u32, pc: usize, member: u32, depth: usize) {
         let site = &self.code.kinds.choices[choice as usize];
-        let Some(index) = self.chosen(slot, choice, member, 0) else {
+        let came = self.comes_to_choice(slot, member.wrapping_add(site.offset));
+        let Some(index) = self.chosen(slot, choice, member, came) else {
             self.refuse(slot, member, site.stage, Kind::NoRoute);
             self.tokens.slots[slot as usize].pc = site.skip;
             return;
@@ -122,9 +143,16 @@ impl Engine<'_> {
 
     /// A request begins where it was sent.
     #[cold]
-    pub(crate) fn begins(&mut self, slot: u32) {
+    pub(crate) fn begins(&mut self, slot: u32, now: u64) {
         let token = &mut self.tokens.slots[slot as usize];
         token.pc &= !BEGINS;
+        if self.code.branches {
+            self.branch_begins(slot, now);
+            if self.attempt_begins(slot) {
+                return;
+            }
+        }
+        let token = &self.tokens.slots[slot as usize];
         self.members[token.member as usize].entries += i32::from(token.selected());
     }
 }

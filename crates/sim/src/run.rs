@@ -11,7 +11,8 @@ use crate::order::RANKS;
 use crate::result::{Results, ScenarioResult};
 use crate::source::{Load, load_unless};
 use crate::summary::{self, Replication, Row};
-use crate::walk::{self, Walk, Walker};
+#[cfg(test)]
+use crate::walk::{Walk, Walker};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -69,7 +70,8 @@ pub(crate) struct Asked {
 /// A scenario made ready to run.
 pub(crate) struct Program {
     pub code: Code,
-    /// What its stages do, where it takes the general engine.
+    /// What its stages do, where a test asks the reference.
+    #[cfg(test)]
     pub walk: Option<Walk>,
     pub rows: Vec<Row>,
 }
@@ -120,7 +122,7 @@ pub fn run(
     run_with(plan, options, progress, stop, true)
 }
 
-/// As [`run`]; without `fast` everything is run by the general engine, which changes nothing but the time it takes.
+/// As [`run`]; without `fast` everything is run by the reference of tests, which changes nothing but the time it takes.
 pub(crate) fn run_with(
     plan: &Plan,
     options: &Options,
@@ -317,14 +319,19 @@ pub(crate) fn program(
     fast: bool,
 ) -> Result<Program, String> {
     let layout = Layout::new(point, scenario.root);
-    let (code, walk) = if fast && !walk::needs_walk(&layout, scenario) {
-        (compile(layout, scenario, members)?, None)
-    } else {
-        let (code, walk) = walk::build(layout, scenario, members)?;
-        (code, Some(walk))
-    };
+    #[cfg(test)]
+    if !fast {
+        let (code, walk) = crate::walk::build(layout, scenario, members)?;
+        let rows = summary::rows(&code);
+        return Ok(Program { code, walk: Some(walk), rows });
+    }
+    debug_assert!(fast, "the reference is for tests");
+    let code = compile(layout, scenario, members)?;
     let rows = summary::rows(&code);
-    Ok(Program { code, walk, rows })
+    #[cfg(test)]
+    return Ok(Program { code, walk: None, rows });
+    #[cfg(not(test))]
+    Ok(Program { code, rows })
 }
 
 /// A finished replication: what it added up, how long its window was, and which laws it broke.
@@ -350,6 +357,7 @@ fn run_whole(program: &Program, mut load: Load, key: Key, stop: &AtomicBool) -> 
 fn run_once(program: &Program, load: Load, key: Key, stop: &AtomicBool) -> Result<Ran, Cut> {
     let code = &program.code;
     let (requests, selected) = load.expected();
+    #[cfg(test)]
     if let Some(walk) = &program.walk {
         let mut walker = Walker::new(code, walk, load, key, stop);
         walker.run()?;

@@ -8,7 +8,7 @@ use crate::draws::purpose;
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine};
 use crate::order::{Class, Entry, order_key, ranked};
-use crate::token::{BEGINS, CHECK, IDLE, LINE, PARKED};
+use crate::token::{BEGINS, CHECK, FAN, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Work};
@@ -29,7 +29,7 @@ impl Engine<'_> {
                 token = &mut self.tokens.slots[slot as usize]
             };
         }
-        if token.pc & (LINE | BEGINS | CHECK) != 0 {
+        if token.pc & (LINE | BEGINS | CHECK | FAN) != 0 {
             if self.begin_or_go(slot, now) {
                 return;
             }
@@ -80,7 +80,7 @@ impl Engine<'_> {
                 if $site.shared {
                     first
                 } else {
-                    first + self.scopes.slots[slot as usize].meets * code.instances.len() as u32
+                    first + u32::from(self.scopes.slots[slot as usize].meets) * code.instances.len() as u32
                 }
             }};
         }
@@ -296,6 +296,13 @@ impl Engine<'_> {
                 | Op::Rewrite { .. }
                 | Op::Unrewrite
                 | Op::Answer { .. }
+                | Op::Sequence { .. }
+                | Op::Next { .. }
+                | Op::Come { .. }
+                | Op::Fan { .. }
+                | Op::Part { .. }
+                | Op::Hedge { .. }
+                | Op::Hedged { .. }
                 | Op::Down { .. }
                 | Op::Lossy { .. }
                 | Op::Warm { .. }

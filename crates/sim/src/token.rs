@@ -1,6 +1,8 @@
 //! What travels with a request: one cache line for what every event needs, side tables for what few topologies do.
 
+mod branch;
 mod rows;
+mod turns;
 
 use rows::Attempts;
 pub(crate) use rows::Rows;
@@ -9,6 +11,7 @@ use weir_policy::retry::{Attempt, Tried};
 use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
 
+use crate::again::further;
 use crate::code::Code;
 use crate::visits::Visits;
 
@@ -32,6 +35,12 @@ pub(crate) const BEGINS: u32 = 1 << 29;
 
 /// What has this bit at its step is a health check, which steps otherwise.
 pub(crate) const CHECK: u32 = 1 << 28;
+
+/// Who has this bit at the step waits for the branches that it has sent in.
+pub(crate) const FAN: u32 = 1 << 27;
+
+/// All that may stand beside the number of a step.
+pub(crate) const FLAGS: u32 = PARKED | LINE | BEGINS | CHECK | FAN;
 
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
@@ -170,6 +179,7 @@ impl Tokens {
                 attempts: Vec::new(),
                 attempts_each: code.retry_depth,
                 visits: Visits::new(code.visits),
+                turns: turns::Turns::new(code.turns),
             },
             tried: Vec::new(),
             excludes: code.excludes,
@@ -188,6 +198,7 @@ impl Tokens {
         let token = &mut self.slots[slot as usize];
         *token = Token::new(token.tag, ordinal, arrived, way, selected);
         self.rows.visits.clear(slot);
+        self.rows.turns.set(slot, 0);
         if self.excludes {
             self.tried[slot as usize].clear();
         }
@@ -222,8 +233,10 @@ impl Tokens {
         rows.deep.copy_within(of(from, rows.deep_each), to as usize * rows.deep_each);
         rows.attempts.copy_within(of(from, rows.attempts_each), to as usize * rows.attempts_each);
         rows.visits.copy(from, to);
+        rows.turns.copy(from, to);
         for (a, b) in of(from, rows.attempts_each).zip(of(to, rows.attempts_each)) {
             rows.visits.copy_row(a, b);
+            rows.turns.copy_row(a, b);
         }
         if self.excludes {
             self.tried[to as usize] = self.tried[from as usize].clone();
@@ -254,6 +267,7 @@ impl Tokens {
             Attempts { attempt: Attempt::FIRST, exclude, way: nobody, tries: nobody, tries_now: nobody };
         rows.attempts.resize(n * rows.attempts_each, outside);
         rows.visits.grow(n, rows.attempts.len());
+        rows.turns.grow(n, rows.attempts.len());
         if self.excludes {
             self.tried.push(Tried::default());
         }
@@ -302,10 +316,12 @@ impl Tokens {
         let token = &mut self.slots[slot as usize];
         // Which of the nested retries it is belongs to the key: (1, 2) and (2, 1) are different ways.
         let position = u64::from(token.retries) << 32 | u64::from(next.0);
+        let (turn, _) = rows.turns.outside(row);
+        rows.turns.set(slot, if redraw { 0 } else { turn });
         if redraw {
-            token.way = attempts.way.with(tag).with(position);
+            token.way = further(attempts.way, tag, position, turn);
         }
-        attempts.tries_now = attempts.tries.with(tag).with(position);
+        attempts.tries_now = further(attempts.tries, tag, position, turn);
         attempts.attempt = next;
         token.set_outcome(None);
     }
@@ -313,7 +329,24 @@ impl Tokens {
     /// A request leaves the innermost retry with its answer.
     #[inline]
     pub fn end_attempts(&mut self, slot: u32, redraw: bool) {
+        let row = self.innermost(slot);
         self.rows.end_attempts(&mut self.slots[slot as usize], slot, redraw);
+        self.rows.turns.end(slot, row);
+    }
+
+    /// A request comes to a retry, so often as it has been there before on this way: it may have been inside of others.
+    pub fn note_turn(&mut self, slot: u32, came: u32) {
+        let retries = self.slots[slot as usize].retries;
+        let row = slot as usize * self.rows.attempts_each + usize::from(retries);
+        self.rows.turns.begin(slot, row, came);
+        if self.excludes && retries == 0 {
+            self.tried[slot as usize].clear();
+        }
+    }
+
+    /// How often a request had come to its innermost retry before.
+    pub fn came_to_retry(&self, slot: u32) -> u32 {
+        self.rows.turns.outside(self.innermost(slot)).1
     }
 
     /// A request that is cut off leaves all retries but the first so many.

@@ -1,19 +1,20 @@
 //! What a request that is cut off had booked ahead of its time is taken back.
 
+use crate::blocks::NOT;
 use crate::code::Op;
 use crate::engine::Engine;
 use crate::order::{Class, order_key, ranked};
 use crate::scopes::{Left, Passing};
-use crate::token::{BEGINS, CHECK, IDLE, LINE, PARKED};
+use crate::token::{BEGINS, FLAGS, IDLE, LINE, PARKED};
 
 impl Engine<'_> {
     /// Takes back what was added up for a request that will not come to it: waits, entries, visits. Where it is left behind
     /// by a request that is elsewhere now, it will come to it, and its time is for nobody from now on.
-    pub(super) fn take_back(&mut self, slot: u32, left: Option<Left>, now: u64) {
+    pub(crate) fn take_back(&mut self, slot: u32, left: Option<Left>, now: u64) {
         let code = self.code;
         let token = self.tokens.slots[slot as usize];
         let selected = token.mask();
-        let stop = (token.pc & !(PARKED | LINE | BEGINS | CHECK)) as usize;
+        let stop = (token.pc & !FLAGS) as usize;
         let mut passing = Passing { at: 0, key: self.step_key(slot), found: false, slot, left };
         if token.pc & PARKED == 0 {
             // It was sent somewhere, and has not come there.
@@ -63,19 +64,11 @@ impl Engine<'_> {
                 Op::StandDrawn { draw } => {
                     let site = &code.draws[draw as usize];
                     if let (true, Some(counter)) = (passing.found, site.visits) {
-                        let of = passing.left.as_ref().map_or(slot, |left| left.request);
-                        self.tokens.forget_visit(of, counter);
-                        if passing.is_to_stop() {
-                            self.tokens.forget_visit(slot, counter);
-                        }
+                        self.forget_visit(&passing, counter);
                     }
                     let lost = site.loss.and_then(|loss| code.losses[loss as usize].visits);
                     if let (true, Some(counter)) = (passing.found, lost) {
-                        let of = passing.left.as_ref().map_or(slot, |left| left.request);
-                        self.tokens.forget_visit(of, counter);
-                        if passing.is_to_stop() {
-                            self.tokens.forget_visit(slot, counter);
-                        }
+                        self.forget_visit(&passing, counter);
                     }
                     let ns = drawn.next().copied().unwrap_or(0);
                     self.pass(&mut passing, ns, now, (site.stage, member, site.inwards));
@@ -111,6 +104,17 @@ impl Engine<'_> {
                 }
                 _ => pc += 1,
             }
+        }
+    }
+
+    /// A visit has not taken place: neither for the request, nor for what goes no further.
+    fn forget_visit(&mut self, passing: &Passing, counter: u32) {
+        let of = passing.left.as_ref().map_or(passing.slot, |left| left.request);
+        if of != NOT {
+            self.tokens.forget_visit(of, counter);
+        }
+        if passing.is_to_stop() {
+            self.tokens.forget_visit(passing.slot, counter);
         }
     }
 

@@ -19,6 +19,7 @@ impl Engine<'_> {
         let site = &self.code.lbs[lb as usize];
         let index = self.instance(slot, site, member);
         self.leave_at(slot, pc as u32, member, depth);
+        self.comes_to_balancer(slot, lb, member);
         self.probe(slot, index, now);
         match self.ask(slot, index, now) {
             Picked::Target(ticket) => {
@@ -50,8 +51,10 @@ impl Engine<'_> {
     fn send_to(&mut self, slot: u32, index: u32, ticket: Ticket) {
         let exclude = self.tokens.slots[slot as usize].exclude();
         if exclude != Exclude::None {
-            self.tokens.tried[slot as usize].picked(exclude, index, ticket.target);
+            let list = self.branches.tried_of(slot);
+            self.tokens.tried[list as usize].picked(exclude, index, ticket.target);
         }
+        self.branches.note_open(slot, index, ticket.target);
         let Some(targets) = self.guards.get(index).map(|guard| guard.targets) else { return };
         let to = targets.get(self.code, ticket.target);
         if let Some(busy) = self.guards.busy.get_mut(to.member as usize) {
@@ -147,6 +150,7 @@ impl Engine<'_> {
                     // It stands there since now.
                     let (pc, member, depth) = (token.pc & !PARKED, token.member, usize::from(token.depth));
                     self.scopes.stand(slot, now, pc as usize, member, depth);
+                    self.will_retake(slot);
                 }
             }
             self.wake(slot, now);
@@ -189,7 +193,8 @@ impl Engine<'_> {
         let (status, detail) = (self.answered_with(slot), self.details.slots[slot as usize]);
         if exclude != Exclude::None {
             let reached = outcome.filter(|_| !detail.relayed);
-            self.tokens.tried[slot as usize].came_back(exclude, index, target, reached);
+            let list = self.branches.tried_of(slot);
+            self.tokens.tried[list as usize].came_back(exclude, index, target, reached);
         }
         let Some((guard, on)) = self.guards.on_loop(index) else { return };
         if let (None, Some(key), Some(memory)) = (outcome, detail.key, &mut guard.memory) {

@@ -25,6 +25,7 @@ pub(crate) struct Rows {
     pub(super) attempts: Vec<Attempts>,
     pub(super) attempts_each: usize,
     pub visits: Visits,
+    pub turns: super::turns::Turns,
 }
 
 impl Rows {

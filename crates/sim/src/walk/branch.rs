@@ -1,6 +1,7 @@
 //! What runs through the nodes: a request, or a part of one that can be cut off by itself.
 
 use super::build::{DrawKey, NOBODY};
+use crate::again::further;
 use crate::code::Code;
 use crate::draws::purpose;
 use crate::order::RANKS;
@@ -235,11 +236,8 @@ impl Branch {
 
     /// It goes on on a way of its own: an attempt, or a branch of a fan-out.
     pub fn begin_way(&mut self, purpose: u64, position: u64) {
-        self.way = self.way.with(purpose).with(position);
-        if self.turn > 0 {
-            self.way = self.way.with(purpose::VISIT).with(u64::from(self.turn));
-            self.turn = 0;
-        }
+        self.way = further(self.way, purpose, position, self.turn);
+        self.turn = 0;
     }
 }
 
@@ -452,11 +450,11 @@ impl Branches {
         // Which of the nested retries it is belongs to the key: (1, 2) and (2, 1) are different ways.
         let position = u64::from(branch.retries) << 32 | u64::from(next.0);
         branch.turn = attempts.turn;
+        attempts.tries_now = further(attempts.tries, purpose::ATTEMPT, position, attempts.turn);
         if redraw {
             branch.way = attempts.way;
             branch.begin_way(purpose::ATTEMPT, position);
         }
-        attempts.tries_now = attempts.tries.with(purpose::ATTEMPT).with(position);
         attempts.attempt = next;
         (branch.outcome, branch.status, branch.relayed) = (None, 0, false);
     }

@@ -11,7 +11,7 @@ use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{OnCancel, concurrent, faulty, warmup};
 use weir_policy::Kind;
-use weir_policy::config::{Balance, Budget, Rate, Retry};
+use weir_policy::config::{Budget, Rate, Retry};
 use weir_topology::plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
 use weir_topology::rewriting::Kinds;
 
@@ -264,33 +264,9 @@ pub(crate) struct Walk {
     pub scales: bool,
 }
 
-/// Whether a scenario needs this engine: something in it makes several of one request, or its users wait for their answers.
-pub(crate) fn needs_walk(layout: &Layout, scenario: &Scenario) -> bool {
-    let plain = |spec: &Spec| match spec {
-        Spec::Server { .. } | Spec::Delay { .. } | Spec::Weight { .. } => true,
-        Spec::Listen(_) | Spec::Rewrite(_) | Spec::Buffered { .. } => true,
-        Spec::Lb(lb) => lb.balance != Balance::LeastWork,
-        Spec::Cable { .. } | Spec::Faulty(_) => true,
-        Spec::Queue { .. } | Spec::Concurrent { .. } | Spec::Rate { .. } | Spec::Flaky { .. } => true,
-        Spec::Retry(_) | Spec::Timeout { .. } | Spec::Warmup { .. } => true,
-        Spec::Route { .. } | Spec::Split { .. } => true,
-        Spec::Redirect { .. } | Spec::Respond { .. } => true,
-        _ => false,
-    };
-    let closed = matches!(scenario.traffic, weir_model::Traffic::Closed { .. });
-    closed || !layout.reached().all(|(_, spec)| plain(spec))
-}
-
 /// Builds what the stages do. With `members`, statistics are kept for every member.
 pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Result<(Code, Walk), String> {
-    let clairvoyant = layout.reached().find(|(_, spec)| match spec {
-        Spec::Lb(lb) => lb.balance == Balance::LeastWork,
-        _ => false,
-    });
-    if let Some((id, _)) = clairvoyant {
-        let site = &layout.point.sites[layout.point.nodes[id as usize].site as usize];
-        return Err(format!("`lb.least_work` at {} is not built yet in simulation", site.span));
-    }
+    layout.refuse_unbuilt()?;
     let code = layout.code(members);
     let blocks = layout.reached().filter_map(|(id, spec)| match spec {
         Spec::Faulty(Faulty { line: Line::Block(block), .. }) => Some((layout.place(id), *block)),

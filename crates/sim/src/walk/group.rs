@@ -3,6 +3,7 @@
 use super::branch::{Frame, Phase};
 use super::build::{Act, NOBODY};
 use super::walker::{Flow, Walker};
+use crate::again::further;
 use crate::draws::purpose;
 use crate::ending::Cut;
 use weir_policy::Kind;
@@ -50,8 +51,8 @@ impl Walker<'_> {
             self.cells.enter(self.branches.slots[child as usize].cell);
             let branch = &mut self.branches.slots[child as usize];
             let position = depth << 32 | u64::from(index);
+            branch.tries = further(branch.tries, purpose::BRANCH, position, branch.turn);
             branch.begin_way(purpose::BRANCH, position);
-            branch.tries = branch.tries.with(purpose::BRANCH).with(position);
             branch.index = index;
             if !branch.take_ranks(index, len) {
                 self.cut = Some(Cut::TooManyBranches);

@@ -3,6 +3,7 @@
 use super::branch::Phase;
 use super::build::NOBODY;
 use super::walker::{Flow, Walker, what};
+use crate::again::further;
 use crate::draws::purpose;
 use crate::ending::Cut;
 use crate::order::{Class, Entry, later_attempt, order_key, ranked};
@@ -46,8 +47,8 @@ impl Walker<'_> {
         }
         if index > 0 {
             let position = depth << 32 | u64::from(index);
+            branch.tries = further(branch.tries, purpose::HEDGE, position, branch.turn);
             branch.begin_way(purpose::HEDGE, position);
-            branch.tries = branch.tries.with(purpose::HEDGE).with(position);
             (0..index).for_each(|_| branch.rank = later_attempt(branch.rank));
             self.branches.clear_visits(child);
         }

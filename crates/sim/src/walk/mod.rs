@@ -1,12 +1,11 @@
-//! The general engine: it walks the nodes of any topology, and everything can be cancelled.
+//! The reference: an engine that walks the nodes of any topology, in tests only.
 //!
 //! Every wait is an event of its own and everything happens in its turn, so a request can be cut off wherever it stands.
 //! What runs through the nodes is a *branch*: a request, or what a `timeout`, a `fanout` or a process that can crash sent in
 //! on behalf of one. A branch that is cancelled gives back what it holds; one that reaches a queue whose requests go on
 //! loses its parent and walks on until that queue.
 //!
-//! The linear engine (`crate::engine`) runs all but `sequence`, `fanout`, `hedge` and closed traffic; a test holds it to the same
-//! bytes as this one.
+//! It has none of what makes `crate::engine` fast; a test holds that to the same bytes as this one.
 
 mod around;
 mod balance;
@@ -25,5 +24,5 @@ mod servers;
 mod tests;
 mod walker;
 
-pub(crate) use build::{Walk, build, needs_walk};
+pub(crate) use build::{Walk, build};
 pub(crate) use walker::Walker;

@@ -1,4 +1,4 @@
-//! The general engine against what it must do: whatever the topology (`random`), and to the nanosecond in cases worked out
+//! The engine and its reference against what they must do: whatever the topology (`random`), and to the nanosecond in cases worked out
 //! by hand (`cut`, `fail`, `order`). Every self-check is shown to fire.
 
 mod core;
@@ -163,8 +163,11 @@ impl Case {
     fn run(&self) -> Went {
         let (seen, violations) = walk(&self.plan, false, None).expect("it ends");
         assert_eq!(violations, Vec::<String>::new());
-        let run = run_with(&self.plan, &options(), &|_, _| {}, &AtomicBool::new(false), false);
-        let result = run.unwrap().scenarios.remove(0);
+        let run = |fast| run_with(&self.plan, &options(), &|_, _| {}, &AtomicBool::new(false), fast).unwrap();
+        let (mut walked, engine) = (run(false), run(true));
+        walked.events = engine.events;
+        assert_eq!(walked, engine, "the engine differs");
+        let result = walked.scenarios.remove(0);
         let mut answers = seen.answers;
         answers.sort_unstable_by_key(|a| a.0);
         let answers = answers.into_iter().map(|(_, _, latency, outcome)| {
@@ -215,7 +218,7 @@ impl Went {
     }
 }
 
-/// Each self-check of the general engine fires when what it guards is broken.
+/// Each self-check of the reference fires when what it guards is broken.
 #[test]
 fn every_self_check_fires() {
     let source = r#"

@@ -12,7 +12,7 @@ use weir_topology::Plan;
 pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
     let cancel = d.of(&["stop", "skip", "finish"]);
-    match d.number(24) {
+    match d.number(30) {
         0 => format!("cable({k} * ms, {a})"),
         1 => format!("cable(e({k}), {a})"),
         2 => format!("queue({a}, concurrency = {k}, on_cancel = \"{cancel}\")"),
@@ -48,6 +48,11 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
         16 => format!(
             "lb.p2c([concurrent({k} * ms, contention = 0.1, coherency = 0.001, on_cancel = \"{cancel}\"), {a}, {b}])"
         ),
+        19 => format!("fanout([{a}, {b}, {a}], need = {})", 1 + k % 3),
+        20 => format!("fanout([{a}, timeout({} * ms, {b})], need = {})", k * l, 1 + k % 2),
+        21 => format!("hedge({} * ms, {a}, attempts = {})", l - 1, 2 + k % 2),
+        22 => format!("hedge({k} * ms, {a}, budget = budget(ratio = 0.5, min_per_s = {l}, window = 1 * s))"),
+        17 | 18 => format!("sequence([{a}, {b}, {a}])"),
         _ => format!("timeout({} * ms, {a})", k * l),
     }
 }
@@ -72,14 +77,9 @@ fn file(seed: u64) -> String {
     text + &format!("scenario(\"s\", {root}, {traffic}, {more})\n")
 }
 
-/// Whether both engines were asked: the same bytes came.
+/// Both engines give the same bytes.
 #[track_caller]
-pub(super) fn agree(plan: &Plan, source: &str) -> bool {
-    let (point, scenario) = (&plan.points[0], &plan.points[0].scenarios[0]);
-    let layout = crate::blocks::Layout::new(point, scenario.root);
-    if crate::walk::needs_walk(&layout, scenario) {
-        return false;
-    }
+pub(super) fn agree(plan: &Plan, source: &str) {
     for members in [false, true] {
         let options = Options { members, ..options() };
         if std::env::var("SHOW").is_ok() {
@@ -99,26 +99,30 @@ pub(super) fn agree(plan: &Plan, source: &str) -> bool {
             panic!("{}\n{l:?}\n{w:?}\n{source}", shown.join("\n").replace(", low: None, high: None", ""));
         }
     }
-    true
+}
+
+/// So many seeds, or those that SEEDS says ("from..to").
+fn seeds(n: u64) -> std::ops::Range<u64> {
+    let given = std::env::var("SEEDS").ok();
+    let asked = given.as_deref().and_then(|s| s.split_once(".."));
+    let asked = asked.and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
+    asked.unwrap_or(0..n)
 }
 
 #[test]
 fn the_engine_agrees_with_its_reference() {
-    let both = (0..1500).filter(|&seed| {
+    for seed in seeds(1500) {
         let source = file(seed);
-        agree(&plan(&source), &format!("seed {seed}:\n{source}"))
-    });
-    println!("{} of 1500", both.count());
-    let both = (0..2000).filter(|&seed| {
+        agree(&plan(&source), &format!("seed {seed}:\n{source}"));
+    }
+    for seed in seeds(2000) {
         let (plan, source) = random_plan(seed);
-        agree(&plan, &format!("random seed {seed}:\n{source}"))
-    });
-    println!("{} of 2000", both.count());
-    let both = (0..1500).filter(|&seed| {
+        agree(&plan, &format!("random seed {seed}:\n{source}"));
+    }
+    for seed in seeds(1500) {
         let source = random_file(seed);
-        agree(&plan(&source), &format!("core seed {seed}:\n{source}"))
-    });
-    println!("{} of 1500", both.count());
+        agree(&plan(&source), &format!("core seed {seed}:\n{source}"));
+    }
 }
 
 /// The status of an answer that is no failure may be one to try again after.
@@ -127,7 +131,7 @@ fn an_answer_is_tried_again_for_its_status() {
     let source = "root = retry(2, lb.first([respond(404), delay(3 * ms, server())]), on = [404])\n\
                   scenario(\"s\", root, traffic.constant(every = 5 * ms), requests = 100)\n";
     let plan = plan(source);
-    assert!(agree(&plan, source), "the engine runs it");
+    agree(&plan, source);
     let results = run_with(&plan, &options(), &|_, _| {}, &AtomicBool::new(false), true);
     assert_eq!(results.unwrap().scenarios[0].attempts_per_request.value, Some(2.0));
 }
@@ -164,7 +168,7 @@ fn what_once_differed_agrees() {
     ];
     for (root, load) in cases {
         let source = format!("{root}scenario(\"s\", root, {load})\n");
-        assert!(agree(&plan(&source), &source), "the engine runs it");
+        agree(&plan(&source), &source);
     }
     // Two at one instant; whoever waits is let in as it leaves.
     for root in [
@@ -178,7 +182,7 @@ fn what_once_differed_agrees() {
         let mut plan = plan(&source);
         plan.points[0].scenarios[0].traffic =
             weir_model::Traffic::Trace { file: "t.csv".into(), arrivals_ns: vec![0, 0] };
-        assert!(agree(&plan, &source), "the engine runs it");
+        agree(&plan, &source);
     }
 }
 
@@ -193,9 +197,80 @@ fn who_waits_for_health_is_served() {
                   root = split([(3, front), (1, flap)])\n\
                   scenario(\"s\", root, traffic.constant(every = 10 * ms), requests = 40, window = \"all\")\n";
     let plan = plan(source);
-    assert!(agree(&plan, source), "the engine runs it");
+    agree(&plan, source);
     let results = run_with(&plan, &options(), &|_, _| {}, &AtomicBool::new(false), true).unwrap();
     let s = &results.scenarios[0];
     let slowest = s.latency_all.max.unwrap();
     assert!((29_000.0..31_000.0).contains(&slowest), "{slowest} ms: none waited for the end of the ejection");
+}
+
+/// Looks for the shortest file of which the engines differ; for whoever mends one of them.
+#[test]
+#[ignore = "a tool"]
+fn the_shortest_difference() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let (mut shortest, mut differ, mut both) = (String::new(), 0, 0u64);
+    for seed in seeds(2000) {
+        let made = [
+            (plan(&file(seed)), format!("seed {seed}:\n{}", file(seed))),
+            (random_plan(seed).0, format!("random seed {seed}:\n{}", random_plan(seed).1)),
+            (plan(&random_file(seed)), format!("core seed {seed}:\n{}", random_file(seed))),
+        ];
+        for (plan, source) in &made {
+            let asked = std::panic::catch_unwind(|| agree(plan, source));
+            both += u64::from(asked.is_ok());
+            let Err(why) = asked else { continue };
+            differ += 1;
+            let why = why.downcast::<String>().map_or_else(|_| source.clone(), |s| *s);
+            if shortest.is_empty() || source.len() < shortest.split("@@").next().unwrap().len() {
+                shortest = format!("{source}@@{why}");
+            }
+        }
+    }
+    drop(std::panic::take_hook());
+    println!("{both} agree, {differ} differ\n{shortest}");
+    assert_eq!(differ, 0);
+}
+
+/// What stands in no random file: wide fan-outs, branches within branches that are cut off together, users who never think.
+#[test]
+fn many_branches_agree() {
+    let wide = "fanout(pool(3000, lambda: queue(delay(dist.exponential(5 * ms), server()))), need = 2500)";
+    let cases = [
+        format!("root = timeout(12 * ms, {wide})\n"),
+        "d = delay(dist.exponential(5 * ms), server())\n\
+         q = queue(d, concurrency = 3, on_cancel = \"finish\")\n\
+         inner = hedge(3 * ms, fanout([q, timeout(4 * ms, q), sequence([d, q])], need = 2), attempts = 3)\n\
+         crashing = faulty(90 * ms, 9 * ms, inner, mode = \"crash\")\n\
+         root = timeout(40 * ms, hedge(9 * ms, retry(2, fanout([crashing, inner], need = 1), on = [\"reset\", \"timeout\"], backoff = 5 * ms)))\n"
+            .into(),
+        "d = delay(dist.exponential(5 * ms), server())\n\
+         root = sequence([hedge(3 * ms, d), fanout([d, d]), retry(2, flaky(0.3, d), on = [\"status_5xx\"]), hedge(3 * ms, d)])\n"
+            .into(),
+    ];
+    for root in cases {
+        for traffic in ["traffic.poisson(every = 9 * ms)", "traffic.closed(3, 2 * ms)"] {
+            let source = format!("{root}scenario(\"s\", root, {traffic}, requests = 60)\n");
+            agree(&plan(&source), &source);
+        }
+    }
+}
+
+/// Ten thousand at once are a sum of ten thousand, not of their pairs; more than can be put in order are an error in words, and
+/// so are users whose time stands still.
+#[test]
+fn branches_have_limits() {
+    let run = |root: &str, traffic: &str| {
+        let source = format!("scenario(\"s\", {root}, {traffic}, window = \"all\")\n");
+        run_with(&plan(&source), &options(), &|_, _| {}, &AtomicBool::new(false), true)
+    };
+    let every = "traffic.constant(every = 50 * ms), requests = 100";
+    let wide = "fanout(pool(10000, lambda: delay(dist.exponential(2 * ms), server())))";
+    let results = run(wide, every).unwrap();
+    assert!(results.scenarios[0].latency_all.min.unwrap() > 8.0);
+    let nested = "fanout(pool(300, lambda: fanout(pool(300, lambda: server()))))";
+    let error = format!("{:?}", run(nested, every).unwrap_err());
+    assert!(error.contains("branches at once"), "{error}");
+    let error = format!("{:?}", run("server()", "traffic.closed(2, 0 * s), duration = 1 * s").unwrap_err());
+    assert!(error.contains("without thinking time"), "{error}");
 }

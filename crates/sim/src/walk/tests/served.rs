@@ -199,7 +199,7 @@ fn loops_are_met_evenly_and_alike() {
     assert!(violations.is_empty() && !seen.answers.is_empty());
 }
 
-/// An overload without end is an orderly one: in both engines, and where requests multiply.
+/// An overload without end is an orderly one: in the engine and its reference, and where requests multiply.
 #[test]
 fn too_many_on_their_way_are_an_error_in_words() {
     for (node, fast) in [
