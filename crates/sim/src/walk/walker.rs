@@ -3,13 +3,15 @@
 //! A branch runs until it must wait, then something is scheduled that wakes it. What a node does stands in `nodes`,
 //! `servers`, `faults` and `group`; what is decided (targets, attempts, factors, periods) in `policy` and `model`.
 
+mod books;
+mod moves;
+
 use super::balance::Instance;
-use super::branch::{Branch, Branches, Frame, Phase};
-use super::build::{NOBODY, Next, Walk};
+use super::branch::{Branch, Branches, Phase};
+use super::build::{NOBODY, Walk};
 use super::clients::Clients;
 use super::faults::Cells;
 use super::servers::Server;
-use crate::check::{Left, violations};
 use crate::code::Code;
 use crate::draws::purpose;
 use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
@@ -367,102 +369,9 @@ impl<'a> Walker<'a> {
         self.run_branch(slot, flow);
     }
 
-    /// Runs a branch, and those that it sends in or that waited for it, until all must wait.
-    pub(super) fn run_branch(&mut self, slot: u32, flow: Flow) {
-        let (mut slot, mut flow) = (slot, flow);
-        loop {
-            flow = match flow {
-                Flow::In => self.enter(slot),
-                Flow::On => self.inwards(slot),
-                Flow::Back => self.back(slot),
-                Flow::Out => self.outwards(slot),
-                Flow::Switch(other) => {
-                    slot = other;
-                    Flow::Out
-                }
-                Flow::Begin(other) => {
-                    slot = other;
-                    Flow::In
-                }
-                Flow::Stop => return,
-            }
-        }
-    }
-
-    /// From a stage to what is behind it.
-    fn inwards(&mut self, slot: u32) -> Flow {
-        let branch = &mut self.branches.slots[slot as usize];
-        match self.walk.nodes[branch.stage as usize].next {
-            Next::Stage => branch.stage += 1,
-            Next::Leaf => return Flow::Back,
-            Next::Call(call) => {
-                let (stage, member) = (branch.stage, branch.member);
-                self.branches.push_frame(slot, Frame { stage, member, ..Frame::default() });
-                let target = self.call_target(call, member);
-                let branch = &mut self.branches.slots[slot as usize];
-                (branch.stage, branch.member) = (target.pc, target.member);
-            }
-        }
-        Flow::In
-    }
-
     pub(super) fn call_target(&self, call: u32, member: u32) -> crate::code::Target {
         let site = self.code.calls[call as usize];
         self.code.call_targets[member.wrapping_add(site.offset) as usize]
-    }
-
-    /// From a stage to the one around it.
-    fn outwards(&mut self, slot: u32) -> Flow {
-        let branch = &mut self.branches.slots[slot as usize];
-        let node = &self.walk.nodes[branch.stage as usize];
-        if let Some(kind) = branch.outcome
-            && branch.selected
-        {
-            let part = node.part.wrapping_add(branch.member & self.code.mask);
-            self.ledger.error_at(part as usize, kind);
-        }
-        if branch.stage == branch.floor_stage && branch.depth == branch.floor_depth {
-            return self.branch_ends(slot);
-        }
-        if branch.stage == node.first {
-            branch.depth -= 1;
-            let depth = branch.depth;
-            let Frame { stage, member, .. } = self.branches.frame(slot, depth);
-            let branch = &mut self.branches.slots[slot as usize];
-            (branch.stage, branch.member) = (stage, member);
-        } else {
-            branch.stage -= 1;
-        }
-        Flow::Back
-    }
-
-    fn branch_ends(&mut self, slot: u32) -> Flow {
-        let branch = &self.branches.slots[slot as usize];
-        let (parent, wanted) = (branch.parent, branch.wanted);
-        #[cfg(test)]
-        if self.sabotage == Some(Sabotage::LoseBranch) && self.clients.issued >= 100 {
-            return Flow::Stop;
-        }
-        if parent != NOBODY {
-            return self.child_ends(slot, parent);
-        }
-        if branch.check != NOBODY {
-            self.leave_cell(slot);
-            let check = self.branches.slots[slot as usize];
-            self.stops(slot);
-            self.branches.remove(slot);
-            self.check_ends(&check);
-            return Flow::Stop;
-        }
-        self.leave_cell(slot);
-        if wanted {
-            self.end_request(slot);
-        } else {
-            self.spend_notes(slot);
-        }
-        self.stops(slot);
-        self.branches.remove(slot);
-        Flow::Stop
     }
 
     /// A branch waits for so long.
@@ -500,67 +409,6 @@ impl<'a> Walker<'a> {
         self.pending.wake(entry);
     }
 
-    /// The time since it was booked last belongs to the stage where the branch stands.
-    pub(super) fn book(&mut self, slot: u32) {
-        let branch = &mut self.branches.slots[slot as usize];
-        let since = std::mem::replace(&mut branch.since, self.now);
-        // The time of what was sent in is booked there; that of a check, which may end after the run, nowhere.
-        if !branch.selected || branch.phase == Phase::Children {
-            return;
-        }
-        let ns = self.now - since;
-        if ns == 0 {
-            return;
-        }
-        #[cfg(test)]
-        if self.sabotage == Some(Sabotage::ForgetTime) && self.clients.issued >= 100 {
-            return;
-        }
-        let part = self.walk.nodes[branch.stage as usize].part.wrapping_add(branch.member & self.code.mask);
-        if !branch.wanted {
-            let spent = &mut self.ledger.spent[part as usize];
-            *spent = spent.wrapping_add(ns);
-            self.book_behind(slot, ns);
-        } else if self.walk.notes {
-            self.branches.notes[slot as usize].push((part, ns));
-        } else {
-            let sum = &mut self.ledger.parts[part as usize];
-            *sum = sum.wrapping_add(ns);
-        }
-    }
-
-    /// Time of what was left behind passes outside of the slots around the place where that was: they were given back.
-    fn book_behind(&mut self, slot: u32, ns: u64) {
-        let Branch { stage, member, .. } = self.branches.slots[slot as usize];
-        let mut top = slot;
-        while self.branches.slots[top as usize].parent != NOBODY {
-            top = self.branches.slots[top as usize].parent;
-        }
-        #[cfg(test)]
-        if self.sabotage == Some(Sabotage::ForgetBehind) {
-            return;
-        }
-        let floor = self.branches.slots[top as usize].floor_stage;
-        let first = self.walk.nodes[stage as usize].first;
-        if !(first..=stage).contains(&floor) {
-            return;
-        }
-        for around in &self.code.stages[first as usize..floor as usize] {
-            if let Some(gauge) = around.gauge {
-                let behind = &mut self.ledger.behind[gauge.wrapping_add(member & self.code.mask) as usize];
-                *behind = behind.wrapping_add(ns);
-            }
-        }
-    }
-
-    /// The time that a branch has noted counts for nobody's latency.
-    pub(super) fn spend_notes(&mut self, slot: u32) {
-        for (part, ns) in self.branches.notes[slot as usize].drain(..) {
-            let spent = &mut self.ledger.spent[part as usize];
-            *spent = spent.wrapping_add(ns);
-        }
-    }
-
     /// What `end_hold` releases, after so long.
     pub(super) fn hold(&mut self, held: (u32, u32, u32), ns: u64, order: u64) {
         let index = self.spare_holds.pop().unwrap_or(self.holds.len() as u32);
@@ -578,32 +426,6 @@ impl<'a> Walker<'a> {
         self.balancers[instance as usize].upstream.on(on).release(target);
         self.admit(instance);
         self.spare_holds.push(index);
-    }
-
-    /// Every law that the finished replication breaks.
-    pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
-        for index in 0..self.holds.len() as u32 {
-            if !self.spare_holds.contains(&index) {
-                self.end_hold(index);
-            }
-        }
-        let flips = self.lines.iter().zip(&self.flips_since).map(|(line, since)| line.flips() - since);
-        self.ledger.outages = flips.map(|flips| flips.div_ceil(2)).sum();
-        let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
-        let left = Left { at_balancers, in_queues, on_the_way: self.branches.live };
-        violations(self.code, &self.ledger, &left, requests, selected, self.walk.loses)
-    }
-
-    /// Requests that balancers still count.
-    fn left_at_balancers(&self) -> u64 {
-        self.balancers.iter().map(|lb| lb.upstream.total_in_flight()).sum()
-    }
-
-    /// Slots and shares still taken, and requests still waiting for one.
-    fn left_in_queues(&self) -> u64 {
-        let queues = self.queues.iter().map(|q| u64::from(q.inside()) + u64::from(q.waiting()));
-        let servers = self.servers.iter().map(|s| u64::from(s.state.inside()) + u64::from(s.state.waiting()));
-        queues.sum::<u64>() + servers.sum::<u64>()
     }
 
     /// How long the window's first and last arrival are apart, ns.
