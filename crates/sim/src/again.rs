@@ -80,7 +80,7 @@ impl Again {
 
 impl Engine<'_> {
     fn come_again(&mut self, slot: u32, counter: Option<u32>) -> u32 {
-        counter.map_or(0, |counter| self.tokens.visit(slot, counter))
+        counter.map_or(0, |counter| self.states.visit(slot, counter))
     }
 
     /// A request comes to a balancer: how often it has been there is told to who picks.
@@ -115,6 +115,6 @@ impl Engine<'_> {
         let code = self.code;
         let node = member.wrapping_add(code.retries[retry as usize].nodes);
         let came = self.come_again(slot, code.again.retries.get(&node).copied());
-        self.tokens.note_turn(slot, came);
+        self.states.note_turn(slot, came);
     }
 }

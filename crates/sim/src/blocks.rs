@@ -98,7 +98,7 @@ impl<'a> Layout<'a> {
             draws: Vec::new(),
             waits: Vec::new(),
             limits: Vec::new(),
-            around: Vec::new(),
+            gives_back: Vec::new(),
             can_be_cut: Vec::new(),
             draw_keys: Vec::new(),
             place_keys: self.point.places.iter().map(place_key).collect(),
@@ -157,7 +157,7 @@ impl<'a> Layout<'a> {
             lines: Default::default(),
             notes: false,
             ends_in_turn: false,
-            books: false,
+            charges: false,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Branches of one request: what a `fanout` or a `hedge` sends in is a token in a slot of its own, with a row beside it. Who
+//! Branches of one request: what a `fanout` or a `hedge` sends in is a state in a slot of its own, with a row beside it. Who
 //! sent it in waits meanwhile without an event. Nothing is kept where no node does that.
 //!
 //! A branch that is cut off gives back what it holds ([`Engine::cancel`]); one that stands where a queue or server goes on is
@@ -8,13 +8,13 @@
 mod table;
 
 use crate::blocks::{Layout, NOT};
+use crate::bounds::Cut;
 use crate::code::Op;
 use crate::cut::Hold;
-use crate::ending::Cut;
 use crate::engine::Engine;
 use crate::order::RANKS;
+use crate::request_state::IDLE;
 use crate::scopes::{Left, Limit, WHOLE};
-use crate::token::IDLE;
 pub(crate) use table::Branches;
 use table::{ALONE, Row};
 use weir_policy::Outcome;
@@ -50,9 +50,9 @@ impl Engine<'_> {
         }
     }
 
-    /// A branch of one that waits; where it goes stands in its token afterwards.
+    /// A branch of one that waits; where it goes stands in its state afterwards.
     pub(crate) fn send_in(&mut self, parent: u32, index: u32, len: u32, now: u64) -> u32 {
-        let child = self.tokens.branch(parent);
+        let child = self.states.branch(parent);
         self.scopes.begin(child);
         let from = self.scopes.slots[parent as usize];
         let each = (from.ranks() - 1) / len.max(1);
@@ -64,7 +64,7 @@ impl Engine<'_> {
         scope.ranks_end = (scope.rank & RANKS) + each;
         (scope.meets, scope.floor) = (from.meets, NOT);
         self.details.branch(parent, child);
-        let retries = self.tokens.slots[parent as usize].retries;
+        let retries = self.states.slots[parent as usize].retries;
         let tries_of = if retries > 0 { self.branches.tried_of(parent) } else { NOT };
         let hedge_of = self.branches.row(parent).hedge_of;
         *self.branches.row_mut(child) =
@@ -86,7 +86,7 @@ impl Engine<'_> {
         let floor = self.scopes.depth_of_innermost(slot);
         let (mut at, mut frames) = (depth, 0);
         while at > floor {
-            let [back, _, _] = self.tokens.frame(slot, at - 1);
+            let [back, _, _] = self.states.frame(slot, at - 1);
             let pc = (back & !IDLE) as usize;
             at -= 1;
             match (self.code.steps[pc].op, self.code.steps[pc - 1].op) {
@@ -105,7 +105,7 @@ impl Engine<'_> {
         self.ledger.last_stop = self.ledger.last_stop.max(now);
         self.scopes.end(slot);
         self.branches.clear(slot);
-        self.tokens.remove(slot);
+        self.states.remove(slot);
     }
 
     /// What a branch has noted counts for another.
@@ -117,14 +117,14 @@ impl Engine<'_> {
 
     /// Who waited for branches goes on from a step with the answer of one that is over.
     pub(crate) fn resume(&mut self, slot: u32, pc: u32, outcome: Outcome, said: (u16, bool)) {
-        let turn = self.tokens.rows.turns.of(slot);
-        self.tokens.rows.turns.set(slot, turn + 1);
+        let turn = self.states.rows.turns.of(slot);
+        self.states.rows.turns.set(slot, turn + 1);
         let detail = &mut self.details.slots[slot as usize];
         (detail.status, detail.relayed) = said;
-        let token = &mut self.tokens.slots[slot as usize];
-        token.set_outcome(outcome);
-        token.tag = token.tag.wrapping_add(1);
-        token.pc = pc;
+        let state = &mut self.states.slots[slot as usize];
+        state.set_outcome(outcome);
+        state.tag = state.tag.wrapping_add(1);
+        state.pc = pc;
         self.branches.then = slot;
     }
 
@@ -157,12 +157,12 @@ impl Engine<'_> {
 
     /// The same for one that began then.
     pub(crate) fn book_start(&mut self, slot: u32, heir: u32, begun: u64) {
-        let member = self.tokens.slots[slot as usize].member;
+        let member = self.states.slots[slot as usize].member;
         let Some(group) = self.branches.group(slot) else { return };
         // Left behind since, its time up to then is booked.
         let (site, ns) = (group.site, begun.saturating_sub(group.since));
         if ns > 0 {
-            self.book(heir, self.code.hedges[site as usize].stage, member, ns);
+            self.charge(heir, self.code.hedges[site as usize].stage, member, ns);
         }
     }
 
@@ -174,7 +174,7 @@ impl Engine<'_> {
         if let Some(floor) = floor {
             return self.leave_behind(slot, &holds, floor, heir, now);
         }
-        let selected = self.tokens.slots[slot as usize].mask();
+        let selected = self.states.slots[slot as usize].mask();
         self.take_back(slot, None, now);
         self.cut_branches(slot, force, heir.is_some(), now);
         holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
@@ -199,7 +199,7 @@ impl Engine<'_> {
 
     /// A branch that stands where its place goes on is left behind there.
     fn leave_behind(&mut self, slot: u32, holds: &[Hold], floor: usize, heir: Option<u32>, now: u64) {
-        let selected = self.tokens.slots[slot as usize].mask();
+        let selected = self.states.slots[slot as usize].mask();
         holds[floor + 1..].iter().for_each(|hold| self.give_back(slot, hold, selected, now));
         let lines = self.lines_around(slot);
         self.scopes.leave_behind(slot, &holds[floor], &lines);
@@ -229,7 +229,7 @@ impl Engine<'_> {
     fn loses_its_own(&mut self, top: u32) {
         let Row { tries_of, hedge_of, group, .. } = self.branches.row(top);
         if tries_of != NOT {
-            self.tokens.inherit_tried(tries_of, top);
+            self.states.inherit_tried(tries_of, top);
         }
         *self.branches.row_mut(top) = Row { group, ..ALONE };
         let mut stack = self.open_of(top);
@@ -255,16 +255,16 @@ impl Engine<'_> {
         let mut beyond = Vec::new();
         self.take_back(slot, Some(Left { request: NOT, beyond: &mut beyond, stands: None }), now);
         for &(stage, member, ns) in &beyond {
-            self.book(slot, stage, member, ns.wrapping_neg());
+            self.charge(slot, stage, member, ns.wrapping_neg());
         }
         self.turn_away_behind(slot, heir, now);
         self.settle_notes(slot, heir);
         let scope = &mut self.scopes.slots[slot as usize];
         scope.floor = floor.map_or(NOT, |floor| floor.pc);
         scope.floor_depth = floor.map_or(0, |floor| floor.depth as u16);
-        self.tokens.slots[slot as usize].set_unwanted();
+        self.states.slots[slot as usize].set_unwanted();
         for (stage, member, ns) in beyond {
-            self.book(slot, stage, member, ns);
+            self.charge(slot, stage, member, ns);
         }
     }
 
@@ -301,8 +301,8 @@ impl Engine<'_> {
         let first = first.and_then(|group| group.branches.first().copied()).filter(|b| *b != NOT);
         let Some(first) = first else { return };
         self.hand_visits_of_first(first, first, now);
-        let outer = self.tokens.slots[slot as usize].retries;
-        if !self.tokens.hand_visits(first, outer, to) {
+        let outer = self.states.slots[slot as usize].retries;
+        if !self.states.hand_visits(first, outer, to) {
             // Those of waits that have not begun are to be forgotten.
             let mut beyond = Vec::new();
             self.take_back(first, Some(Left { request: to, beyond: &mut beyond, stands: None }), now);

@@ -5,7 +5,7 @@
 //! - Given back when cut off: nothing; a user whose request is cut off thinks again.
 //! - Draws: thoughts, by user and number of the request; the request by the same.
 
-use crate::ending::AT_ONE_INSTANT;
+use crate::bounds::AT_ONE_INSTANT;
 use crate::engine::{END_OF_TIME, Engine, THINK};
 use crate::order::{Class, Entry, REQUEST_BITS, order_key};
 use crate::source::{Load, Window};
@@ -110,8 +110,8 @@ impl Engine<'_> {
         clients.over |= ordinal + 1 == self.source.load.requests;
         let order = clients.order(user, k);
         let way = self.request_key.with(u64::from(user)).with(k);
-        let slot = self.tokens.add(order, now, way, selected);
-        self.clients.of_slot.resize(self.tokens.slots.len(), (0, false));
+        let slot = self.states.add(order, now, way, selected);
+        self.clients.of_slot.resize(self.states.slots.len(), (0, false));
         self.clients.of_slot[slot as usize] = (user, second_half);
         self.look_for_thinkers();
         if selected {
@@ -158,9 +158,9 @@ impl Engine<'_> {
     #[cold]
     pub(crate) fn user_is_answered(&mut self, slot: u32, now: u64, time: u64) {
         let (user, second_half) = self.clients.of_slot[slot as usize];
-        let token = &self.tokens.slots[slot as usize];
-        let latency = time - token.arrived;
-        if second_half && token.selected() {
+        let state = &self.states.slots[slot as usize];
+        let latency = time - state.arrived;
+        if second_half && state.selected() {
             let [first, second] = &mut self.ledger.halves;
             let ns = u128::from(latency);
             *first = (first.0 - ns, first.1 - 1);
@@ -170,7 +170,7 @@ impl Engine<'_> {
         *at_once = if at_once.0 == now { *at_once } else { (now, 0) };
         at_once.1 += u64::from(latency == 0);
         if at_once.1 > AT_ONE_INSTANT.saturating_mul(self.clients.sent.len() as u64) {
-            self.cut = Some(crate::ending::Cut::StandsStill);
+            self.cut = Some(crate::bounds::Cut::StandsStill);
         }
         self.think(user, time);
         self.look_for_thinkers();

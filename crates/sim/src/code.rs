@@ -239,7 +239,7 @@ pub(crate) struct Code {
     pub limits: Vec<LimitSite>,
     /// By pc: the step that gives back what a request there holds, innermost first; [`crate::blocks::NOT`]: none in this
     /// block. What can be cut off only.
-    pub around: Vec<u32>,
+    pub gives_back: Vec<u32>,
     /// By pc: whether a request there can be cut off.
     pub can_be_cut: Vec<bool>,
     /// Purpose and place of each key that work and crossings are drawn by.
@@ -323,7 +323,7 @@ pub(crate) struct Code {
     /// Whether what happens before a request has its answer can tell: health checks go on until then.
     pub ends_in_turn: bool,
     /// Whether time is booked request by request: some is noted, or goes on for nobody.
-    pub books: bool,
+    pub charges: bool,
 }
 
 /// The targets of a list.

@@ -82,7 +82,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     code.goes_on |= code.branches;
     let closed = matches!(scenario.traffic, Traffic::Closed { .. });
     code.cuts |= code.details || code.notes || closed;
-    code.books = code.notes || code.goes_on;
+    code.charges = code.notes || code.goes_on;
     // Nothing leads to the root, so its block has one member and its return ends the request.
     let next = layout.drafts.get(root_block + 1).map_or(code.steps.len(), |d| d.pc as usize);
     code.steps[next - 1].op = Op::End;
@@ -194,7 +194,7 @@ impl Compiler<'_> {
                     self.op(Op::Back, &[]);
                     self.op(Op::Pass, &waiting);
                     waiting.clear();
-                    self.patch_skip(first + i as u32);
+                    self.backpatch(first + i as u32);
                 }
                 Some(Post::Parts { group }) => {
                     self.op(Op::Part { group }, &[]);
@@ -213,22 +213,22 @@ impl Compiler<'_> {
                     let itself = waiting.pop();
                     self.op(op, &waiting);
                     waiting = itself.into_iter().collect();
-                    self.patch_skip(first + i as u32);
+                    self.backpatch(first + i as u32);
                 }
                 Some(Post::Op(op)) => {
                     self.op(op, &waiting);
                     waiting.clear();
-                    self.patch_skip(first + i as u32);
+                    self.backpatch(first + i as u32);
                 }
             }
         }
         self.here = cuttable.first().is_some_and(|here| *here);
         self.op(Op::Return, &waiting);
-        self.find_around(start);
+        self.find_gives_back(start);
     }
 
-    /// Fills in [`Code::around`] for the steps of a block.
-    fn find_around(&mut self, start: usize) {
+    /// Fills in [`Code::gives_back`] for the steps of a block.
+    fn find_gives_back(&mut self, start: usize) {
         let mut held = Vec::new();
         for pc in (start..self.code.steps.len()).rev() {
             match self.code.steps[pc].op {
@@ -236,7 +236,7 @@ impl Compiler<'_> {
                 Op::Enter { .. } => _ = held.pop(),
                 _ => {}
             }
-            self.code.around[pc] = held.last().copied().unwrap_or(NOT);
+            self.code.gives_back[pc] = held.last().copied().unwrap_or(NOT);
         }
     }
 
@@ -246,12 +246,12 @@ impl Compiler<'_> {
         self.code.covers.push((from, self.code.cover_list.len() as u32));
         let wait_ns = std::mem::take(&mut self.wait_ns);
         self.code.steps.push(Step { wait_ns, op });
-        self.code.around.push(NOT);
+        self.code.gives_back.push(NOT);
         self.code.can_be_cut.push(self.here);
     }
 
     /// The step after the one just emitted is where a request that the stage refused goes on.
-    fn patch_skip(&mut self, stage: u32) {
+    fn backpatch(&mut self, stage: u32) {
         let next = self.code.steps.len() as u32;
         match self.code.steps.last().map(|s| s.op) {
             Some(Op::Leave { queue }) => self.code.queues[queue as usize].skip = next,

@@ -1,4 +1,4 @@
-//! What few requests have beside their token: what kind they are, what they were answered, what their work is multiplied by.
+//! What few requests have beside their state: what kind they are, what they were answered, what their work is multiplied by.
 
 /// The details of a request.
 #[derive(Clone, Copy, Debug)]

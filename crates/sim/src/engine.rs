@@ -8,6 +8,7 @@ mod arrivals;
 mod members;
 
 use crate::blocks::NOT;
+use crate::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::branches::Branches;
 use crate::check::{Left, violations};
 use crate::clients::Clients;
@@ -15,17 +16,16 @@ use crate::code::Code;
 use crate::deferred::Deferred;
 use crate::detail::Details;
 use crate::draws::purpose;
-use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::guards::Guards;
 use crate::ledger::Ledger;
 use crate::lines::Lines;
 use crate::loops;
 use crate::order::{Class, Entry, order_key, ranked};
 use crate::pending::Pending;
+use crate::request_state::RequestStates;
 use crate::scopes::Scopes;
 use crate::shares::Shares;
 use crate::source::{Load, Source};
-use crate::token::Tokens;
 pub(crate) use members::{Instance, Member};
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::faulty::Faulty;
@@ -80,7 +80,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) clients: Clients,
     pub(crate) branches: Branches,
     pub(crate) pending: Pending,
-    pub(crate) tokens: Tokens,
+    pub(crate) states: RequestStates,
     pub(crate) scopes: Scopes,
     pub(crate) excluded: Vec<u32>,
     /// By member; behind them further queues of their blocks.
@@ -164,7 +164,7 @@ impl<'a> Engine<'a> {
             branches: Branches::default(),
             source: Source::new(load),
             pending: Pending::new(),
-            tokens: Tokens::new(code),
+            states: RequestStates::new(code),
             scopes: Scopes::new(code),
             excluded: Vec::new(),
             members: vec![Member::default(); code.queue_count as usize],
@@ -205,7 +205,7 @@ impl<'a> Engine<'a> {
             #[cfg(test)]
             sabotage: None,
         };
-        if code.books {
+        if code.charges {
             engine.ledger.spent = vec![0; code.part_count as usize];
             engine.ledger.behind = vec![0; code.gauge_count as usize];
         }
@@ -219,7 +219,7 @@ impl<'a> Engine<'a> {
         self.schedule_checks();
         self.schedule_first_arrivals();
         let mut now = 0;
-        while !(self.over && self.tokens.is_empty())
+        while !(self.over && self.states.is_empty())
             && let Some((event, is_arrival)) = self.pending.next()
         {
             #[cfg(test)]
@@ -235,7 +235,7 @@ impl<'a> Engine<'a> {
                     return Err(cut);
                 }
                 // An event brings one request at most.
-                if self.tokens.slots.len() > MOST_AT_ONCE {
+                if self.states.slots.len() > MOST_AT_ONCE {
                     return Err(Cut::TooMany);
                 }
             }
@@ -261,7 +261,7 @@ impl<'a> Engine<'a> {
                 self.arrive(event);
             } else if event.who >= TICK {
                 self.no_step(event, now);
-            } else if self.tokens.slots[event.who as usize].tag == event.tag {
+            } else if self.states.slots[event.who as usize].tag == event.tag {
                 self.go_on(event.who, now, now, event.after_faults());
             }
             if self.branches.then != NOT {
@@ -277,12 +277,12 @@ impl<'a> Engine<'a> {
         if self.beyond_horizon {
             return Err(Cut::TooLong);
         }
-        if self.code.loses && !self.tokens.is_empty() {
+        if self.code.loses && !self.states.is_empty() {
             now = self.give_up();
         }
         self.end_checks(now);
         self.finish_marks(now);
-        self.ledger.end(self.tokens.slots.len(), now);
+        self.ledger.end(self.states.slots.len(), now);
         self.carry_entries();
         self.ledger.entries = self.entered.iter().map(|n| *n as u64).collect();
         Ok(())
@@ -328,7 +328,7 @@ impl<'a> Engine<'a> {
         let plain = self.faults.iter().map(|f| f.flips().div_ceil(2)).sum::<u64>();
         self.ledger.outages = plain + self.lines.outages(&self.code.lines.lines);
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
-        let left = Left { at_balancers, in_queues, on_the_way: self.tokens.live() };
+        let left = Left { at_balancers, in_queues, on_the_way: self.states.live() };
         violations(self.code, &self.ledger, &left, requests, selected, self.code.loses)
     }
 

@@ -11,7 +11,7 @@ use crate::code::Op;
 use crate::compile::{Compiler, Post};
 use crate::draws::purpose;
 use crate::engine::Engine;
-use crate::token::{BEGINS, FAN};
+use crate::request_state::{BEGINS, FAN};
 
 impl Compiler<'_> {
     pub(crate) fn fanout(&mut self, stage: u32, draft: &Draft, position: usize, need: u32) -> Option<Post> {
@@ -40,13 +40,13 @@ impl Engine<'_> {
         let Some(group) = self.branches.group(parent) else { return };
         let (fan, back, len, depth) = (group.site, group.pc, group.len, group.depth);
         let child = self.send_in(parent, index, len, now);
-        let member = self.tokens.slots[parent as usize].member;
-        let turn = self.tokens.rows.turns.of(parent);
-        self.tokens
+        let member = self.states.slots[parent as usize].member;
+        let turn = self.states.rows.turns.of(parent);
+        self.states
             .begin_way(child, |key| further(key, purpose::BRANCH, depth << 32 | u64::from(index), turn));
         let (list, _) = self.group_list(fan, member);
         let target = self.code.lists[list].get(self.code, index);
-        self.tokens.set_frame(child, 0, [back, member, index]);
+        self.states.set_frame(child, 0, [back, member, index]);
         self.leave_at(child, target.pc | BEGINS, target.member, 1);
         self.scopes.slots[child as usize].base_depth = 1;
         self.wake(child, now);
@@ -54,7 +54,7 @@ impl Engine<'_> {
 
     /// One of the branches is back.
     pub(crate) fn part_ends(&mut self, slot: u32, now: u64) {
-        let outcome = self.tokens.slots[slot as usize].outcome();
+        let outcome = self.states.slots[slot as usize].outcome();
         let detail = self.details.slots[slot as usize];
         let parent = self.branches.parent(slot);
         self.branches.strike(slot);

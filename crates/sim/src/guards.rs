@@ -8,9 +8,9 @@
 mod run;
 
 use crate::blocks::{Draft, Layout, NOT, inside};
+use crate::bounds::{HORIZON_NS, MOST_IN_VAIN};
 use crate::code::{Code, LbSite, Op, Targets};
 use crate::compile::{Compiler, Post};
-use crate::ending::{HORIZON_NS, MOST_IN_VAIN};
 use std::collections::BTreeMap;
 use weir_model::queue::Line;
 use weir_policy::config::{Balance, OnEmpty};

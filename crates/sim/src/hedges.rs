@@ -12,7 +12,7 @@ use crate::compile::{Compiler, Post};
 use crate::draws::purpose;
 use crate::engine::{END_OF_TIME, Engine, HOLD, LIMIT, TICK};
 use crate::order::{Class, Entry, later_attempt, order_key, ranked};
-use crate::token::{BEGINS, FAN};
+use crate::request_state::{BEGINS, FAN};
 use weir_policy::config::Hedge;
 use weir_policy::hedge::{Hedging, Step};
 use weir_topology::plan::Hedged;
@@ -82,16 +82,16 @@ impl Engine<'_> {
         let hedge = group.site;
         let child = self.send_in(parent, index, len, now);
         self.is_attempt_of(child, parent, hedge);
-        let member = self.tokens.slots[parent as usize].member;
+        let member = self.states.slots[parent as usize].member;
         self.leave_at(child, pc, member, 0);
         self.scopes.slots[child as usize].base_depth = 0;
-        let turn = self.tokens.rows.turns.of(parent);
+        let turn = self.states.rows.turns.of(parent);
         if index == 0 {
-            self.tokens.rows.visits.copy(parent, child);
-            self.tokens.rows.turns.set(child, turn);
+            self.states.rows.visits.copy(parent, child);
+            self.states.rows.turns.set(child, turn);
         } else {
             let position = depth << 32 | u64::from(index);
-            self.tokens.begin_way(child, |key| further(key, purpose::HEDGE, position, turn));
+            self.states.begin_way(child, |key| further(key, purpose::HEDGE, position, turn));
             let rank = &mut self.scopes.slots[child as usize].rank;
             (0..index).for_each(|_| *rank = later_attempt(*rank));
         }
@@ -103,11 +103,11 @@ impl Engine<'_> {
         let deadline = self.branches.group(slot).and_then(|group| group.hedging?.next_deadline());
         let Some(at) = deadline else { return };
         let at = at.min(END_OF_TIME);
-        let token = &self.tokens.slots[slot as usize];
+        let state = &self.states.slots[slot as usize];
         let rank = self.scopes.slots[slot as usize].rank;
-        let key = ranked(order_key(Class::Limit, token.ordinal), rank);
-        let entry = Entry { at, key, who: slot, tag: token.tag };
-        let (scopes, slots) = (&self.scopes, &self.tokens.slots);
+        let key = ranked(order_key(Class::Limit, state.ordinal), rank);
+        let entry = Entry { at, key, who: slot, tag: state.tag };
+        let (scopes, slots) = (&self.scopes, &self.states.slots);
         let is_over = |e: &Entry| match e.who {
             who if who < TICK => slots[who as usize].tag != e.tag,
             who => who & (LIMIT | HOLD | TICK) == LIMIT && scopes.is_over(who & !LIMIT, e.tag),
@@ -126,7 +126,7 @@ impl Engine<'_> {
     /// A further attempt begins in its turn, if the budget lets it.
     fn hedge_again(&mut self, slot: u32, now: u64) -> Step {
         let (member, selected) =
-            (self.tokens.slots[slot as usize].member, self.tokens.slots[slot as usize].selected());
+            (self.states.slots[slot as usize].member, self.states.slots[slot as usize].selected());
         let Some(group) = self.branches.group(slot) else { return Step::Wait };
         let budget = self.code.hedges[group.site as usize].budget;
         let may = budget.is_none_or(|b| self.budgets[member.wrapping_add(b) as usize].take(now));
@@ -138,29 +138,29 @@ impl Engine<'_> {
         self.ledger.extra_attempts += u64::from(selected);
         let child = self.send_attempt(slot, now);
         self.watch_hedge(slot, now);
-        self.tokens.slots[child as usize].pc |= BEGINS;
+        self.states.slots[child as usize].pc |= BEGINS;
         self.wake(child, now);
         Step::Wait
     }
 
     /// A further attempt begins where the hedge stands; false: that is not where a request begins.
     pub(crate) fn attempt_begins(&mut self, slot: u32) -> bool {
-        let token = &self.tokens.slots[slot as usize];
-        let before = (token.pc as usize).checked_sub(1).map(|pc| self.code.steps[pc].op);
+        let state = &self.states.slots[slot as usize];
+        let before = (state.pc as usize).checked_sub(1).map(|pc| self.code.steps[pc].op);
         let Some(Op::Hedge { hedge }) = before else { return false };
-        let at = token.member.wrapping_add(self.code.hedges[hedge as usize].repeats);
-        self.ledger.repeats[at as usize] += u64::from(token.selected());
+        let at = state.member.wrapping_add(self.code.hedges[hedge as usize].repeats);
+        self.ledger.repeats[at as usize] += u64::from(state.selected());
         true
     }
 
     /// One of the attempts is back.
     pub(crate) fn hedge_ends(&mut self, slot: u32, hedge: u32, now: u64) {
-        let outcome = self.tokens.slots[slot as usize].outcome();
+        let outcome = self.states.slots[slot as usize].outcome();
         let detail = self.details.slots[slot as usize];
         let (parent, begun) = (self.branches.parent(slot), self.branches.begun(slot));
         if self.branches.index(slot) == 0 {
             // It is on the way of the request itself.
-            self.tokens.rows.visits.copy(slot, parent);
+            self.states.rows.visits.copy(slot, parent);
         }
         self.branches.strike(slot);
         let hedging = self.branches.group(parent).and_then(|group| group.hedging.as_mut());

@@ -199,13 +199,13 @@ impl Engine<'_> {
     /// The status of the answer that a request comes back with, where it has an answer and that says one.
     pub(crate) fn answered_with(&self, slot: u32) -> Option<u16> {
         let status = self.details.slots[slot as usize].status;
-        let answered = matches!(self.tokens.slots[slot as usize].outcome(), None | Some(Kind::Status5xx));
+        let answered = matches!(self.states.slots[slot as usize].outcome(), None | Some(Kind::Status5xx));
         Some(status).filter(|status| answered && *status != 0)
     }
 
     /// What a request chooses by at a node, the so-manieth time that it comes there.
     pub(crate) fn choice_key(&self, slot: u32, own: Key, came: u32) -> Key {
-        let key = own.with(self.tokens.tries(slot).bits());
+        let key = own.with(self.states.tries(slot).bits());
         if came == 0 { key } else { key.with(purpose::VISIT).with(u64::from(came)) }
     }
 
@@ -229,9 +229,9 @@ impl Engine<'_> {
     /// The targets of a balancer that a request is to leave out, as far as its retries say.
     pub(crate) fn left_out(&mut self, slot: u32, instance: u32) {
         self.excluded.clear();
-        if self.tokens.slots[slot as usize].exclude() != Exclude::None {
+        if self.states.slots[slot as usize].exclude() != Exclude::None {
             let list = self.branches.tried_of(slot);
-            self.tokens.tried[list as usize].at(instance, &mut self.excluded);
+            self.states.tried[list as usize].at(instance, &mut self.excluded);
         }
         self.branches.open_elsewhere(slot, instance, &mut self.excluded);
     }

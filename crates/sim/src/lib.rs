@@ -8,6 +8,7 @@
 mod acts;
 mod again;
 mod blocks;
+mod bounds;
 mod branches;
 mod check;
 mod checks;
@@ -18,7 +19,6 @@ mod cut;
 mod deferred;
 mod detail;
 mod draws;
-mod ending;
 mod engine;
 mod fanout;
 mod guards;
@@ -36,6 +36,9 @@ mod order;
 mod pending;
 mod rare;
 mod reach;
+#[cfg(test)]
+mod reference;
+mod request_state;
 pub mod result;
 mod run;
 mod scopes;
@@ -46,10 +49,7 @@ mod steps;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod token;
 mod visits;
-#[cfg(test)]
-mod walk;
 mod warnings;
 mod wheel;
 

@@ -1,11 +1,11 @@
-//! What few topologies have, each step in its turn: the request's place goes through its token, so the hot path holds none
+//! What few topologies have, each step in its turn: the request's place goes through its state, so the hot path holds none
 //! of it.
 
 use crate::code::{Code, Op};
 use crate::compile::{Compiler, Post};
 use crate::detail::scaled;
 use crate::engine::Engine;
-use crate::token::BEGINS;
+use crate::request_state::BEGINS;
 use weir_model::{crossing, warmup};
 use weir_policy::Kind;
 use weir_stats::Key;
@@ -43,7 +43,7 @@ impl Compiler<'_> {
 }
 
 impl Engine<'_> {
-    /// A step that few topologies have. Where the request goes on stands in its token; false: it stops.
+    /// A step that few topologies have. Where the request goes on stands in its state; false: it stops.
     #[inline(never)]
     pub(crate) fn detour(
         &mut self,
@@ -62,7 +62,7 @@ impl Engine<'_> {
             Op::Lossy { lossy } => return self.crosses(slot, lossy, member, now),
             Op::Told { lb } => {
                 self.told_guard(slot, lb, member, depth, now);
-                self.tokens.slots[slot as usize].depth -= 2;
+                self.states.slots[slot as usize].depth -= 2;
                 self.count_errors(slot, member, pc);
             }
             Op::Choose { choice } => self.choose(slot, choice, pc, member, depth),
@@ -98,7 +98,7 @@ impl Engine<'_> {
             Op::Answer { status } => {
                 self.details.slots[slot as usize].status = status as u16;
                 let outcome = (status >= 500).then_some(Kind::Status5xx);
-                self.tokens.slots[slot as usize].set_outcome(outcome);
+                self.states.slots[slot as usize].set_outcome(outcome);
             }
             Op::Warm { warmup } => {
                 let site = &code.warmups[warmup as usize];
@@ -119,14 +119,14 @@ impl Engine<'_> {
         let came = self.comes_to_choice(slot, member.wrapping_add(site.offset));
         let Some(index) = self.chosen(slot, choice, member, came) else {
             self.refuse(slot, member, site.stage, Kind::NoRoute);
-            self.tokens.slots[slot as usize].pc = site.skip;
+            self.states.slots[slot as usize].pc = site.skip;
             return;
         };
         let list = self.code.kinds.nodes[member.wrapping_add(site.offset) as usize].0;
         let target = self.code.lists[list as usize].get(self.code, index);
-        self.tokens.set_frame(slot, depth, [pc as u32 + 1, member, index]);
+        self.states.set_frame(slot, depth, [pc as u32 + 1, member, index]);
         self.leave_at(slot, target.pc, target.member, depth + 1);
-        let selected = self.tokens.slots[slot as usize].selected();
+        let selected = self.states.slots[slot as usize].selected();
         self.members[target.member as usize].entries += i32::from(selected);
     }
 
@@ -144,15 +144,15 @@ impl Engine<'_> {
     /// A request begins where it was sent.
     #[cold]
     pub(crate) fn begins(&mut self, slot: u32, now: u64) {
-        let token = &mut self.tokens.slots[slot as usize];
-        token.pc &= !BEGINS;
+        let state = &mut self.states.slots[slot as usize];
+        state.pc &= !BEGINS;
         if self.code.branches {
             self.branch_begins(slot, now);
             if self.attempt_begins(slot) {
                 return;
             }
         }
-        let token = &self.tokens.slots[slot as usize];
-        self.members[token.member as usize].entries += i32::from(token.selected());
+        let state = &self.states.slots[slot as usize];
+        self.members[state.member as usize].entries += i32::from(state.selected());
     }
 }

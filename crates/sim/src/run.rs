@@ -1,18 +1,18 @@
 //! Running the scenarios of a plan: replications spread over threads, results in order.
 
 use crate::blocks::Layout;
+use crate::bounds::{Cut, MOST_AT_ONCE};
 use crate::code::Code;
 use crate::compile::compile;
-use crate::ending::{Cut, MOST_AT_ONCE};
 use crate::engine::Engine;
 use crate::latency::Pooled;
 use crate::ledger::Ledger;
 use crate::order::RANKS;
+#[cfg(test)]
+use crate::reference::{Reference, Tables};
 use crate::result::{Results, ScenarioResult};
 use crate::source::{Load, load_unless};
 use crate::summary::{self, Replication, Row};
-#[cfg(test)]
-use crate::walk::{Walk, Walker};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -72,7 +72,7 @@ pub(crate) struct Program {
     pub code: Code,
     /// What its stages do, where a test asks the reference.
     #[cfg(test)]
-    pub walk: Option<Walk>,
+    pub tables: Option<Tables>,
     pub rows: Vec<Row>,
 }
 
@@ -321,15 +321,15 @@ pub(crate) fn program(
     let layout = Layout::new(point, scenario.root);
     #[cfg(test)]
     if !fast {
-        let (code, walk) = crate::walk::build(layout, scenario, members)?;
+        let (code, tables) = crate::reference::build(layout, scenario, members)?;
         let rows = summary::rows(&code);
-        return Ok(Program { code, walk: Some(walk), rows });
+        return Ok(Program { code, tables: Some(tables), rows });
     }
     debug_assert!(fast, "the reference is for tests");
     let code = compile(layout, scenario, members)?;
     let rows = summary::rows(&code);
     #[cfg(test)]
-    return Ok(Program { code, walk: None, rows });
+    return Ok(Program { code, tables: None, rows });
     #[cfg(not(test))]
     Ok(Program { code, rows })
 }
@@ -358,11 +358,11 @@ fn run_once(program: &Program, load: Load, key: Key, stop: &AtomicBool) -> Resul
     let code = &program.code;
     let (requests, selected) = load.expected();
     #[cfg(test)]
-    if let Some(walk) = &program.walk {
-        let mut walker = Walker::new(code, walk, load, key, stop);
-        walker.run()?;
-        let violations = walker.violations(requests, selected);
-        return Ok(Ran { violations, window_ns: walker.window_ns(), ledger: walker.ledger });
+    if let Some(tables) = &program.tables {
+        let mut reference = Reference::new(code, tables, load, key, stop);
+        reference.run()?;
+        let violations = reference.violations(requests, selected);
+        return Ok(Ran { violations, window_ns: reference.window_ns(), ledger: reference.ledger });
     }
     let mut engine = Engine::new(code, load, key, stop);
     engine.run()?;

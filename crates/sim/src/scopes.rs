@@ -1,4 +1,4 @@
-//! Limits that a request is under, and where it stands: fixed rows beside its token.
+//! Limits that a request is under, and where it stands: fixed rows beside its state.
 
 mod left;
 
@@ -12,7 +12,7 @@ pub(crate) use left::{Left, Passing, Stands};
 /// Drawn waits that follow each other as one event at most.
 const DRAWN: usize = 2;
 
-/// What a request that can be cut off has beside its token: a cache line.
+/// What a request that can be cut off has beside its state: a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Scope {

@@ -62,14 +62,14 @@ impl Engine<'_> {
     /// A request goes to the node of that index of a sequence, to come back to the step `back`; or past that, when it has been
     /// at all.
     pub(crate) fn go_to_next(&mut self, slot: u32, group: u32, back: usize, index: u32) {
-        let token = &self.tokens.slots[slot as usize];
-        let (member, depth, selected) = (token.member, usize::from(token.depth), token.selected());
+        let state = &self.states.slots[slot as usize];
+        let (member, depth, selected) = (state.member, usize::from(state.depth), state.selected());
         let (list, len) = self.group_list(group, member);
         if index == len {
             return self.leave_at(slot, back as u32 + 1, member, depth);
         }
         let target = self.code.lists[list].get(self.code, index);
-        self.tokens.set_frame(slot, depth, [back as u32, member, index]);
+        self.states.set_frame(slot, depth, [back as u32, member, index]);
         self.leave_at(slot, target.pc, target.member, depth + 1);
         self.members[target.member as usize].entries += i32::from(selected);
         // What the node before answered is no answer of this one.
@@ -78,13 +78,13 @@ impl Engine<'_> {
 
     /// A request is back from one of the nodes.
     pub(crate) fn go_on_in_sequence(&mut self, slot: u32, group: u32, pc: usize) {
-        let token = &mut self.tokens.slots[slot as usize];
-        token.depth -= 1;
-        let (member, depth) = (token.member, usize::from(token.depth));
-        if token.has_failed() {
+        let state = &mut self.states.slots[slot as usize];
+        state.depth -= 1;
+        let (member, depth) = (state.member, usize::from(state.depth));
+        if state.has_failed() {
             return self.count_errors(slot, member, pc);
         }
-        let [_, _, index] = self.tokens.frame(slot, depth);
+        let [_, _, index] = self.states.frame(slot, depth);
         self.go_to_next(slot, group, pc, index + 1);
     }
 }

@@ -3,7 +3,7 @@
 use crate::blocks::NOT;
 use weir_policy::hedge::Hedging;
 
-/// What stands beside a token that is a branch, or waits for some.
+/// What stands beside a state that is a branch, or waits for some.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     /// Who sent it in; [`NOT`]: it is the request, or nobody waits for it.

@@ -3,7 +3,7 @@
 #[cfg(test)]
 use super::Sabotage;
 use super::{CARRIED, END_OF_TIME, Engine, step_key};
-use crate::ending::HORIZON_NS;
+use crate::bounds::HORIZON_NS;
 use crate::loops;
 use crate::order::{Class, Entry, order_key};
 
@@ -57,11 +57,11 @@ impl Engine<'_> {
         let arrived = event.at - self.code.prefix_ns;
         let way = self.request_key.with(ordinal);
         let selected = (self.source.from..self.source.to).contains(&ordinal);
-        let slot = self.tokens.add(ordinal, arrived, way, selected);
+        let slot = self.states.add(ordinal, arrived, way, selected);
         let start = self.code.start;
-        let token = &mut self.tokens.slots[slot as usize];
-        token.pc = start.pc;
-        token.member = start.member;
+        let state = &mut self.states.slots[slot as usize];
+        state.pc = start.pc;
+        state.member = start.member;
         self.ledger.arrived += 1;
         self.members[start.member as usize].entries += i32::from(selected);
         self.ledger.step(event.at, true);
@@ -83,17 +83,17 @@ impl Engine<'_> {
             self.carry_entries();
         }
         let start = self.code.start;
-        let token = &mut self.tokens.slots[slot as usize];
-        (token.pc, token.member) = (start.pc, start.member);
-        self.members[start.member as usize].entries += i32::from(token.selected());
+        let state = &mut self.states.slots[slot as usize];
+        (state.pc, state.member) = (start.pc, start.member);
+        self.members[start.member as usize].entries += i32::from(state.selected());
         self.ledger.arrived += 1;
         self.ledger.step(now, true);
         self.begin_beside(slot, ordinal, client, now);
     }
 
-    /// What a request has beside its token begins.
+    /// What a request has beside its state begins.
     fn begin_beside(&mut self, slot: u32, ordinal: u64, client: u64, arrived: u64) {
-        let way = self.tokens.slots[slot as usize].way;
+        let way = self.states.slots[slot as usize].way;
         self.scopes.begin(slot);
         self.scopes.slots[slot as usize].meets = loops::meets(self.code.loops, way) as u16;
         if self.code.details {
