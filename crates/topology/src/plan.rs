@@ -15,7 +15,7 @@ mod warned;
 
 pub use serving::{
     HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol, Paths, Rewrite,
-    listeners,
+    SendProxy, listeners,
 };
 
 /// Index of a node in [`Point::nodes`].

@@ -240,7 +240,7 @@ fn wrong_plans_are_refused() {
         ("\"max_headers\":50", "\"max_headers\":0", "max_headers"),
         ("\"versions\":[\"h1\"]", "\"versions\":[\"h2\"]", "not built yet"),
         ("\"versions\":[\"h1\"]", "\"versions\":[]", "versions"),
-        ("\"proxy_from\":[]", "\"proxy_from\":[\"::1\"]", "not built yet"),
+        ("\"proxy_from\":[]", "\"proxy_from\":[\"::1/x\"]", "network"),
         ("\"head_timeout_ns\":1000000000", "\"head_timeout_ns\":0", "head_timeout_ns"),
         ("\"websocket\"", "\"h2c\"", "h2c"),
         ("\"websocket\"", "\"WebSocket\"", "lower case"),

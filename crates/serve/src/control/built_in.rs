@@ -55,6 +55,7 @@ fn inside(root: NodeId, token: u64) -> Listener {
             ..Limits::default()
         },
         trusted: Networks::default(),
+        proxy_from: Networks::default(),
         raw_paths: true,
         port: None,
         log: None,

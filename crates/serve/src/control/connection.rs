@@ -2,12 +2,14 @@
 
 use super::event_loop::Loop;
 use super::handoff::InTransit;
+use super::proxied;
 use crate::exchange::serve::serve;
 use crate::exchange::{Bound, ClientEnd};
 use crate::h1::server::{self, After, Handler, Stream};
 use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
 use crate::transport::session::Session;
+use crate::transport::wire::Wire;
 use std::any::Any;
 use std::future::Future;
 use std::rc::Rc;
@@ -51,16 +53,21 @@ pub(crate) fn begin(
     // What cannot be watched is closed, as what cannot be accepted is.
     let Ok(socket) = accepted.socket.watch(&core.runtime) else { return };
     let deadline = core.deadlines.add();
-    let session = Rc::new(Session::new(listener.clone(), accepted.peer, deadline, core.is_draining(), place));
+    // Only who tells origins of it has to know where the client came to.
+    let ends = (accepted.peer, accepted.peer.and_then(|_| socket.local()));
+    let session = Rc::new(Session::new(listener.clone(), ends, deadline, core.is_draining(), place));
     let bound = Rc::<Bound>::default();
     let known = lp.know(session.clone(), bound.clone());
     // The loop knows it now, and counts it itself.
     drop(transit);
     let handler = Requests { lp: lp.clone(), session: session.clone(), bound };
-    let core = core.clone();
-    core.clone().runtime.spawn(async move {
+    let lp = lp.clone();
+    lp.core.clone().runtime.spawn(async move {
         let _known = known;
-        server::serve(&core, session.clone(), socket, handler).await;
+        let mut wire = Wire::new(socket, lp.core.buffers.clone());
+        if proxied::learn(&lp, &session, &mut wire).await {
+            server::serve(&lp.core, session.clone(), wire, handler).await;
+        }
         session.give_up_place();
     });
 }

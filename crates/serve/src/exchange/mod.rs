@@ -301,7 +301,7 @@ fn hop(client: &ClientEnd) -> Hop<'_> {
     let session = client.session();
     let listener = &session.listener;
     Hop {
-        peer: session.peer.map(|p| p.ip()),
+        peer: session.peer().map(|p| p.ip()),
         https: false,
         port: listener.port,
         trusted: &listener.trusted,

@@ -23,6 +23,8 @@ pub(crate) struct Listener {
     pub http: Http,
     pub limits: Limits,
     pub trusted: Networks,
+    /// Peers that say by the PROXY protocol who their clients are, and must.
+    pub proxy_from: Networks,
     pub raw_paths: bool,
     pub port: Option<u16>,
     pub log: Option<LoopLog>,
@@ -50,6 +52,7 @@ impl Listener {
                 ..Limits::default()
             },
             trusted: Networks::parse(&http.trusted).unwrap_or_default(),
+            proxy_from: Networks::parse(&http.proxy_from).unwrap_or_default(),
             raw_paths: http.paths == Paths::Raw,
             port,
             log,

@@ -3,6 +3,7 @@
 pub(crate) mod bind;
 pub(crate) mod listener;
 pub(crate) mod listening;
+pub(crate) mod proxy_protocol;
 pub(crate) mod session;
 pub(crate) mod socket;
 pub(crate) mod socket_file;

@@ -124,6 +124,14 @@ impl Socket {
         }
     }
 
+    /// This side's address; `None` for Unix sockets.
+    pub fn local(&self) -> Option<SocketAddr> {
+        match self {
+            Socket::Tcp(s) => s.io().local_addr().ok(),
+            Socket::Unix(_) | Socket::Closed => None,
+        }
+    }
+
     /// From now on closing it ends in a reset, or does not any more: only a reset cannot be taken for the end of a body that
     /// ends with its connection.
     pub fn end_in_reset(&self, reset: bool) {

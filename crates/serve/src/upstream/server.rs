@@ -19,6 +19,7 @@ use crate::io::Core;
 use crate::io::runtime::AfterOthers;
 use crate::io::system::is_exhausted;
 use crate::io::timers::has_ended;
+use crate::transport::proxy_protocol;
 use crate::transport::socket::Socket;
 use std::future::poll_fn;
 use std::io;
@@ -99,7 +100,7 @@ impl Server {
             let conn = match pooled {
                 Some(conn) => conn,
                 // Boxed, as it is rare and large: what waits for a pooled connection need not carry it.
-                None => match Box::pin(unless_removed(&ex.core, &ctx.abort, self.connect(&ex.core))).await {
+                None => match Box::pin(unless_removed(&ex.core, &ctx.abort, self.connect(ex))).await {
                     Ok(conn) => conn,
                     Err(failure) => {
                         ctx.sending(Sending::Nowhere);
@@ -147,15 +148,21 @@ impl Server {
 
     fn take(&self, ex: &Exchange) -> Option<OriginConn> {
         let (now_ns, idle_ns) = (ex.core.recent(), self.origin.idle_timeout_ns);
-        ex.bound.take(self.target.key, now_ns).or_else(|| self.target.take(now_ns, idle_ns))
+        let bound = ex.bound.take(self.target.key, now_ns);
+        // One that names its client is nobody else's.
+        if self.origin.send_proxy.is_some() {
+            return bound;
+        }
+        bound.or_else(|| self.target.take(now_ns, idle_ns))
     }
 
     /// A connection. Where descriptors have run out, the idle connections of targets are closed, the oldest first, before
     /// that is an error.
-    async fn open(&self, core: &Core) -> io::Result<Socket> {
+    async fn open(&self, ex: &Exchange) -> io::Result<Socket> {
+        let core = &*ex.core;
         let mut asked = 0;
         loop {
-            match self.target.place.connect(core).await {
+            match self.connect_as(ex).await {
                 Err(e) if is_exhausted(&e) && asked < ASKS => {
                     if !self.room.free_descriptor() {
                         asked += 1;
@@ -167,7 +174,19 @@ impl Server {
         }
     }
 
-    async fn connect(&self, core: &Core) -> Result<OriginConn, Failure> {
+    /// A connection that begins with whose it is, where the origin wants to know.
+    async fn connect_as(&self, ex: &Exchange) -> io::Result<Socket> {
+        let mut socket = self.target.place.connect(&ex.core).await?;
+        if let Some(version) = self.origin.send_proxy {
+            let session = ex.client.session();
+            let header = proxy_protocol::header(version, session.peer().zip(session.local))?;
+            proxy_protocol::send(&mut socket, &header).await?;
+        }
+        Ok(socket)
+    }
+
+    async fn connect(&self, ex: &Exchange) -> Result<OriginConn, Failure> {
+        let core = &*ex.core;
         let mut limit = self.origin.connect_timeout_ns.map(|ns| core.timers.after(ns));
         let counted = match &self.most {
             Some(most) => {
@@ -176,7 +195,7 @@ impl Server {
             }
             None => None,
         };
-        let mut connecting = std::pin::pin!(self.open(core));
+        let mut connecting = std::pin::pin!(self.open(ex));
         let socket = poll_fn(|cx| {
             if let Poll::Ready(made) = connecting.as_mut().poll(cx) {
                 return Poll::Ready(Some(made));
@@ -205,7 +224,9 @@ impl Server {
             }
             None => u64::MAX,
         };
-        Ok(OriginConn::H1(Box::new(h1::client::Conn::new(core, socket, old_ns, counted))))
+        let mut conn = Box::new(h1::client::Conn::new(core, socket, old_ns, counted));
+        conn.bound = self.origin.send_proxy.is_some();
+        Ok(OriginConn::H1(conn))
     }
 }
 

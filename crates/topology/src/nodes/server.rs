@@ -8,7 +8,7 @@
 use super::{Default, Function, later, may};
 use crate::address::{self, Address};
 use crate::call::{Call, Outcome};
-use crate::plan::{NodeId, Origin, OriginProtocol, Spec, To};
+use crate::plan::{NodeId, Origin, OriginProtocol, SendProxy, Spec, To};
 use crate::value::{DistValue, DurationValue, NodeValue, Poison};
 use starlark::values::ValueLike;
 
@@ -26,7 +26,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         may("idle_timeout"),
         may("max_age"),
         may("max_requests"),
-        later("send_proxy", Default::None),
+        may("send_proxy"),
     ],
     more: &[],
     make,
@@ -53,6 +53,10 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
         idle_timeout_ns: call.limit_or("idle_timeout", plain.idle_timeout_ns),
         max_age_ns: call.limit("max_age"),
         max_requests: call.most_or("max_requests", None),
+        send_proxy: match call.is_none("send_proxy") {
+            true => None,
+            false => call.choice("send_proxy", &[("v1", Some(SendProxy::V1)), ("v2", Some(SendProxy::V2))]),
+        },
     };
     if call.failed() {
         return origin;

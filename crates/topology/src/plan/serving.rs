@@ -166,6 +166,16 @@ pub enum OriginProtocol {
     H1,
 }
 
+/// The version of the PROXY protocol that tells an origin who its client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SendProxy {
+    /// A line of text.
+    V1,
+    /// Binary.
+    V2,
+}
+
 /// How a server's origin is spoken to; of a server without address (built in) nothing of it is used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
@@ -183,6 +193,9 @@ pub struct Origin {
     pub max_age_ns: Option<u64>,
     /// Requests of a connection at most, at least 1.
     pub max_requests: Option<u64>,
+    /// What a connection begins with; then each belongs to one client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_proxy: Option<SendProxy>,
 }
 
 impl Default for Origin {
@@ -195,6 +208,7 @@ impl Default for Origin {
             idle_timeout_ns: Some(4 * SECOND_NS),
             max_age_ns: None,
             max_requests: None,
+            send_proxy: None,
         }
     }
 }

@@ -38,9 +38,6 @@ fn settings(h: &Http) -> Checked {
     if h.versions == [HttpVersion::H2] {
         return Err("versions: a listener of \"h2\" alone is not built yet".to_owned());
     }
-    if !h.proxy_from.is_empty() {
-        return Err("proxy_from is not built yet".to_owned());
-    }
     between("max_head", h.max_head, HEAD_BYTES.0, HEAD_BYTES.1)?;
     between("max_headers", u64::from(h.max_headers), 1, u64::from(MOST_FIELDS))?;
     between("max_streams", u64::from(h.max_streams), 1, u64::from(MOST_STREAMS))?;
@@ -62,6 +59,7 @@ fn settings(h: &Http) -> Checked {
     h.upgrade.iter().try_for_each(|u| lower("upgrade", u, http::upgrade))?;
     h.connect.iter().try_for_each(|c| lower("connect", c, address::authority))?;
     h.trusted.iter().try_for_each(|t| word("trusted", t, |text| http::network(text).map(|_| ())))?;
+    h.proxy_from.iter().try_for_each(|t| word("proxy_from", t, |text| http::network(text).map(|_| ())))?;
     h.access_log.as_deref().map_or(Ok(()), |log| word("access_log", log, nodes::log))
 }
 

@@ -13,7 +13,6 @@ use crate::h1::page;
 use crate::io::Core;
 use crate::io::deadlines::Deadline;
 use crate::transport::session::Session;
-use crate::transport::socket::Socket;
 use crate::transport::wire::Wire;
 use std::cell::{OnceCell, RefCell};
 use std::future::{Future, poll_fn};
@@ -72,9 +71,9 @@ enum Reading {
 }
 
 /// Serves a client to the end of its connection.
-pub(crate) async fn serve(core: &Rc<Core>, session: Rc<Session>, socket: Socket, handler: impl Handler) {
+pub(crate) async fn serve(core: &Rc<Core>, session: Rc<Session>, wire: Wire, handler: impl Handler) {
     let conn = Rc::new(Conn {
-        wire: RefCell::new(Wire::new(socket, core.buffers.clone())),
+        wire: RefCell::new(wire),
         write_deadline: OnceCell::new(),
         glance: OnceCell::new(),
         session,
