@@ -115,6 +115,14 @@ impl Request {
         self.path_end = (begin + lacks.len()) as u32;
     }
 
+    /// It came by HTTP/2: where no length was said, its body ends with its stream, which HTTP/1.1 says in chunks.
+    pub(crate) fn came_by_h2(&mut self, has_body: bool) {
+        self.version = Version::H2;
+        if has_body && self.framing == Framing::None && !self.is_connect() {
+            self.framing = Framing::Chunked;
+        }
+    }
+
     /// The method, as sent: methods are case-sensitive (RFC 9110 §9.1).
     pub fn method(&self) -> &[u8] {
         self.block.slice(0, self.method_end)

@@ -2,12 +2,16 @@
 
 use super::event_loop::Loop;
 use super::handoff::InTransit;
+use super::protocol::{self, Protocol};
 use crate::exchange::serve::serve;
 use crate::exchange::{Bound, ClientEnd};
-use crate::h1::server::{self, After, Handler, Stream};
+use crate::h1;
+use crate::h1::server::After;
+use crate::h2;
 use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
 use crate::transport::session::Session;
+use crate::transport::wire::Wire;
 use std::any::Any;
 use std::future::Future;
 use std::rc::Rc;
@@ -20,10 +24,10 @@ struct Requests {
     bound: Rc<Bound>,
 }
 
-impl Handler for Requests {
+impl Requests {
     fn exchange(
         &self,
-        stream: Stream,
+        client: ClientEnd,
         request: Box<Request>,
         last: bool,
     ) -> impl Future<Output = After> + use<> + 'static {
@@ -34,8 +38,29 @@ impl Handler for Requests {
             // Nobody comes in before there is a graph.
             let Some(graph) = graph else { return After::Abort };
             let node = graph.entry(entry);
-            serve(core, (graph, node), (ClientEnd::H1(stream), bound), request, last).await
+            serve(core, (graph, node), (client, bound), request, last).await
         }
+    }
+}
+
+impl h1::server::Handler for Requests {
+    fn exchange(
+        &self,
+        stream: h1::server::Stream,
+        request: Box<Request>,
+        last: bool,
+    ) -> impl Future<Output = After> + use<> + 'static {
+        self.exchange(ClientEnd::H1(stream), request, last)
+    }
+}
+
+impl h2::server::Handler for Requests {
+    fn exchange(
+        &self,
+        stream: h2::server::Stream,
+        request: Box<Request>,
+    ) -> impl Future<Output = After> + use<> + 'static {
+        self.exchange(ClientEnd::H2(Box::new(stream)), request, false)
     }
 }
 
@@ -60,7 +85,13 @@ pub(crate) fn begin(
     let core = core.clone();
     core.clone().runtime.spawn(async move {
         let _known = known;
-        server::serve(&core, session.clone(), socket, handler).await;
+        let mut wire = Wire::new(socket, core.buffers.clone());
+        match protocol::choose(&core, &session, &mut wire).await {
+            Protocol::H1 => h1::server::serve(&core, session.clone(), wire, handler).await,
+            // In one piece, so that connections of HTTP/1.1 have no place for it.
+            Protocol::H2 => Box::pin(h2::server::serve(&core, session.clone(), wire, handler)).await,
+            Protocol::None => {}
+        }
         session.give_up_place();
     });
 }

@@ -9,6 +9,7 @@ mod event_loop;
 mod handoff;
 mod mailbox;
 mod process;
+mod protocol;
 pub(crate) mod start;
 mod threads;
 mod watchdog;

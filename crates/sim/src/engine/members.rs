@@ -29,13 +29,7 @@ impl Instance {
     /// A pick of a request that has tried targets before.
     #[cold]
     #[inline(never)]
-    pub fn pick_anew(
-        &mut self,
-        draw: Key,
-        tried: &Tried,
-        own: u32,
-        excluded: &mut Vec<u32>,
-    ) -> Option<u32> {
+    pub fn pick_anew(&mut self, draw: Key, tried: &Tried, own: u32, excluded: &mut Vec<u32>) -> Option<u32> {
         tried.at(own, excluded);
         self.balancer.pick(draw, excluded)
     }

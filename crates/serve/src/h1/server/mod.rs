@@ -3,25 +3,23 @@
 //! A connection is one task ([`serve`]). Between requests it is a few words: no buffer, no request, no future of an exchange.
 //! What is done with a request is its [`Handler`]'s affair, which gets the head and a [`Stream`].
 
-mod linger;
 mod stream;
-mod write_limit;
 
 pub(crate) use stream::{BodyError, Head, Stream};
 
 use crate::h1::page;
 use crate::io::Core;
 use crate::io::deadlines::Deadline;
+use crate::transport::linger::linger;
 use crate::transport::session::Session;
-use crate::transport::socket::Socket;
 use crate::transport::wire::Wire;
+use crate::transport::write_limit::WriteLimit;
 use std::cell::{OnceCell, RefCell};
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
 use weir_http1::{Client, Limits, Refusal, Request, Seek, Version};
 use weir_topology::plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
-use write_limit::WriteLimit;
 
 /// A client's connection.
 pub(crate) struct Conn {
@@ -31,6 +29,13 @@ pub(crate) struct Conn {
     write_deadline: OnceCell<Deadline>,
     /// When an end of stream behind unread bytes is looked for again.
     glance: OnceCell<Deadline>,
+}
+
+impl Conn {
+    /// What `write_timeout` is counted by.
+    fn limited(&self) -> (&Session, &OnceCell<Deadline>) {
+        (&self.session, &self.write_deadline)
+    }
 }
 
 /// What becomes of a connection after an exchange.
@@ -72,16 +77,16 @@ enum Reading {
 }
 
 /// Serves a client to the end of its connection.
-pub(crate) async fn serve(core: &Rc<Core>, session: Rc<Session>, socket: Socket, handler: impl Handler) {
+pub(crate) async fn serve(core: &Rc<Core>, session: Rc<Session>, wire: Wire, handler: impl Handler) {
     let conn = Rc::new(Conn {
-        wire: RefCell::new(Wire::new(socket, core.buffers.clone())),
+        wire: RefCell::new(wire),
         write_deadline: OnceCell::new(),
         glance: OnceCell::new(),
         session,
     });
     let after = requests(core, &conn, &handler).await;
     match after {
-        After::Linger => Box::pin(linger::linger(core, &conn)).await,
+        After::Linger => Box::pin(linger(core, &conn.session, &conn.wire)).await,
         // Nothing is unread, so that closing ends the stream in order.
         After::Close | After::Next | After::Abort => {}
         After::Reset => conn.wire.borrow().socket.end_in_reset(true),
@@ -217,7 +222,7 @@ async fn refuse(core: &Core, conn: &Conn, status: u16) -> After {
     poll_fn(|cx| {
         let mut wire = conn.wire.borrow_mut();
         match wire.poll_flush(cx) {
-            Poll::Pending if limit.has_ended(cx, conn, &wire) => Poll::Ready(()),
+            Poll::Pending if limit.has_ended(cx, conn.limited(), &wire) => Poll::Ready(()),
             polled => polled.map(drop),
         }
     })
