@@ -1,11 +1,12 @@
-//! A request that came by HTTP/2, as the same object as one by HTTP/1.1: its parts are written as a head, which then goes
+//! Messages that came by HTTP/2, as the same objects as those by HTTP/1.1: their parts are written as a head, which then goes
 //! through the one parser. So targets, hosts, names and values meet one strictness, whatever they came by.
 
 use crate::byte::trim;
 use crate::limits::Limits;
 use crate::request::Request;
+use crate::response::{Asked, Response};
 use crate::rule::{Id, Refusal, refuse};
-use crate::write::field;
+use crate::write::{field, number};
 
 /// What HTTP/2 says beside the fields (RFC 9113 §8.3.1).
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +52,30 @@ impl Request {
         head.extend_from_slice(b"\r\n");
         self.parse(head, limits)?;
         self.came_by_h2(pseudo.has_body);
+        Ok(())
+    }
+}
+
+impl Response {
+    /// Reads the head of a response that came by HTTP/2, as [`Request::convert`] does. `has_body`: the stream goes on behind it.
+    pub fn convert<'f>(
+        &mut self,
+        status: u16,
+        fields: impl Iterator<Item = (&'f [u8], &'f [u8])>,
+        (asked, has_body): (Asked, bool),
+        limits: &Limits,
+        head: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        head.clear();
+        head.extend_from_slice(b"HTTP/1.1 ");
+        number(head, u64::from(status));
+        head.extend_from_slice(b" \r\n");
+        for (name, value) in fields {
+            field(head, name, value);
+        }
+        head.extend_from_slice(b"\r\n");
+        self.parse(head, asked, limits)?;
+        self.came_by_h2(has_body);
         Ok(())
     }
 }
@@ -163,6 +188,26 @@ mod tests {
     }
 
     #[test]
+    fn responses_end_with_their_streams() {
+        for (status, head, has_body, length, expected) in [
+            (200, false, true, None, Framing::Chunked),
+            (200, false, false, None, Framing::None),
+            (200, false, true, Some("3"), Framing::Length(3)),
+            (200, true, false, Some("3"), Framing::None),
+            (204, false, false, None, Framing::None),
+            (304, false, false, Some("3"), Framing::None),
+            (103, false, true, None, Framing::None),
+        ] {
+            let mut response = Response::default();
+            let fields = length.iter().map(|n: &&str| (&b"content-length"[..], n.as_bytes()));
+            let asked = Asked { head, ..Asked::default() };
+            let limits = Limits::default();
+            response.convert(status, fields, (asked, has_body), &limits, &mut Vec::new()).expect("lawful");
+            assert_eq!((response.framing(), response.status()), (expected, status));
+        }
+    }
+
+    #[test]
     fn crumbs_are_joined_and_bodies_framed() {
         let fields = &[("cookie", "a=1"), ("x", "y"), ("cookie", "b=2")];
         let request = convert(("POST", "/p?q", Some("h"), true), fields).expect("lawful");
@@ -171,6 +216,8 @@ mod tests {
         assert_eq!((request.cookie("b"), request.fields().count()), (Some(&b"2"[..]), 3));
         let length = convert(("POST", "/", Some("h"), true), &[("content-length", "7")]).expect("lawful");
         assert_eq!(length.framing(), Framing::Length(7));
+        let nothing = convert(("POST", "/", Some("h"), true), &[("content-length", "0")]).expect("lawful");
+        assert_eq!(nothing.framing(), Framing::Chunked);
         let none = convert(("GET", "/", Some("h"), false), &[]).expect("lawful");
         assert_eq!(none.framing(), Framing::None);
         let tunnel = convert(("CONNECT", "", Some("h:1"), true), &[]).expect("lawful");

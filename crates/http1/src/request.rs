@@ -118,7 +118,8 @@ impl Request {
     /// It came by HTTP/2: where no length was said, its body ends with its stream, which HTTP/1.1 says in chunks.
     pub(crate) fn came_by_h2(&mut self, has_body: bool) {
         self.version = Version::H2;
-        if has_body && self.framing == Framing::None && !self.is_connect() {
+        // A length of nothing is believed once the stream has ended without any.
+        if has_body && matches!(self.framing, Framing::None | Framing::Length(0)) && !self.is_connect() {
             self.framing = Framing::Chunked;
         }
     }

@@ -2,16 +2,47 @@
 
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderName, HeaderValue, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderMap, Response, StatusCode};
+use http::header::{HOST, TE};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, Version};
 use weir_http1::Trailers;
 
 /// The response whose rendered head this is, up to its blank line, and where its body begins.
 pub(crate) fn response(status: u16, rendered: &[u8]) -> (Response<()>, usize) {
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
-    *response.version_mut() = http::Version::HTTP_2;
+    *response.version_mut() = Version::HTTP_2;
     let end = read(rendered, response.headers_mut());
     (response, end)
+}
+
+/// The request whose rendered head this is; `None`: the library does not take its target or host.
+pub(crate) fn request(rendered: &[u8], connect: bool) -> Option<Request<()>> {
+    let line = rendered.split(|b| *b == b'\r').next()?;
+    let mut words = line.split(|b| *b == b' ');
+    let (method, target) = (words.next()?, words.next()?);
+    let mut request = Request::new(());
+    *request.method_mut() = Method::from_bytes(method).ok()?;
+    read(rendered, request.headers_mut());
+    // What it was is told by the field's own rules: nothing but `trailers` is left of TE (RFC 9113 §8.2.2).
+    let host = request.headers_mut().remove(HOST);
+    if request.headers().get(TE).is_some_and(|te| te != "trailers") {
+        request.headers_mut().remove(TE);
+    }
+    let mut parts = http::uri::Parts::default();
+    if connect {
+        parts.authority = Some(Authority::try_from(target).ok()?);
+    } else {
+        parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
+        if let Some(host) = host.filter(|host| !host.is_empty()) {
+            parts.authority = Some(Authority::try_from(host.as_bytes()).ok()?);
+            parts.scheme = Some(Scheme::HTTP);
+        }
+    }
+    // An HTTP/1.0 request without a host has no authority, which the library takes of an older version only.
+    *request.version_mut() = if parts.authority.is_some() { Version::HTTP_2 } else { Version::HTTP_11 };
+    *request.uri_mut() = Uri::from_parts(parts).ok()?;
+    Some(request)
 }
 
 /// Reads the lines of a rendered head into a map, without what is of an HTTP/1.1 hop (RFC 9113 §8.2.2); where the head ends.
@@ -63,6 +94,26 @@ pub(crate) fn read_trailers(map: &HeaderMap) -> Trailers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rendered_request_becomes_one() {
+        let rendered = b"POST /a?b HTTP/1.1\r\nHost: h:1\r\nX: y\r\nTransfer-Encoding: chunked\r\n\
+            Connection: TE\r\nTE: trailers\r\n\r\n";
+        let asked = request(rendered, false).expect("lawful");
+        assert_eq!((asked.uri().to_string(), asked.method().as_str()), ("http://h:1/a?b".to_owned(), "POST"));
+        let fields: Vec<_> = asked.headers().iter().map(|(n, _)| n.as_str()).collect();
+        assert_eq!(fields, ["x", "te"]);
+        let tunnel = request(b"CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n", true).expect("lawful");
+        assert_eq!((tunnel.uri().to_string(), tunnel.uri().scheme()), ("h:1".to_owned(), None));
+        let old = request(b"OPTIONS * HTTP/1.1\r\nHost: \r\n\r\n", false).expect("lawful");
+        assert_eq!((old.uri().path(), old.version()), ("*", Version::HTTP_11));
+        // All that weir takes of a target.
+        for target in ["/|[]^", "/a?{}\\`|", "/%20;a=b,c!$&'()*+:@~"] {
+            let rendered = format!("GET {target} HTTP/1.1\r\nHost: a_b\r\n\r\n");
+            let asked = request(rendered.as_bytes(), false).expect(target);
+            assert_eq!(asked.uri().path_and_query().map(|p| p.as_str()), Some(target));
+        }
+    }
 
     #[test]
     fn a_rendered_head_becomes_a_map() {

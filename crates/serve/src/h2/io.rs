@@ -3,6 +3,7 @@
 
 use super::frames::Frames;
 use crate::io::Core;
+use crate::io::held::Held;
 use crate::transport::wire::Wire;
 use std::cell::RefCell;
 use std::io;
@@ -12,13 +13,15 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes of frames that wait for the socket before no more are taken.
-const AHEAD: usize = 64 * 1024;
+const AHEAD: usize = 32 * 1024;
 
 /// A connection's wire with its counter, which the connection's owner sees as well.
 pub(crate) struct Shared {
     core: Rc<Core>,
     pub wire: RefCell<Wire>,
     pub frames: RefCell<Frames>,
+    /// What the socket has not taken.
+    held: RefCell<Held>,
 }
 
 /// The same for the `h2` crate.
@@ -29,7 +32,12 @@ impl Shared {
     pub fn new(core: &Rc<Core>, wire: Wire, preface: usize) -> Rc<Shared> {
         let mut frames = Frames::after(preface);
         frames.received(wire.input(), core.recent());
-        Rc::new(Shared { core: core.clone(), wire: RefCell::new(wire), frames: RefCell::new(frames) })
+        Rc::new(Shared {
+            core: core.clone(),
+            wire: RefCell::new(wire),
+            frames: RefCell::new(frames),
+            held: RefCell::default(),
+        })
     }
 
     /// Whether the other side has sent too much that brings nothing.
@@ -40,7 +48,7 @@ impl Shared {
 
 impl AsyncRead for Io {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Shared { core, wire, frames } = &*self.0;
+        let Shared { core, wire, frames, .. } = &*self.0;
         let mut wire = wire.borrow_mut();
         // Whoever drives the connection ends it.
         if frames.borrow().is_over() {
@@ -85,6 +93,7 @@ impl Shared {
         let flushed = wire.poll_flush(cx);
         let taken = usize::try_from(wire.taken() - before).unwrap_or(usize::MAX);
         self.frames.borrow_mut().taken(taken);
+        self.held.borrow_mut().set(wire.unsent());
         flushed
     }
 }

@@ -1,19 +1,57 @@
 //! A body that goes out on a stream, of either side: capacity is reserved before anything is handed to the connection, which
 //! holds no more of a stream than its peer's window takes. The rest waits here.
 
-use bytes::Bytes;
+use crate::io::held::Held;
+use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream};
 use http::HeaderMap;
 use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll};
 
+/// A piece of a body, which counts among what this process holds until the connection has written it.
+pub(crate) struct Data {
+    bytes: Bytes,
+    held: Held,
+}
+
+impl Data {
+    fn new(bytes: Bytes) -> Data {
+        Data { held: Held::new(bytes.len()), bytes }
+    }
+
+    /// Its first `n` bytes.
+    fn split_to(&mut self, n: usize) -> Data {
+        Data { bytes: self.bytes.split_to(n), held: self.held.split(n) }
+    }
+}
+
+impl From<Bytes> for Data {
+    fn from(bytes: Bytes) -> Data {
+        Data::new(bytes)
+    }
+}
+
+impl Buf for Data {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, n: usize) {
+        self.bytes.advance(n);
+    }
+}
+
 /// What waits of a body.
 #[derive(Default)]
 pub(crate) struct Outgoing {
     /// Once the head was sent.
-    stream: Option<SendStream<Bytes>>,
-    waiting: VecDeque<Bytes>,
+    stream: Option<SendStream<Data>>,
+    waiting: VecDeque<Data>,
     unsent: usize,
     /// The end waits behind that, with its trailers.
     end: Option<Option<HeaderMap>>,
@@ -23,7 +61,7 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     /// The head was sent. `ended`: that was all.
-    pub fn begin(&mut self, stream: SendStream<Bytes>, ended: bool) {
+    pub fn begin(&mut self, stream: SendStream<Data>, ended: bool) {
         self.stream = Some(stream);
         self.ended = ended;
     }
@@ -32,7 +70,7 @@ impl Outgoing {
     pub fn queue(&mut self, bytes: Bytes) {
         if !bytes.is_empty() {
             self.unsent += bytes.len();
-            self.waiting.push_back(bytes);
+            self.waiting.push_back(bytes.into());
         }
     }
 
@@ -69,10 +107,10 @@ impl Outgoing {
                     Poll::Pending => return Poll::Pending,
                 }
             }
-            let part = first.split_to(room.min(first.len()));
-            self.unsent -= part.len();
-            self.sent += part.len() as u64;
-            if first.is_empty() {
+            let part = first.split_to(room.min(first.remaining()));
+            self.unsent -= part.remaining();
+            self.sent += part.remaining() as u64;
+            if !first.has_remaining() {
                 self.waiting.pop_front();
             }
             let last = self.waiting.is_empty() && self.end.take_if(|trailers| trailers.is_none()).is_some();
@@ -88,7 +126,7 @@ impl Outgoing {
         self.ended = true;
         let sent = match end {
             Some(trailers) => stream.send_trailers(trailers),
-            None => stream.send_data(Bytes::new(), true),
+            None => stream.send_data(Bytes::new().into(), true),
         };
         sent.map_err(|_| broken())
     }

@@ -20,6 +20,8 @@ use weir_topology::plan::fixed::{
 pub(super) enum Failed {
     /// The connection ended before any byte of an answer.
     Silent,
+    /// The connection ended, and the origin says that it did no work.
+    Unprocessed,
     With(Failure),
 }
 
@@ -95,6 +97,15 @@ impl Attempt {
                     let failure = Failure::new(Kind::Reset).by(Why::HeadCut);
                     return Poll::Ready(Err(Failed::With(failure)));
                 }
+                Poll::Ready(Err(HeadError::Reset)) => {
+                    let failure = Failure::new(Kind::Reset).by(Why::StreamReset);
+                    return Poll::Ready(Err(Failed::With(failure)));
+                }
+                Poll::Ready(Err(HeadError::Refused)) => {
+                    let failure = Failure::new(Kind::Refused).by(Why::Refused);
+                    return Poll::Ready(Err(Failed::With(failure)));
+                }
+                Poll::Ready(Err(HeadError::Unprocessed)) => return Poll::Ready(Err(Failed::Unprocessed)),
                 Poll::Ready(Err(HeadError::Silent)) => return Poll::Ready(Err(Failed::Silent)),
                 Poll::Pending => break,
             }

@@ -42,7 +42,11 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 
 /// How its origin is spoken to.
 fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
-    let words = [("auto", Some(OriginProtocol::Auto)), ("h1", Some(OriginProtocol::H1)), ("h2", None)];
+    let words = [
+        ("auto", Some(OriginProtocol::Auto)),
+        ("h1", Some(OriginProtocol::H1)),
+        ("h2", Some(OriginProtocol::H2)),
+    ];
     let protocol = call.choice("protocol", &words).unwrap_or_default();
     let plain = Origin::of(addr.is_some());
     let origin = Origin {

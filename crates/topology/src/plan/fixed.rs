@@ -83,6 +83,11 @@ limits! {
     "h2_connection_window" H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
     /// Bytes of one stream that wait for the connection to a peer.
     "h2_send_buffer" H2_SEND_BUFFER_BYTES: usize = 64 * KIB;
+    /// The part of the memory (or of the control group's limit) that bytes of HTTP/2 bodies may take while they wait: above it no
+    /// window is given, nothing is read for slow readers, and accepting pauses.
+    "h2_buffered_part" H2_BUFFERED_PART: u64 = 4;
+    /// Above that, a client that takes nothing of an answer for so long loses it.
+    "h2_stalled_ns" H2_STALLED_NS: u64 = S;
     /// Frames that bring nothing (PING, SETTINGS, PRIORITY, resets, empty DATA) before a connection ends (ENHANCE_YOUR_CALM).
     "max_idle_frames" MAX_IDLE_FRAMES: u32 = 1000;
     /// Within so long.

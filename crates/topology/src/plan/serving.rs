@@ -164,6 +164,8 @@ pub enum OriginProtocol {
     Auto,
     /// HTTP/1.1.
     H1,
+    /// HTTP/2; in cleartext by prior knowledge.
+    H2,
 }
 
 /// How a server's origin is spoken to; of a server without address (built in) nothing of it is used.

@@ -5,7 +5,7 @@ use super::asked::{compared, lower, word};
 use super::spec::{duration, least_1, optional};
 use crate::http;
 use crate::nodes::{self, HEAD_BYTES, MOST_BODY, MOST_FIELDS, MOST_LOOPS, MOST_STREAMS};
-use crate::plan::{Http, HttpVersion, Listen, Origin, Rewrite};
+use crate::plan::{Http, Listen, Origin, Rewrite};
 use crate::{address, path, template};
 
 type Checked = Result<(), String>;
@@ -34,9 +34,6 @@ pub(super) fn listen(listen: &Listen) -> Checked {
 fn settings(h: &Http) -> Checked {
     if h.versions.is_empty() || !h.versions.is_sorted_by(|a, b| a < b) {
         return Err("versions must be ascending, each once, and there must be one".to_owned());
-    }
-    if h.versions == [HttpVersion::H2] {
-        return Err("versions: a listener of \"h2\" alone is not built yet".to_owned());
     }
     if !h.proxy_from.is_empty() {
         return Err("proxy_from is not built yet".to_owned());

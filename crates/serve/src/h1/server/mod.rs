@@ -19,6 +19,7 @@ use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
 use weir_http1::{Client, Limits, Refusal, Request, Seek, Version};
+use weir_topology::plan::HttpVersion;
 use weir_topology::plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
 
 /// A client's connection.
@@ -107,6 +108,7 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> A
         match read_head(core, conn, patience_ns, new_until_ns).await {
             Reading::Nothing => return After::Close,
             Reading::Ended => return After::Linger,
+            Reading::Refused(_) if served == 0 && is_no_http(conn) => return After::Linger,
             Reading::Refused(status) => return refuse(core, conn, status).await,
             Reading::Whole(request) => {
                 served += 1;
@@ -203,6 +205,18 @@ fn take(
             other.map(|_| None)
         }
     }
+}
+
+/// Whether a connection that may speak HTTP/2 begins with what is neither its preface nor a request: three words, the last of
+/// which is no HTTP version. A client that could make sense of a status would not have sent it (RFC 9113 §3.4).
+fn is_no_http(conn: &Conn) -> bool {
+    let wire = conn.wire.borrow();
+    let line = wire.input().split(|b| matches!(b, b'\r' | b'\n')).next().unwrap_or_default();
+    let mut words = line.split(|b| *b == b' ');
+    let version = words.nth(2);
+    conn.session.listener.http.versions.contains(&HttpVersion::H2)
+        && words.next().is_none()
+        && version.is_some_and(|word| !word.is_empty() && !word.starts_with(b"HTTP"))
 }
 
 /// Refuses a request whose head could not be read.

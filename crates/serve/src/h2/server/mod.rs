@@ -8,6 +8,7 @@ mod stream;
 
 pub(crate) use stream::Stream;
 
+use super::send::Data;
 use super::{Io, PREFACE, Shared, fields};
 use crate::h1::page;
 use crate::h1::server::After;
@@ -102,7 +103,7 @@ fn settings(http: &Http) -> Builder {
     builder
 }
 
-async fn handshake(conn: &Rc<Conn>) -> Result<Connection<Io, Bytes>, End> {
+async fn handshake(conn: &Rc<Conn>) -> Result<Connection<Io, Data>, End> {
     let http = &conn.session.listener.http;
     conn.session.deadline.set(http.head_timeout_ns);
     let mut shaking = pin!(settings(http).handshake(Io(conn.shared.clone())));
@@ -129,7 +130,7 @@ async fn say_no_preface(conn: &Conn) {
 }
 
 /// Runs a connection to its end.
-async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Connection<Io, Bytes>, handler: &H) -> End {
+async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Connection<Io, Data>, handler: &H) -> End {
     let session = &conn.session;
     session.deadline.set(session.listener.http.idle_timeout_ns);
     let mut driver = Driver {
@@ -163,7 +164,7 @@ async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Connection<Io, Bytes>, h
 
 /// A connection with what its end depends on.
 struct Driver {
-    connection: Connection<Io, Bytes>,
+    connection: Connection<Io, Data>,
     limit: WriteLimit,
     /// When it ends by its age.
     old_ns: u64,
@@ -265,7 +266,7 @@ impl Drop for Open {
 fn begin<F: Future<Output = After> + 'static>(
     conn: &Rc<Conn>,
     memory: &mut Option<Memory<F>>,
-    (request, respond): (http::Request<RecvStream>, SendResponse<Bytes>),
+    (request, respond): (http::Request<RecvStream>, SendResponse<Data>),
     exchange: impl FnOnce(Stream, Box<Request>) -> F,
 ) {
     let core = &conn.core;
@@ -293,7 +294,7 @@ fn begin<F: Future<Output = After> + 'static>(
 }
 
 /// Refuses a request whose head breaks a rule. The stream ends with it, and counts as one that brings nothing.
-fn refuse(conn: &Conn, head: &[u8], refusal: Refusal, mut respond: SendResponse<Bytes>) {
+fn refuse(conn: &Conn, head: &[u8], refusal: Refusal, mut respond: SendResponse<Data>) {
     let text = page(refusal.status());
     if let Some(log) = &conn.session.listener.log {
         log.unreadable(conn.session.who(), head, refusal.status(), text.len());
@@ -305,6 +306,6 @@ fn refuse(conn: &Conn, head: &[u8], refusal: Refusal, mut respond: SendResponse<
     let (response, at) = fields::response(refusal.status(), &rendered);
     // A stream that the client has reset meanwhile takes nothing.
     if let Ok(mut body) = respond.send_response(response, false) {
-        let _ = body.send_data(Bytes::copy_from_slice(&rendered[at..]), true);
+        let _ = body.send_data(Bytes::copy_from_slice(&rendered[at..]).into(), true);
     }
 }

@@ -5,9 +5,10 @@ use crate::h1::Piece;
 use crate::h1::server::{After, BodyError, Head};
 use crate::h2::fields;
 use crate::h2::recv::Incoming;
-use crate::h2::send::Outgoing;
+use crate::h2::send::{Data, Outgoing};
 use crate::io::buffers::Input;
-use crate::io::deadlines::Deadline;
+use crate::io::deadlines::{Deadline, TICK_NS};
+use crate::io::held;
 use crate::transport::session::Session;
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -17,6 +18,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Client, Edits, Framing, Request, Response, Trailers, Version};
+use weir_topology::plan::fixed::H2_STALLED_NS;
 
 /// Bytes of an answer that wait before more are read from its origin.
 const AHEAD: usize = 8 * 1024;
@@ -27,11 +29,13 @@ pub(crate) struct Stream {
     is_head: bool,
     recv: RefCell<Incoming>,
     /// Until the final head was sent.
-    respond: RefCell<Option<SendResponse<Bytes>>>,
+    respond: RefCell<Option<SendResponse<Data>>>,
     send: RefCell<Outgoing>,
     has_no_body: bool,
     body_deadline: OnceCell<Deadline>,
     write_deadline: OnceCell<Deadline>,
+    /// When an answer goes on that waits since too much waits in this process.
+    pause: OnceCell<Deadline>,
     /// What the client had taken when `write_timeout` was last begun; `None`: nothing waits.
     taken: Cell<Option<u64>>,
 }
@@ -43,18 +47,20 @@ pub(super) fn to(head: bool) -> Client {
 
 impl Stream {
     /// The request with this head, which was just read.
-    pub fn new(conn: Rc<Conn>, request: &Request, body: RecvStream, respond: SendResponse<Bytes>) -> Stream {
+    pub fn new(conn: Rc<Conn>, request: &Request, body: RecvStream, respond: SendResponse<Data>) -> Stream {
         let has_no_body = matches!(request.framing(), Framing::None | Framing::Length(0));
+        let length = if let Framing::Length(n) = request.framing() { Some(n) } else { None };
         // What comes on a CONNECT is no body, but the tunnel's.
         let ended = has_no_body && !request.is_connect();
         Stream {
             is_head: request.is_head(),
-            recv: RefCell::new(Incoming::new(body, conn.core.buffers.clone(), ended)),
+            recv: RefCell::new(Incoming::new(&conn.core, body, length, ended)),
             respond: RefCell::new(Some(respond)),
             send: RefCell::default(),
             has_no_body,
             body_deadline: OnceCell::new(),
             write_deadline: OnceCell::new(),
+            pause: OnceCell::new(),
             taken: Cell::new(None),
             conn,
         }
@@ -186,7 +192,17 @@ impl Stream {
     /// Whether more may be written: not much waits, or no more than `ahead` bytes.
     pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize) -> Poll<io::Result<()>> {
         let mut send = self.send.borrow_mut();
-        if send.unsent() > AHEAD.max(ahead) { send.poll_flush(cx) } else { Poll::Ready(Ok(())) }
+        if send.unsent() > AHEAD.max(ahead) {
+            return send.poll_flush(cx);
+        }
+        if held::is_over() {
+            let _ = send.poll_flush(cx)?;
+            let pause = self.pause.get_or_init(|| self.session().deadline.another(None));
+            pause.set(Some(TICK_NS));
+            let _ = pause.ended(cx);
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Sends the first `n` bytes of what an origin's connection has read.
@@ -226,8 +242,13 @@ impl Stream {
         }
         let session = self.session();
         let deadline = self.write_deadline.get_or_init(|| session.deadline.another(None));
+        let limit_ns = session.listener.http.write_timeout_ns;
+        if held::is_over() {
+            // Who holds most goes first: those who read nothing while others wait for room.
+            deadline.set_sooner(limit_ns.unwrap_or(u64::MAX).min(H2_STALLED_NS));
+        }
         if self.taken.replace(Some(send.sent())) != Some(send.sent()) {
-            deadline.set(session.listener.http.write_timeout_ns);
+            deadline.set(limit_ns);
         }
         deadline.ended(cx)
     }
