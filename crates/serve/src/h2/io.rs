@@ -30,8 +30,7 @@ pub(crate) struct Io(pub Rc<Shared>);
 impl Shared {
     /// A connection of which nothing was used up yet. `preface`: bytes that the other side sends before its first frame.
     pub fn new(core: &Rc<Core>, wire: Wire, preface: usize) -> Rc<Shared> {
-        let mut frames = Frames::after(preface);
-        frames.received(wire.input(), core.recent());
+        let frames = Frames::after(preface);
         Rc::new(Shared {
             core: core.clone(),
             wire: RefCell::new(wire),
@@ -54,14 +53,13 @@ impl AsyncRead for Io {
         if frames.borrow().is_over() {
             return Poll::Pending;
         }
-        if wire.input().is_empty() {
-            if ready!(wire.poll_fill(cx))? == 0 {
-                return Poll::Ready(Ok(()));
-            }
-            frames.borrow_mut().received(wire.input(), core.recent());
+        if wire.input().is_empty() && ready!(wire.poll_fill(cx))? == 0 {
+            return Poll::Ready(Ok(()));
         }
         let n = into.remaining().min(wire.input().len());
-        into.put_slice(&wire.input()[..n]);
+        let bytes = &wire.input()[..n];
+        frames.borrow_mut().received(bytes, core.recent());
+        into.put_slice(bytes);
         wire.consume(n);
         Poll::Ready(Ok(()))
     }

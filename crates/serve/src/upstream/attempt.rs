@@ -48,8 +48,10 @@ impl Attempt {
             edits = &drawn;
         }
         let asking = Asking { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };
+        // Of HTTP/2 whatever was asked may be asked again where the origin says that it did nothing.
+        let resends = ex.request.is_idempotent() || matches!(conn, OriginConn::H2(_));
         let origin = conn.begin(&ex.core, &asking);
-        let keep = ctx.keep.max(if ex.request.is_idempotent() { RESEND } else { 0 });
+        let keep = ctx.keep.max(if resends { RESEND } else { 0 });
         origin.set_deadline(server.origin.body_timeout_ns);
         if !ex.is_complete() {
             ex.client.expects_body();
