@@ -15,6 +15,7 @@ mod byte;
 mod check;
 mod chunk;
 mod connection;
+mod convert;
 mod decoder;
 mod diagnose;
 mod edits;
@@ -39,6 +40,7 @@ mod write;
 
 pub use answer::render_answer;
 pub use check::{Checked, Here, Hop, check_request, check_switch};
+pub use convert::Pseudo;
 pub use decoder::{Decoder, Piece};
 pub use edits::Edits;
 pub use encoder::{BodyOut, Encoder};

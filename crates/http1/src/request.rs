@@ -115,6 +115,15 @@ impl Request {
         self.path_end = (begin + lacks.len()) as u32;
     }
 
+    /// It came by HTTP/2: where no length was said, its body ends with its stream, which HTTP/1.1 says in chunks.
+    pub(crate) fn came_by_h2(&mut self, has_body: bool) {
+        self.version = Version::H2;
+        // A length of nothing is believed once the stream has ended without any.
+        if has_body && matches!(self.framing, Framing::None | Framing::Length(0)) && !self.is_connect() {
+            self.framing = Framing::Chunked;
+        }
+    }
+
     /// The method, as sent: methods are case-sensitive (RFC 9110 §9.1).
     pub fn method(&self) -> &[u8] {
         self.block.slice(0, self.method_end)

@@ -73,6 +73,14 @@ impl Response {
         Ok(())
     }
 
+    /// It came by HTTP/2: where no length was said, its body ends with its stream.
+    pub(crate) fn came_by_h2(&mut self, has_body: bool) {
+        self.version = Version::H2;
+        if self.framing == Framing::Close {
+            self.framing = if has_body { Framing::Chunked } else { Framing::None };
+        }
+    }
+
     /// The status, 100 to 999.
     pub fn status(&self) -> u16 {
         self.status

@@ -76,6 +76,7 @@ rules! {
     HostMissing "host-missing" 400 "RFC 9112 §3.2" "An HTTP/1.1 request has no Host";
     HostTwice "host-twice" 400 "RFC 9112 §3.2" "There is more than one Host";
     HostInvalid "host-invalid" 400 "RFC 9112 §3.2" "The host is not a name or address with an optional port";
+    AuthorityDiffers "authority-differs" 400 "RFC 9113 §8.3.1" "Host says another authority than :authority";
     // Fields.
     Fold "fold" 400 "RFC 9112 §5.2" "A line begins with a blank: folded or before the first field";
     NoColon "no-colon" 400 "RFC 9112 §5" "A field line has no colon";
@@ -84,6 +85,7 @@ rules! {
     NameInvalid "name-invalid" 400 "RFC 9110 §5.1" "A field's name is no token";
     NameAlias "name-alias" 400 "serving.md §3" "A field's name, with _ read as -, is one that weir frames, routes by or sets";
     ValueInvalid "value-invalid" 400 "RFC 9110 §5.5" "A field's value has a control character";
+    ValueBlank "value-blank" 400 "RFC 9113 §8.2.1" "A field's value begins or ends with a blank, which HTTP/2 does not trim";
     ConnectionOptions "connection-options" 400 "RFC 9110 §7.6.1" "Connection has too many options";
     // Framing.
     LengthInvalid "length-invalid" 400 "RFC 9110 §8.6" "Content-Length is not one decimal number without sign, list or leading zero";

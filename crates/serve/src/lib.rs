@@ -9,6 +9,7 @@ mod control;
 mod exchange;
 mod graph;
 mod h1;
+mod h2;
 mod health;
 mod io;
 mod log;

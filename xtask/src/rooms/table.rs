@@ -47,14 +47,19 @@ const SERVE: Held = Held {
         room("sync", "what all loops share: semaphores, wait queues, time-lines", &["io"]),
         room("h1", "HTTP/1.1 behind the two ends; knows no node", &["io", "transport", "sync"]),
         room(
+            "h2",
+            "HTTP/2 behind the two ends, by the h2 crate; knows no node",
+            &["io", "transport", "sync", "h1"],
+        ),
+        room(
             "exchange",
             "one request in flight: its graph, head, ends; the pump between them",
-            &["io", "log", "transport", "sync", "h1"],
+            &["io", "log", "transport", "sync", "h1", "h2"],
         ),
         room(
             "upstream",
             "a target by identity: where it is, its connections, one attempt there",
-            &["io", "log", "transport", "sync", "h1", "exchange"],
+            &["io", "log", "transport", "sync", "h1", "h2", "exchange"],
         ),
         room("nodes", "what each node does with a request", &["io", "sync", "h1", "exchange", "upstream"]),
         room(
@@ -70,7 +75,19 @@ const SERVE: Held = Held {
         room(
             "control",
             "the process: threads, listeners, mail among them, start and end",
-            &["io", "log", "transport", "sync", "h1", "exchange", "upstream", "nodes", "graph", "health"],
+            &[
+                "io",
+                "log",
+                "transport",
+                "sync",
+                "h1",
+                "h2",
+                "exchange",
+                "upstream",
+                "nodes",
+                "graph",
+                "health",
+            ],
         ),
         room("lib", "what the command line calls", &["control", "io", "transport"]),
     ],

@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use weir_http1::{Limits, Networks};
-use weir_topology::plan::Http;
+use weir_topology::plan::{Http, HttpVersion};
 
 /// Connections to built-in servers, by their roots.
 pub(super) type Arrivals = UnboundedReceiver<(NodeId, UnixStream)>;
@@ -33,6 +33,7 @@ pub(super) async fn run(lp: Rc<Loop>, mut arrivals: Arrivals) {
 /// No limits but those of memory: both ends are ours.
 fn inside(root: NodeId, token: u64) -> Listener {
     let http = Http {
+        versions: vec![HttpVersion::H1],
         head_timeout_ns: None,
         body_timeout_ns: None,
         write_timeout_ns: None,

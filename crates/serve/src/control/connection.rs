@@ -2,10 +2,13 @@
 
 use super::event_loop::Loop;
 use super::handoff::InTransit;
+use super::protocol::{self, Protocol};
 use super::proxied;
 use crate::exchange::serve::serve;
 use crate::exchange::{Bound, ClientEnd};
-use crate::h1::server::{self, After, Handler, Stream};
+use crate::h1;
+use crate::h1::server::After;
+use crate::h2;
 use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
 use crate::transport::session::Session;
@@ -22,10 +25,10 @@ struct Requests {
     bound: Rc<Bound>,
 }
 
-impl Handler for Requests {
+impl Requests {
     fn exchange(
         &self,
-        stream: Stream,
+        client: ClientEnd,
         request: Box<Request>,
         last: bool,
     ) -> impl Future<Output = After> + use<> + 'static {
@@ -36,8 +39,29 @@ impl Handler for Requests {
             // Nobody comes in before there is a graph.
             let Some(graph) = graph else { return After::Abort };
             let node = graph.entry(entry);
-            serve(core, (graph, node), (ClientEnd::H1(stream), bound), request, last).await
+            serve(core, (graph, node), (client, bound), request, last).await
         }
+    }
+}
+
+impl h1::server::Handler for Requests {
+    fn exchange(
+        &self,
+        stream: h1::server::Stream,
+        request: Box<Request>,
+        last: bool,
+    ) -> impl Future<Output = After> + use<> + 'static {
+        self.exchange(ClientEnd::H1(stream), request, last)
+    }
+}
+
+impl h2::server::Handler for Requests {
+    fn exchange(
+        &self,
+        stream: h2::server::Stream,
+        request: Box<Request>,
+    ) -> impl Future<Output = After> + use<> + 'static {
+        self.exchange(ClientEnd::H2(Box::new(stream)), request, false)
     }
 }
 
@@ -66,7 +90,12 @@ pub(crate) fn begin(
         let _known = known;
         let mut wire = Wire::new(socket, lp.core.buffers.clone());
         if proxied::learn(&lp, &session, &mut wire).await {
-            server::serve(&lp.core, session.clone(), wire, handler).await;
+            match protocol::choose(&lp.core, &session, &mut wire).await {
+                Protocol::H1 => h1::server::serve(&lp.core, session.clone(), wire, handler).await,
+                // In one piece, so that connections of HTTP/1.1 have no place for it.
+                Protocol::H2 => Box::pin(h2::server::serve(&lp.core, session.clone(), wire, handler)).await,
+                Protocol::None => {}
+            }
         }
         session.give_up_place();
     });

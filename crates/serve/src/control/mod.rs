@@ -9,6 +9,7 @@ mod event_loop;
 mod handoff;
 mod mailbox;
 mod process;
+mod protocol;
 mod proxied;
 pub(crate) mod start;
 mod threads;

@@ -3,6 +3,7 @@
 
 use crate::h1::Piece;
 use crate::h1::server::{self, After, BodyError, Head};
+use crate::h2;
 use crate::io::buffers::Input;
 use crate::transport::session::Session;
 use std::cell::{Ref, RefMut};
@@ -15,6 +16,8 @@ use weir_http1::{Edits, Response, Trailers};
 pub(crate) enum ClientEnd {
     /// HTTP/1.0 or HTTP/1.1.
     H1(server::Stream),
+    /// HTTP/2.
+    H2(Box<h2::server::Stream>),
 }
 
 /// Each method asks the protocol's own.
@@ -22,6 +25,13 @@ macro_rules! ask {
     ($self:ident, $stream:ident => $answer:expr) => {
         match $self {
             ClientEnd::H1($stream) => $answer,
+            ClientEnd::H2($stream) => $answer,
+        }
+    };
+    ($self:ident, $h1:ident => $old:expr, $h2:ident => $new:expr) => {
+        match $self {
+            ClientEnd::H1($h1) => $old,
+            ClientEnd::H2($h2) => $new,
         }
     };
 }
@@ -47,6 +57,13 @@ impl ClientEnd {
         ask!(self, stream => stream.input())
     }
 
+    /// What was used up of the request's body was written on: more may come (HTTP/2; of HTTP/1.1 only what is wanted is read).
+    pub fn release(&self) {
+        if let ClientEnd::H2(stream) = self {
+            stream.release();
+        }
+    }
+
     /// The request's trailers, once its body has ended.
     pub fn trailers(&self) -> Ref<'_, Trailers> {
         ask!(self, stream => stream.trailers())
@@ -59,12 +76,12 @@ impl ClientEnd {
 
     /// Tells the client to go on (100).
     pub fn send_continue(&self, cx: &mut Context<'_>) {
-        ask!(self, stream => stream.send_continue(cx));
+        ask!(self, h1 => h1.send_continue(cx), h2 => h2.send_continue());
     }
 
     /// Passes an interim response on. A client that is gone shows when it is read.
     pub fn send_interim(&self, cx: &mut Context<'_>, response: &Response) {
-        ask!(self, stream => stream.send_interim(cx, response));
+        ask!(self, h1 => h1.send_interim(cx, response), h2 => h2.send_interim(response));
     }
 
     /// Begins the final response.
@@ -86,7 +103,7 @@ impl ClientEnd {
         close: bool,
         date: [u8; 29],
     ) {
-        ask!(self, stream => stream.send_answer(status, fields, body, close, date));
+        ask!(self, h1 => h1.send_answer(status, fields, body, close, date), h2 => h2.send_answer(status, fields, body, date));
     }
 
     /// Whether more may be written: not much waits, or no more than `ahead` bytes.
@@ -126,12 +143,12 @@ impl ClientEnd {
 
     /// Whether the client has left; `complete`: the request was read whole.
     pub fn is_gone(&self, cx: &mut Context<'_>, complete: bool) -> bool {
-        ask!(self, stream => stream.is_gone(cx, complete))
+        ask!(self, h1 => h1.is_gone(cx, complete), h2 => h2.is_gone(cx))
     }
 
     /// The answer was taken whole. `complete`: so was the request; `asked`: the client wants the connection to end.
     pub fn finish(&self, complete: bool, asked: bool) -> After {
-        ask!(self, stream => stream.finish(complete, asked))
+        ask!(self, h1 => h1.finish(complete, asked), h2 => h2.finish())
     }
 
     /// The answer breaks off, which the client must see.

@@ -55,6 +55,7 @@ fn poll(cx: &mut Context<'_>, reply: &mut OriginReply) -> Poll<Outcome> {
         match reply.origin.poll_data(cx) {
             Poll::Ready(Ok(Piece::Data(n))) => {
                 reply.origin.input().consume(n);
+                reply.origin.release();
                 reply.origin.set_deadline(Some(ON_CANCEL_SILENCE_NS));
             }
             Poll::Ready(Ok(Piece::End)) => return Poll::Ready(None),

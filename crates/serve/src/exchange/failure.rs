@@ -46,6 +46,12 @@ pub(crate) enum Why {
     Exhausted(i32),
     /// The connection ended before any byte of an answer.
     Silent,
+    /// The origin says no before any work: REFUSED_STREAM, or a GOAWAY below the stream.
+    Refused,
+    /// The origin has reset the stream.
+    StreamReset,
+    /// The origin does not speak HTTP/2.
+    NoHttp2,
     /// It ended in the answer's head.
     HeadCut,
     /// The answer's head fits no buffer.
@@ -146,6 +152,9 @@ impl fmt::Display for Why {
             Why::NoRoom => f.write_str("no connection was free within connect_timeout"),
             Why::Exhausted(no) => write!(f, "cannot connect, since this process has no more: {}", system(no)),
             Why::Silent => f.write_str("the connection ended before any byte of an answer"),
+            Why::Refused => f.write_str("the origin refused the stream (HTTP/2) before any work"),
+            Why::NoHttp2 => f.write_str("cannot connect: it does not speak HTTP/2"),
+            Why::StreamReset => f.write_str("the origin reset the stream (HTTP/2) before its answer"),
             Why::HeadCut => f.write_str("the connection ended in the head of the answer"),
             Why::HeadTooLong => f.write_str("malformed answer: its head is longer than a buffer"),
             Why::Interims => f.write_str("malformed answer: too many interim responses"),

@@ -2,10 +2,11 @@
 
 use crate::h1::Piece;
 use crate::h1::client::{self, Asking, Broken, HeadError, LIMITS, Progress};
+use crate::h2;
 use crate::io::Core;
 use crate::io::buffers::Input;
-use crate::transport::socket::Socket;
 use std::io;
+use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use weir_http1::{Response, Trailers};
 
@@ -13,56 +14,70 @@ use weir_http1::{Response, Trailers};
 pub(crate) enum OriginConn {
     /// HTTP/1.1.
     H1(Box<client::Conn>),
+    /// A place for one request on a connection of HTTP/2.
+    H2(h2::client::Handle),
 }
 
 /// A request at its origin.
 pub(crate) enum OriginEnd {
     /// HTTP/1.1.
     H1(client::Stream),
+    /// HTTP/2.
+    H2(Box<h2::client::Stream>),
 }
 
 impl OriginConn {
     /// Whether it may be used: open, nothing has come unasked, neither idle for too long nor too old.
     pub fn is_usable(&mut self, now_ns: u64, since_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
-        let OriginConn::H1(conn) = self;
         let fresh = idle_timeout_ns.is_none_or(|most| now_ns.saturating_sub(since_ns) < most);
-        fresh && now_ns < conn.old_ns && conn.is_silent()
+        match self {
+            OriginConn::H1(conn) => fresh && now_ns < conn.old_ns && conn.is_silent(),
+            OriginConn::H2(handle) => fresh && handle.conn().is_usable(now_ns, None),
+        }
     }
 
     /// It rests until it is used again.
     pub fn rest(&mut self) {
-        let OriginConn::H1(conn) = self;
-        conn.rest();
+        if let OriginConn::H1(conn) = self {
+            conn.rest();
+        }
     }
 
     /// Requests that were begun on it.
     pub fn requests(&self) -> u64 {
-        let OriginConn::H1(conn) = self;
-        conn.requests
+        match self {
+            OriginConn::H1(conn) => conn.requests,
+            OriginConn::H2(handle) => handle.requests(),
+        }
     }
 
     /// When it was made, ns.
     pub fn opened_ns(&self) -> u64 {
-        let OriginConn::H1(conn) = self;
-        conn.opened_ns
+        match self {
+            OriginConn::H1(conn) => conn.opened_ns,
+            OriginConn::H2(handle) => handle.conn().opened_ns,
+        }
     }
 
-    /// Its socket, to ask where it leads.
-    pub fn socket(&self) -> &Socket {
-        let OriginConn::H1(conn) = self;
-        conn.socket()
+    /// The other end's address; `None`: a Unix socket.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            OriginConn::H1(conn) => conn.socket().peer(),
+            OriginConn::H2(handle) => handle.conn().peer,
+        }
     }
 
     /// Whether it belongs to one client's connection (NTLM, Negotiate).
     pub fn is_bound(&self) -> bool {
-        let OriginConn::H1(conn) = self;
-        conn.bound
+        matches!(self, OriginConn::H1(conn) if conn.bound)
     }
 
     /// Begins a request on it.
     pub fn begin(self, core: &Core, ask: &Asking<'_>) -> OriginEnd {
-        let OriginConn::H1(conn) = self;
-        OriginEnd::H1(client::Stream::begin(core, conn, ask, &LIMITS))
+        match self {
+            OriginConn::H1(conn) => OriginEnd::H1(client::Stream::begin(core, conn, ask, &LIMITS)),
+            OriginConn::H2(handle) => OriginEnd::H2(Box::new(h2::client::Stream::begin(core, handle, ask))),
+        }
     }
 }
 
@@ -71,6 +86,7 @@ macro_rules! ask {
     ($self:ident, $stream:ident => $answer:expr) => {
         match $self {
             OriginEnd::H1($stream) => $answer,
+            OriginEnd::H2($stream) => $answer,
         }
     };
 }
@@ -147,6 +163,13 @@ impl OriginEnd {
         ask!(self, stream => stream.input())
     }
 
+    /// What was used up of the answer was written on: more may come (HTTP/2; of HTTP/1.1 only what is wanted is read).
+    pub fn release(&mut self) {
+        if let OriginEnd::H2(stream) = self {
+            stream.release();
+        }
+    }
+
     /// The answer's trailers, once its body has ended.
     pub fn trailers(&self) -> &Trailers {
         ask!(self, stream => stream.trailers())
@@ -157,6 +180,11 @@ impl OriginEnd {
     pub fn end(self, core: &Core, sent: bool) -> Option<OriginConn> {
         match self {
             OriginEnd::H1(stream) => stream.end(core, sent).map(OriginConn::H1),
+            // Its connection stays with the target.
+            OriginEnd::H2(stream) => {
+                stream.end(core);
+                None
+            }
         }
     }
 
@@ -167,7 +195,10 @@ impl OriginEnd {
 
     /// As a tunnel: sends the first `n` bytes of what the client's connection has read.
     pub fn send_tunnel(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
-        ask!(self, stream => stream.send_tunnel(cx, from, n))
+        match self {
+            OriginEnd::H1(stream) => stream.send_tunnel(cx, from, n),
+            OriginEnd::H2(stream) => stream.send_data(cx, from, n),
+        }
     }
 
     /// As a tunnel: nothing more will be sent to the origin.

@@ -125,6 +125,7 @@ fn poll_body(cx: &mut Context<'_>, ex: &Exchange, reply: &mut OriginReply) -> Po
             return Poll::Ready(Err(BrokenBody::Aborted));
         }
         ready!(ex.client.poll_capacity(cx, reply.ahead).map(client))?;
+        reply.origin.release();
         match reply.origin.poll_data(cx) {
             Poll::Ready(Ok(Piece::Data(n))) => {
                 reply.passed += n as u64;

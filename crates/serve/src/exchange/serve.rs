@@ -164,6 +164,7 @@ async fn read_all(ex: &Exchange) -> Result<(), Failure> {
             match ex.poll_body(cx, &mut body) {
                 Poll::Ready(Ok(Piece::Data(n))) => {
                     ex.client.input().consume(n);
+                    ex.client.release();
                     Poll::Ready(Ok(()))
                 }
                 polled => polled.map_ok(drop),

@@ -41,8 +41,12 @@ impl Upload {
         loop {
             if self.finished || origin.unsent() >= fixed::MAX_UPLOAD_QUEUE_BYTES {
                 match origin.poll_flush(cx) {
-                    Poll::Ready(Ok(())) if self.finished => return Poll::Ready(Ok(())),
-                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Ok(())) => {
+                        ex.client.release();
+                        if self.finished {
+                            return Poll::Ready(Ok(()));
+                        }
+                    }
                     Poll::Ready(Err(_)) => return Poll::Ready(Err(BrokenUpload::Origin)),
                     Poll::Pending => return Poll::Pending,
                 }
@@ -52,8 +56,10 @@ impl Upload {
                 Poll::Ready(Err(broken)) => return Poll::Ready(Err(broken)),
                 Poll::Pending => {
                     // What was put together waits for no further byte.
-                    if let Poll::Ready(Err(_)) = origin.poll_flush(cx) {
-                        return Poll::Ready(Err(BrokenUpload::Origin));
+                    match origin.poll_flush(cx) {
+                        Poll::Ready(Err(_)) => return Poll::Ready(Err(BrokenUpload::Origin)),
+                        Poll::Ready(Ok(())) => ex.client.release(),
+                        Poll::Pending => {}
                     }
                     return Poll::Pending;
                 }

@@ -81,6 +81,15 @@ impl Deadline {
         }
     }
 
+    /// It ends after this time, if not before.
+    pub fn set_sooner(&self, after_ns: u64) {
+        let before = self.all.slots.borrow().get(self.key).map(|slot| slot.at_tick);
+        self.set(Some(after_ns));
+        if let (Some(before), Some(slot)) = (before, self.all.slots.borrow_mut().get_mut(self.key)) {
+            slot.at_tick = slot.at_tick.min(before);
+        }
+    }
+
     /// One more, for the same connection.
     pub fn another(&self, after_ns: Option<u64>) -> Deadline {
         let other = self.all.add();

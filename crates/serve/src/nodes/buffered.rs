@@ -59,6 +59,8 @@ impl Buffered {
                         let mut input = ex.client.input();
                         body.kept.extend_from_slice(&input.bytes()[..n]);
                         input.consume(n);
+                        drop(input);
+                        ex.client.release();
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! Connections as streams of bytes: sockets that listen, sockets that are connected.
 
 pub(crate) mod bind;
+pub(crate) mod linger;
 pub(crate) mod listener;
 pub(crate) mod listening;
 pub(crate) mod proxy_protocol;
@@ -8,3 +9,4 @@ pub(crate) mod session;
 pub(crate) mod socket;
 pub(crate) mod socket_file;
 pub(crate) mod wire;
+pub(crate) mod write_limit;

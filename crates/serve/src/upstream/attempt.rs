@@ -20,6 +20,8 @@ use weir_topology::plan::fixed::{
 pub(super) enum Failed {
     /// The connection ended before any byte of an answer.
     Silent,
+    /// The connection ended, and the origin says that it did no work.
+    Unprocessed,
     With(Failure),
 }
 
@@ -46,8 +48,10 @@ impl Attempt {
             edits = &drawn;
         }
         let asking = Asking { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };
+        // Of HTTP/2 whatever was asked may be asked again where the origin says that it did nothing.
+        let resends = ex.request.is_idempotent() || matches!(conn, OriginConn::H2(_));
         let origin = conn.begin(&ex.core, &asking);
-        let keep = ctx.keep.max(if ex.request.is_idempotent() { RESEND } else { 0 });
+        let keep = ctx.keep.max(if resends { RESEND } else { 0 });
         origin.set_deadline(server.origin.body_timeout_ns);
         if !ex.is_complete() {
             ex.client.expects_body();
@@ -95,6 +99,15 @@ impl Attempt {
                     let failure = Failure::new(Kind::Reset).by(Why::HeadCut);
                     return Poll::Ready(Err(Failed::With(failure)));
                 }
+                Poll::Ready(Err(HeadError::Reset)) => {
+                    let failure = Failure::new(Kind::Reset).by(Why::StreamReset);
+                    return Poll::Ready(Err(Failed::With(failure)));
+                }
+                Poll::Ready(Err(HeadError::Refused)) => {
+                    let failure = Failure::new(Kind::Refused).by(Why::Refused);
+                    return Poll::Ready(Err(Failed::With(failure)));
+                }
+                Poll::Ready(Err(HeadError::Unprocessed)) => return Poll::Ready(Err(Failed::Unprocessed)),
                 Poll::Ready(Err(HeadError::Silent)) => return Poll::Ready(Err(Failed::Silent)),
                 Poll::Pending => break,
             }

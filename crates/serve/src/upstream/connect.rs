@@ -56,9 +56,8 @@ impl Addresses {
     }
 
     /// Whether a connection that was made then still leads to one of them.
-    pub fn lead(&self, socket: &Socket, opened_ns: u64) -> bool {
-        opened_ns > self.changed_ns.get()
-            || socket.peer().is_some_and(|peer| self.list.borrow().contains(&peer))
+    pub fn lead(&self, opened_ns: u64, peer: impl FnOnce() -> Option<SocketAddr>) -> bool {
+        opened_ns > self.changed_ns.get() || peer().is_some_and(|peer| self.list.borrow().contains(&peer))
     }
 }
 
@@ -101,9 +100,9 @@ impl Place {
     }
 
     /// Whether a connection that was made then leads there still.
-    pub fn leads(&self, socket: &Socket, opened_ns: u64) -> bool {
+    pub fn leads(&self, opened_ns: u64, peer: impl FnOnce() -> Option<SocketAddr>) -> bool {
         match self {
-            Place::Tcp(addresses) => addresses.lead(socket, opened_ns),
+            Place::Tcp(addresses) => addresses.lead(opened_ns, peer),
             Place::Unix(_) | Place::BuiltIn(..) => true,
         }
     }

@@ -3,6 +3,7 @@
 mod attempt;
 pub(crate) mod connect;
 pub(crate) mod limit;
+mod multiplexed;
 pub(crate) mod names;
 mod pool;
 pub(crate) mod server;

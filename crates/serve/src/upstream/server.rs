@@ -6,6 +6,7 @@
 use super::attempt::{Attempt, Failed};
 use super::connect::Place;
 use super::limit::ConnectionLimit;
+use super::multiplexed::Turn;
 use super::target::Target;
 use crate::exchange::abort::Abort;
 use crate::exchange::failure::Why;
@@ -15,10 +16,12 @@ use crate::exchange::reply::{Answer, From, Reply};
 use crate::exchange::upstream::described;
 use crate::exchange::{Exchange, Failure, NodeId, OriginConn, RequestContext, Upstream, built_in};
 use crate::h1;
+use crate::h2;
 use crate::io::Core;
 use crate::io::runtime::AfterOthers;
 use crate::io::system::is_exhausted;
-use crate::io::timers::has_ended;
+use crate::io::timers::{Sleep, has_ended};
+use crate::sync::counter::Counted;
 use crate::transport::proxy_protocol;
 use crate::transport::socket::Socket;
 use std::future::poll_fn;
@@ -26,7 +29,7 @@ use std::io;
 use std::rc::Rc;
 use std::task::Poll;
 use weir_policy::Kind;
-use weir_topology::plan::Origin;
+use weir_topology::plan::{Origin, OriginProtocol};
 
 /// Whoever can close idle connections of targets, here and on other loops.
 pub(crate) trait MakesRoom {
@@ -133,6 +136,16 @@ impl Server {
                     ex.resent.set(true);
                     fresh = true;
                 }
+                Err(Failed::Unprocessed) => {
+                    drop(attempt);
+                    ctx.sending(Sending::Nowhere);
+                    // Nothing was done, so that it may be sent again whatever it asks; once, since the next may end as well.
+                    if fresh || !ex.can_send_again() {
+                        return Err(Failure::new(Kind::Refused).by(Why::Refused).at(self.id));
+                    }
+                    ex.resent.set(true);
+                    fresh = true;
+                }
                 Err(Failed::With(failure)) => {
                     ctx.sending(Sending::Nowhere);
                     return Err(failure.at(self.id));
@@ -186,48 +199,105 @@ impl Server {
     }
 
     async fn connect(&self, ex: &Exchange) -> Result<OriginConn, Failure> {
-        let core = &*ex.core;
+        let core = &ex.core;
         let mut limit = self.origin.connect_timeout_ns.map(|ns| core.timers.after(ns));
-        let counted = match &self.most {
-            Some(most) => {
-                let room = most.room(core, &mut limit, || self.room.close_idle(self.target.key)).await;
-                Some(room.ok_or(Failure::new(Kind::Overloaded).by(Why::NoRoom))?)
+        if self.origin.protocol == OriginProtocol::H2 {
+            return self.multiplex(ex, &mut limit).await;
+        }
+        let (socket, counted) = self.dial(ex, &mut limit).await?;
+        let mut conn = Box::new(h1::client::Conn::new(core, socket, self.old_ns(core), counted));
+        conn.bound = self.origin.send_proxy.is_some();
+        Ok(OriginConn::H1(conn))
+    }
+
+    /// A place on a connection of HTTP/2, for which others may wait as well.
+    async fn multiplex(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
+        loop {
+            match self.target.multiplexed.turn() {
+                Turn::Make(maker) => {
+                    let made = self.make(ex, limit).await;
+                    maker.made(made.as_ref().map(drop).map_err(|failure| *failure));
+                    return made;
+                }
+                Turn::Wait(making) => {
+                    let mut waits = false;
+                    within(limit, poll_fn(|cx| making.poll(cx, &mut waits)))
+                        .await
+                        .ok_or(self.too_late())??;
+                }
             }
-            None => None,
-        };
-        let mut connecting = std::pin::pin!(self.open(ex));
-        let socket = poll_fn(|cx| {
-            if let Poll::Ready(made) = connecting.as_mut().poll(cx) {
-                return Poll::Ready(Some(made));
+            if let Some(conn) = self.target.take(ex.core.now(), self.origin.idle_timeout_ns) {
+                return Ok(conn);
             }
-            if has_ended(&mut limit, cx) { Poll::Ready(None) } else { Poll::Pending }
-        })
-        .await;
-        let socket = match socket {
-            Some(Ok(socket)) => socket,
-            // This process has nothing left: no target is to blame.
-            Some(Err(e)) if is_exhausted(&e) => {
-                let errno = e.raw_os_error().unwrap_or_default();
-                return Err(Failure::new(Kind::Overloaded).by(Why::Exhausted(errno)));
-            }
-            Some(Err(e)) => return Err(Failure::new(Kind::ConnectFailed).by(Why::of(&e))),
-            None => {
-                let why = Why::ConnectLimit(self.origin.connect_timeout_ns);
-                return Err(Failure::new(Kind::ConnectFailed).by(why));
-            }
-        };
-        // Jitter of a tenth, so that connections made together do not end together.
-        let old_ns = match self.origin.max_age_ns {
+        }
+    }
+
+    /// Makes a connection of HTTP/2, which the target shares from now on.
+    async fn make(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
+        let core = &ex.core;
+        let (socket, counted) = self.dial(ex, limit).await?;
+        let ends = (self.old_ns(core), self.origin.max_requests);
+        let opening = h2::client::Conn::open(core, socket, ends, counted);
+        let conn = within(limit, opening).await.ok_or(self.too_late())?;
+        let failed = Failure::new(Kind::ConnectFailed).by(Why::NoHttp2);
+        let conn = conn.map_err(|_| failed)?;
+        let handle = conn.take(core.now(), None).ok_or(failed)?;
+        self.target.share(core, conn);
+        Ok(OriginConn::H2(handle))
+    }
+
+    /// When a connection made now is too old. Jitter of a tenth, so that connections made together do not end together.
+    fn old_ns(&self, core: &Core) -> u64 {
+        match self.origin.max_age_ns {
             Some(age) => {
                 let sooner = (age / 10).min(core.draw().below((age / 10).max(1)));
                 core.now().saturating_add(age - sooner)
             }
             None => u64::MAX,
-        };
-        let mut conn = Box::new(h1::client::Conn::new(core, socket, old_ns, counted));
-        conn.bound = self.origin.send_proxy.is_some();
-        Ok(OriginConn::H1(conn))
+        }
     }
+
+    /// A socket that is connected, with its place among those that there may be.
+    async fn dial(
+        &self,
+        ex: &Exchange,
+        limit: &mut Option<Sleep>,
+    ) -> Result<(Socket, Option<Counted>), Failure> {
+        let core = &*ex.core;
+        let counted = match &self.most {
+            Some(most) => {
+                let room = most.room(core, limit, || self.room.close_idle(self.target.key)).await;
+                Some(room.ok_or(Failure::new(Kind::Overloaded).by(Why::NoRoom))?)
+            }
+            None => None,
+        };
+        match within(limit, self.open(ex)).await {
+            Some(Ok(socket)) => Ok((socket, counted)),
+            // This process has nothing left: no target is to blame.
+            Some(Err(e)) if is_exhausted(&e) => {
+                let errno = e.raw_os_error().unwrap_or_default();
+                Err(Failure::new(Kind::Overloaded).by(Why::Exhausted(errno)))
+            }
+            Some(Err(e)) => Err(Failure::new(Kind::ConnectFailed).by(Why::of(&e))),
+            None => Err(self.too_late()),
+        }
+    }
+
+    /// No connection stood in time.
+    fn too_late(&self) -> Failure {
+        Failure::new(Kind::ConnectFailed).by(Why::ConnectLimit(self.origin.connect_timeout_ns))
+    }
+}
+
+/// What this comes to, if it does so in time.
+async fn within<T>(limit: &mut Option<Sleep>, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending if has_ended(limit, cx) => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
 }
 
 /// Waits for a connection; no longer than the `drain_timeout` of a target that is removed meanwhile.

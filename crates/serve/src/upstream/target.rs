@@ -2,8 +2,10 @@
 //! graphs lead to it, a loop has it once, with its place and its idle connections.
 
 use super::connect::Place;
+use super::multiplexed::Multiplexed;
 use super::pool::Pool;
 use crate::exchange::OriginConn;
+use crate::h2::client::Conn;
 use crate::io::Core;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,6 +20,8 @@ pub(crate) struct Target {
     /// Where it is.
     pub place: Place,
     pool: RefCell<Pool>,
+    /// Its connections of HTTP/2, which several requests have at once.
+    pub multiplexed: Multiplexed,
     /// The longest that any of its nodes lets a connection be idle, ns; `None`: for ever.
     idle_timeout_ns: Cell<Option<u64>>,
     /// Whether no way leads here any more: no connection is kept.
@@ -37,6 +41,7 @@ impl Targets {
                 key,
                 place: place(),
                 pool: RefCell::default(),
+                multiplexed: Multiplexed::default(),
                 idle_timeout_ns: Cell::new(Some(0)),
                 retired: Cell::new(false),
             })
@@ -62,7 +67,7 @@ impl Targets {
     /// Closes the connection that has been idle for longest of all; whether there was one.
     pub fn close_oldest(&self) -> bool {
         let targets = self.0.borrow();
-        let oldest = targets.values().filter_map(|t| Some((t.pool.borrow().oldest_ns()?, t)));
+        let oldest = targets.values().filter_map(|t| Some((t.oldest_ns()?, t)));
         oldest.min_by_key(|(since_ns, _)| *since_ns).is_some_and(|(_, target)| target.close_idle())
     }
 
@@ -73,7 +78,8 @@ impl Targets {
                 && own.name == Some(name)
             {
                 own.set(now_ns, addresses);
-                target.pool.borrow_mut().keep_only(|conn| own.lead(conn.socket(), conn.opened_ns()));
+                target.pool.borrow_mut().keep_only(|conn| own.lead(conn.opened_ns(), || conn.peer()));
+                target.multiplexed.keep_only(|conn| own.lead(conn.opened_ns, || conn.peer));
             }
         }
     }
@@ -82,12 +88,27 @@ impl Targets {
 impl Target {
     /// An idle connection that may be used.
     pub fn take(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
-        self.pool.borrow_mut().take(now_ns, idle_timeout_ns)
+        let multiplexed = self.multiplexed.take(now_ns, idle_timeout_ns);
+        multiplexed.or_else(|| self.pool.borrow_mut().take(now_ns, idle_timeout_ns))
+    }
+
+    /// Keeps a connection that several requests may have at once, if it leads where it should.
+    pub fn share(&self, core: &Core, conn: Rc<Conn>) {
+        let leads = self.place.leads(conn.opened_ns, || conn.peer);
+        if leads && !self.retired.get() && !core.is_draining() {
+            self.multiplexed.put(conn);
+        }
+    }
+
+    /// Since when a connection is idle, the one that has been so for longest.
+    fn oldest_ns(&self) -> Option<u64> {
+        let pooled = self.pool.borrow().oldest_ns();
+        pooled.into_iter().chain(self.multiplexed.oldest_ns()).min()
     }
 
     /// Keeps a connection for the next request, if it leads where it should.
     pub fn put(&self, core: &Core, conn: OriginConn) {
-        let leads = self.place.leads(conn.socket(), conn.opened_ns());
+        let leads = self.place.leads(conn.opened_ns(), || conn.peer());
         if leads && !self.retired.get() && !core.is_draining() {
             self.pool.borrow_mut().put(conn, core.recent());
         }
@@ -95,17 +116,20 @@ impl Target {
 
     /// Closes those that have been idle for too long, are too old, or that the origin has closed.
     pub fn sweep(&self, now_ns: u64) {
-        self.pool.borrow_mut().sweep(now_ns, self.idle_timeout_ns.get());
+        let idle_ns = self.idle_timeout_ns.get();
+        self.pool.borrow_mut().sweep(now_ns, idle_ns);
+        self.multiplexed.keep_only(|conn| conn.is_usable(now_ns, idle_ns));
     }
 
     /// Closes the connection that has been idle for longest; whether there was one.
     pub fn close_idle(&self) -> bool {
-        self.pool.borrow_mut().close_one()
+        self.pool.borrow_mut().close_one() || self.multiplexed.close_one()
     }
 
     /// No way leads here any more.
     pub fn retire(&self) {
         self.retired.set(true);
         self.pool.borrow_mut().clear();
+        self.multiplexed.keep_only(|_| false);
     }
 }

@@ -114,11 +114,6 @@ fn versions(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<HttpVersion>> {
     }
     if words.is_empty() {
         call.wrong_but("`versions` of `http` is empty: nothing could be spoken", "write `versions=[\"h1\"]`");
-    } else if words.iter().all(|w| w == "h2") {
-        call.wrong_but(
-            "`versions` of `http`: a listener of \"h2\" alone is not built yet",
-            "write `versions=[\"h1\"]`, or leave it out",
-        );
     }
     let all = [("h1", HttpVersion::H1), ("h2", HttpVersion::H2)];
     Some(all.into_iter().filter(|(word, _)| words.iter().any(|w| w == word)).map(|(_, v)| v).collect())

@@ -42,7 +42,11 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 
 /// How its origin is spoken to.
 fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
-    let words = [("auto", Some(OriginProtocol::Auto)), ("h1", Some(OriginProtocol::H1)), ("h2", None)];
+    let words = [
+        ("auto", Some(OriginProtocol::Auto)),
+        ("h1", Some(OriginProtocol::H1)),
+        ("h2", Some(OriginProtocol::H2)),
+    ];
     let protocol = call.choice("protocol", &words).unwrap_or_default();
     let plain = Origin::of(addr.is_some());
     let origin = Origin {
@@ -60,6 +64,12 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
     };
     if call.failed() {
         return origin;
+    }
+    if origin.send_proxy.is_some() && origin.protocol == OriginProtocol::H2 {
+        call.wrong_but(
+            "`send_proxy` of `server` names one client for a whole connection, and HTTP/2 shares connections among many",
+            "write `protocol=\"h1\"`, or leave `send_proxy` out",
+        );
     }
     if addr.is_none() && origin != plain {
         call.warn(

@@ -77,6 +77,24 @@ limits! {
     /// For so long after it was accepted a drain waits for a connection's first request (§2 empties the accept queues).
     "drain_new_client_ns" DRAIN_NEW_CLIENT_NS: u64 = S;
 
+    // HTTP/2 (§4).
+
+    /// Bytes that a peer may send of one stream before some were written on.
+    "h2_stream_window" H2_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
+    /// The same of all streams of a connection.
+    "h2_connection_window" H2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
+    /// Bytes of one stream that wait for the connection to a peer.
+    "h2_send_buffer" H2_SEND_BUFFER_BYTES: usize = 64 * KIB;
+    /// The part of the memory (or of the control group's limit) that bytes of HTTP/2 bodies may take while they wait: above it no
+    /// window is given, nothing is read for slow readers, and accepting pauses.
+    "h2_buffered_part" H2_BUFFERED_PART: u64 = 4;
+    /// Above that, a client that takes nothing of an answer for so long loses it.
+    "h2_stalled_ns" H2_STALLED_NS: u64 = S;
+    /// Frames that bring nothing (PING, SETTINGS, PRIORITY, resets, empty DATA) before a connection ends (ENHANCE_YOUR_CALM).
+    "max_idle_frames" MAX_IDLE_FRAMES: u32 = 1000;
+    /// Within so long.
+    "max_idle_frames_ns" MAX_IDLE_FRAMES_NS: u64 = 10 * S;
+
     // Origins.
 
     /// After so long without success the next address of a name is tried beside the last (RFC 8305 §5).

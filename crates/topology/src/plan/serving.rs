@@ -164,6 +164,8 @@ pub enum OriginProtocol {
     Auto,
     /// HTTP/1.1.
     H1,
+    /// HTTP/2; in cleartext by prior knowledge.
+    H2,
 }
 
 /// The version of the PROXY protocol that tells an origin who its client is.

@@ -5,7 +5,7 @@ use super::asked::{compared, lower, word};
 use super::spec::{duration, least_1, optional};
 use crate::http;
 use crate::nodes::{self, HEAD_BYTES, MOST_BODY, MOST_FIELDS, MOST_LOOPS, MOST_STREAMS};
-use crate::plan::{Http, HttpVersion, Listen, Origin, Rewrite};
+use crate::plan::{Http, Listen, Origin, OriginProtocol, Rewrite};
 use crate::{address, path, template};
 
 type Checked = Result<(), String>;
@@ -21,6 +21,12 @@ pub(super) fn server(addr: Option<&str>, origin: &Origin) -> Checked {
         ("max_age_ns", origin.max_age_ns),
     ])
     .and_then(|()| counts(&[("max_requests", origin.max_requests)]))
+    .and_then(|()| match (origin.send_proxy, origin.protocol) {
+        (Some(_), OriginProtocol::H2) => {
+            Err("send_proxy: no connection of HTTP/2 belongs to one client".to_owned())
+        }
+        _ => Ok(()),
+    })
     .map_err(|why| format!("origin.{why}"))
 }
 
@@ -34,9 +40,6 @@ pub(super) fn listen(listen: &Listen) -> Checked {
 fn settings(h: &Http) -> Checked {
     if h.versions.is_empty() || !h.versions.is_sorted_by(|a, b| a < b) {
         return Err("versions must be ascending, each once, and there must be one".to_owned());
-    }
-    if h.versions == [HttpVersion::H2] {
-        return Err("versions: a listener of \"h2\" alone is not built yet".to_owned());
     }
     between("max_head", h.max_head, HEAD_BYTES.0, HEAD_BYTES.1)?;
     between("max_headers", u64::from(h.max_headers), 1, u64::from(MOST_FIELDS))?;

@@ -7,6 +7,7 @@ use super::admission::{self, Admission, Place, Whose};
 use super::connection;
 use super::event_loop::Loop;
 use super::handoff::{self, InTransit};
+use crate::io::held;
 use crate::io::runtime::Acceptor;
 use crate::transport::listener::Listener;
 use crate::transport::listening::{Accepted, ListeningSocket};
@@ -40,6 +41,8 @@ pub(crate) async fn run(lp: Rc<Loop>, number: usize, socket: ListeningSocket) {
                     }
                     place = admission.take_place();
                 }
+                // What waits already is to leave first.
+                while held::is_over() && pauses(&lp, socket.acceptor(), closes.as_mut()).await {}
                 let Some(place) = place else {
                     first = Some(accepted);
                     break;

@@ -42,6 +42,12 @@ pub(crate) enum HeadError {
     Silent,
     /// It ended in the head.
     Cut,
+    /// The origin refused the request before it did any work (HTTP/2).
+    Refused,
+    /// The connection ended before the origin did any work (HTTP/2).
+    Unprocessed,
+    /// The origin has broken the request off (HTTP/2).
+    Reset,
 }
 
 /// Why a body broke off.

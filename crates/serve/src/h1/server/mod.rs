@@ -3,24 +3,24 @@
 //! A connection is one task ([`serve`]). Between requests it is a few words: no buffer, no request, no future of an exchange.
 //! What is done with a request is its [`Handler`]'s affair, which gets the head and a [`Stream`].
 
-mod linger;
 mod stream;
-mod write_limit;
 
 pub(crate) use stream::{BodyError, Head, Stream};
 
 use crate::h1::page;
 use crate::io::Core;
 use crate::io::deadlines::Deadline;
+use crate::transport::linger::linger;
 use crate::transport::session::Session;
 use crate::transport::wire::Wire;
+use crate::transport::write_limit::WriteLimit;
 use std::cell::{OnceCell, RefCell};
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
 use weir_http1::{Client, Limits, Refusal, Request, Seek, Version};
+use weir_topology::plan::HttpVersion;
 use weir_topology::plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
-use write_limit::WriteLimit;
 
 /// A client's connection.
 pub(crate) struct Conn {
@@ -30,6 +30,13 @@ pub(crate) struct Conn {
     write_deadline: OnceCell<Deadline>,
     /// When an end of stream behind unread bytes is looked for again.
     glance: OnceCell<Deadline>,
+}
+
+impl Conn {
+    /// What `write_timeout` is counted by.
+    fn limited(&self) -> (&Session, &OnceCell<Deadline>) {
+        (&self.session, &self.write_deadline)
+    }
 }
 
 /// What becomes of a connection after an exchange.
@@ -80,7 +87,7 @@ pub(crate) async fn serve(core: &Rc<Core>, session: Rc<Session>, wire: Wire, han
     });
     let after = requests(core, &conn, &handler).await;
     match after {
-        After::Linger => Box::pin(linger::linger(core, &conn)).await,
+        After::Linger => Box::pin(linger(core, &conn.session, &conn.wire)).await,
         // Nothing is unread, so that closing ends the stream in order.
         After::Close | After::Next | After::Abort => {}
         After::Reset => conn.wire.borrow().socket.end_in_reset(true),
@@ -101,6 +108,7 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> A
         match read_head(core, conn, patience_ns, new_until_ns).await {
             Reading::Nothing => return After::Close,
             Reading::Ended => return After::Linger,
+            Reading::Refused(_) if served == 0 && is_no_http(conn) => return After::Linger,
             Reading::Refused(status) => return refuse(core, conn, status).await,
             Reading::Whole(request) => {
                 served += 1;
@@ -199,6 +207,18 @@ fn take(
     }
 }
 
+/// Whether a connection that may speak HTTP/2 begins with what is neither its preface nor a request: three words, the last of
+/// which is no HTTP version. A client that could make sense of a status would not have sent it (RFC 9113 §3.4).
+fn is_no_http(conn: &Conn) -> bool {
+    let wire = conn.wire.borrow();
+    let line = wire.input().split(|b| matches!(b, b'\r' | b'\n')).next().unwrap_or_default();
+    let mut words = line.split(|b| *b == b' ');
+    let version = words.nth(2);
+    conn.session.listener.http.versions.contains(&HttpVersion::H2)
+        && words.next().is_none()
+        && version.is_some_and(|word| !word.is_empty() && !word.starts_with(b"HTTP"))
+}
+
 /// Refuses a request whose head could not be read.
 async fn refuse(core: &Core, conn: &Conn, status: u16) -> After {
     let text = page(status);
@@ -216,7 +236,7 @@ async fn refuse(core: &Core, conn: &Conn, status: u16) -> After {
     poll_fn(|cx| {
         let mut wire = conn.wire.borrow_mut();
         match wire.poll_flush(cx) {
-            Poll::Pending if limit.has_ended(cx, conn, &wire) => Poll::Ready(()),
+            Poll::Pending if limit.has_ended(cx, conn.limited(), &wire) => Poll::Ready(()),
             polled => polled.map(drop),
         }
     })

@@ -1,10 +1,11 @@
 //! One request on a client's connection: its body is read, its answer is written. The client's end of an exchange.
 
-use super::{After, Conn, WriteLimit};
+use super::{After, Conn};
 use crate::h1::Piece;
 use crate::io::buffers::Input;
 use crate::io::deadlines::TICK_NS;
 use crate::transport::session::Session;
+use crate::transport::write_limit::WriteLimit;
 use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::io;
 use std::rc::Rc;
@@ -243,7 +244,7 @@ impl Stream {
     /// Whether the client takes nothing of what waits for it for too long (`write_timeout`); else the task is woken then.
     pub fn is_stalled(&self, cx: &mut Context<'_>) -> bool {
         let mut limit = self.limit.get();
-        let stalled = limit.has_ended(cx, &self.conn, &self.conn.wire.borrow());
+        let stalled = limit.has_ended(cx, self.conn.limited(), &self.conn.wire.borrow());
         self.limit.set(limit);
         stalled
     }

@@ -1,25 +1,31 @@
 //! `write_timeout`: how long a client may take nothing of what waits for it. Every byte that its socket takes begins it anew.
 
-use super::Conn;
-use crate::transport::wire::Wire;
+use super::session::Session;
+use super::wire::Wire;
+use crate::io::deadlines::Deadline;
+use std::cell::OnceCell;
 use std::task::Context;
 
 /// The limit of one answer.
 #[derive(Clone, Copy, Default)]
-pub(super) struct WriteLimit {
+pub(crate) struct WriteLimit {
     /// What the socket had taken when it was last begun; `None`: nothing waits.
     taken: Option<u64>,
 }
 
 impl WriteLimit {
-    /// Whether it has ended; else the task is woken when it does.
-    pub fn has_ended(&mut self, cx: &mut Context<'_>, conn: &Conn, wire: &Wire) -> bool {
+    /// Whether it has ended; else the task is woken when it does. `deadline`: the connection's own for this.
+    pub fn has_ended(
+        &mut self,
+        cx: &mut Context<'_>,
+        (session, deadline): (&Session, &OnceCell<Deadline>),
+        wire: &Wire,
+    ) -> bool {
         if wire.unsent() == 0 {
             self.taken = None;
             return false;
         }
-        let session = &conn.session;
-        let deadline = conn.write_deadline.get_or_init(|| session.deadline.another(None));
+        let deadline = deadline.get_or_init(|| session.deadline.another(None));
         if self.taken != Some(wire.taken()) {
             self.taken = Some(wire.taken());
             deadline.set(session.listener.http.write_timeout_ns);

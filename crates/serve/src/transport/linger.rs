@@ -1,8 +1,9 @@
 //! The lingering close: an answer must not be destroyed by the reset that unread bytes would cause (RFC 9112, 9.6).
 
-use super::Conn;
+use super::session::Session;
+use super::wire::Wire;
 use crate::io::Core;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::task::Poll;
 use weir_topology::plan::fixed::{
@@ -28,17 +29,17 @@ impl Drop for Counted<'_> {
 }
 
 /// Ends a connection on which the last answer was written: nothing more is written, what comes is thrown away.
-pub(super) async fn linger(core: &Core, conn: &Conn) {
-    conn.session.give_up_place();
+pub(crate) async fn linger(core: &Core, session: &Session, wire: &RefCell<Wire>) {
+    session.give_up_place();
     let Some(_counted) = Counted::new(&core.lingering) else { return };
     let end_ns = core.now().saturating_add(IN_ALL_NS);
-    if poll_fn(|cx| conn.wire.borrow_mut().socket.poll_shutdown(cx)).await.is_err() {
+    if poll_fn(|cx| wire.borrow_mut().socket.poll_shutdown(cx)).await.is_err() {
         return;
     }
-    let deadline = &conn.session.deadline;
+    let deadline = &session.deadline;
     deadline.set(Some(SILENCE_NS));
     poll_fn(|cx| {
-        let mut wire = conn.wire.borrow_mut();
+        let mut wire = wire.borrow_mut();
         loop {
             let n = wire.input().len();
             wire.consume(n);

@@ -1,0 +1,178 @@
+//! Connections to origins, each of which carries many requests at once: the origin's end of an exchange.
+//!
+//! A connection is driven by a task of its own, for as long as its target keeps it or a request is on it.
+
+mod stream;
+
+pub(crate) use stream::Stream;
+
+use super::send::Data;
+use super::{Io, Shared};
+use crate::io::Core;
+use crate::sync::counter::Counted;
+use crate::transport::socket::Socket;
+use crate::transport::wire::Wire;
+use h2::client::{Builder, Connection, SendRequest};
+use h2::{Error, Reason};
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::Poll;
+use weir_topology::plan::fixed::{
+    H2_CONNECTION_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES, MAX_RESPONSE_HEAD_BYTES,
+};
+
+/// A connection to an origin.
+pub(crate) struct Conn {
+    core: Rc<Core>,
+    sender: SendRequest<Data>,
+    /// Requests that are on it.
+    streams: Cell<usize>,
+    /// Requests that were begun on it.
+    requests: Cell<u64>,
+    /// Nothing new may begin: it has ended, or the origin says that it will.
+    ending: Cell<bool>,
+    /// Since when no request is on it, ns.
+    idle_since_ns: Cell<u64>,
+    /// When it was made.
+    pub opened_ns: u64,
+    /// When it ends at the latest, by its age.
+    old_ns: u64,
+    /// The origin's end; `None`: a Unix socket.
+    pub peer: Option<SocketAddr>,
+    most_requests: u64,
+    /// Its place among those that the server may have.
+    _counted: Option<Counted>,
+}
+
+/// A place for one request on a connection; dropped, it is free.
+pub(crate) struct Handle(Rc<Conn>);
+
+impl Conn {
+    /// Makes a connection of a socket: it stands once the origin's settings are known, which say how many requests it takes.
+    /// `old_ns`: when it ends by its age.
+    ///
+    /// # Errors
+    /// Where the origin ends it, or speaks another protocol.
+    pub async fn open(
+        core: &Rc<Core>,
+        socket: Socket,
+        (old_ns, most_requests): (u64, Option<u64>),
+        counted: Option<Counted>,
+    ) -> io::Result<Rc<Conn>> {
+        let peer = socket.peer();
+        let shared = Shared::new(core, Wire::new(socket, core.buffers.clone()), 0);
+        let (sender, mut connection) = settings().handshake(Io(shared.clone())).await.map_err(broken)?;
+        poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
+            Poll::Ready(ended) => Poll::Ready(Err(ended.map_or_else(broken, |()| ended_early()))),
+            Poll::Pending if sender.current_max_send_streams() > 0 => Poll::Ready(Ok(())),
+            Poll::Pending => Poll::Pending,
+        })
+        .await?;
+        let conn = Rc::new(Conn {
+            core: core.clone(),
+            sender,
+            streams: Cell::new(0),
+            requests: Cell::new(0),
+            ending: Cell::new(false),
+            idle_since_ns: Cell::new(core.now()),
+            opened_ns: core.now(),
+            old_ns,
+            peer,
+            most_requests: most_requests.unwrap_or(u64::MAX),
+            _counted: counted,
+        });
+        core.runtime.spawn(drive(Rc::downgrade(&conn), shared, connection));
+        Ok(conn)
+    }
+
+    /// A place for one more request, if there is one.
+    pub fn take(self: &Rc<Self>, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<Handle> {
+        let room = self.streams.get() < self.sender.current_max_send_streams();
+        (room && self.is_usable(now_ns, idle_timeout_ns)).then(|| {
+            self.streams.set(self.streams.get() + 1);
+            Handle(self.clone())
+        })
+    }
+
+    /// Whether requests may still begin on it.
+    pub fn is_usable(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
+        let idle = self.streams.get() == 0
+            && idle_timeout_ns.is_some_and(|most| now_ns.saturating_sub(self.idle_since_ns.get()) >= most);
+        !idle && !self.ending.get() && now_ns < self.old_ns && self.requests.get() < self.most_requests
+    }
+
+    /// Nothing more begins on it.
+    fn ends(&self) {
+        self.ending.set(true);
+    }
+
+    /// Since when it is idle, ns; `None`: it is not.
+    pub fn idle_since_ns(&self) -> Option<u64> {
+        (self.streams.get() == 0).then(|| self.idle_since_ns.get())
+    }
+}
+
+impl Handle {
+    /// The connection.
+    pub fn conn(&self) -> &Rc<Conn> {
+        &self.0
+    }
+
+    /// Requests that were begun on it.
+    pub fn requests(&self) -> u64 {
+        self.0.requests.get()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.streams.set(self.0.streams.get() - 1);
+        self.0.idle_since_ns.set(self.0.core.recent());
+    }
+}
+
+/// What weir tells of itself (RFC 9113 §6.5.2). Until the origin's settings are here nothing is begun.
+fn settings() -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .enable_push(false)
+        .initial_max_send_streams(0)
+        .initial_window_size(H2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
+        .max_header_list_size(u32::try_from(MAX_RESPONSE_HEAD_BYTES).unwrap_or(u32::MAX))
+        .max_send_buffer_size(H2_SEND_BUFFER_BYTES);
+    builder
+}
+
+/// Drives a connection to its end, which comes when nobody has it any more, or the origin ends it.
+async fn drive(conn: std::rc::Weak<Conn>, shared: Rc<Shared>, mut connection: Connection<Io, Data>) {
+    poll_fn(|cx| {
+        if Pin::new(&mut connection).poll(cx).is_ready() || shared.is_flooded() {
+            return Poll::Ready(());
+        }
+        shared.wire.borrow_mut().rest();
+        Poll::Pending
+    })
+    .await;
+    if let Some(conn) = conn.upgrade() {
+        conn.ends();
+    }
+    drop(connection);
+    shared.wire.borrow_mut().close();
+}
+
+fn broken(e: Error) -> io::Error {
+    match e.reason() {
+        // What a server of another protocol answers is no frame.
+        Some(Reason::FRAME_SIZE_ERROR | Reason::PROTOCOL_ERROR) => io::ErrorKind::InvalidData.into(),
+        _ => e.into_io().unwrap_or_else(ended_early),
+    }
+}
+
+fn ended_early() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
+}

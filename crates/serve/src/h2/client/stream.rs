@@ -1,0 +1,217 @@
+//! One request on a connection to an origin, and its answer.
+
+use super::Handle;
+use crate::h1::Piece;
+use crate::h1::client::{Asking, Broken, HeadError, LIMITS, Progress};
+use crate::h2::fields;
+use crate::h2::recv::Incoming;
+use crate::h2::send::Outgoing;
+use crate::io::Core;
+use crate::io::buffers::{Buffers, Input};
+use crate::io::deadlines::Deadline;
+use bytes::Bytes;
+use h2::Reason;
+use h2::client::ResponseFuture;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+use weir_http1::{Asked, BodyOut, Framing, Response, Trailers};
+
+/// A request at its origin.
+pub(crate) struct Stream {
+    handle: Handle,
+    buffers: Rc<Buffers>,
+    asked: Asked,
+    /// `None`: nothing could be sent.
+    answer: Option<ResponseFuture>,
+    send: Outgoing,
+    /// Once the final head has come.
+    recv: Option<Incoming>,
+    /// The last head that came.
+    pub response: Box<Response>,
+    deadline: Deadline,
+    /// How often a head has come.
+    reads: u32,
+    /// What there is of a body before its head.
+    nothing: (Input, Trailers),
+}
+
+impl Stream {
+    /// Sends the request's head.
+    pub fn begin(core: &Core, handle: Handle, ask: &Asking<'_>) -> Stream {
+        let body = match ask.request.framing() {
+            Framing::Length(n) => BodyOut::Length(n),
+            Framing::Chunked => BodyOut::Chunked,
+            Framing::None | Framing::Close => BodyOut::None,
+        };
+        let ends = matches!(body, BodyOut::None | BodyOut::Length(0)) && !ask.request.is_connect();
+        let mut rendered = core.buffers.small();
+        weir_http1::render_request(ask.request, ask.checked, ask.hop, ask.edits, body, &mut rendered);
+        let request = fields::request(&rendered, ask.request.is_connect());
+        core.buffers.keep_small(rendered);
+        let conn = handle.conn();
+        conn.requests.set(conn.requests.get() + 1);
+        let mut send = Outgoing::default();
+        let sent = request.and_then(|request| conn.sender.clone().send_request(request, ends).ok());
+        let answer = sent.map(|(answer, stream)| {
+            send.begin(stream, ends);
+            answer
+        });
+        if answer.is_none() {
+            conn.ends();
+        }
+        Stream {
+            asked: Asked { head: ask.request.is_head(), connect: ask.request.is_connect(), upgrade: false },
+            answer,
+            send,
+            recv: None,
+            response: core.buffers.response(),
+            deadline: core.deadlines.add(),
+            reads: 0,
+            nothing: Default::default(),
+            buffers: core.buffers.clone(),
+            handle,
+        }
+    }
+
+    /// The limit of the origin's silence: it ends after this time.
+    pub fn set_deadline(&self, after_ns: Option<u64>) {
+        self.deadline.set(after_ns);
+    }
+
+    /// Whether that limit has ended; else the task is woken then.
+    pub fn is_late(&self, cx: &mut Context<'_>) -> bool {
+        self.deadline.ended(cx)
+    }
+
+    /// Bytes of the request for which the origin has had no room.
+    pub fn unsent(&self) -> usize {
+        self.send.unsent()
+    }
+
+    /// Sends what waits; ready when the origin had room for it.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.send.poll_flush(cx)
+    }
+
+    /// Queues a piece of the request's body.
+    pub fn queue_data(&mut self, bytes: &[u8]) {
+        self.send.queue(Bytes::copy_from_slice(bytes));
+    }
+
+    /// Sends the first `n` bytes of what the client's connection has read.
+    pub fn send_data(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        let data = Bytes::copy_from_slice(&from.bytes()[..n]);
+        from.consume(n);
+        self.send.push(cx, data)
+    }
+
+    /// Ends the request's body. `named`: whether the head's Connection names a field.
+    pub fn send_end(&mut self, trailers: &Trailers, named: impl Fn(&[u8]) -> bool) {
+        self.send.finish(fields::trailers(trailers, named));
+    }
+
+    /// Waits for the next head, which then stands in `response`.
+    pub fn poll_head(&mut self, cx: &mut Context<'_>, core: &Core) -> Poll<Result<Progress, HeadError>> {
+        let Some(answer) = &mut self.answer else { return Poll::Ready(Err(HeadError::Unprocessed)) };
+        if let Poll::Ready(Some(Ok(interim))) = answer.poll_informational(cx) {
+            self.read_head(&interim, false)?;
+            return Poll::Ready(Ok(Progress::Interim));
+        }
+        let answered = ready!(Pin::new(answer).poll(cx));
+        let (head, body) = answered.map_err(|e| self.why(&e))?.into_parts();
+        let has_body = !body.is_end_stream();
+        self.read_head(&http::Response::from_parts(head, ()), has_body)?;
+        let ended = self.response.framing() == Framing::None && !self.asked.connect;
+        let length = if let Framing::Length(n) = self.response.framing() { Some(n) } else { None };
+        self.recv = Some(Incoming::new(core, body, length, ended));
+        Poll::Ready(Ok(Progress::Final))
+    }
+
+    fn read_head(&mut self, head: &http::Response<()>, has_body: bool) -> Result<(), HeadError> {
+        self.reads += 1;
+        let mut scratch = self.buffers.small();
+        let fields = head.headers().iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
+        let status = head.status().as_u16();
+        let read = self.response.convert(status, fields, (self.asked, has_body), &LIMITS, &mut scratch);
+        self.buffers.keep_small(scratch);
+        read.map_err(HeadError::Rule)
+    }
+
+    /// Why no head came. An origin says no before any work by REFUSED_STREAM, or by a GOAWAY below the stream (RFC 9113 §8.7).
+    fn why(&self, e: &h2::Error) -> HeadError {
+        if e.is_go_away() && e.is_remote() {
+            self.handle.conn().ends();
+            HeadError::Unprocessed
+        } else if e.is_reset() && e.reason() == Some(Reason::REFUSED_STREAM) {
+            HeadError::Refused
+        } else if !e.is_reset() && self.reads == 0 {
+            HeadError::Silent
+        } else {
+            HeadError::Reset
+        }
+    }
+
+    /// How often something of the answer's head has come.
+    pub fn reads(&self) -> u32 {
+        self.reads
+    }
+
+    /// More of the answer's body.
+    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Broken>> {
+        match &mut self.recv {
+            Some(recv) => recv.poll(cx).map_err(|_| Broken::Cut),
+            None => Poll::Ready(Ok(Piece::End)),
+        }
+    }
+
+    /// What is here already of it.
+    pub fn next_piece(&mut self) -> Option<Result<Piece, Broken>> {
+        match self.poll_data(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(piece) => Some(piece),
+            Poll::Pending => None,
+        }
+    }
+
+    /// What was read and not used up: the data of a piece stands first.
+    pub fn input(&mut self) -> &mut Input {
+        self.recv.as_mut().map_or(&mut self.nothing.0, |recv| &mut recv.input)
+    }
+
+    /// What was used up of the body was written on: the origin may send as much more.
+    pub fn release(&mut self) {
+        if let Some(recv) = &mut self.recv {
+            recv.release();
+        }
+    }
+
+    /// The answer's trailers, once its body has ended.
+    pub fn trailers(&self) -> &Trailers {
+        self.recv.as_ref().map_or(&self.nothing.1, |recv| &recv.trailers)
+    }
+
+    /// The exchange is over. What is unfinished of it is cancelled; the connection stays with its target.
+    pub fn end(self, core: &Core) {
+        core.buffers.keep_response(self.response);
+    }
+
+    /// As a tunnel: more bytes from the origin; `false` is its end of stream.
+    pub fn poll_tunnel(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        self.release();
+        let gone = || io::ErrorKind::ConnectionReset.into();
+        self.poll_data(cx).map(|piece| piece.map(|piece| piece != Piece::End).map_err(|_| gone()))
+    }
+
+    /// As a tunnel: nothing more will be sent to the origin.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.send.finish(None);
+        self.send.poll_flush(cx)
+    }
+
+    /// Bytes that were sent to the origin on this stream, or wait to be.
+    pub fn queued(&self) -> u64 {
+        self.send.sent() + self.send.unsent() as u64
+    }
+}

@@ -1,0 +1,97 @@
+//! A connection's bytes as the `h2` crate wants them: its reads come from the wire, past the counter of frames; its writes go to
+//! the wire, so that many frames leave in one send.
+
+use super::frames::Frames;
+use crate::io::Core;
+use crate::io::held::Held;
+use crate::transport::wire::Wire;
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Bytes of frames that wait for the socket before no more are taken.
+const AHEAD: usize = 32 * 1024;
+
+/// A connection's wire with its counter, which the connection's owner sees as well.
+pub(crate) struct Shared {
+    core: Rc<Core>,
+    pub wire: RefCell<Wire>,
+    pub frames: RefCell<Frames>,
+    /// What the socket has not taken.
+    held: RefCell<Held>,
+}
+
+/// The same for the `h2` crate.
+pub(crate) struct Io(pub Rc<Shared>);
+
+impl Shared {
+    /// A connection of which nothing was used up yet. `preface`: bytes that the other side sends before its first frame.
+    pub fn new(core: &Rc<Core>, wire: Wire, preface: usize) -> Rc<Shared> {
+        let frames = Frames::after(preface);
+        Rc::new(Shared {
+            core: core.clone(),
+            wire: RefCell::new(wire),
+            frames: RefCell::new(frames),
+            held: RefCell::default(),
+        })
+    }
+
+    /// Whether the other side has sent too much that brings nothing.
+    pub fn is_flooded(&self) -> bool {
+        self.frames.borrow().is_over()
+    }
+}
+
+impl AsyncRead for Io {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let Shared { core, wire, frames, .. } = &*self.0;
+        let mut wire = wire.borrow_mut();
+        // Whoever drives the connection ends it.
+        if frames.borrow().is_over() {
+            return Poll::Pending;
+        }
+        if wire.input().is_empty() && ready!(wire.poll_fill(cx))? == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let n = into.remaining().min(wire.input().len());
+        let bytes = &wire.input()[..n];
+        frames.borrow_mut().received(bytes, core.recent());
+        into.put_slice(bytes);
+        wire.consume(n);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Io {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let mut wire = self.0.wire.borrow_mut();
+        if wire.unsent() >= AHEAD {
+            ready!(self.0.flush(&mut wire, cx))?;
+        }
+        wire.queue(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.flush(&mut self.0.wire.borrow_mut(), cx)
+    }
+
+    /// The connection's owner closes it, with care.
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}
+
+impl Shared {
+    fn flush(&self, wire: &mut Wire, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let before = wire.taken();
+        let flushed = wire.poll_flush(cx);
+        let taken = usize::try_from(wire.taken() - before).unwrap_or(usize::MAX);
+        self.frames.borrow_mut().taken(taken);
+        self.held.borrow_mut().set(wire.unsent());
+        flushed
+    }
+}

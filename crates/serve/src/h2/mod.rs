@@ -1,0 +1,15 @@
+//! HTTP/2 behind the two ends of an exchange: [`server`] faces clients, [`client`] faces origins. Knows no node, no policy, no graph. Frames, HPACK,
+//! streams and windows are the `h2` crate's; what a message must look like is `weir_http1`'s, as for HTTP/1.1.
+
+pub(crate) mod client;
+pub(crate) mod fields;
+pub(crate) mod frames;
+mod io;
+pub(crate) mod recv;
+pub(crate) mod send;
+pub(crate) mod server;
+
+pub(crate) use io::{Io, Shared};
+
+/// What a client says first that speaks HTTP/2 without being asked (RFC 9113 §3.4).
+pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

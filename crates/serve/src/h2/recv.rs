@@ -1,0 +1,109 @@
+//! A body that comes on a stream, of either side. Its bytes give window back only when they were written on, so that a sender is
+//! never more than a window ahead of whoever reads.
+
+use crate::h1::Piece;
+use crate::h2::fields;
+use crate::io::Core;
+use crate::io::buffers::{Buffers, Input};
+use crate::io::deadlines::{Deadline, TICK_NS};
+use crate::io::held::{self, Held};
+use bytes::Bytes;
+use h2::RecvStream;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use weir_http1::Trailers;
+use weir_topology::plan::fixed::H2_STREAM_WINDOW_BYTES;
+
+/// What has come of a body.
+pub(crate) struct Incoming {
+    stream: RecvStream,
+    buffers: Rc<Buffers>,
+    /// What was read and not used up: the data of a piece stands first.
+    pub input: Input,
+    /// Once the body has ended.
+    pub trailers: Trailers,
+    ended: bool,
+    /// Bytes that were read and gave no window back yet.
+    unreleased: usize,
+    /// What may lie here unread, or read and not written on.
+    held: Held,
+    /// When window is given again that was kept back.
+    pause: Deadline,
+}
+
+impl Incoming {
+    /// A body that comes on this stream, of this length if that is known. `ended`: there is none.
+    pub fn new(core: &Core, stream: RecvStream, length: Option<u64>, ended: bool) -> Incoming {
+        let window = H2_STREAM_WINDOW_BYTES as usize;
+        let most = length.map_or(window, |length| usize::try_from(length).unwrap_or(window).min(window));
+        Incoming {
+            stream,
+            buffers: core.buffers.clone(),
+            input: Input::default(),
+            trailers: Trailers::default(),
+            ended,
+            unreleased: 0,
+            held: Held::new(if ended { 0 } else { most }),
+            pause: core.deadlines.add(),
+        }
+    }
+
+    /// Whether it was read to its end.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// More of it.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, h2::Error>> {
+        if !self.input.is_empty() {
+            return Poll::Ready(Ok(Piece::Data(self.input.bytes().len())));
+        }
+        while !self.ended {
+            let polled = self.stream.poll_data(cx);
+            if polled.is_pending() && self.unreleased > 0 && self.pause.ended(cx) {
+                self.release();
+                // Either it is given now, or this is asked again.
+                let _ = self.pause.ended(cx);
+            }
+            match ready!(polled) {
+                Some(Ok(data)) if data.is_empty() => {}
+                Some(Ok(data)) => {
+                    self.take(&data);
+                    return Poll::Ready(Ok(Piece::Data(data.len())));
+                }
+                Some(Err(e)) => return Poll::Ready(Err(e)),
+                None => {
+                    if let Some(trailers) = ready!(self.stream.poll_trailers(cx))? {
+                        self.trailers = fields::read_trailers(&trailers);
+                    }
+                    self.ended = true;
+                    self.held.set(0);
+                }
+            }
+        }
+        Poll::Ready(Ok(Piece::End))
+    }
+
+    fn take(&mut self, data: &Bytes) {
+        self.unreleased += data.len();
+        let Incoming { input, buffers, .. } = self;
+        // A frame is smaller than a buffer.
+        let _ = input.fill(buffers, |space| {
+            space[..data.len()].copy_from_slice(data);
+            Poll::Ready(Ok::<_, ()>(data.len()))
+        });
+    }
+
+    /// All that was used up of it was written on: as much more may come, unless too much waits in this process already.
+    pub fn release(&mut self) {
+        let written = self.unreleased - self.input.bytes().len();
+        if written > 0 && held::is_over() {
+            self.pause.set(Some(TICK_NS));
+        } else if written > 0 {
+            self.pause.set(None);
+            self.unreleased -= written;
+            // It fails only where more is given back than came.
+            let _ = self.stream.flow_control().release_capacity(written);
+        }
+    }
+}

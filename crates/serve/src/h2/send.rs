@@ -1,0 +1,162 @@
+//! A body that goes out on a stream, of either side: capacity is reserved before anything is handed to the connection, which
+//! holds no more of a stream than its peer's window takes. The rest waits here.
+
+use crate::io::held::Held;
+use bytes::{Buf, Bytes};
+use h2::{Reason, SendStream};
+use http::HeaderMap;
+use std::collections::VecDeque;
+use std::io;
+use std::task::{Context, Poll};
+
+/// A piece of a body, which counts among what this process holds until the connection has written it.
+pub(crate) struct Data {
+    bytes: Bytes,
+    held: Held,
+}
+
+impl Data {
+    fn new(bytes: Bytes) -> Data {
+        Data { held: Held::new(bytes.len()), bytes }
+    }
+
+    /// Its first `n` bytes.
+    fn split_to(&mut self, n: usize) -> Data {
+        Data { bytes: self.bytes.split_to(n), held: self.held.split(n) }
+    }
+}
+
+impl From<Bytes> for Data {
+    fn from(bytes: Bytes) -> Data {
+        Data::new(bytes)
+    }
+}
+
+impl Buf for Data {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, n: usize) {
+        self.bytes.advance(n);
+    }
+}
+
+/// What waits of a body.
+#[derive(Default)]
+pub(crate) struct Outgoing {
+    /// Once the head was sent.
+    stream: Option<SendStream<Data>>,
+    waiting: VecDeque<Data>,
+    unsent: usize,
+    /// The end waits behind that, with its trailers.
+    end: Option<Option<HeaderMap>>,
+    ended: bool,
+    sent: u64,
+}
+
+impl Outgoing {
+    /// The head was sent. `ended`: that was all.
+    pub fn begin(&mut self, stream: SendStream<Data>, ended: bool) {
+        self.stream = Some(stream);
+        self.ended = ended;
+    }
+
+    /// These bytes wait to be flushed.
+    pub fn queue(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.unsent += bytes.len();
+            self.waiting.push_back(bytes.into());
+        }
+    }
+
+    /// Sends these bytes, or as many as the other side takes; the rest waits.
+    pub fn push(&mut self, cx: &mut Context<'_>, bytes: Bytes) -> io::Result<()> {
+        self.queue(bytes);
+        match self.poll_flush(cx) {
+            Poll::Ready(done) => done,
+            Poll::Pending => Ok(()),
+        }
+    }
+
+    /// Nothing more comes.
+    pub fn finish(&mut self, trailers: Option<HeaderMap>) {
+        if !self.ended && self.end.is_none() {
+            self.end = Some(trailers);
+            if self.waiting.is_empty() {
+                // What is broken shows when it is flushed.
+                let _ = self.send_end();
+            }
+        }
+    }
+
+    /// Hands over what the other side has room for; ready when that was all.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(first) = self.waiting.front_mut() {
+            let Some(stream) = &mut self.stream else { return Poll::Ready(Err(broken())) };
+            let room = stream.capacity();
+            if room == 0 {
+                stream.reserve_capacity(self.unsent);
+                match stream.poll_capacity(cx) {
+                    Poll::Ready(Some(Ok(_))) => continue,
+                    Poll::Ready(_) => return Poll::Ready(Err(broken())),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            let part = first.split_to(room.min(first.remaining()));
+            self.unsent -= part.remaining();
+            self.sent += part.remaining() as u64;
+            if !first.has_remaining() {
+                self.waiting.pop_front();
+            }
+            let last = self.waiting.is_empty() && self.end.take_if(|trailers| trailers.is_none()).is_some();
+            self.ended |= last;
+            stream.send_data(part, last).map_err(|_| broken())?;
+        }
+        Poll::Ready(self.send_end())
+    }
+
+    /// The end, where it waits for nothing more.
+    fn send_end(&mut self) -> io::Result<()> {
+        let (Some(end), Some(stream)) = (self.end.take(), &mut self.stream) else { return Ok(()) };
+        self.ended = true;
+        let sent = match end {
+            Some(trailers) => stream.send_trailers(trailers),
+            None => stream.send_data(Bytes::new().into(), true),
+        };
+        sent.map_err(|_| broken())
+    }
+
+    /// Bytes that wait.
+    pub fn unsent(&self) -> usize {
+        self.unsent
+    }
+
+    /// Bytes that the other side has had room for.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Breaks it off.
+    pub fn reset(&mut self, reason: Reason) {
+        if let Some(stream) = &mut self.stream {
+            stream.send_reset(reason);
+        }
+    }
+
+    /// Whether the other side has broken it off, and why; else the task is woken then.
+    pub fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Option<Reason>> {
+        match &mut self.stream {
+            Some(stream) => stream.poll_reset(cx).map(|reason| reason.ok()),
+            None => Poll::Pending,
+        }
+    }
+}
+
+fn broken() -> io::Error {
+    io::ErrorKind::BrokenPipe.into()
+}

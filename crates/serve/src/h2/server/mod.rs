@@ -1,0 +1,311 @@
+//! Clients' connections: many requests at once, each a task of its own.
+//!
+//! One task drives a connection ([`serve`]): it reads and writes frames, begins a task for each request, and sees to idleness,
+//! age, draining and floods. What is done with a request is its [`Handler`]'s affair, which gets the head and a [`Stream`].
+
+mod head;
+mod stream;
+
+pub(crate) use stream::Stream;
+
+use super::send::Data;
+use super::{Io, PREFACE, Shared, fields};
+use crate::h1::page;
+use crate::h1::server::After;
+use crate::io::Core;
+use crate::io::deadlines::Deadline;
+use crate::io::reuse::Memory;
+use crate::transport::linger::linger;
+use crate::transport::session::Session;
+use crate::transport::wire::Wire;
+use crate::transport::write_limit::WriteLimit;
+use bytes::Bytes;
+use h2::server::{Builder, Connection, SendResponse};
+use h2::{Reason, RecvStream};
+use std::cell::{Cell, OnceCell};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use weir_http1::{Refusal, Request};
+use weir_topology::plan::Http;
+use weir_topology::plan::fixed::{
+    DRAIN_NEW_CLIENT_NS, H2_CONNECTION_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES,
+};
+
+/// A client's connection.
+pub(crate) struct Conn {
+    pub session: Rc<Session>,
+    core: Rc<Core>,
+    shared: Rc<Shared>,
+    /// Requests that are under way.
+    streams: Cell<u32>,
+    /// GOAWAY was said, or is about to be.
+    ending: Cell<bool>,
+    /// How long the client may take nothing of what waits for it.
+    write_deadline: OnceCell<Deadline>,
+}
+
+/// Who answers the requests of a connection.
+pub(crate) trait Handler {
+    /// Answers one.
+    fn exchange(
+        &self,
+        stream: Stream,
+        request: Box<Request>,
+    ) -> impl Future<Output = After> + use<Self> + 'static;
+}
+
+/// How a connection came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// All was said: it closes with care.
+    InOrder,
+    /// What came first was no preface.
+    NoPreface,
+    /// The client has gone, or takes nothing.
+    Broken,
+}
+
+/// Serves a client to the end of its connection.
+pub(crate) async fn serve(core: &Rc<Core>, session: Rc<Session>, wire: Wire, handler: impl Handler) {
+    let conn = Rc::new(Conn {
+        shared: Shared::new(core, wire, PREFACE.len()),
+        core: core.clone(),
+        streams: Cell::new(0),
+        ending: Cell::new(false),
+        write_deadline: OnceCell::new(),
+        session,
+    });
+    let end = match handshake(&conn).await {
+        Ok(connection) => drive(&conn, connection, &handler).await,
+        Err(end) => end,
+    };
+    if end == End::NoPreface {
+        say_no_preface(&conn).await;
+    }
+    if end != End::Broken {
+        Box::pin(linger(core, &conn.session, &conn.shared.wire)).await;
+    }
+    // Streams that are not over yet still know the connection.
+    conn.shared.wire.borrow_mut().close();
+}
+
+/// What weir tells of itself (RFC 9113 §6.5.2).
+fn settings(http: &Http) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(http.max_streams)
+        .initial_window_size(H2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
+        .max_header_list_size(u32::try_from(http.max_head).unwrap_or(u32::MAX))
+        .max_send_buffer_size(H2_SEND_BUFFER_BYTES);
+    builder
+}
+
+async fn handshake(conn: &Rc<Conn>) -> Result<Connection<Io, Data>, End> {
+    let http = &conn.session.listener.http;
+    conn.session.deadline.set(http.head_timeout_ns);
+    let mut shaking = pin!(settings(http).handshake(Io(conn.shared.clone())));
+    poll_fn(|cx| match shaking.as_mut().poll(cx) {
+        Poll::Ready(Ok(connection)) => Poll::Ready(Ok(connection)),
+        Poll::Ready(Err(e)) if e.reason() == Some(Reason::PROTOCOL_ERROR) => Poll::Ready(Err(End::NoPreface)),
+        Poll::Ready(Err(_)) => Poll::Ready(Err(End::Broken)),
+        Poll::Pending if conn.session.deadline.ended(cx) => Poll::Ready(Err(End::InOrder)),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
+}
+
+/// GOAWAY with PROTOCOL_ERROR, which the `h2` crate does not send before there is a connection (RFC 9113 §3.4).
+async fn say_no_preface(conn: &Conn) {
+    const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    conn.shared.wire.borrow_mut().queue(&GOAWAY);
+    poll_fn(|cx| {
+        // A client that does not even take this is left to itself.
+        let _ = conn.shared.wire.borrow_mut().poll_flush(cx);
+        Poll::Ready(())
+    })
+    .await;
+}
+
+/// Runs a connection to its end.
+async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Connection<Io, Data>, handler: &H) -> End {
+    let session = &conn.session;
+    session.deadline.set(session.listener.http.idle_timeout_ns);
+    let mut driver = Driver {
+        connection,
+        limit: WriteLimit::default(),
+        old_ns: session.listener.old_ns(&conn.core),
+        served: 0,
+        ended: false,
+    };
+    let mut memory = None;
+    poll_fn(|cx| {
+        loop {
+            match driver.connection.poll_accept(cx) {
+                Poll::Ready(Some(Ok(stream))) => {
+                    driver.served += 1;
+                    begin(conn, &mut memory, stream, |stream, request| handler.exchange(stream, request));
+                }
+                Poll::Ready(None) => return Poll::Ready(End::InOrder),
+                Poll::Ready(Some(Err(e))) if e.is_io() => return Poll::Ready(End::Broken),
+                Poll::Ready(Some(Err(_))) => return Poll::Ready(End::InOrder),
+                Poll::Pending => match driver.look(cx, conn) {
+                    Look::Again => {}
+                    Look::Wait => return Poll::Pending,
+                    Look::Stalled => return Poll::Ready(End::Broken),
+                },
+            }
+        }
+    })
+    .await
+}
+
+/// A connection with what its end depends on.
+struct Driver {
+    connection: Connection<Io, Data>,
+    limit: WriteLimit,
+    /// When it ends by its age.
+    old_ns: u64,
+    served: u64,
+    /// The last GOAWAY was queued.
+    ended: bool,
+}
+
+/// What a look at a connection found on which no frame can be read now.
+enum Look {
+    /// Something was queued: it is to be driven on.
+    Again,
+    Wait,
+    /// The client takes nothing.
+    Stalled,
+}
+
+impl Driver {
+    fn look(&mut self, cx: &mut Context<'_>, conn: &Conn) -> Look {
+        let Conn { session, shared, core, .. } = conn;
+        if shared.is_flooded() && self.ends_now(Reason::ENHANCE_YOUR_CALM) {
+            return Look::Again;
+        }
+        let http = &session.listener.http;
+        let used_up =
+            http.max_requests.is_some_and(|most| self.served >= most) || core.recent() >= self.old_ns;
+        if (session.is_ending() || used_up) && !conn.ending.replace(true) {
+            // Twice: the second, once the client has answered to the first, says which request was the last (RFC 9113 §6.8).
+            self.connection.graceful_shutdown();
+            conn.rests();
+            return Look::Again;
+        }
+        // Whoever ends the session wakes who waits for this, too.
+        if session.deadline.ended(cx) && conn.streams.get() == 0 && self.ends_now(Reason::NO_ERROR) {
+            return Look::Again;
+        }
+        let mut wire = shared.wire.borrow_mut();
+        if self.limit.has_ended(cx, conn.limited(), &wire) {
+            return Look::Stalled;
+        }
+        wire.rest();
+        Look::Wait
+    }
+
+    /// Says the last GOAWAY, once.
+    fn ends_now(&mut self, reason: Reason) -> bool {
+        let first = !std::mem::replace(&mut self.ended, true);
+        if first {
+            self.connection.abrupt_shutdown(reason);
+        }
+        first
+    }
+}
+
+impl Conn {
+    /// What `write_timeout` is counted by.
+    fn limited(&self) -> (&Session, &OnceCell<Deadline>) {
+        (&self.session, &self.write_deadline)
+    }
+
+    /// Where no request is under way, the connection is idle from now on: for `idle_timeout`, or until the client has heard that
+    /// it ends.
+    fn rests(&self) {
+        if self.streams.get() == 0 {
+            let limit_ns = match self.ending.get() {
+                true => Some(DRAIN_NEW_CLIENT_NS),
+                false => self.session.listener.http.idle_timeout_ns,
+            };
+            self.session.deadline.set(limit_ns);
+        }
+    }
+}
+
+/// A request under way; dropped, it is not any more.
+struct Open(Rc<Conn>);
+
+impl Open {
+    fn new(conn: &Rc<Conn>) -> Open {
+        conn.streams.set(conn.streams.get() + 1);
+        conn.session.deadline.set(None);
+        conn.session.idle_since_ns.set(u64::MAX);
+        Open(conn.clone())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let Conn { session, streams, core, .. } = &*self.0;
+        streams.set(streams.get() - 1);
+        if streams.get() == 0 {
+            session.idle_since_ns.set(core.recent());
+            self.0.rests();
+            session.deadline.wake();
+        }
+    }
+}
+
+/// Begins a request in a task of its own; one whose head is malformed is answered at once.
+fn begin<F: Future<Output = After> + 'static>(
+    conn: &Rc<Conn>,
+    memory: &mut Option<Memory<F>>,
+    (request, respond): (http::Request<RecvStream>, SendResponse<Data>),
+    exchange: impl FnOnce(Stream, Box<Request>) -> F,
+) {
+    let core = &conn.core;
+    let (parts, body) = request.into_parts();
+    let (mut request, mut scratch) = (core.buffers.request(), core.buffers.small());
+    let limits = &conn.session.listener.limits;
+    let read = head::read(&parts, !body.is_end_stream(), limits, &mut request, &mut scratch);
+    conn.shared.frames.borrow_mut().accepted(scratch.len());
+    match read {
+        Ok(()) => {
+            let open = Open::new(conn);
+            let stream = Stream::new(conn.clone(), &request, body, respond);
+            let work = core.reuse.boxed(memory, exchange(stream, request));
+            core.runtime.spawn(async move {
+                let _open = open;
+                work.await;
+            });
+        }
+        Err(refusal) => {
+            refuse(conn, &scratch, refusal, respond);
+            core.buffers.keep_request(request);
+        }
+    }
+    core.buffers.keep_small(scratch);
+}
+
+/// Refuses a request whose head breaks a rule. The stream ends with it, and counts as one that brings nothing.
+fn refuse(conn: &Conn, head: &[u8], refusal: Refusal, mut respond: SendResponse<Data>) {
+    let text = page(refusal.status());
+    if let Some(log) = &conn.session.listener.log {
+        log.unreadable(conn.session.who(), head, refusal.status(), text.len());
+    }
+    let mut rendered = Vec::new();
+    let to = stream::to(false);
+    let date = conn.core.date();
+    weir_http1::render_answer(refusal.status(), &[], text.as_bytes(), to, Some(&date), &mut rendered);
+    let (response, at) = fields::response(refusal.status(), &rendered);
+    // A stream that the client has reset meanwhile takes nothing.
+    if let Ok(mut body) = respond.send_response(response, false) {
+        let _ = body.send_data(Bytes::copy_from_slice(&rendered[at..]).into(), true);
+    }
+}

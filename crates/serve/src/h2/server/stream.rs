@@ -1,0 +1,299 @@
+//! One request on a client's connection: its body is read, its answer is written. The client's end of an exchange.
+
+use super::Conn;
+use crate::h1::Piece;
+use crate::h1::server::{After, BodyError, Head};
+use crate::h2::fields;
+use crate::h2::recv::Incoming;
+use crate::h2::send::{Data, Outgoing};
+use crate::io::buffers::Input;
+use crate::io::deadlines::{Deadline, TICK_NS};
+use crate::io::held;
+use crate::transport::session::Session;
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream};
+use std::cell::{Cell, OnceCell, Ref, RefCell, RefMut};
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use weir_http1::{Client, Edits, Framing, Request, Response, Trailers, Version};
+use weir_topology::plan::fixed::H2_STALLED_NS;
+
+/// Bytes of an answer that wait before more are read from its origin.
+const AHEAD: usize = 8 * 1024;
+
+/// A request in progress.
+pub(crate) struct Stream {
+    conn: Rc<Conn>,
+    is_head: bool,
+    recv: RefCell<Incoming>,
+    /// Until the final head was sent.
+    respond: RefCell<Option<SendResponse<Data>>>,
+    send: RefCell<Outgoing>,
+    has_no_body: bool,
+    body_deadline: OnceCell<Deadline>,
+    write_deadline: OnceCell<Deadline>,
+    /// When an answer goes on that waits since too much waits in this process.
+    pause: OnceCell<Deadline>,
+    /// What the client had taken when `write_timeout` was last begun; `None`: nothing waits.
+    taken: Cell<Option<u64>>,
+}
+
+/// Whom answers go to: HTTP/2 has trailers for everybody, and nothing to say of its connection.
+pub(super) fn to(head: bool) -> Client {
+    Client { version: Version::H2, head, te_trailers: true, close: false, keep_alive_10: false }
+}
+
+impl Stream {
+    /// The request with this head, which was just read.
+    pub fn new(conn: Rc<Conn>, request: &Request, body: RecvStream, respond: SendResponse<Data>) -> Stream {
+        let has_no_body = matches!(request.framing(), Framing::None | Framing::Length(0));
+        let length = if let Framing::Length(n) = request.framing() { Some(n) } else { None };
+        // What comes on a CONNECT is no body, but the tunnel's.
+        let ended = has_no_body && !request.is_connect();
+        Stream {
+            is_head: request.is_head(),
+            recv: RefCell::new(Incoming::new(&conn.core, body, length, ended)),
+            respond: RefCell::new(Some(respond)),
+            send: RefCell::default(),
+            has_no_body,
+            body_deadline: OnceCell::new(),
+            write_deadline: OnceCell::new(),
+            pause: OnceCell::new(),
+            taken: Cell::new(None),
+            conn,
+        }
+    }
+
+    /// The connection, as all protocols have it.
+    pub fn session(&self) -> &Rc<Session> {
+        &self.conn.session
+    }
+
+    /// Whether there is no body.
+    pub fn has_no_body(&self) -> bool {
+        self.has_no_body || self.recv.borrow().has_ended()
+    }
+
+    /// More of the body. `told`: the client knows that it is its turn, so that its silence counts.
+    pub fn poll_body(&self, cx: &mut Context<'_>, told: bool) -> Poll<Result<Piece, BodyError>> {
+        if self.has_no_body {
+            return Poll::Ready(Ok(Piece::End));
+        }
+        match self.recv.borrow_mut().poll(cx) {
+            Poll::Ready(Ok(piece)) => {
+                let limit_ns = self.session().listener.http.body_timeout_ns;
+                self.body_deadline().set(limit_ns.filter(|_| piece != Piece::End));
+                Poll::Ready(Ok(piece))
+            }
+            // The library has answered to what is malformed, as with a length that is not kept.
+            Poll::Ready(Err(_)) => Poll::Ready(Err(BodyError::Gone)),
+            Poll::Pending if told && self.body_deadline().ended(cx) => {
+                Poll::Ready(Err(BodyError::Refused(408)))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn body_deadline(&self) -> &Deadline {
+        self.body_deadline.get_or_init(|| self.session().deadline.another(None))
+    }
+
+    /// What was read and not used up: the data of a piece stands first.
+    pub fn input(&self) -> RefMut<'_, Input> {
+        RefMut::map(self.recv.borrow_mut(), |recv| &mut recv.input)
+    }
+
+    /// What was used up of the body was written on: the client may send as much more.
+    pub fn release(&self) {
+        self.recv.borrow_mut().release();
+    }
+
+    /// The request's trailers, once its body has ended.
+    pub fn trailers(&self) -> Ref<'_, Trailers> {
+        Ref::map(self.recv.borrow(), |recv| &recv.trailers)
+    }
+
+    /// The silence of a client that is to send more counts from now on.
+    pub fn expects_body(&self) {
+        self.body_deadline().set(self.session().listener.http.body_timeout_ns);
+    }
+
+    /// Tells the client to go on (100).
+    pub fn send_continue(&self) {
+        self.expects_body();
+        self.inform(100, b"HTTP/1.1 100 Continue\r\n\r\n");
+    }
+
+    /// Passes an interim response on.
+    pub fn send_interim(&self, response: &Response) {
+        let mut head = Vec::new();
+        let none = Edits::default();
+        weir_http1::render_response(response, to(false), &none, &[], Framing::None, None, &mut head);
+        self.inform(response.status(), &head);
+    }
+
+    /// A client that is gone shows when it is asked for more.
+    fn inform(&self, status: u16, head: &[u8]) {
+        if let Some(respond) = &mut *self.respond.borrow_mut() {
+            let _ = respond.send_informational(fields::response(status, head).0);
+        }
+    }
+
+    /// Sends the head of the final response; its body follows by [`Stream::send_data`].
+    pub fn send_head(&self, head: &Head<'_>) {
+        let to = to(self.is_head);
+        let body = weir_http1::body_to_client(head.response, to);
+        self.render(head, to, body, Some(&head.date), matches!(body, Framing::None | Framing::Length(0)));
+    }
+
+    /// Sends the head after which the stream is a tunnel (CONNECT).
+    pub fn send_switch(&self, response: &Response, edits: &Edits, add: &[(&'static str, Vec<u8>)]) {
+        let head = Head { response, edits, add, close: false, date: [0; 29] };
+        self.render(&head, to(false), Framing::None, None, false);
+    }
+
+    fn render(&self, head: &Head<'_>, to: Client, body: Framing, date: Option<&[u8]>, ends: bool) {
+        let add: smallvec::SmallVec<[(&str, &[u8]); 1]> =
+            head.add.iter().map(|(name, value)| (*name, &value[..])).collect();
+        let mut rendered = self.conn.core.buffers.small();
+        weir_http1::render_response(head.response, to, head.edits, &add, body, date, &mut rendered);
+        self.respond(head.response.status(), &rendered, ends);
+        self.conn.core.buffers.keep_small(rendered);
+    }
+
+    /// Sends a rendered head; where what follows it begins. A client that is gone shows when it is asked for more.
+    fn respond(&self, status: u16, rendered: &[u8], ends: bool) -> usize {
+        let (response, end) = fields::response(status, rendered);
+        if let Some(mut respond) = self.respond.take()
+            && let Ok(stream) = respond.send_response(response, ends)
+        {
+            self.send.borrow_mut().begin(stream, ends);
+        }
+        end
+    }
+
+    /// Sends a whole answer of weir's own.
+    pub fn send_answer(&self, status: u16, fields: &[(&str, &[u8])], body: &[u8], date: [u8; 29]) {
+        let mut rendered = self.conn.core.buffers.small();
+        weir_http1::render_answer(status, fields, body, to(self.is_head), Some(&date), &mut rendered);
+        let bodiless = self.is_head || matches!(status, 204 | 304) || body.is_empty();
+        let at = self.respond(status, &rendered, bodiless);
+        if !bodiless {
+            let mut send = self.send.borrow_mut();
+            // Flushed by whoever has a task to be woken.
+            send.queue(Bytes::copy_from_slice(&rendered[at..]));
+            send.finish(None);
+        }
+        self.conn.core.buffers.keep_small(rendered);
+    }
+
+    /// Whether more may be written: not much waits, or no more than `ahead` bytes.
+    pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize) -> Poll<io::Result<()>> {
+        let mut send = self.send.borrow_mut();
+        if send.unsent() > AHEAD.max(ahead) {
+            return send.poll_flush(cx);
+        }
+        if held::is_over() {
+            let _ = send.poll_flush(cx)?;
+            let pause = self.pause.get_or_init(|| self.session().deadline.another(None));
+            pause.set(Some(TICK_NS));
+            let _ = pause.ended(cx);
+            return Poll::Pending;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends the first `n` bytes of what an origin's connection has read.
+    pub fn send_data(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        let data = Bytes::copy_from_slice(&from.bytes()[..n]);
+        from.consume(n);
+        self.send.borrow_mut().push(cx, data)
+    }
+
+    /// Ends the response's body. `named`: whether the head's Connection names a field.
+    pub fn send_end(&self, trailers: Option<&Trailers>, named: impl Fn(&[u8]) -> bool) {
+        let trailers = trailers.and_then(|trailers| fields::trailers(trailers, named));
+        self.send.borrow_mut().finish(trailers);
+    }
+
+    /// Whether all was handed over that was written; else the task is woken then.
+    pub fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.send.borrow_mut().poll_flush(cx)
+    }
+
+    /// Bytes for which the client has had no room.
+    pub fn unsent(&self) -> usize {
+        self.send.borrow().unsent()
+    }
+
+    /// Bytes of the answer's body (or of a tunnel) for which it has had room.
+    pub fn sent(&self) -> u64 {
+        self.send.borrow().sent()
+    }
+
+    /// Whether the client has had no room for what waits for too long (`write_timeout`); else the task is woken then.
+    pub fn is_stalled(&self, cx: &mut Context<'_>) -> bool {
+        let send = self.send.borrow();
+        if send.unsent() == 0 {
+            self.taken.set(None);
+            return false;
+        }
+        let session = self.session();
+        let deadline = self.write_deadline.get_or_init(|| session.deadline.another(None));
+        let limit_ns = session.listener.http.write_timeout_ns;
+        if held::is_over() {
+            // Who holds most goes first: those who read nothing while others wait for room.
+            deadline.set_sooner(limit_ns.unwrap_or(u64::MAX).min(H2_STALLED_NS));
+        }
+        if self.taken.replace(Some(send.sent())) != Some(send.sent()) {
+            deadline.set(limit_ns);
+        }
+        deadline.ended(cx)
+    }
+
+    /// Whether the client has reset the stream, or its connection is gone.
+    pub fn is_gone(&self, cx: &mut Context<'_>) -> bool {
+        match &mut *self.respond.borrow_mut() {
+            Some(respond) => respond.poll_reset(cx).is_ready(),
+            None => self.send.borrow_mut().poll_reset(cx).is_ready(),
+        }
+    }
+
+    /// The answer was handed over whole. What the client still sends of its request is not wanted any more, which the library
+    /// tells it (RFC 9113 §8.1).
+    pub fn finish(&self) -> After {
+        self.conn.shared.frames.borrow_mut().answered();
+        After::Next
+    }
+
+    /// The answer breaks off, which the client must see.
+    pub fn abort(&self) -> After {
+        match &mut *self.respond.borrow_mut() {
+            Some(respond) => respond.send_reset(Reason::INTERNAL_ERROR),
+            None => self.send.borrow_mut().reset(Reason::INTERNAL_ERROR),
+        }
+        After::Abort
+    }
+
+    /// As a tunnel: more bytes from the client; `false` is its end of stream.
+    pub fn poll_tunnel(&self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let mut recv = self.recv.borrow_mut();
+        recv.release();
+        let gone = || io::ErrorKind::ConnectionReset.into();
+        recv.poll(cx).map(|piece| piece.map(|piece| piece != Piece::End).map_err(|_| gone()))
+    }
+
+    /// As a tunnel: sends the first `n` bytes of what another connection has read.
+    pub fn send_tunnel(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
+        self.send_data(cx, from, n)
+    }
+
+    /// As a tunnel: nothing more will be sent to the client.
+    pub fn poll_shutdown(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut send = self.send.borrow_mut();
+        send.finish(None);
+        send.poll_flush(cx)
+    }
+}

@@ -1,0 +1,10 @@
+//! HTTP/2 with real peers: clients and origins on the `h2` crate, and raw frames where that would not do wrong.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod clients;
+mod origins;
+mod peer;
+mod raw;
+mod rules;

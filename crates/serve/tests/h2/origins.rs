@@ -1,0 +1,171 @@
+//! Origins of HTTP/2: multiplexing, streaming both ways, refusals and ends.
+
+use crate::common::{self, Conn, serve_node, until};
+use crate::peer::{Client, Origin, Then, collect, fields, get, post, run};
+use crate::raw::leaving;
+use bytes::Bytes;
+use h2::Reason;
+
+fn before(origin: &Origin) -> common::Served {
+    serve_node(&node(&origin.addr))
+}
+
+fn node(addr: &str) -> String {
+    format!("server(\"origin\", addr=\"{addr}\", protocol=\"h2\")")
+}
+
+fn ok(body: &str) -> Then {
+    Then::Ok(&[], body.as_bytes().to_vec(), None)
+}
+
+#[test]
+fn http_1_goes_on_as_http_2() {
+    let origin = Origin::new(100, |_, _| Then::Ok(&[], vec![b'x'; 200_000], None));
+    let served = before(&origin);
+    let mut client = Conn::new(&served.addr);
+    client.send("POST /a?b HTTP/1.1\r\nHost: h:1\r\nX-One: 1\r\nConnection: x-two\r\nX-Two: 2\r\nContent-Length: 3\r\n\r\nabc");
+    let answer = client.response();
+    assert_eq!((answer.status, answer.body.len()), (200, 200_000));
+    assert_eq!(answer.header("transfer-encoding"), Some("chunked"));
+    let got = &origin.got()[0].head;
+    assert_eq!((got.uri.to_string(), got.method.as_str()), ("http://h:1/a?b".to_owned(), "POST"));
+    let field = |name: &str| got.headers.get(name).and_then(|value| value.to_str().ok());
+    assert_eq!((field("x-one"), field("x-two"), field("content-length")), (Some("1"), None, Some("3")));
+    assert_eq!((field("via"), field("host"), field("connection")), (Some("1.1 weir"), None, None));
+}
+
+#[test]
+fn one_connection_carries_many_and_another_is_made_when_streams_run_out() {
+    for (most, connections) in [(100, 1), (10, 2)] {
+        let origin = Origin::new(most, |_, _| Then::Silence);
+        let served = before(&origin);
+        run(async {
+            let mut client = Client::new(&served.addr).await;
+            let mut answers = Vec::new();
+            for _ in 0..20 {
+                answers.push(client.begin(get("/"), true).await);
+            }
+            while origin.got().len() < 20 {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            assert_eq!(origin.connections(), connections);
+            // The client leaves: each is cancelled.
+            drop(answers);
+            while origin.resets().len() < 20 {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            assert!(origin.resets().iter().all(|reason| *reason == Reason::CANCEL));
+        });
+    }
+}
+
+#[test]
+fn a_call_streams_both_ways_with_trailers() {
+    let origin = Origin::new(100, |_, _| Then::Echo);
+    let served = before(&origin);
+    run(async {
+        let mut client = Client::new(&served.addr).await;
+        let mut request = post("/grpc.Echo/Stream");
+        request.headers_mut().insert("te", http::HeaderValue::from_static("trailers"));
+        request.headers_mut().insert("content-type", http::HeaderValue::from_static("application/grpc"));
+        let (answer, mut up) = client.begin(request, false).await;
+        let (head, mut down) = answer.await.expect("a head before any of the body").into_parts();
+        assert_eq!(head.status.as_u16(), 200);
+        for n in 0..20 {
+            let message = Bytes::from(format!("message {n}"));
+            up.send_data(message.clone(), false).expect("it goes on");
+            let mut echo = Vec::new();
+            while echo.len() < message.len() {
+                let piece = down.data().await.expect("more").expect("no error");
+                down.flow_control().release_capacity(piece.len()).expect("it was read");
+                echo.extend_from_slice(&piece);
+            }
+            assert_eq!(echo, message);
+        }
+        up.send_trailers(fields(&[("grpc-status", "0"), ("x-end", "1")])).expect("it goes on");
+        assert!(collect(&mut down).await.expect("an end").is_empty());
+        let trailers = down.trailers().await.expect("trailers");
+        assert_eq!(trailers, Some(fields(&[("grpc-status", "0"), ("x-end", "1")])));
+    });
+    let te = origin.got()[0].head.headers.get("te").cloned();
+    assert_eq!(te.expect("te goes on"), "trailers");
+}
+
+#[test]
+fn large_bodies_pass_both_ways() {
+    let origin = Origin::new(100, |_, _| Then::Echo);
+    let served = before(&origin);
+    let data: Vec<u8> = (0..3_000_000u32).map(|n| (n % 251) as u8).collect();
+    run(async {
+        let mut client = Client::new(&served.addr).await;
+        let answer = client.send(post("/"), &data, None).await.expect("an answer");
+        assert!(answer.body == data, "{} bytes came", answer.body.len());
+    });
+}
+
+#[test]
+fn interim_responses_pass() {
+    let origin = Origin::new(100, |_, _| Then::Ok(&[103, 102], b"x".to_vec(), None));
+    let served = before(&origin);
+    let mut client = Conn::new(&served.addr);
+    client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    let mut statuses = Vec::new();
+    while statuses.last() != Some(&200) {
+        statuses.push(client.response().status);
+    }
+    assert_eq!(statuses, [103, 102, 200]);
+}
+
+#[test]
+fn resets_are_told_from_refusals() {
+    for (reason, part, status) in [
+        (Reason::REFUSED_STREAM, None, 503),
+        (Reason::INTERNAL_ERROR, None, 502),
+        (Reason::CANCEL, None, 502),
+    ] {
+        let origin = Origin::new(100, move |_, _| Then::Reset(reason, part));
+        let served = before(&origin);
+        assert_eq!(common::get(&served.addr, "/").status, status, "{reason:?}");
+        assert_eq!(origin.got().len(), 1);
+    }
+    let origin = Origin::new(100, |_, _| Then::Reset(Reason::INTERNAL_ERROR, Some("part")));
+    let served = before(&origin);
+    let mut client = Conn::new(&served.addr);
+    client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!(client.try_response(), None, "it is no whole answer");
+}
+
+/// For any method: nothing was done.
+#[test]
+fn a_refused_request_may_be_retried() {
+    let origin = Origin::new(100, |n, _| match n {
+        0 => Then::Reset(Reason::REFUSED_STREAM, None),
+        _ => ok("again"),
+    });
+    let served = serve_node(&format!("retry(2, {}, exclude=\"none\")", node(&origin.addr)));
+    run(async {
+        let mut client = Client::new(&served.addr).await;
+        let answer = client.send(post("/"), b"abc", None).await.expect("an answer");
+        assert_eq!((answer.status, answer.text().as_str()), (200, "again"));
+    });
+}
+
+#[test]
+fn a_goaway_below_the_stream_sends_it_elsewhere() {
+    let origin = Origin::new(100, |_, _| ok("second"));
+    let served = serve_node(&node(&leaving(origin.addr.clone())));
+    run(async {
+        let mut client = Client::new(&served.addr).await;
+        let answer = client.send(post("/"), b"abc", None).await.expect("an answer");
+        assert_eq!((answer.status, answer.text().as_str()), (200, "second"));
+    });
+    assert_eq!(origin.got().len(), 1);
+}
+
+#[test]
+fn an_origin_of_another_version_is_said_to_be_one() {
+    let origin = common::Origin::named("x");
+    let served = serve_node(&node(&origin.addr));
+    assert_eq!(common::get(&served.addr, "/").status, 503);
+    until(|| origin.open() == 0);
+}

@@ -1,0 +1,63 @@
+//! What a request must look like that came by HTTP/2: as one by HTTP/1.1.
+
+use crate::common::{Origin, serve, serve_node};
+use crate::peer::{Client, run};
+use http::Request;
+
+/// The statuses of requests with these fields, sent on one connection to an origin that answers with its name.
+fn statuses(requests: &[(&str, &str, &[(&str, &str)])]) -> (Vec<u16>, usize) {
+    let origin = Origin::named("x");
+    let served = serve_node(&format!("server(\"origin\", addr=\"{}\")", origin.addr));
+    let statuses = run(async {
+        let mut client = Client::new(&served.addr).await;
+        let mut statuses = Vec::new();
+        for (method, uri, fields) in requests {
+            let mut request = Request::builder().method(*method).uri(*uri);
+            for (name, value) in *fields {
+                request = request.header(*name, *value);
+            }
+            let answer = client.ask(request.body(()).expect("a request")).await.expect("an answer");
+            statuses.push(answer.status);
+        }
+        statuses
+    });
+    (statuses, origin.count())
+}
+
+#[test]
+fn one_strictness_serves_both_versions() {
+    let cases: [(&str, &str, &[(&str, &str)], u16); 11] = [
+        ("GET", "http://a/", &[], 200),
+        ("GET", "http://a/", &[("host", "a")], 200),
+        ("GET", "http://a/", &[("host", "b")], 400),
+        ("GET", "http://a/", &[("host", "a"), ("host", "a")], 400),
+        ("GET", "http://a/%00", &[], 400),
+        ("GET", "http://a/", &[("x_forwarded_for", "1.2.3.4")], 400),
+        ("GET", "http://a/", &[("x-plain", "a b")], 200),
+        ("TRACE", "http://a/", &[], 405),
+        ("CONNECT", "a:443", &[], 405),
+        ("GET", "http://a/", &[("expect", "something")], 417),
+        ("OPTIONS", "http://a/*", &[], 200),
+    ];
+    let requests: Vec<_> = cases.iter().map(|(method, uri, fields, _)| (*method, *uri, *fields)).collect();
+    let expected: Vec<u16> = cases.iter().map(|case| case.3).collect();
+    let (statuses, reached) = statuses(&requests);
+    assert_eq!(statuses, expected);
+    assert_eq!(reached, expected.iter().filter(|status| **status == 200).count());
+}
+
+#[test]
+fn limits_of_heads_are_the_listeners() {
+    let served = serve("listen(\"127.0.0.1:0\", respond(200), http=http(max_headers=5, max_head=2*KiB))");
+    run(async {
+        let mut client = Client::new(&served.addr).await;
+        for (count, length, status) in [(2, 10, 200), (9, 10, 431), (1, 1500, 200), (1, 3000, 431)] {
+            let mut request = Request::get("http://a/");
+            for n in 0..count {
+                request = request.header(format!("x-{n}"), "v".repeat(length));
+            }
+            let answer = client.ask(request.body(()).expect("a request")).await.expect("an answer");
+            assert_eq!(answer.status, status, "{count} of {length}");
+        }
+    });
+}
