@@ -57,6 +57,7 @@ fn inside(root: NodeId, token: u64) -> Listener {
         trusted: Networks::default(),
         raw_paths: true,
         port: None,
+        tls: None,
         log: None,
         errors: None,
         built_in: Some(token),

@@ -2,6 +2,7 @@
 
 use super::event_loop::Loop;
 use super::handoff::InTransit;
+use super::handshake;
 use crate::exchange::serve::serve;
 use crate::exchange::{Bound, ClientEnd};
 use crate::h1::server::{self, After, Handler, Stream};
@@ -60,7 +61,14 @@ pub(crate) fn begin(
     let core = core.clone();
     core.clone().runtime.spawn(async move {
         let _known = known;
-        server::serve(&core, session.clone(), socket, handler).await;
+        let socket = match &session.listener.tls {
+            None => Some(socket),
+            // Boxed, so that the connection does not carry the place for it to its end.
+            Some(tls) => Box::pin(handshake::secured(&core, &session, tls, socket)).await,
+        };
+        if let Some(socket) = socket {
+            server::serve(&core, session.clone(), socket, handler).await;
+        }
         session.give_up_place();
     });
 }

@@ -115,6 +115,13 @@ impl Question {
             Err(e) if is_exhausted(&e) => return Err(NothingLeft),
             Err(_) => return Ok(false),
         };
+        let socket = match &server.tls {
+            Some(tls) => match tls.handshake(core, socket, Some(self.timeout_ns)).await {
+                Ok(socket) => socket,
+                Err(_) => return Ok(false),
+            },
+            None => socket,
+        };
         let Some(head) = &self.head else { return Ok(true) };
         let answer = probe::ask(core, socket, head, self.is_head).await;
         Ok(answer.is_some_and(|a| a.field(built_in::KIND).is_none() && self.fits(a.status())))

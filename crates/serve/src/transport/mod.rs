@@ -6,4 +6,5 @@ pub(crate) mod listening;
 pub(crate) mod session;
 pub(crate) mod socket;
 pub(crate) mod socket_file;
+pub(crate) mod tls;
 pub(crate) mod wire;

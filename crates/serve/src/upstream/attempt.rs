@@ -95,6 +95,11 @@ impl Attempt {
                     let failure = Failure::new(Kind::Reset).by(Why::HeadCut);
                     return Poll::Ready(Err(Failed::With(failure)));
                 }
+                Poll::Ready(Err(HeadError::Tls(why))) => {
+                    // On a connection that was used before it is no refusal of this side.
+                    let kind = if ex.reused.get() { Kind::Reset } else { Kind::ConnectFailed };
+                    return Poll::Ready(Err(Failed::With(Failure::new(kind).by(Why::Tls(why)))));
+                }
                 Poll::Ready(Err(HeadError::Silent)) => return Poll::Ready(Err(Failed::Silent)),
                 Poll::Pending => break,
             }

@@ -5,5 +5,6 @@ pub(crate) mod connect;
 pub(crate) mod limit;
 pub(crate) mod names;
 mod pool;
+pub(crate) mod secure;
 pub(crate) mod server;
 pub(crate) mod target;

@@ -6,6 +6,7 @@
 use super::attempt::{Attempt, Failed};
 use super::connect::Place;
 use super::limit::ConnectionLimit;
+use super::secure::Secure;
 use super::target::Target;
 use crate::exchange::abort::Abort;
 use crate::exchange::failure::Why;
@@ -51,6 +52,8 @@ pub(crate) struct Server {
     pub addr: Option<Rc<str>>,
     /// Where it leads.
     pub target: Rc<Target>,
+    /// TLS to it; `None`: cleartext.
+    pub tls: Option<Secure>,
     /// Timeouts and limits of its connections.
     pub origin: Origin,
     /// How many connections there may be, over all loops.
@@ -196,6 +199,10 @@ impl Server {
                 let why = Why::ConnectLimit(self.origin.connect_timeout_ns);
                 return Err(Failure::new(Kind::ConnectFailed).by(why));
             }
+        };
+        let socket = match &self.tls {
+            Some(tls) => tls.handshake(core, socket, self.origin.connect_timeout_ns).await?,
+            None => socket,
         };
         // Jitter of a tenth, so that connections made together do not end together.
         let old_ns = match self.origin.max_age_ns {

@@ -1,0 +1,107 @@
+//! A client's TLS handshake, before anything else is spoken: it has the time of a head, and one that speaks cleartext is told.
+//!
+//! Handshakes cost a thousand times what a request does, and up to some milliseconds with RSA keys. A loop does one step of
+//! one of them between two looks at its sockets, so that a storm of them delays others by no more than that.
+
+use crate::h1;
+use crate::io::Core;
+use crate::transport::session::Session;
+use crate::transport::socket::Socket;
+use crate::transport::tls;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use weir_topology::plan::fixed::LINGER_SILENCE_NS;
+
+/// The first byte of a TLS record with a part of a handshake in it.
+const HANDSHAKE: u8 = 0x16;
+
+/// Does the handshake that the listener wants; `None`: there is nobody to serve.
+pub(super) async fn secured(
+    core: &Core,
+    session: &Session,
+    server: &tls::Server,
+    mut plain: Socket,
+) -> Option<Socket> {
+    session.deadline.set(session.listener.http.head_timeout_ns);
+    let mut first = [0];
+    let n = poll_fn(|cx| in_time(cx, session, |cx| plain.poll_read(cx, &mut first))).await?.ok()?;
+    if n == 0 {
+        return None;
+    }
+    if first != [HANDSHAKE] {
+        answer_in_cleartext(core, session, plain).await;
+        return None;
+    }
+    let mut accepting = server.accept(plain, core.buffers.clone())?;
+    poll_fn(|cx| core.heavy.poll_turn(&core.runtime, cx)).await;
+    accepting.stream.feed_first(&first);
+    match poll_fn(|cx| in_time(cx, session, |cx| accepting.stream.poll_handshake(cx))).await? {
+        Ok(()) => {
+            let (socket, agreed) = accepting.done();
+            session.has_agreed(agreed);
+            Some(socket)
+        }
+        Err(why) => {
+            tell(session, why);
+            None
+        }
+    }
+}
+
+/// What comes of it, unless the time of a head is over.
+fn in_time<T>(
+    cx: &mut Context<'_>,
+    session: &Session,
+    mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+) -> Poll<Option<T>> {
+    match poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending if session.deadline.ended(cx) => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    }
+}
+
+/// Of clients' certificates it is said what is wrong, for whoever issues them; the rest is the noise of any open port.
+fn tell(session: &Session, why: tls::Why) {
+    let Some(errors) = session.listener.errors.as_ref().filter(|_| why.is_of_certificate()) else { return };
+    errors.request_failed(|| {
+        let (name, address) = session.who();
+        let from = address.map_or("a client".to_owned(), |ip| ip.to_canonical().to_string());
+        format!("listener {name:?}: no TLS with {from}: {}", why.of_client())
+    });
+}
+
+/// A client that speaks HTTP where TLS is wanted reads why it gets nothing.
+async fn answer_in_cleartext(core: &Core, session: &Session, mut plain: Socket) {
+    let text = "400 Bad Request: this port speaks HTTPS (TLS); write https:// in place of http://\n";
+    let mut out = Vec::new();
+    h1::render_alone(400, text, &core.date(), &mut out);
+    session.deadline.set(Some(LINGER_SILENCE_NS));
+    let mut sent = 0;
+    poll_fn(|cx| {
+        in_time(cx, session, |cx| {
+            while sent < out.len() {
+                match plain.poll_write(cx, &out[sent..]) {
+                    Poll::Ready(Ok(n @ 1..)) => sent += n,
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            plain.poll_shutdown(cx).map(drop)
+        })
+    })
+    .await;
+    // What it still sends is thrown away, so that the answer is not destroyed by a reset.
+    let mut thrown = [0; 1024];
+    poll_fn(|cx| {
+        in_time(cx, session, |cx| {
+            while let Poll::Ready(read) = plain.poll_read(cx, &mut thrown) {
+                if !matches!(read, Ok(1..)) {
+                    return Poll::Ready(());
+                }
+            }
+            Poll::Pending
+        })
+    })
+    .await;
+}
