@@ -29,7 +29,7 @@ fn connects(point: &Point) -> Option<&TlsClient> {
 }
 
 fn pair(name: &str) -> CertificateFiles {
-    CertificateFiles { cert: format!("{name}.pem"), key: format!("{name}.key") }
+    CertificateFiles { cert: format!("./{name}.pem"), key: format!("./{name}.key") }
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn clients_are_asked_as_the_file_says() {
     let tls = "tls.server(\"a.pem\", \"a.key\", client_ca=\"ca.pem\", client_auth=\"request\")";
     let plan = plan(&format!("listen(\":443\", server(), tls={tls})\n"));
     let tls = listens(&plan.points[0]).expect("TLS");
-    assert_eq!((tls.client_ca.as_deref(), tls.client_auth), (Some("ca.pem"), ClientAuth::Request));
+    assert_eq!((tls.client_ca.as_deref(), tls.client_auth), (Some("./ca.pem"), ClientAuth::Request));
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn an_origin_is_verified_by_the_system_unless_the_file_says_by_whom() {
     for (tls, is) in [
         ("", TlsClient::default()),
         ("ca=\"system\"", TlsClient::default()),
-        ("\"ca.pem\"", TlsClient { ca: Some("ca.pem".to_owned()), ..TlsClient::default() }),
+        ("\"ca.pem\"", TlsClient { ca: Some("./ca.pem".to_owned()), ..TlsClient::default() }),
         ("name=\"b.test\"", TlsClient { name: Some("b.test".to_owned()), ..TlsClient::default() }),
         ("name=\"::1\"", TlsClient { name: Some("::1".to_owned()), ..TlsClient::default() }),
         ("cert=\"a.pem\", key=\"a.key\"", TlsClient { certificate: Some(pair("a")), ..TlsClient::default() }),
@@ -129,8 +129,8 @@ fn a_plan_that_holds_nonsense_is_refused() {
         plan(&format!("listen(\":443\", server(addr=\"x:1\", tls=tls.client(name=\"n\")), tls={tls})\n"));
     let text = String::from_utf8(one.to_json()).expect("UTF-8");
     for (from, to) in [
-        ("[{\"cert\":\"a.pem\",\"key\":\"a.key\"}]", "[]"),
-        ("\"key\":\"a.key\"", "\"key\":\"\""),
+        ("[{\"cert\":\"./a.pem\",\"key\":\"./a.key\"}]", "[]"),
+        ("\"key\":\"./a.key\"", "\"key\":\"\""),
         ("\"client_auth\":\"require\"", "\"client_auth\":\"request\""),
         ("\"name\":\"n\"", "\"name\":\"a b\""),
     ] {

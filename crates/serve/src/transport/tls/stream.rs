@@ -318,3 +318,7 @@ impl Stream {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "stream_tests.rs"]
+mod tests;
