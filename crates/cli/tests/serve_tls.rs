@@ -95,6 +95,22 @@ fn who_speaks_the_wrong_language_is_told_in_its_own() {
     weir.is_well();
 }
 
+/// Whoever begins a handshake and does not go on has the time of a head.
+#[test]
+fn a_handshake_that_does_not_go_on_ends() {
+    let authority = Authority::new("slow");
+    let tls = format!("tls.server({})", authority.words(&["a.test"]));
+    let http = "http(head_timeout = 100*ms)";
+    let weir =
+        Weir::new(&format!("listen(\"127.0.0.1:0\", {HELLO}, name = \"web\", tls = {tls}, http = {http})\n"));
+    for bytes in [&[][..], &[0x16], &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]] {
+        let mut tcp = TcpStream::connect(weir.addr("web")).expect("weir accepts");
+        tcp.set_read_timeout(Some(serve::PATIENCE)).expect("a socket");
+        tcp.write_all(bytes).expect("it is taken");
+        assert_eq!(tcp.read_to_end(&mut Vec::new()).expect("an end"), 0, "{bytes:?}");
+    }
+}
+
 #[test]
 fn clients_show_certificates_where_the_file_says_so() {
     if !has("curl") {
@@ -122,7 +138,8 @@ fn clients_show_certificates_where_the_file_says_so() {
 fn what_is_wrong_with_an_origin_is_said() {
     let (authority, other) = (Authority::new("origins"), Authority::new("nobody"));
     let expired = authority.files_of("expired", &authority.issue(&["a.test"], true));
-    let right = authority.words(&["a.test"]);
+    // With the host that the client of the test asks for.
+    let right = authority.words(&["a.test", "h"]);
     let asks = format!("{right}, client_ca = \"{}\"", authority.file);
     let own = authority.words(&["client"]).replacen("\", \"", "\", key = \"", 1);
     let ca = |of: &Authority| format!("ca = \"{}\"", of.file);

@@ -10,7 +10,7 @@ use crate::transport::socket::Socket;
 use crate::transport::tls;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
-use weir_topology::plan::fixed::LINGER_SILENCE_NS;
+use weir_topology::plan::fixed::{DRAIN_NEW_CLIENT_NS, LINGER_SILENCE_NS};
 
 /// The first byte of a TLS record with a part of a handshake in it.
 const HANDSHAKE: u8 = 0x16;
@@ -24,10 +24,20 @@ pub(super) async fn secured(
 ) -> Option<Socket> {
     session.deadline.set(session.listener.http.head_timeout_ns);
     let mut first = [0];
-    let n = poll_fn(|cx| in_time(cx, session, |cx| plain.poll_read(cx, &mut first))).await?.ok()?;
-    if n == 0 {
+    let mut until_ns = Some(core.now().saturating_add(DRAIN_NEW_CLIENT_NS));
+    let read = poll_fn(|cx| {
+        // Whoever says nothing is not waited for by a drain.
+        if session.is_ending()
+            && let Some(until_ns) = until_ns.take()
+        {
+            session.deadline.set(Some(until_ns.saturating_sub(core.now())));
+        }
+        in_time(cx, session, |cx| plain.poll_read(cx, &mut first))
+    });
+    if read.await?.ok()? == 0 {
         return None;
     }
+    session.deadline.set(session.listener.http.head_timeout_ns);
     if first != [HANDSHAKE] {
         answer_in_cleartext(core, session, plain).await;
         return None;
@@ -43,6 +53,7 @@ pub(super) async fn secured(
         }
         Err(why) => {
             tell(session, why);
+            end(session, accepting.stream.into_plain()).await;
             None
         }
     }
@@ -87,11 +98,20 @@ async fn answer_in_cleartext(core: &Core, session: &Session, mut plain: Socket) 
                     Poll::Pending => return Poll::Pending,
                 }
             }
-            plain.poll_shutdown(cx).map(drop)
+            Poll::Ready(())
         })
     })
     .await;
-    // What it still sends is thrown away, so that the answer is not destroyed by a reset.
+    end(session, plain).await;
+}
+
+/// Ends a connection on which the last word was said. What still comes in a while is thrown away, so that it is not destroyed by
+/// a reset; the client counts for so long.
+async fn end(session: &Session, mut plain: Socket) {
+    session.deadline.set(Some(LINGER_SILENCE_NS));
+    if poll_fn(|cx| plain.poll_shutdown(cx)).await.is_err() {
+        return;
+    }
     let mut thrown = [0; 1024];
     poll_fn(|cx| {
         in_time(cx, session, |cx| {

@@ -1,6 +1,8 @@
 //! Certificates for tests, in files of a folder of their own.
 
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, date_time_ymd,
+};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weir_topology::plan::CertificateFiles;
@@ -29,6 +31,7 @@ impl Authority {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(Vec::new()).expect("no names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name = called(&format!("authority {name}"));
         let pem = params.self_signed(&key).expect("a certificate").pem();
         let file = folder.join("ca.pem");
         std::fs::write(&file, &pem).expect("a file");
@@ -41,6 +44,7 @@ impl Authority {
         let key = KeyPair::generate().expect("a key");
         let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
         let mut params = CertificateParams::new(names).expect("names");
+        params.distinguished_name = called("a leaf");
         if expired {
             (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(2021, 1, 1));
         }
@@ -68,4 +72,11 @@ impl Authority {
         let CertificateFiles { cert, key } = self.files(names);
         format!("\"{cert}\", \"{key}\"")
     }
+}
+
+/// OpenSSL takes a certificate with its signer's name for one that has signed itself.
+fn called(name: &str) -> DistinguishedName {
+    let mut called = DistinguishedName::new();
+    called.push(DnType::CommonName, name);
+    called
 }

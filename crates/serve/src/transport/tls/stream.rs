@@ -74,6 +74,11 @@ impl Stream {
         &self.plain
     }
 
+    /// The same, whose handshake has failed.
+    pub fn into_plain(self) -> Socket {
+        self.plain
+    }
+
     /// What rustls knows of it.
     pub fn tls(&self) -> &Connection {
         &self.tls

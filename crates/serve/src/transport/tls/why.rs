@@ -14,6 +14,8 @@ pub(crate) enum Why {
     WrongName,
     /// Nobody known has signed it.
     UnknownAuthority,
+    /// It is one of an authority itself, which nobody may show who is not trusted by that very certificate.
+    IsAuthority,
     /// It is wrong in another way.
     BadCertificate,
     /// The other side wants a certificate, and was shown none.
@@ -55,6 +57,7 @@ impl Why {
                 | W::NotYet
                 | W::WrongName
                 | W::UnknownAuthority
+                | W::IsAuthority
                 | W::BadCertificate
                 | W::WantsCertificate
         )
@@ -66,6 +69,7 @@ impl Why {
             Why::Expired => "its certificate has expired",
             Why::NotYet => "its certificate is not valid yet",
             Why::UnknownAuthority => "its certificate is signed by nobody in `client_ca`",
+            Why::IsAuthority => "its certificate is an authority's own (CA:TRUE); sign another with it",
             Why::WantsCertificate => "it shows no certificate, and `client_auth` is \"require\"",
             _ => "its certificate cannot be used",
         }
@@ -77,7 +81,10 @@ impl Why {
             C::Expired | C::ExpiredContext { .. } => Why::Expired,
             C::NotValidYet | C::NotValidYetContext { .. } => Why::NotYet,
             C::NotValidForName | C::NotValidForNameContext { .. } => Why::WrongName,
-            C::UnknownIssuer => Why::UnknownAuthority,
+            // An authority of the same name with another key, as after a renewal.
+            C::UnknownIssuer | C::BadSignature => Why::UnknownAuthority,
+            // rustls hands on what webpki says without a type of its own.
+            C::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => Why::IsAuthority,
             _ => Why::BadCertificate,
         }
     }
@@ -93,6 +100,9 @@ impl fmt::Display for Why {
             }
             Why::UnknownAuthority => f.write_str(
                 "its certificate is signed by nobody who is known; give the authority with `tls.client(ca=...)`",
+            ),
+            Why::IsAuthority => f.write_str(
+                "its certificate is an authority's own (CA:TRUE); name that very file with `tls.client(ca=...)`, or sign another with it",
             ),
             Why::BadCertificate => f.write_str("its certificate cannot be used"),
             Why::WantsCertificate => f.write_str(
