@@ -1,41 +1,26 @@
 //! A TLS connection over sockets that take few bytes at a time.
 
-use super::super::files::certified;
 use super::*;
 use crate::io::runtime::{Runtime, yield_now};
 use crate::transport::socket::Raw;
-use rustls::pki_types::ServerName;
-use rustls::server::ResolvesServerCertUsingSni;
+use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection};
 use std::future::poll_fn;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use weir_topology::plan::CertificateFiles;
 
 /// Both ends' configurations, of a certificate for `a.test`.
 fn configs() -> (Arc<ClientConfig>, Arc<ServerConfig>) {
     let made = rcgen::generate_simple_self_signed(["a.test".to_owned()]).expect("a certificate");
-    let folder = std::env::temp_dir().join(format!("weir-stream-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let file = |name: &str, text: String| {
-        let path = folder.join(name);
-        std::fs::write(&path, text).expect("a file");
-        path.to_str().expect("a path").to_owned()
-    };
-    let files = CertificateFiles {
-        cert: file("a.pem", made.cert.pem()),
-        key: file("a.key", made.signing_key.serialize_pem()),
-    };
-    let pair = certified(&files).expect("a pair");
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
     let mut roots = RootCertStore::empty();
     roots.add(made.cert.der().clone()).expect("a certificate");
-    let mut by_name = ResolvesServerCertUsingSni::new();
-    by_name.add("a.test", (*pair).clone()).expect("it covers the name");
     let provider = super::super::provider;
     let client = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let client = client.expect("versions").with_root_certificates(roots).with_no_client_auth();
     let server = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-    let server = server.expect("versions").with_no_client_auth().with_cert_resolver(Arc::new(by_name));
+    let server = server.expect("versions").with_no_client_auth();
+    let server = server.with_single_cert(vec![made.cert.der().clone()], key).expect("a pair");
     (Arc::new(client), Arc::new(server))
 }
 
