@@ -144,7 +144,8 @@ fn every_default_of_the_contract_is_in_the_plan() {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     let addr = "127.0.0.1:0".to_owned();
-    let listen = Listen { addr, protocol: ListenProtocol::Http, loops: None, http: Http::default() };
+    let listen =
+        Listen { addr, protocol: ListenProtocol::Http, loops: None, tls: None, http: Http::default() };
     assert!(plan.points[0].specs.contains(&Spec::Listen(listen)) && Origin::default() == Origin::of(true));
     assert_eq!(Origin::of(false).response_timeout_ns, None);
 }

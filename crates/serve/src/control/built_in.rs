@@ -59,6 +59,7 @@ fn inside(root: NodeId, token: u64) -> Listener {
         proxy_from: Networks::default(),
         raw_paths: true,
         port: None,
+        tls: None,
         log: None,
         errors: None,
         built_in: Some(token),

@@ -2,6 +2,7 @@
 
 use super::event_loop::Loop;
 use super::handoff::InTransit;
+use super::handshake;
 use super::protocol::{self, Protocol};
 use super::proxied;
 use crate::exchange::serve::serve;
@@ -89,7 +90,9 @@ pub(crate) fn begin(
     lp.core.clone().runtime.spawn(async move {
         let _known = known;
         let mut wire = Wire::new(socket, lp.core.buffers.clone());
-        if proxied::learn(&lp, &session, &mut wire).await {
+        if proxied::learn(&lp, &session, &mut wire).await
+            && let Some(mut wire) = handshake::perhaps(&lp.core, &session, wire).await
+        {
             match protocol::choose(&lp.core, &session, &mut wire).await {
                 Protocol::H1 => h1::server::serve(&lp.core, session.clone(), wire, handler).await,
                 // In one piece, so that connections of HTTP/1.1 have no place for it.

@@ -16,7 +16,7 @@ use crate::upstream::server::Server;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use weir_topology::plan::HealthCheck;
+use weir_topology::plan::{HealthCheck, TlsClient};
 
 /// This process has no descriptor or port left to ask with: that says nothing of the target.
 pub(crate) struct NothingLeft;
@@ -35,10 +35,10 @@ pub(crate) struct Question {
 
 impl Question {
     /// To a server at this address; `None`: a built-in one, whose checks prove themselves by `token`.
-    pub fn new(check: &HealthCheck, addr: Option<&str>, token: u64) -> Question {
+    pub fn new(check: &HealthCheck, (addr, tls): (Option<&str>, Option<&TlsClient>), token: u64) -> Question {
         let http = check.http.as_ref();
         let (method, path) = http.map_or(("GET", "/"), |h| (h.method.as_str(), h.path.as_str()));
-        let host = http.and_then(|h| h.host.as_deref()).unwrap_or_else(|| host(addr));
+        let host = http.and_then(|h| h.host.as_deref()).unwrap_or_else(|| host(addr, tls));
         let head = (http.is_some() || addr.is_none()).then(|| {
             let marker = match addr {
                 None => format!("{}: {}\r\n", built_in::CHECK, built_in::check_value(check.cost_ns, token)),
@@ -125,17 +125,28 @@ impl Question {
             Err(e) if is_exhausted(&e) => return Err(NothingLeft),
             Err(_) => return Ok(false),
         };
+        let socket = match &server.tls {
+            Some(tls) => match tls.handshake(core, socket, Some(self.timeout_ns)).await {
+                Ok(socket) => socket,
+                Err(_) => return Ok(false),
+            },
+            None => socket,
+        };
         let Some(head) = &self.head else { return Ok(true) };
         let answer = probe::ask(core, socket, head, self.is_head).await;
         Ok(answer.is_some_and(|a| a.field(built_in::KIND).is_none() && self.fits(a.status())))
     }
 }
 
-/// The Host of a check: the address, without HTTP's own port.
-fn host(addr: Option<&str>) -> &str {
+/// The Host of a check: the name that TLS asks for, or the address, without the protocol's own port.
+fn host<'a>(addr: Option<&'a str>, tls: Option<&'a TlsClient>) -> &'a str {
+    if let Some(name) = tls.and_then(|tls| tls.name.as_deref()) {
+        return name;
+    }
+    let own_port = if tls.is_some() { ":443" } else { ":80" };
     match addr {
         None => "localhost",
         Some(addr) if addr.starts_with("unix:") => "localhost",
-        Some(addr) => addr.strip_suffix(":80").unwrap_or(addr),
+        Some(addr) => addr.strip_suffix(own_port).unwrap_or(addr),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::io::Core;
 use crate::log::{ErrorLog, LoopLog};
+use crate::transport::tls;
 use std::sync::Arc;
 use weir_http1::{Limits, Networks};
 use weir_topology::plan::{Http, Paths};
@@ -27,6 +28,8 @@ pub(crate) struct Listener {
     pub proxy_from: Networks,
     pub raw_paths: bool,
     pub port: Option<u16>,
+    /// TLS; `None`: cleartext.
+    pub tls: Option<Arc<tls::Server>>,
     pub log: Option<LoopLog>,
     /// Where it is said why requests failed.
     pub errors: Option<Arc<ErrorLog>>,
@@ -40,7 +43,7 @@ impl Listener {
         number: usize,
         name: &str,
         http: &Http,
-        port: Option<u16>,
+        (port, tls): (Option<u16>, Option<Arc<tls::Server>>),
         (log, errors): (Option<LoopLog>, Arc<ErrorLog>),
     ) -> Listener {
         Listener {
@@ -55,6 +58,7 @@ impl Listener {
             proxy_from: Networks::parse(&http.proxy_from).unwrap_or_default(),
             raw_paths: http.paths == Paths::Raw,
             port,
+            tls,
             log,
             errors: Some(errors),
             built_in: None,

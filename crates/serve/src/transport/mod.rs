@@ -8,5 +8,6 @@ pub(crate) mod proxy_protocol;
 pub(crate) mod session;
 pub(crate) mod socket;
 pub(crate) mod socket_file;
+pub(crate) mod tls;
 pub(crate) mod wire;
 pub(crate) mod write_limit;

@@ -2,8 +2,9 @@
 
 use crate::io::deadlines::Deadline;
 use crate::transport::listener::Listener;
+use crate::transport::tls::Agreed;
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
@@ -15,6 +16,8 @@ pub(crate) struct Session {
     pub local: Option<SocketAddr>,
     /// The limit of silence that counts now: idle, head or body timeout.
     pub deadline: Deadline,
+    /// What TLS came to; empty in cleartext.
+    agreed: OnceCell<Agreed>,
     /// Told to end: an idle one closes, a busy one after its answer.
     ending: Cell<bool>,
     lingers: Cell<bool>,
@@ -38,6 +41,7 @@ impl Session {
             peer: Cell::new(peer),
             local,
             deadline,
+            agreed: OnceCell::new(),
             ending: Cell::new(ending),
             lingers: Cell::new(false),
             idle_since_ns: Cell::new(u64::MAX),
@@ -63,6 +67,16 @@ impl Session {
     /// It is counted by this from now on.
     pub fn has_place(&self, place: Box<dyn Any>) {
         self.place.replace(Some(place));
+    }
+
+    /// Its handshake is done.
+    pub fn has_agreed(&self, agreed: Agreed) {
+        let _ = self.agreed.set(agreed);
+    }
+
+    /// What TLS came to; `None` in cleartext.
+    pub fn agreed(&self) -> Option<&Agreed> {
+        self.agreed.get()
     }
 
     /// Nothing more is served: another client may come in its place.

@@ -7,6 +7,7 @@ use super::attempt::{Attempt, Failed};
 use super::connect::Place;
 use super::limit::ConnectionLimit;
 use super::multiplexed::Turn;
+use super::secure::Secure;
 use super::target::Target;
 use crate::exchange::abort::Abort;
 use crate::exchange::failure::Why;
@@ -55,6 +56,8 @@ pub(crate) struct Server {
     pub addr: Option<Rc<str>>,
     /// Where it leads.
     pub target: Rc<Target>,
+    /// TLS to it; `None`: cleartext.
+    pub tls: Option<Secure>,
     /// Timeouts and limits of its connections.
     pub origin: Origin,
     /// How many connections there may be, over all loops.
@@ -272,7 +275,7 @@ impl Server {
             None => None,
         };
         match within(limit, self.open(ex)).await {
-            Some(Ok(socket)) => Ok((socket, counted)),
+            Some(Ok(socket)) => Ok((self.secured(core, socket).await?, counted)),
             // This process has nothing left: no target is to blame.
             Some(Err(e)) if is_exhausted(&e) => {
                 let errno = e.raw_os_error().unwrap_or_default();
@@ -280,6 +283,14 @@ impl Server {
             }
             Some(Err(e)) => Err(Failure::new(Kind::ConnectFailed).by(Why::of(&e))),
             None => Err(self.too_late()),
+        }
+    }
+
+    /// TLS on a connection that stands, where the server wants it; it has a time of its own.
+    async fn secured(&self, core: &Core, socket: Socket) -> Result<Socket, Failure> {
+        match &self.tls {
+            Some(tls) => tls.handshake(core, socket, self.origin.connect_timeout_ns).await,
+            None => Ok(socket),
         }
     }
 

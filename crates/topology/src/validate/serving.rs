@@ -4,8 +4,10 @@ use super::around::between;
 use super::asked::{compared, lower, word};
 use super::spec::{duration, least_1, optional};
 use crate::http;
-use crate::nodes::{self, HEAD_BYTES, MOST_BODY, MOST_FIELDS, MOST_LOOPS, MOST_STREAMS};
-use crate::plan::{Http, Listen, Origin, OriginProtocol, Rewrite};
+use crate::nodes::{self, HEAD_BYTES, MOST_BODY, MOST_CERTIFICATES, MOST_FIELDS, MOST_LOOPS, MOST_STREAMS};
+use crate::plan::{
+    CertificateFiles, ClientAuth, Http, Listen, Origin, OriginProtocol, Rewrite, TlsClient, TlsServer,
+};
 use crate::{address, path, template};
 
 type Checked = Result<(), String>;
@@ -13,6 +15,7 @@ type Checked = Result<(), String>;
 /// A server.
 pub(super) fn server(addr: Option<&str>, origin: &Origin) -> Checked {
     addr.map_or(Ok(()), |a| word("addr", a, address::server))?;
+    origin.tls.as_ref().map_or(Ok(()), tls_client).map_err(|why| format!("origin.tls.{why}"))?;
     limits(&[
         ("connect_timeout_ns", origin.connect_timeout_ns),
         ("response_timeout_ns", origin.response_timeout_ns),
@@ -34,7 +37,31 @@ pub(super) fn server(addr: Option<&str>, origin: &Origin) -> Checked {
 pub(super) fn listen(listen: &Listen) -> Checked {
     word("addr", &listen.addr, address::listener)?;
     listen.loops.map_or(Ok(()), |n| between("loops", u64::from(n), 1, u64::from(MOST_LOOPS)))?;
+    listen.tls.as_ref().map_or(Ok(()), tls_server).map_err(|why| format!("tls.{why}"))?;
     settings(&listen.http).map_err(|why| format!("http.{why}"))
+}
+
+/// TLS on a listener.
+fn tls_server(tls: &TlsServer) -> Checked {
+    let most = MOST_CERTIFICATES as u64;
+    between("certificates", tls.certificates.len() as u64, 1, most)?;
+    tls.certificates.iter().try_for_each(certificate)?;
+    if tls.client_ca.is_none() && tls.client_auth != ClientAuth::default() {
+        return Err("client_auth: there is no client_ca".to_owned());
+    }
+    tls.client_ca.as_deref().map_or(Ok(()), |ca| word("client_ca", ca, nodes::tls_path))
+}
+
+/// TLS to an origin.
+fn tls_client(tls: &TlsClient) -> Checked {
+    tls.ca.as_deref().map_or(Ok(()), |ca| word("ca", ca, nodes::tls_path))?;
+    tls.name.as_deref().map_or(Ok(()), |name| word("name", name, nodes::tls_name))?;
+    tls.certificate.as_ref().map_or(Ok(()), certificate)
+}
+
+fn certificate(files: &CertificateFiles) -> Checked {
+    word("cert", &files.cert, nodes::tls_path)?;
+    word("key", &files.key, nodes::tls_path)
 }
 
 fn settings(h: &Http) -> Checked {
