@@ -126,7 +126,7 @@ impl Question {
             Err(_) => return Ok(false),
         };
         let socket = match &server.tls {
-            Some(tls) => match tls.handshake(core, socket, Some(self.timeout_ns)).await {
+            Some(tls) => match tls.handshake(core, socket, &["http/1.1"], Some(self.timeout_ns)).await {
                 Ok(socket) => socket,
                 Err(_) => return Ok(false),
             },

@@ -169,6 +169,11 @@ impl Socket {
         }
     }
 
+    /// Whether TLS agreed on HTTP/2 (ALPN).
+    pub fn is_h2(&self) -> bool {
+        matches!(self, Socket::Tls(s) if s.tls().alpn_protocol() == Some(b"h2"))
+    }
+
     /// This side's address; `None` for Unix sockets.
     pub fn local(&self) -> Option<SocketAddr> {
         match self {

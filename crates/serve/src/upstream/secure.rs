@@ -20,15 +20,16 @@ pub(crate) struct Secure {
 }
 
 impl Secure {
-    /// TLS on a connection that stands, within this time.
+    /// TLS on a connection that stands, within this time; `offers`: protocols, the best first (ALPN).
     pub async fn handshake(
         &self,
         core: &Core,
         plain: Socket,
+        offers: &[&str],
         limit_ns: Option<u64>,
     ) -> Result<Socket, Failure> {
         let mut limit = limit_ns.map(|ns| core.timers.after(ns));
-        let mut connecting = std::pin::pin!(self.client.connect(plain, &self.host, &core.buffers));
+        let mut connecting = std::pin::pin!(self.client.connect(plain, &self.host, offers, &core.buffers));
         let done = poll_fn(|cx| match connecting.as_mut().poll(cx) {
             Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(tls::Why::Late)),
             polled => polled,

@@ -204,18 +204,38 @@ impl Server {
     async fn connect(&self, ex: &Exchange) -> Result<OriginConn, Failure> {
         let core = &ex.core;
         let mut limit = self.origin.connect_timeout_ns.map(|ns| core.timers.after(ns));
-        if self.origin.protocol == OriginProtocol::H2 {
-            return self.multiplex(ex, &mut limit).await;
+        if self.may_multiplex() { self.multiplex(ex, &mut limit).await } else { self.alone(ex, &mut limit).await }
+    }
+
+    /// Whether HTTP/2 is spoken, or asked for: not again where the origin has chosen HTTP/1.1 before.
+    fn may_multiplex(&self) -> bool {
+        match self.origin.protocol {
+            OriginProtocol::H1 => false,
+            OriginProtocol::H2 => true,
+            OriginProtocol::Auto => {
+                self.tls.is_some() && self.origin.send_proxy.is_none() && !self.target.prefers_h1.get()
+            }
         }
-        let (socket, counted) = self.dial(ex, &mut limit).await?;
+    }
+
+    /// A connection of HTTP/1.1.
+    async fn alone(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
+        let dialled = self.dial(ex, limit).await?;
+        Ok(self.of_h1(&ex.core, dialled))
+    }
+
+    fn of_h1(&self, core: &Core, (socket, counted): (Socket, Option<Counted>)) -> OriginConn {
         let mut conn = Box::new(h1::client::Conn::new(core, socket, self.old_ns(core), counted));
         conn.bound = self.origin.send_proxy.is_some();
-        Ok(OriginConn::H1(conn))
+        OriginConn::H1(conn)
     }
 
     /// A place on a connection of HTTP/2, for which others may wait as well.
     async fn multiplex(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
         loop {
+            if !self.may_multiplex() {
+                return self.alone(ex, limit).await;
+            }
             match self.target.multiplexed.turn() {
                 Turn::Make(maker) => {
                     let made = self.make(ex, limit).await;
@@ -239,6 +259,10 @@ impl Server {
     async fn make(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
         let core = &ex.core;
         let (socket, counted) = self.dial(ex, limit).await?;
+        if self.origin.protocol == OriginProtocol::Auto && !socket.is_h2() {
+            self.target.prefers_h1.set(true);
+            return Ok(self.of_h1(core, (socket, counted)));
+        }
         let ends = (self.old_ns(core), self.origin.max_requests);
         let opening = h2::client::Conn::open(core, socket, ends, counted);
         let conn = within(limit, opening).await.ok_or(self.too_late())?;
@@ -289,7 +313,14 @@ impl Server {
     /// TLS on a connection that stands, where the server wants it; it has a time of its own.
     async fn secured(&self, core: &Core, socket: Socket) -> Result<Socket, Failure> {
         match &self.tls {
-            Some(tls) => tls.handshake(core, socket, self.origin.connect_timeout_ns).await,
+            Some(tls) => {
+                let offers: &[&str] = match (self.may_multiplex(), self.origin.protocol) {
+                    (false, _) => &["http/1.1"],
+                    (true, OriginProtocol::H2) => &["h2"],
+                    (true, _) => &["h2", "http/1.1"],
+                };
+                tls.handshake(core, socket, offers, self.origin.connect_timeout_ns).await
+            }
             None => Ok(socket),
         }
     }

@@ -45,12 +45,19 @@ impl Client {
         Ok(())
     }
 
-    /// TLS on a connection that stands; `host`: of the address, where no other name is said.
-    pub async fn connect(&self, plain: Socket, host: &str, buffers: &Rc<Buffers>) -> Result<Socket, Why> {
+    /// TLS on a connection that stands; `host`: of the address, where no other name is said; `offers`: by ALPN.
+    pub async fn connect(
+        &self,
+        plain: Socket,
+        host: &str,
+        offers: &[&str],
+        buffers: &Rc<Buffers>,
+    ) -> Result<Socket, Why> {
         let name = self.files.name.as_deref().unwrap_or(host);
         let name = ServerName::try_from(name.to_owned()).map_err(|_| Why::WrongName)?;
         let config = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let tls = ClientConnection::new(config, name).map_err(|e| Why::of(&e))?;
+        let offers = offers.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        let tls = ClientConnection::new_with_alpn(config, name, offers).map_err(|e| Why::of(&e))?;
         let mut stream = Box::new(Stream::new(plain, tls, buffers.clone()));
         poll_fn(|cx| stream.poll_handshake(cx)).await?;
         Ok(Socket::Tls(stream))
@@ -98,7 +105,6 @@ fn config(files: &TlsClient) -> Result<Arc<ClientConfig>, CannotUse> {
             builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own)))
         }
     };
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = Resumption::in_memory_sessions(SESSIONS);
     Ok(Arc::new(config))
 }
