@@ -7,6 +7,7 @@ use crate::exchange::{NodeId, RequestContext, built_in};
 use crate::graph::Graph;
 use crate::graph::ends::{Checked, Ends};
 use crate::h1::client::probe;
+use crate::h2;
 use crate::io::Core;
 use crate::io::system::is_exhausted;
 use crate::io::timers::has_ended;
@@ -15,7 +16,7 @@ use crate::upstream::server::Server;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use weir_topology::plan::HealthCheck;
+use weir_topology::plan::{HealthCheck, OriginProtocol};
 
 /// This process has no descriptor or port left to ask with: that says nothing of the target.
 pub(crate) struct NothingLeft;
@@ -116,6 +117,11 @@ impl Question {
             Err(_) => return Ok(false),
         };
         let Some(head) = &self.head else { return Ok(true) };
+        // What listens on another port may speak another version.
+        if server.origin.protocol == OriginProtocol::H2 && self.port.is_none() {
+            let status = h2::client::probe::ask(core, socket, head).await;
+            return Ok(status.is_some_and(|status| self.fits(status)));
+        }
         let answer = probe::ask(core, socket, head, self.is_head).await;
         Ok(answer.is_some_and(|a| a.field(built_in::KIND).is_none() && self.fits(a.status())))
     }

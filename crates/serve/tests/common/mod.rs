@@ -1,6 +1,6 @@
 //! A served topology from a text, a tiny blocking client, and origins that do as they are told. Loopback and free ports only;
 //! every wait is bounded.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 mod client;
 mod origin;
