@@ -70,7 +70,7 @@ const SERVE: Held = Held {
         room(
             "health",
             "checks and outcomes; who the targets are",
-            &["io", "log", "h1", "exchange", "upstream", "nodes", "graph"],
+            &["io", "log", "h1", "h2", "exchange", "upstream", "nodes", "graph"],
         ),
         room(
             "control",

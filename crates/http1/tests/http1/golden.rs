@@ -2,7 +2,7 @@
 
 use crate::case::{Case, all};
 use crate::way::{Event, at_once};
-use weir_http1::{Decoder, Framing, Limits, RULES, Request};
+use weir_http1::{Decoder, Framing, Limits, Pseudo, RULES, Request};
 
 #[test]
 #[allow(clippy::disallowed_methods, reason = "cases are files")]
@@ -35,6 +35,12 @@ fn every_rule_fires() {
     let limits = Limits::default();
     fired.extend(Decoder::new(Framing::Length(1), &limits).eof().err().map(|r| r.0.name));
     fired.extend(Request::default().parse(b"GET / HTTP/1.1\r\n", &limits).err().map(|r| r.0.name));
+    // Nor these, which are of HTTP/2.
+    let pseudo = Pseudo { method: b"GET", path: b"/", authority: Some(b"a"), has_body: false };
+    for one in [(&b"host"[..], &b"b"[..]), (b"x", b" y")] {
+        let converted = Request::default().convert(&pseudo, || [one].into_iter(), &limits, &mut Vec::new());
+        fired.extend(converted.err().map(|r| r.0.name));
+    }
     let silent: Vec<_> = RULES.iter().map(|r| r.name).filter(|n| !fired.contains(n)).collect();
     assert!(silent.is_empty(), "no golden case fires {silent:?}");
 }

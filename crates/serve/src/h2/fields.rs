@@ -12,7 +12,10 @@ pub(crate) fn response(status: u16, rendered: &[u8]) -> (Response<()>, usize) {
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
     *response.version_mut() = Version::HTTP_2;
-    let end = read(rendered, response.headers_mut());
+    let fields = response.headers_mut();
+    let end = read(rendered, |name, value| {
+        fields.append(name, value);
+    });
     (response, end)
 }
 
@@ -23,12 +26,15 @@ pub(crate) fn request(rendered: &[u8], connect: bool) -> Option<Request<()>> {
     let (method, target) = (words.next()?, words.next()?);
     let mut request = Request::new(());
     *request.method_mut() = Method::from_bytes(method).ok()?;
-    read(rendered, request.headers_mut());
-    // What it was is told by the field's own rules: nothing but `trailers` is left of TE (RFC 9113 §8.2.2).
-    let host = request.headers_mut().remove(HOST);
-    if request.headers().get(TE).is_some_and(|te| te != "trailers") {
-        request.headers_mut().remove(TE);
-    }
+    let (mut host, fields) = (None, request.headers_mut());
+    read(rendered, |name, value| match name {
+        HOST => host = Some(value),
+        // Nothing but `trailers` may be said (RFC 9113 §8.2.2).
+        TE if value != "trailers" => {}
+        name => {
+            fields.append(name, value);
+        }
+    });
     let mut parts = http::uri::Parts::default();
     if connect {
         parts.authority = Some(Authority::try_from(target).ok()?);
@@ -45,8 +51,8 @@ pub(crate) fn request(rendered: &[u8], connect: bool) -> Option<Request<()>> {
     Some(request)
 }
 
-/// Reads the lines of a rendered head into a map, without what is of an HTTP/1.1 hop (RFC 9113 §8.2.2); where the head ends.
-fn read(rendered: &[u8], into: &mut HeaderMap) -> usize {
+/// Reads the lines of a rendered head, without what is of an HTTP/1.1 hop (RFC 9113 §8.2.2); where the head ends.
+fn read(rendered: &[u8], mut take: impl FnMut(HeaderName, HeaderValue)) -> usize {
     let end = rendered.windows(4).position(|w| w == b"\r\n\r\n").map_or(rendered.len(), |at| at + 4);
     let head = Bytes::copy_from_slice(&rendered[..end]);
     let mut at = line_end(&head, 0);
@@ -60,7 +66,7 @@ fn read(rendered: &[u8], into: &mut HeaderMap) -> usize {
         if let (Ok(name), Ok(value)) = (name, value)
             && ![CONNECTION, TRANSFER_ENCODING, UPGRADE].contains(&name)
         {
-            into.append(name, value);
+            take(name, value);
         }
         at = next;
     }

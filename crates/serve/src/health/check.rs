@@ -7,6 +7,7 @@ use crate::exchange::{NodeId, RequestContext, built_in};
 use crate::graph::Graph;
 use crate::graph::ends::{Checked, Ends};
 use crate::h1::client::probe;
+use crate::h2;
 use crate::io::Core;
 use crate::io::system::is_exhausted;
 use crate::io::timers::has_ended;
@@ -16,7 +17,7 @@ use crate::upstream::server::Server;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use weir_topology::plan::{HealthCheck, TlsClient};
+use weir_topology::plan::{HealthCheck, OriginProtocol, TlsClient};
 
 /// This process has no descriptor or port left to ask with: that says nothing of the target.
 pub(crate) struct NothingLeft;
@@ -125,14 +126,21 @@ impl Question {
             Err(e) if is_exhausted(&e) => return Err(NothingLeft),
             Err(_) => return Ok(false),
         };
+        // What listens on another port may speak another version.
+        let by_h2 = server.origin.protocol == OriginProtocol::H2 && self.port.is_none();
+        let offers = if by_h2 { ["h2"] } else { ["http/1.1"] };
         let socket = match &server.tls {
-            Some(tls) => match tls.handshake(core, socket, &["http/1.1"], Some(self.timeout_ns)).await {
+            Some(tls) => match tls.handshake(core, socket, &offers, Some(self.timeout_ns)).await {
                 Ok(socket) => socket,
                 Err(_) => return Ok(false),
             },
             None => socket,
         };
         let Some(head) = &self.head else { return Ok(true) };
+        if by_h2 {
+            let status = h2::client::probe::ask(core, socket, head).await;
+            return Ok(status.is_some_and(|status| self.fits(status)));
+        }
         let answer = probe::ask(core, socket, head, self.is_head).await;
         Ok(answer.is_some_and(|a| a.field(built_in::KIND).is_none() && self.fits(a.status())))
     }

@@ -204,7 +204,11 @@ impl Server {
     async fn connect(&self, ex: &Exchange) -> Result<OriginConn, Failure> {
         let core = &ex.core;
         let mut limit = self.origin.connect_timeout_ns.map(|ns| core.timers.after(ns));
-        if self.may_multiplex() { self.multiplex(ex, &mut limit).await } else { self.alone(ex, &mut limit).await }
+        if self.may_multiplex() {
+            self.multiplex(ex, &mut limit).await
+        } else {
+            self.alone(ex, &mut limit).await
+        }
     }
 
     /// Whether HTTP/2 is spoken, or asked for: not again where the origin has chosen HTTP/1.1 before.

@@ -27,7 +27,7 @@ fn http_1_goes_on_as_http_2() {
     let answer = client.response();
     assert_eq!((answer.status, answer.body.len()), (200, 200_000));
     assert_eq!(answer.header("transfer-encoding"), Some("chunked"));
-    let got = &origin.got()[0].head;
+    let got = &origin.got()[0];
     assert_eq!((got.uri.to_string(), got.method.as_str()), ("http://h:1/a?b".to_owned(), "POST"));
     let field = |name: &str| got.headers.get(name).and_then(|value| value.to_str().ok());
     assert_eq!((field("x-one"), field("x-two"), field("content-length")), (Some("1"), None, Some("3")));
@@ -87,7 +87,7 @@ fn a_call_streams_both_ways_with_trailers() {
         let trailers = down.trailers().await.expect("trailers");
         assert_eq!(trailers, Some(fields(&[("grpc-status", "0"), ("x-end", "1")])));
     });
-    let te = origin.got()[0].head.headers.get("te").cloned();
+    let te = origin.got()[0].headers.get("te").cloned();
     assert_eq!(te.expect("te goes on"), "trailers");
 }
 

@@ -153,11 +153,7 @@ pub enum Then {
 }
 
 /// A request that an origin got.
-#[derive(Clone, Debug)]
-pub struct Got {
-    pub connection: usize,
-    pub head: http::request::Parts,
-}
+pub type Got = http::request::Parts;
 
 /// An origin.
 pub struct Origin {
@@ -182,15 +178,8 @@ impl Origin {
             runtime.expect("a runtime").block_on(async move {
                 let listener = TcpListener::from_std(listener).expect("a listener");
                 while let Ok((stream, _)) = listener.accept().await {
-                    let number = connections.fetch_add(1, SeqCst);
-                    tokio::spawn(connection(
-                        stream,
-                        number,
-                        most,
-                        got.clone(),
-                        reset.clone(),
-                        script.clone(),
-                    ));
+                    connections.fetch_add(1, SeqCst);
+                    tokio::spawn(connection(stream, most, got.clone(), reset.clone(), script.clone()));
                 }
             });
         });
@@ -215,7 +204,6 @@ impl Origin {
 
 async fn connection(
     stream: TcpStream,
-    number: usize,
     most: u32,
     got: Arc<Mutex<Vec<Got>>>,
     reset: Arc<Mutex<Vec<Reason>>>,
@@ -225,11 +213,10 @@ async fn connection(
     let Ok(mut connection) = builder.max_concurrent_streams(most).handshake(stream).await else { return };
     while let Some(Ok((request, respond))) = connection.accept().await {
         let (head, body) = request.into_parts();
-        let one = Got { connection: number, head };
         let then = {
             let mut got = got.lock().expect("no panic");
-            got.push(one.clone());
-            script(got.len() - 1, &one)
+            got.push(head.clone());
+            script(got.len() - 1, &head)
         };
         let reset = reset.clone();
         tokio::spawn(async move {

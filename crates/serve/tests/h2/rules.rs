@@ -4,8 +4,11 @@ use crate::common::{Origin, serve, serve_node};
 use crate::peer::{Client, run};
 use http::Request;
 
-/// The statuses of requests with these fields, sent on one connection to an origin that answers with its name.
-fn statuses(requests: &[(&str, &str, &[(&str, &str)])]) -> (Vec<u16>, usize) {
+/// A request: method, target, fields.
+type Asked<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+/// The statuses of requests, sent on one connection to an origin that answers with its name, and how many it saw.
+fn statuses(requests: &[Asked<'_>]) -> (Vec<u16>, usize) {
     let origin = Origin::named("x");
     let served = serve_node(&format!("server(\"origin\", addr=\"{}\")", origin.addr));
     let statuses = run(async {
@@ -26,21 +29,20 @@ fn statuses(requests: &[(&str, &str, &[(&str, &str)])]) -> (Vec<u16>, usize) {
 
 #[test]
 fn one_strictness_serves_both_versions() {
-    let cases: [(&str, &str, &[(&str, &str)], u16); 11] = [
-        ("GET", "http://a/", &[], 200),
-        ("GET", "http://a/", &[("host", "a")], 200),
-        ("GET", "http://a/", &[("host", "b")], 400),
-        ("GET", "http://a/", &[("host", "a"), ("host", "a")], 400),
-        ("GET", "http://a/%00", &[], 400),
-        ("GET", "http://a/", &[("x_forwarded_for", "1.2.3.4")], 400),
-        ("GET", "http://a/", &[("x-plain", "a b")], 200),
-        ("TRACE", "http://a/", &[], 405),
-        ("CONNECT", "a:443", &[], 405),
-        ("GET", "http://a/", &[("expect", "something")], 417),
-        ("OPTIONS", "http://a/*", &[], 200),
+    let cases: [(Asked<'_>, u16); 11] = [
+        (("GET", "http://a/", &[]), 200),
+        (("GET", "http://a/", &[("host", "a")]), 200),
+        (("GET", "http://a/", &[("host", "b")]), 400),
+        (("GET", "http://a/", &[("host", "a"), ("host", "a")]), 400),
+        (("GET", "http://a/%00", &[]), 400),
+        (("GET", "http://a/", &[("x_forwarded_for", "1.2.3.4")]), 400),
+        (("GET", "http://a/", &[("x-plain", "a b")]), 200),
+        (("TRACE", "http://a/", &[]), 405),
+        (("CONNECT", "a:443", &[]), 405),
+        (("GET", "http://a/", &[("expect", "something")]), 417),
+        (("OPTIONS", "http://a/*", &[]), 200),
     ];
-    let requests: Vec<_> = cases.iter().map(|(method, uri, fields, _)| (*method, *uri, *fields)).collect();
-    let expected: Vec<u16> = cases.iter().map(|case| case.3).collect();
+    let (requests, expected): (Vec<_>, Vec<u16>) = cases.into_iter().unzip();
     let (statuses, reached) = statuses(&requests);
     assert_eq!(statuses, expected);
     assert_eq!(reached, expected.iter().filter(|status| **status == 200).count());

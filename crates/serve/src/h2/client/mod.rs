@@ -2,6 +2,7 @@
 //!
 //! A connection is driven by a task of its own, for as long as its target keeps it or a request is on it.
 
+pub(crate) mod probe;
 mod stream;
 
 pub(crate) use stream::Stream;

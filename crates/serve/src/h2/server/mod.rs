@@ -111,8 +111,12 @@ async fn handshake(conn: &Rc<Conn>) -> Result<Connection<Io, Data>, End> {
         Poll::Ready(Ok(connection)) => Poll::Ready(Ok(connection)),
         Poll::Ready(Err(e)) if e.reason() == Some(Reason::PROTOCOL_ERROR) => Poll::Ready(Err(End::NoPreface)),
         Poll::Ready(Err(_)) => Poll::Ready(Err(End::Broken)),
-        Poll::Pending if conn.session.deadline.ended(cx) => Poll::Ready(Err(End::InOrder)),
-        Poll::Pending => Poll::Pending,
+        Poll::Pending => {
+            if conn.session.is_ending() {
+                conn.session.deadline.set_sooner(DRAIN_NEW_CLIENT_NS);
+            }
+            if conn.session.deadline.ended(cx) { Poll::Ready(Err(End::InOrder)) } else { Poll::Pending }
+        }
     })
     .await
 }
