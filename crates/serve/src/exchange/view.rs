@@ -68,11 +68,23 @@ impl<'a> View<'a> {
 
     /// A template filled in.
     pub fn fill(&self, template: &str) -> Vec<u8> {
+        self.fill_with(template, self.host())
+    }
+
+    /// The same where somebody is sent elsewhere: a port belongs to a scheme, so that of the request is not one of another.
+    pub fn fill_location(&self, template: &str) -> Vec<u8> {
+        let https = self.ex.client.session().agreed().is_some();
+        let other = if https { "http://" } else { "https://" };
+        let host = if template.starts_with(other) { without_port(self.host()) } else { self.host() };
+        self.fill_with(template, host)
+    }
+
+    fn fill_with(&self, template: &str, host: &[u8]) -> Vec<u8> {
         let mut text = Vec::new();
         for piece in pieces(template) {
             match piece {
                 Piece::Text(plain) => text.extend_from_slice(plain.as_bytes()),
-                Piece::Host => text.extend_from_slice(self.host()),
+                Piece::Host => text.extend_from_slice(host),
                 Piece::Uri => text.extend_from_slice(self.target()),
                 Piece::Client => {
                     if let Some(client) = self.client() {

@@ -17,7 +17,10 @@ pub fn respond_answers_as_it_is_told() {
 pub fn redirect_fills_its_template() {
     let served = serve_node("redirect(\"https://{host}{uri}\", status=308)");
     let response = send(&served.addr, "GET /a?b=c HTTP/1.1\r\nHost: x.example:80\r\n\r\n");
-    assert_eq!((response.status, response.header("location")), (308, Some("https://x.example:80/a?b=c")));
+    assert_eq!((response.status, response.header("location")), (308, Some("https://x.example/a?b=c")));
+    let served = serve_node("redirect(\"http://{host}/x{uri}\")");
+    let response = send(&served.addr, "GET /a HTTP/1.1\r\nHost: x.example:8080\r\n\r\n");
+    assert_eq!((response.status, response.header("location")), (302, Some("http://x.example:8080/x/a")));
 }
 
 #[test]
