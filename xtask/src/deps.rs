@@ -28,6 +28,11 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
     ("httparse", "weir-http1", "what a message is, is said in one place"),
     ("clap", "weir", "arguments are the command line's"),
     ("hickory", "weir-serve", "the simulator knows no names"),
+    (
+        "rustls",
+        "weir-serve",
+        "a connection's bytes are the data plane's; others see whether a file can be used",
+    ),
     ("signal-hook", "weir", "signals belong to the process"),
 ];
 

@@ -44,7 +44,7 @@ impl Networks {
     }
 
     /// Whether a peer is in them; `None` is the peer of a Unix socket.
-    pub(crate) fn trusts(&self, peer: Option<IpAddr>) -> bool {
+    pub fn trusts(&self, peer: Option<IpAddr>) -> bool {
         match peer {
             Some(_) if self.nets.is_empty() => false,
             Some(address) => self.contains(address),

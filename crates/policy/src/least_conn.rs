@@ -87,6 +87,12 @@ impl LeastConn {
     /// Other weights from now on, of these and perhaps of more targets; counts go on.
     pub fn refresh(&mut self, weights: &[f64]) {
         let n = weights.len() as u32;
+        if self.only_come_and_go(weights) {
+            for (target, &weight) in (0..).zip(weights) {
+                self.alike.set_present(target, weight > 0.0);
+            }
+            return;
+        }
         self.name_members();
         if n > self.n {
             let (class, from) = (&mut self.classes[0], self.n);
@@ -100,6 +106,13 @@ impl LeastConn {
             self.reweigh(target as u32, weight);
         }
         self.tidy();
+    }
+
+    /// Whether targets that did not differ still do not, but for those that may be picked no more or may be again: no class
+    /// is of use, which is most of what health ever says.
+    fn only_come_and_go(&self, weights: &[f64]) -> bool {
+        let alike = self.classes.is_empty() && weights.len() as u32 == self.n;
+        alike && weights.iter().all(|&w| w <= 0.0 || w == self.weight)
     }
 
     /// One target's weight. Where it is 0 the target stays in its class, absent.
@@ -362,68 +375,4 @@ impl LeastConn {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The model that a reader believes at sight: scan all, keep the least.
-    fn naive(weights: &[f64], counts: &[u32], exclude: &[u32]) -> Vec<u32> {
-        let load = |i: usize| f64::from(counts[i] + 1) / weights[i];
-        let open = |i: &usize| weights[*i] > 0.0 && !exclude.contains(&(*i as u32));
-        let best = (0..counts.len()).filter(open).map(load).min_by(f64::total_cmp);
-        (0..counts.len()).filter(open).filter(|&i| Some(load(i)) == best).map(|i| i as u32).collect()
-    }
-
-    #[test]
-    fn agrees_with_a_scan_for_all_ties_and_weights() {
-        for weights in [vec![1.0; 7], vec![2.0, 1.0, 0.0, 3.0, 2.0, 1.0], vec![0.5; 3], vec![1.0, 4.0]] {
-            for ties in [Ties::Random, Ties::First, Ties::Rotate] {
-                let mut lb = LeastConn::new(&weights, ties, 0, Key::new(3));
-                let mut counts = vec![0u32; weights.len()];
-                for step in 0..3000u64 {
-                    let draw = Key::new(8).with(step);
-                    let i = draw.nth(70).below(counts.len() as u64) as usize;
-                    if counts[i] > 0 && draw.nth(71).unit() < 0.6 {
-                        counts[i] -= 1;
-                        lb.release(i as u32);
-                        continue;
-                    }
-                    let exclude: Vec<u32> = if draw.nth(72).unit() < 0.3 { vec![i as u32] } else { vec![] };
-                    let allowed = naive(&weights, &counts, &exclude);
-                    let allowed = if allowed.is_empty() { naive(&weights, &counts, &[]) } else { allowed };
-                    let cursor = lb.cursor;
-                    let got = lb.pick(draw, &exclude).unwrap();
-                    assert!(allowed.contains(&got), "{got} not of {allowed:?}");
-                    match ties {
-                        Ties::First => assert_eq!(got, allowed[0]),
-                        Ties::Rotate => {
-                            let next = allowed.iter().copied().find(|&t| t >= cursor).unwrap_or(allowed[0]);
-                            assert_eq!(got, next);
-                        }
-                        Ties::Random => {}
-                    }
-                    counts[got as usize] += 1;
-                    assert!((0..counts.len()).all(|t| lb.in_flight(t as u32) == counts[t]));
-                }
-            }
-        }
-    }
-
-    /// Relabelling targets changes nothing in distribution: on an idle system each of n gets 1/n.
-    #[test]
-    fn random_ties_are_uniform_over_idle_targets() {
-        let mut seen = [0u32; 9];
-        for i in 0..90_000 {
-            let mut lb =
-                LeastConn::new(&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], Ties::Random, 0, Key::new(0));
-            seen[lb.pick(Key::new(1).with(i), &[]).unwrap() as usize] += 1;
-        }
-        let chi: f64 = seen.iter().map(|&c| (f64::from(c) - 1e4) * (f64::from(c) - 1e4) / 1e4).sum();
-        assert!(chi < 8.0 + 5.0 * 4.0, "{chi}");
-    }
-
-    #[test]
-    fn without_targets_nothing_is_picked() {
-        assert_eq!(LeastConn::new(&[], Ties::Random, 0, Key::new(0)).pick(Key::new(1), &[]), None);
-        assert_eq!(LeastConn::new(&[0.0], Ties::First, 0, Key::new(0)).pick(Key::new(1), &[]), None);
-    }
-}
+mod tests;

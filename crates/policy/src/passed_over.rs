@@ -21,6 +21,11 @@ impl PassedOver {
         PassedOver { lasts_ns, targets: Bits::default(), ends: VecDeque::new() }
     }
 
+    /// For how long each is.
+    pub fn lasts_ns(&self) -> u64 {
+        self.lasts_ns
+    }
+
     /// Who is passed over.
     pub fn targets(&self) -> &Bits {
         &self.targets

@@ -1,11 +1,9 @@
 //! A balancer with all that stands around it: health, full targets, those just found unreachable, stickiness, waiting.
 //!
-//! Both worlds own one per balancer and loop. Time and draws are arguments: the caller says [`Upstream::tick`] at
-//! [`Upstream::next_deadline`], before it picks at that instant. What a pick leaves out, hardest first: who may not be
-//! picked at all (health, weight; the balancer knows), who is full or already tried on probation, who is passed over since a
-//! connection failed, whom the request excludes. The last two yield where nobody else is left, exclusion first.
-//!
-//! With nothing around it a pick costs one flag more than the balancer's own.
+//! Time and draws are arguments: the caller says [`Upstream::tick`] at [`Upstream::next_deadline`], before it picks at that
+//! instant. Health, full targets and who is tried on probation belong to the process; the policy's state and whom it passes over
+//! to each event loop ([`OnLoop`]). A simulation has one `Upstream` per balancer, for all loops; served, each loop has one of its
+//! own, and is told what is the process's ([`Upstream::follow`], [`Upstream::set_full`], [`Upstream::set_probing`]).
 
 use crate::ask::Ask;
 use crate::balancer::Balancer;
@@ -16,8 +14,13 @@ use crate::health::{Health, HealthConfig};
 use crate::passed_over::PassedOver;
 use crate::roster::Roster;
 use crate::snapshot::Snapshot;
-use crate::{Kind, Outcome, Release};
+use crate::{Outcome, Release};
+use on_loop::{Loops, Own};
 use weir_stats::Key;
+
+pub use on_loop::OnLoop;
+
+mod on_loop;
 
 /// What stands around a balancer.
 #[derive(Clone, Debug, Default)]
@@ -58,9 +61,7 @@ pub enum Picked {
 /// A balancer and what stands around it.
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    balancer: Balancer,
-    /// Nothing is left out and nothing counted: the balancer alone decides.
-    plain: bool,
+    loops: Loops,
     /// What comes back matters to the balancer alone, unless no connection was made.
     simple: bool,
     measures: bool,
@@ -73,7 +74,6 @@ pub struct Upstream {
     full: Bits,
     /// Targets whose one request on probation is under way.
     probing: Bits,
-    passed_over: PassedOver,
     health: Box<Health>,
     /// The version of its own health that the balancer has seen.
     seen: u64,
@@ -82,7 +82,7 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// A balancer over targets of these weights and names (what hashes know them by) from `start` on.
+    /// A balancer over targets of these weights and names (what hashes know them by) from `start` on, on one loop.
     pub fn new(
         balance: &Balance,
         around: Around,
@@ -92,16 +92,12 @@ impl Upstream {
         draw: Key,
     ) -> Upstream {
         let n = weights.len() as u32;
-        let balancer = if balance.hashes() && names.len() == weights.len() {
-            Balancer::with_names(balance, weights, names, draw)
-        } else {
-            Balancer::new(balance, weights, draw)
-        };
         let ejects = around.health.eject.is_some() || around.health.outlier.is_some();
         let counting = around.counts || around.max_in_flight.is_some();
+        let pass_over_ns = if ejects { 0 } else { around.pass_over_ns };
+        let first = Own::new(balancer(balance, weights, names, draw), PassedOver::new(pass_over_ns));
         let mut upstream = Upstream {
-            balancer,
-            plain: false,
+            loops: Loops { first, others: Vec::new() },
             simple: !balance.measures() && !counting && !ejects,
             measures: balance.measures(),
             ramps: !balance.hashes(),
@@ -110,7 +106,6 @@ impl Upstream {
             counts: vec![0; if counting { weights.len() } else { 0 }],
             full: Bits::new(n),
             probing: Bits::new(n),
-            passed_over: PassedOver::new(if ejects { 0 } else { around.pass_over_ns }),
             health: Box::new(Health::new(around.health, weights, start, draw.with(3))),
             seen: u64::MAX,
             followed: None,
@@ -119,14 +114,31 @@ impl Upstream {
         upstream
     }
 
-    /// The balancer itself.
-    pub fn balancer(&mut self) -> &mut Balancer {
-        &mut self.balancer
+    /// One loop more, which has the same policy with a state of its own.
+    pub fn add_loop(
+        &mut self,
+        balance: &Balance,
+        weights: &[f64],
+        names: &[impl AsRef<str>],
+        now: u64,
+        draw: Key,
+    ) {
+        let passed_over = PassedOver::new(self.loops.first.passed_over.lasts_ns());
+        let mut own = Own::new(balancer(balance, weights, names, draw), passed_over);
+        show(&mut own.balancer, &Snapshot::of(&self.health), now, self.ramps);
+        self.loops.others.push(own);
+        self.simplify();
+    }
+
+    /// The balancer as a loop has it.
+    #[inline]
+    pub fn on(&mut self, on: u32) -> OnLoop<'_> {
+        OnLoop::new(self, on)
     }
 
     /// Who the targets are.
     pub fn roster(&self) -> &Roster {
-        self.balancer.roster()
+        self.loops.first.balancer.roster()
     }
 
     /// Who is healthy.
@@ -136,166 +148,52 @@ impl Upstream {
 
     /// Requests in flight at a target, where somebody counts them.
     pub fn in_flight(&self, target: u32) -> Option<u32> {
-        self.counts.get(target as usize).copied().or_else(|| self.balancer.in_flight(target))
+        let by_policy = || self.loops.all().map(|own| own.balancer.in_flight(target)).sum();
+        self.counts.get(target as usize).copied().or_else(by_policy)
     }
 
     /// What is counted in flight over all targets: by the policy, and here where a limit (or `counts`) asks for it. Where both
     /// count each request is in it twice, where neither does it is 0: for checks that nothing is left, not for figures.
     pub fn total_in_flight(&self) -> u64 {
-        self.balancer.total_in_flight() + self.counts.iter().map(|n| u64::from(*n)).sum::<u64>()
+        let by_policy: u64 = self.loops.all().map(|own| own.balancer.total_in_flight()).sum();
+        by_policy + self.counts.iter().map(|n| u64::from(*n)).sum::<u64>()
     }
 
-    /// Picks a target for a request and counts it.
+    /// [`OnLoop::pick`] on the only loop, or the first.
     #[inline]
     pub fn pick(&mut self, ask: &Ask) -> Picked {
-        if self.plain && ask.sticky.is_none() {
-            return match self.balancer.ask(ask) {
-                Some(target) => Picked::Target(Ticket { target, probe: false, at_ns: ask.now_ns }),
-                None => Picked::Empty,
-            };
-        }
-        self.pick_among(ask)
+        self.on(0).pick(ask)
     }
 
-    #[inline(never)]
-    fn pick_among(&mut self, ask: &Ask) -> Picked {
-        let target = match self.stick(ask) {
-            Some(target) => Some(target),
-            None => self.choose(ask),
-        };
-        match target {
-            Some(target) => Picked::Target(self.sent(ask, target)),
-            None if self.anyone_full() => Picked::Full,
-            None => Picked::Empty,
-        }
-    }
-
-    /// The target that the request should return to, if nothing speaks against it.
-    fn stick(&mut self, ask: &Ask) -> Option<u32> {
-        let target = ask.sticky?;
-        let weight = self.balancer.roster().effective().get(target as usize).copied()?;
-        let out = self.full.has(target)
-            || self.probing.has(target)
-            || self.passed_over.targets().has(target)
-            || ask.exclude.contains(&target);
-        (weight > 0.0 && !out).then(|| {
-            self.balancer.take(target);
-            target
-        })
-    }
-
-    fn choose(&mut self, ask: &Ask) -> Option<u32> {
-        let hard = !self.full.is_empty() || !self.probing.is_empty();
-        let soft = !self.passed_over.targets().is_empty();
-        if !hard && !soft {
-            return self.balancer.ask(ask);
-        }
-        let Upstream { balancer, full, probing, passed_over, .. } = self;
-        let over = passed_over.targets();
-        for (passed, excluded) in [(true, true), (true, false), (false, true), (false, false)] {
-            if passed && !soft || excluded && ask.exclude.is_empty() {
-                continue;
-            }
-            let barred = |t| {
-                full.has(t) || probing.has(t) || passed && over.has(t) || excluded && ask.exclude.contains(&t)
-            };
-            if let Some(target) = balancer.ask_where(ask, barred) {
-                return Some(target);
-            }
-        }
-        None
-    }
-
-    fn anyone_full(&self) -> bool {
-        let weights = self.balancer.roster().effective();
-        self.full.iter().any(|t| weights.get(t as usize).is_some_and(|w| *w > 0.0))
-    }
-
-    fn sent(&mut self, ask: &Ask, target: u32) -> Ticket {
-        let probe = self.health.listens() && self.health.picked(target);
-        if probe {
-            self.probing.set(target, true);
-        }
-        if let Some(count) = self.counts.get_mut(target as usize) {
-            *count += 1;
-            if *count >= self.max_in_flight {
-                self.full.set(target, true);
-            }
-        }
-        Ticket { target, probe, at_ns: ask.now_ns }
-    }
-
-    /// A request came back, with the status of its answer where there was one.
+    /// [`OnLoop::done`] on the only loop, or the first.
     #[inline]
     pub fn done(&mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
-        if self.simple && outcome != Some(Kind::ConnectFailed) {
-            return self.balancer.done(ticket.target, outcome);
-        }
-        self.done_fully(now, ticket, outcome, status, false)
+        self.on(0).done(now, ticket, outcome, status)
     }
 
-    /// A request came back from a target that was reached: what it says of a connection is of one behind that target. It
-    /// counts as every error does, and is no reason to pass the target over.
+    /// [`OnLoop::relayed`] on the only loop, or the first.
     pub fn relayed(&mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
-        self.done_fully(now, ticket, outcome, status, true)
+        self.on(0).relayed(now, ticket, outcome, status)
     }
 
-    #[inline(never)]
-    fn done_fully(
-        &mut self,
-        now: u64,
-        ticket: Ticket,
-        outcome: Outcome,
-        status: Option<u16>,
-        reached: bool,
-    ) -> Release {
-        let target = ticket.target;
-        let release = if self.measures {
-            self.balancer.finished(now, target, now.saturating_sub(ticket.at_ns), outcome)
-        } else {
-            self.balancer.done(target, outcome)
-        };
-        self.came_back(target);
-        if self.health.listens() && self.health.outcome(now, target, ticket.probe, outcome, status) {
-            self.look(now);
-        }
-        if ticket.probe {
-            self.probing.set(target, false);
-            self.simplify();
-        }
-        let unreached = outcome == Some(Kind::ConnectFailed) && !reached;
-        if unreached && self.passed_over.failed(now, target, self.full.len()) {
-            self.simplify();
-        }
-        release
-    }
-
-    /// A request was cancelled: whatever it was about to say, nobody knows.
+    /// [`OnLoop::cancelled`] on the only loop, or the first.
     pub fn cancelled(&mut self, now: u64, ticket: Ticket) {
-        let took = now.saturating_sub(ticket.at_ns);
-        self.balancer.cancelled(now, ticket.target, took);
-        self.came_back(ticket.target);
-        if ticket.probe {
-            self.health.probe_ended(ticket.target);
-            self.probing.set(ticket.target, false);
-            self.simplify();
-        }
+        self.on(0).cancelled(now, ticket);
     }
 
-    /// A count that was held ([`Release::After`]) ends.
+    /// [`OnLoop::release`] on the only loop, or the first.
     pub fn release(&mut self, target: u32) {
-        self.balancer.release(target);
+        self.on(0).release(target);
     }
 
-    #[inline]
-    fn came_back(&mut self, target: u32) {
-        if let Some(count) = self.counts.get_mut(target as usize) {
-            debug_assert!(*count > 0, "a target with nothing in flight got a request back");
-            *count = count.saturating_sub(1);
-            if *count < self.max_in_flight {
-                self.full.set(target, false);
-            }
-        }
+    /// [`OnLoop::give_up`] on the only loop, or the first.
+    pub fn give_up(&mut self, ticket: Ticket) {
+        self.on(0).give_up(ticket);
+    }
+
+    /// The balancer of the only loop, or of the first.
+    pub fn balancer(&mut self) -> &mut Balancer {
+        &mut self.loops.first.balancer
     }
 
     /// Somebody else counts (the process, for all loops): the target is full, or is not any more.
@@ -306,12 +204,15 @@ impl Upstream {
 
     /// When [`Upstream::tick`] has something to do. Checks are apart ([`Upstream::next_check`]).
     pub fn next_deadline(&mut self) -> Option<u64> {
-        self.health.next_deadline().into_iter().chain(self.passed_over.next_deadline()).min()
+        let passed_over = self.loops.all().filter_map(|own| own.passed_over.next_deadline());
+        self.health.next_deadline().into_iter().chain(passed_over).min()
     }
 
     /// Time has passed: ejections and pass-overs end, ramps go on, outliers are swept.
     pub fn tick(&mut self, now: u64) {
-        if self.passed_over.tick(now) {
+        let mut back = false;
+        self.loops.all_mut().for_each(|own| back |= own.passed_over.tick(now));
+        if back {
             self.simplify();
         }
         if self.health.tick(now) {
@@ -341,12 +242,12 @@ impl Upstream {
         self.health.take_transitions()
     }
 
-    /// Makes the balancer see what its own health says.
+    /// Makes all loops see what the health says.
     fn look(&mut self, now: u64) {
         if self.seen != self.health.version() {
             self.seen = self.health.version();
             self.followed = None;
-            show(&mut self.balancer, &Snapshot::of(&self.health), now, self.ramps);
+            self.show(&Snapshot::of(&self.health), now);
         }
         self.simplify();
     }
@@ -356,8 +257,13 @@ impl Upstream {
     pub fn follow(&mut self, now: u64, health: &Snapshot) {
         if self.followed != Some(health.version()) {
             self.followed = Some(health.version());
-            show(&mut self.balancer, health, now, self.ramps);
+            self.show(health, now);
         }
+    }
+
+    fn show(&mut self, health: &Snapshot, now: u64) {
+        let ramps = self.ramps;
+        self.loops.all_mut().for_each(|own| show(&mut own.balancer, health, now, ramps));
     }
 
     /// Targets at their limit.
@@ -371,16 +277,18 @@ impl Upstream {
         self.simplify();
     }
 
-    /// A pick that could not be had: somebody else took the last place there. It never was.
-    pub fn give_up(&mut self, ticket: Ticket) {
-        self.balancer.release(ticket.target);
-        self.came_back(ticket.target);
-    }
-
     fn simplify(&mut self) {
         let nobody_probes = self.probing.is_empty() && !self.health.anyone_half_open();
-        self.plain =
-            !self.counting && self.full.is_empty() && nobody_probes && self.passed_over.targets().is_empty();
+        let plain = !self.counting && self.full.is_empty() && nobody_probes;
+        self.loops.all_mut().for_each(|own| own.plain = plain && own.passed_over.targets().is_empty());
+    }
+}
+
+fn balancer(balance: &Balance, weights: &[f64], names: &[impl AsRef<str>], draw: Key) -> Balancer {
+    if balance.hashes() && names.len() == weights.len() {
+        Balancer::with_names(balance, weights, names, draw)
+    } else {
+        Balancer::new(balance, weights, draw)
     }
 }
 
@@ -408,16 +316,18 @@ fn show(balancer: &mut Balancer, health: &Snapshot, now: u64, ramps: bool) {
 impl Upstream {
     /// A new target; its index. That of a removed one is used again once nothing is in flight there, as far as anybody counts.
     pub fn add(&mut self, now: u64, weight: f64, name: &str) -> u32 {
-        let roster = self.balancer.roster();
+        let roster = self.roster();
         let target = roster.gone().find(|&t| self.in_flight(t) == Some(0)).unwrap_or(roster.len());
-        self.balancer.add_at(now, target, weight, name);
-        let n = self.balancer.roster().len();
+        for own in self.loops.all_mut() {
+            own.balancer.add_at(now, target, weight, name);
+            own.passed_over.forget(target);
+        }
+        let n = self.roster().len();
         if self.counting {
             self.counts.resize(n as usize, 0);
         }
         [&mut self.full, &mut self.probing].into_iter().for_each(|b| b.grow(n));
         self.health.add(now, target, weight);
-        self.passed_over.forget(target);
         self.full.set(target, self.max_in_flight == 0);
         self.probing.set(target, false);
         self.look(now);
@@ -426,9 +336,11 @@ impl Upstream {
 
     /// Takes a target away: no new picks, what is in flight goes on to its end.
     pub fn remove(&mut self, now: u64, target: u32) {
-        self.balancer.remove(now, target);
+        for own in self.loops.all_mut() {
+            own.balancer.remove(now, target);
+            own.passed_over.forget(target);
+        }
         self.health.remove(target);
-        self.passed_over.forget(target);
         self.probing.set(target, false);
         self.look(now);
     }

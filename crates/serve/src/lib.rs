@@ -18,6 +18,8 @@ mod sync;
 mod transport;
 mod upstream;
 
+pub use control::certificates::check_certificates;
 pub use control::start::{Error, Listening, Options, Remote, Running, start};
 pub use io::system::explained;
 pub use transport::bind::CannotListen;
+pub use transport::tls::CannotUse;

@@ -1,13 +1,12 @@
 //! What steps do: draws, targets, slots, attempts, errors, and the end of a request.
 
-use crate::code::Op;
+use crate::bounds::HORIZON_NS;
 use crate::draws::purpose;
-use crate::ending::HORIZON_NS;
 #[cfg(test)]
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine, HOLD, PATIENCE};
 use crate::order::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
-use crate::token::{BEGINS, CHECK, LINE, PARKED};
+use crate::request_state::LINE;
 use std::sync::atomic::Ordering;
 use weir_model::flaky;
 use weir_policy::config::{Exclude, Work};
@@ -21,9 +20,9 @@ impl Engine<'_> {
     /// What a request draws for something at a place, this time.
     #[inline(always)]
     pub(crate) fn draw_key(&mut self, slot: u32, key: u32, visits: Option<u32>) -> Key {
-        let key = self.draw_keys[key as usize].with(self.tokens.slots[slot as usize].way.bits());
+        let key = self.draw_keys[key as usize].with(self.states.slots[slot as usize].way.bits());
         let Some(counter) = visits else { return key };
-        match self.tokens.visit(slot, counter) {
+        match self.states.visit(slot, counter) {
             0 => key,
             again => key.with(purpose::VISIT).with(u64::from(again)),
         }
@@ -41,7 +40,7 @@ impl Engine<'_> {
     pub(crate) fn fails(&mut self, slot: u32, flaky: u32) {
         let site = self.code.flaky[flaky as usize];
         if flaky::fails(site.p, self.draw_key(slot, site.key, site.visits)) {
-            self.tokens.slots[slot as usize].set_outcome(Some(site.kind));
+            self.states.slots[slot as usize].set_outcome(Some(site.kind));
             if self.code.details {
                 let detail = &mut self.details.slots[slot as usize];
                 (detail.status, detail.relayed) = (FLAKY_STATUS, false);
@@ -56,14 +55,14 @@ impl Engine<'_> {
         if site.shared {
             return first;
         }
-        first + self.scopes.slots[slot as usize].meets * self.code.instances.len() as u32
+        first + u32::from(self.scopes.slots[slot as usize].meets) * self.code.instances.len() as u32
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn done(&mut self, slot: u32, instance: u32, target: u32, now: u64) {
-        let token = &self.tokens.slots[slot as usize];
-        let (outcome, ordinal) = (token.outcome(), token.ordinal);
+        let state = &self.states.slots[slot as usize];
+        let (outcome, ordinal) = (state.outcome(), state.ordinal);
         self.came_back(slot, instance, target);
         if let Release::After(hold) = self.balancers[instance as usize].balancer.done(target, outcome) {
             self.hold(instance, target, now, hold, ordinal);
@@ -73,10 +72,10 @@ impl Engine<'_> {
     /// What a retry leaves out next time may depend on how the request came back.
     #[inline(never)]
     pub(crate) fn came_back(&mut self, slot: u32, instance: u32, target: u32) {
-        let token = &self.tokens.slots[slot as usize];
-        let (outcome, exclude) = (token.outcome(), token.exclude());
+        let state = &self.states.slots[slot as usize];
+        let (outcome, exclude) = (state.outcome(), state.exclude());
         if exclude != Exclude::None {
-            self.tokens.tried[slot as usize].came_back(exclude, instance, target, outcome);
+            self.states.tried[slot as usize].came_back(exclude, instance, target, outcome);
         }
     }
 
@@ -107,12 +106,10 @@ impl Engine<'_> {
     pub(crate) fn end_hold(&mut self, index: u32, now: u64) {
         let (instance, target) = self.holds[index as usize];
         self.spare_holds.push(index);
-        match self.guards.get(instance) {
-            None => self.balancers[instance as usize].balancer.release(target),
-            Some(guard) => {
-                guard.upstream.release(target);
-                self.admit(instance, now);
-            }
+        if self.guards.release(instance, target) {
+            self.admit(instance, now);
+        } else {
+            self.balancers[instance as usize].balancer.release(target);
         }
     }
 
@@ -136,7 +133,7 @@ impl Engine<'_> {
         if let Some(next) =
             self.members[member.wrapping_add(site.offset) as usize].queue.leave(&mut self.links)
         {
-            let woken = &mut self.tokens.slots[next as usize];
+            let woken = &mut self.states.slots[next as usize];
             woken.pc &= !LINE;
             // What was to end its wait is stale.
             woken.tag = woken.tag.wrapping_add(u32::from(site.timeout_ns.is_some()));
@@ -145,8 +142,8 @@ impl Engine<'_> {
             gauge.busy = gauge.busy.wrapping_sub(now);
             gauge.served = gauge.served.wrapping_sub(now & woken.mask());
             let mask = woken.mask();
-            if self.code.books {
-                self.book(next, site.stage, member, now);
+            if self.code.charges {
+                self.charge(next, site.stage, member, now);
             } else {
                 let part = &mut self.ledger.parts[site.part.wrapping_add(member & self.code.mask) as usize];
                 *part = part.wrapping_add(now & mask);
@@ -160,8 +157,8 @@ impl Engine<'_> {
     pub(crate) fn next_attempt(&mut self, slot: u32, member: u32, retry: u32, now: u64) -> Option<u64> {
         let site = &self.code.retries[retry as usize];
         let redraw = site.config.work == Work::Redraw;
-        let outcome = self.tokens.slots[slot as usize].outcome();
-        let attempt = self.tokens.attempt(slot);
+        let outcome = self.states.slots[slot as usize].outcome();
+        let attempt = self.states.attempt(slot);
         let (status, idempotent) = if self.code.details { self.said(slot) } else { (None, true) };
         let mut next = site.config.next(attempt, outcome, status, idempotent);
         if let (Some(_), Some(budget)) = (next, site.budget)
@@ -176,14 +173,14 @@ impl Engine<'_> {
             self.carry_entries();
         }
         let Some(next) = next.filter(|_| !self.stopped) else {
-            self.tokens.end_attempts(slot, redraw);
+            self.states.end_attempts(slot, redraw);
             return None;
         };
         if self.code.takes_as_get && site.config.next(attempt, outcome, status, false).is_none() {
-            self.ledger.as_get += u64::from(self.tokens.slots[slot as usize].selected());
+            self.ledger.as_get += u64::from(self.states.slots[slot as usize].selected());
         }
-        self.tokens.try_again(slot, next, redraw, purpose::ATTEMPT);
-        let selected = self.tokens.slots[slot as usize].selected();
+        self.states.try_again(slot, next, redraw, purpose::ATTEMPT);
+        let selected = self.states.slots[slot as usize].selected();
         self.ledger.extra_attempts += u64::from(selected);
         self.ledger.repeats[member.wrapping_add(site.repeats) as usize] += u64::from(selected);
         if self.code.cuts {
@@ -197,91 +194,37 @@ impl Engine<'_> {
             return Some(0);
         }
         let own = self.backoffs[member.wrapping_add(site.nodes) as usize];
-        let ns = site.config.backoff_ns(next, own.with(self.tokens.tries(slot).bits()));
-        self.book(slot, site.stage, member, ns);
+        let ns = site.config.backoff_ns(next, self.choice_key(slot, own, self.states.came_to_retry(slot)));
+        self.charge(slot, site.stage, member, ns);
         Some(ns)
-    }
-
-    /// A request waits before its next attempt.
-    #[inline(never)]
-    pub(crate) fn back_off(&mut self, slot: u32, pc: u32, member: u32, depth: usize, now: u64, ns: u64) {
-        self.scopes.stand(slot, now, pc as usize, member, depth);
-        self.scopes.drew(slot, ns);
-        self.leave_at(slot, pc | PARKED, member, depth);
-        self.end_wait_after(slot, now, ns);
-    }
-
-    /// What a request waits for in vain, or before an attempt, ends.
-    #[inline(never)]
-    pub(crate) fn end_wait_after(&mut self, slot: u32, now: u64, ns: u64) {
-        let token = &self.tokens.slots[slot as usize];
-        let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 0 };
-        let key = ranked(order_key(Class::Limit, token.ordinal), rank);
-        let at = now.saturating_add(ns).min(END_OF_TIME);
-        self.pending.push(now, Entry { at, key, who: slot, tag: token.tag });
     }
 
     /// A request goes on at this instant, in its turn.
     #[inline]
     pub(crate) fn wake(&mut self, slot: u32, now: u64) {
         let rank = if self.code.cuts { self.scopes.slots[slot as usize].rank } else { 1 };
-        let token = &self.tokens.slots[slot as usize];
-        let key = ranked(self.class_key | order_key(Class::Step, token.ordinal), rank);
-        self.pending.wake(Entry { at: now, key, who: slot, tag: token.tag });
+        let state = &self.states.slots[slot as usize];
+        let key = ranked(self.class_key | order_key(Class::Step, state.ordinal), rank);
+        self.pending.wake(Entry { at: now, key, who: slot, tag: state.tag });
     }
 
     /// Time of a request at a stage; a wrapped negative one is taken back.
     #[inline(never)]
-    pub(crate) fn book(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
-        let token = &self.tokens.slots[slot as usize];
-        if token.is_unwanted() {
+    pub(crate) fn charge(&mut self, slot: u32, stage: u32, member: u32, ns: u64) {
+        let state = &self.states.slots[slot as usize];
+        if state.is_unwanted() {
             return self.spend(slot, stage, member, ns);
         }
         let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
         if self.code.notes {
             // What a check or a request outside of the window does counts nowhere.
-            if token.selected() {
+            if state.selected() {
                 self.scopes.notes[slot as usize].push((part, ns));
             }
             return;
         }
         let sum = &mut self.ledger.parts[part as usize];
-        *sum = sum.wrapping_add(ns & token.mask());
-    }
-
-    /// A request begins where it was sent, or stands in line no longer; whether it is gone.
-    #[cold]
-    pub(crate) fn begin_or_go(&mut self, slot: u32, now: u64) -> bool {
-        if self.tokens.slots[slot as usize].pc & CHECK != 0 {
-            self.check_goes_on(slot, now);
-            return true;
-        }
-        if self.tokens.slots[slot as usize].pc & BEGINS != 0 {
-            self.begins(slot);
-            return false;
-        }
-        self.wait_no_longer(slot, now)
-    }
-
-    /// The longest wait in line is over: the request goes back from the queue, or is gone if it went on for nobody.
-    fn wait_no_longer(&mut self, slot: u32, now: u64) -> bool {
-        let token = &self.tokens.slots[slot as usize];
-        let (enter, member, selected) = ((token.pc & !LINE) as usize - 1, token.member, token.mask());
-        if let Op::Ask { lb } = self.code.steps[enter].op {
-            return self.wait_for_target_no_longer(slot, lb, member, now);
-        }
-        let Op::Enter { queue } = self.code.steps[enter].op else { return false };
-        let site = &self.code.queues[queue as usize];
-        self.leave_line(slot, queue, member, now);
-        self.count_cut(site.stage, member, selected);
-        self.refuse(slot, member, site.stage, Kind::Timeout);
-        let (skip, depth) = (site.skip, usize::from(self.tokens.slots[slot as usize].depth));
-        self.tokens.slots[slot as usize].pc = skip;
-        let over = self.is_left_at(slot, skip as usize - 1, depth);
-        if over {
-            self.vanish(slot, now);
-        }
-        over
+        *sum = sum.wrapping_add(ns & state.mask());
     }
 
     /// What a very first attempt earns for those that follow others.
@@ -295,9 +238,9 @@ impl Engine<'_> {
     /// A stage says no: the request goes back from there.
     #[cold]
     pub(crate) fn refuse(&mut self, slot: u32, member: u32, stage: u32, kind: Kind) {
-        let token = &mut self.tokens.slots[slot as usize];
-        token.set_outcome(Some(kind));
-        if token.selected() {
+        let state = &mut self.states.slots[slot as usize];
+        state.set_outcome(Some(kind));
+        if state.selected() {
             let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
             self.ledger.error_at(part as usize, kind);
         }
@@ -306,7 +249,7 @@ impl Engine<'_> {
     #[cold]
     pub(crate) fn count_refusal(&mut self, slot: u32, member: u32, stage: u32) {
         if let Some(offset) = self.code.stages[stage as usize].refusals {
-            let selected = self.tokens.slots[slot as usize].selected();
+            let selected = self.states.slots[slot as usize].selected();
             self.ledger.refusals[member.wrapping_add(offset) as usize] += u64::from(selected);
         }
     }
@@ -314,8 +257,8 @@ impl Engine<'_> {
     /// An error passes the stages that end at this step.
     #[cold]
     pub(crate) fn count_errors(&mut self, slot: u32, member: u32, pc: usize) {
-        let token = &self.tokens.slots[slot as usize];
-        let Some(kind) = token.outcome().filter(|_| token.selected()) else { return };
+        let state = &self.states.slots[slot as usize];
+        let Some(kind) = state.outcome().filter(|_| state.selected()) else { return };
         let (from, to) = self.code.covers[pc];
         for &stage in &self.code.cover_list[from as usize..to as usize] {
             let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
@@ -331,8 +274,8 @@ impl Engine<'_> {
 
     #[inline(always)]
     pub(crate) fn end(&mut self, slot: u32, now: u64, time: u64) {
-        let token = &self.tokens.slots[slot as usize];
-        let latency = time - token.arrived;
+        let state = &self.states.slots[slot as usize];
+        let latency = time - state.arrived;
         self.beyond_horizon |= time > HORIZON_NS;
         #[cfg(test)]
         let latency =
@@ -346,11 +289,14 @@ impl Engine<'_> {
         if self.sabotage == Some(Sabotage::SkipRecord) && self.issued >= 100 {
             return;
         }
-        if token.selected() {
-            let second_half = token.ordinal >= self.half;
-            ledger.record(latency, token.outcome(), time, second_half, self.source.load.deadline_ns);
+        if state.selected() {
+            let second_half = state.ordinal >= self.half;
+            ledger.record(latency, state.outcome(), time, second_half, self.source.load.deadline_ns);
         }
         if self.code.cuts {
+            if self.clients.are_users() {
+                self.user_is_answered(slot, now, time);
+            }
             self.scopes.end(slot);
             self.lines.request_ends(time);
             if self.code.notes {
@@ -358,6 +304,6 @@ impl Engine<'_> {
                 self.count_notes(slot);
             }
         }
-        self.tokens.remove(slot);
+        self.states.remove(slot);
     }
 }

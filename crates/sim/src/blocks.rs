@@ -1,4 +1,4 @@
-//! The shape of a scenario: chains of nodes with one way in, grouped into blocks, and the tables that both engines share.
+//! The shape of a scenario: chains of nodes with one way in, grouped into blocks, and the tables of its code.
 
 mod stages;
 mod ways;
@@ -9,7 +9,7 @@ use weir_stats::Key;
 use weir_topology::plan::{NodeId, Place, Point, Spec, To};
 
 /// What compiling may not exceed; a clear error instead of a wrapped number.
-pub(crate) const MOST: usize = u32::MAX as usize / 16;
+pub(crate) const MOST: usize = u32::MAX as usize / 32;
 
 /// No index.
 pub(crate) const NOT: u32 = u32::MAX;
@@ -98,7 +98,7 @@ impl<'a> Layout<'a> {
             draws: Vec::new(),
             waits: Vec::new(),
             limits: Vec::new(),
-            around: Vec::new(),
+            gives_back: Vec::new(),
             can_be_cut: Vec::new(),
             draw_keys: Vec::new(),
             place_keys: self.point.places.iter().map(place_key).collect(),
@@ -143,6 +143,12 @@ impl<'a> Layout<'a> {
             excludes: false,
             details: false,
             kinds: Default::default(),
+            groups: Default::default(),
+            again: Default::default(),
+            hedges: Vec::new(),
+            branches: self.has_branches(),
+            loses: false,
+            turns: self.has_sequences(),
             guards: Default::default(),
             warmups: Vec::new(),
             warmup_count: 0,
@@ -151,7 +157,7 @@ impl<'a> Layout<'a> {
             lines: Default::default(),
             notes: false,
             ends_in_turn: false,
-            books: false,
+            charges: false,
         }
     }
 

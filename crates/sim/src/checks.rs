@@ -11,8 +11,8 @@ use crate::detail::scaled;
 use crate::draws::purpose;
 use crate::engine::{CHECKS_DUE, END_OF_TIME, Engine};
 use crate::order::{Class, Entry, order_key};
+use crate::request_state::{BEGINS, CHECK, IDLE, LINE, PARKED};
 use crate::scopes::{CHECKED, Limit};
-use crate::token::{BEGINS, CHECK, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
 use weir_topology::plan::Mode;
@@ -23,7 +23,6 @@ const CHECKS: u64 = 1 << (crate::order::REQUEST_BITS - 1);
 impl Engine<'_> {
     /// The first checks are scheduled.
     pub(crate) fn schedule_checks(&mut self) {
-        // Those of further loops have none: health belongs to the process.
         for index in 0..self.code.instances.len() as u32 {
             self.watch(index, 0);
             self.schedule_check(index, 0);
@@ -53,8 +52,8 @@ impl Engine<'_> {
             let way = picks.with(purpose::CHECK).with(u64::from(target)).with(self.guards.checks_begun);
             self.guards.checks_begun += 1;
             let order = CHECKS | u64::from(index);
-            let slot = self.tokens.add(order, now, way, false);
-            self.tokens.checks += 1;
+            let slot = self.states.add(order, now, way, false);
+            self.states.checks += 1;
             self.scopes.begin(slot);
             self.details.begin(slot, 0, None);
             self.details.slots[slot as usize].check = (index, target);
@@ -72,7 +71,7 @@ impl Engine<'_> {
 
     /// A check runs until it must wait.
     pub(crate) fn check_goes_on(&mut self, slot: u32, now: u64) {
-        if self.tokens.slots[slot as usize].pc & LINE != 0 && !self.check_leaves_line(slot, now) {
+        if self.states.slots[slot as usize].pc & LINE != 0 && !self.check_leaves_line(slot, now) {
             return;
         }
         while self.check_steps(slot, now) {}
@@ -80,8 +79,8 @@ impl Engine<'_> {
 
     /// The longest wait in line is over for a check.
     fn check_leaves_line(&mut self, slot: u32, now: u64) -> bool {
-        let token = &self.tokens.slots[slot as usize];
-        let (enter, member) = ((token.pc & !(LINE | CHECK)) as usize - 1, token.member);
+        let state = &self.states.slots[slot as usize];
+        let (enter, member) = ((state.pc & !(LINE | CHECK)) as usize - 1, state.member);
         let Op::Enter { queue } = self.code.steps[enter].op else { return false };
         self.leave_line(slot, queue, member, now);
         self.check_fails(slot, Kind::Timeout, self.code.queues[queue as usize].skip);
@@ -89,17 +88,17 @@ impl Engine<'_> {
     }
 
     fn check_fails(&mut self, slot: u32, kind: Kind, skip: u32) {
-        let token = &mut self.tokens.slots[slot as usize];
-        token.set_outcome(Some(kind));
-        token.pc = skip | CHECK;
+        let state = &mut self.states.slots[slot as usize];
+        state.set_outcome(Some(kind));
+        state.pc = skip | CHECK;
     }
 
     /// One step of a check; false: it waits, or is over.
     fn check_steps(&mut self, slot: u32, now: u64) -> bool {
         let code = self.code;
-        let token = self.tokens.slots[slot as usize];
-        let pc = (token.pc & !(CHECK | PARKED | LINE | BEGINS)) as usize;
-        let (member, depth) = (token.member, usize::from(token.depth));
+        let state = self.states.slots[slot as usize];
+        let pc = (state.pc & !(CHECK | PARKED | LINE | BEGINS)) as usize;
+        let (member, depth) = (state.member, usize::from(state.depth));
         self.leave_at(slot, (pc as u32 + 1) | CHECK, member, depth);
         match code.steps[pc].op {
             Op::Stand { wait } if code.waits[wait as usize].crosses => {
@@ -133,8 +132,8 @@ impl Engine<'_> {
                 let after = self.class_key >= order_key(Class::Fault, 0);
                 if !node.is_up(&site.law, now, after) {
                     let back = if site.checks_pass { None } else { Some(Kind::Refused) };
-                    self.tokens.slots[slot as usize].set_outcome(back);
-                    self.tokens.slots[slot as usize].pc = site.skip | CHECK;
+                    self.states.slots[slot as usize].set_outcome(back);
+                    self.states.slots[slot as usize].pc = site.skip | CHECK;
                 }
             }
             Op::Down { down } => return self.check_meets_fault(slot, down, pc, member, depth, now),
@@ -145,25 +144,26 @@ impl Engine<'_> {
             Op::Cool { slow: true } => self.details.unscale(slot),
             // Whoever stands there is alive: what is behind has checks of its own.
             Op::Pick { lb } | Op::Ask { lb } => {
-                self.tokens.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
+                self.states.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
             }
+            Op::Sequence { .. } | Op::Fan { .. } => self.states.slots[slot as usize].pc += 1,
             Op::Choose { choice } => {
                 let skip = code.kinds.choices[choice as usize].skip;
-                self.tokens.slots[slot as usize].pc = skip | CHECK;
+                self.states.slots[slot as usize].pc = skip | CHECK;
             }
             Op::Call { call } => {
                 let target =
                     code.call_targets[member.wrapping_add(code.calls[call as usize].offset) as usize];
-                self.tokens.set_frame(slot, depth, [pc as u32 + 1, member, 0]);
+                self.states.set_frame(slot, depth, [pc as u32 + 1, member, 0]);
                 self.leave_at(slot, target.pc | CHECK, target.member, depth + 1);
             }
-            Op::Back => self.tokens.slots[slot as usize].depth -= 1,
+            Op::Back => self.states.slots[slot as usize].depth -= 1,
             Op::Return if depth == 0 => {
                 self.check_ends(slot, now);
                 return false;
             }
             Op::Return => {
-                let [back, caller, _] = self.tokens.frame(slot, depth - 1);
+                let [back, caller, _] = self.states.frame(slot, depth - 1);
                 self.leave_at(slot, (back & !IDLE) | CHECK, caller, depth);
             }
             _ => {}
@@ -217,11 +217,11 @@ impl Engine<'_> {
         let after = self.class_key >= order_key(Class::Fault, 0);
         if site.checks_pass && !self.is_up(down, member, now, after) && site.mode != Mode::Slow {
             // It lies.
-            self.tokens.slots[slot as usize].pc = site.skip | CHECK;
+            self.states.slots[slot as usize].pc = site.skip | CHECK;
             return true;
         }
         let goes_on = self.come_to_fault(slot, pc, member, depth, now, after);
-        self.tokens.slots[slot as usize].pc |= CHECK;
+        self.states.slots[slot as usize].pc |= CHECK;
         goes_on
     }
 
@@ -236,16 +236,16 @@ impl Engine<'_> {
         if ns == 0 {
             return true;
         }
-        let token = &mut self.tokens.slots[slot as usize];
+        let state = &mut self.states.slots[slot as usize];
         // Its waits are not gone through where it is cut off.
-        token.pc |= PARKED;
-        let (pc, member, depth) = (token.pc & !(PARKED | CHECK), token.member, usize::from(token.depth));
+        state.pc |= PARKED;
+        let (pc, member, depth) = (state.pc & !(PARKED | CHECK), state.member, usize::from(state.depth));
         self.scopes.stand(slot, now, pc as usize, member, depth);
         let at = now.saturating_add(ns).min(END_OF_TIME);
-        let token = &self.tokens.slots[slot as usize];
+        let state = &self.states.slots[slot as usize];
         let rank = self.scopes.slots[slot as usize].rank;
-        let key = crate::order::ranked(order_key(Class::Step, token.ordinal), rank);
-        self.pending.push(now, Entry { at, key, who: slot, tag: token.tag });
+        let key = crate::order::ranked(order_key(Class::Step, state.ordinal), rank);
+        self.pending.push(now, Entry { at, key, who: slot, tag: state.tag });
         false
     }
 
@@ -255,7 +255,7 @@ impl Engine<'_> {
         let expects = &self.code.guards.sites[site as usize].check_expects;
         let as_expected = |status| expects.iter().any(|(low, high)| (*low..=*high).contains(&status));
         let fit = expects.is_empty() || self.answered_with(slot).is_none_or(as_expected);
-        let passed = self.tokens.slots[slot as usize].outcome().is_none() && fit;
+        let passed = self.states.slots[slot as usize].outcome().is_none() && fit;
         self.check_is_gone(slot);
         self.result_of_check(index, target, passed, now);
     }
@@ -270,12 +270,12 @@ impl Engine<'_> {
 
     /// The run is over: checks that are on their way go nowhere.
     pub(crate) fn end_checks(&mut self, now: u64) {
-        if self.tokens.checks == 0 {
+        if self.states.checks == 0 {
             return;
         }
-        let free = self.tokens.free();
-        for slot in 0..self.tokens.slots.len() as u32 {
-            if !free[slot as usize] && self.tokens.slots[slot as usize].pc & CHECK != 0 {
+        let free = self.states.free();
+        for slot in 0..self.states.slots.len() as u32 {
+            if !free[slot as usize] && self.states.slots[slot as usize].pc & CHECK != 0 {
                 self.cut_to(slot, &Limit { end: u32::MAX, ..Limit::default() }, now);
                 self.check_is_gone(slot);
             }
@@ -283,9 +283,9 @@ impl Engine<'_> {
     }
 
     fn check_is_gone(&mut self, slot: u32) {
-        self.tokens.checks -= 1;
+        self.states.checks -= 1;
         self.scopes.end(slot);
-        self.tokens.remove(slot);
+        self.states.remove(slot);
     }
 
     fn result_of_check(&mut self, index: u32, target: u32, passed: bool, now: u64) {

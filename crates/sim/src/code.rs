@@ -7,11 +7,14 @@
 
 mod sites;
 
+use crate::again::Again;
 use crate::guards::GuardTables;
+use crate::hedges::HedgeSite;
 use crate::kinds::Kinds;
 use crate::lines::LineTables;
 use crate::lost::LossySite;
 use crate::rare::{LossSite, WarmupSite};
+use crate::sequence::Groups;
 pub(crate) use sites::{
     CallSite, DrawSite, FaultSite, FlakySite, Instance, LbSite, LimitSite, QueueSite, RateSite, RetrySite,
     ShareSite, WaitSite,
@@ -115,6 +118,31 @@ pub(crate) enum Op {
     Cool {
         slow: bool,
     },
+    /// A node of several is gone to after another; the request is back from one.
+    Sequence {
+        group: u32,
+    },
+    Next {
+        group: u32,
+    },
+    /// A retry that may not be the first on its way is come to.
+    Come {
+        retry: u32,
+    },
+    /// All nodes of several are gone to at once; one of the branches is back.
+    Fan {
+        group: u32,
+    },
+    Part {
+        group: u32,
+    },
+    /// A further attempt is sent after another; one of them is back.
+    Hedge {
+        hedge: u32,
+    },
+    Hedged {
+        hedge: u32,
+    },
     /// A token is needed.
     Token {
         rate: u32,
@@ -211,7 +239,7 @@ pub(crate) struct Code {
     pub limits: Vec<LimitSite>,
     /// By pc: the step that gives back what a request there holds, innermost first; [`crate::blocks::NOT`]: none in this
     /// block. What can be cut off only.
-    pub around: Vec<u32>,
+    pub gives_back: Vec<u32>,
     /// By pc: whether a request there can be cut off.
     pub can_be_cut: Vec<bool>,
     /// Purpose and place of each key that work and crossings are drawn by.
@@ -275,18 +303,27 @@ pub(crate) struct Code {
     /// Whether requests have details ([`crate::detail`]).
     pub details: bool,
     pub kinds: Kinds,
+    pub groups: Groups,
+    pub again: Again,
+    pub hedges: Vec<HedgeSite>,
+    /// Whether one request can be in several places at once, and whether requests can be lost.
+    pub branches: bool,
+    pub loses: bool,
+    /// Whether one retry or fan-out can follow another on one way.
+    pub turns: bool,
     pub guards: GuardTables,
     pub warmups: Vec<WarmupSite>,
     pub warmup_count: u32,
     pub losses: Vec<LossSite>,
     pub lossy: Vec<LossySite>,
     pub lines: LineTables,
-    /// Whether requests can be lost: what time they take is noted with them, at the places where they may have been.
+    /// Whether requests can be lost, or have branches that do not count: what time they take is noted with them, at the places
+    /// where they may have been.
     pub notes: bool,
     /// Whether what happens before a request has its answer can tell: health checks go on until then.
     pub ends_in_turn: bool,
     /// Whether time is booked request by request: some is noted, or goes on for nobody.
-    pub books: bool,
+    pub charges: bool,
 }
 
 /// The targets of a list.

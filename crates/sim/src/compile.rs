@@ -1,10 +1,12 @@
-//! From the blocks of a scenario to the linear [`Code`] of the fast engine.
+//! From the blocks of a scenario to the linear [`Code`] that the engine runs.
 
+mod attempts;
 mod places;
 mod waits;
 
+use crate::again::{Again, passed_again};
 use crate::blocks::{Draft, End, Layout, MOST, NOT};
-use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, Op, RateSite, RetrySite, Step};
+use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, Op, RateSite, Step};
 use crate::draws::of_place as purpose;
 use crate::guards::{Behind, probed};
 use crate::lookahead;
@@ -12,20 +14,20 @@ use crate::loops::loops;
 use std::collections::BTreeMap;
 use weir_model::faulty::Law;
 use weir_model::queue::Limits;
-use weir_model::{Dist, concurrent, warmup};
+use weir_model::{Dist, Traffic, concurrent, warmup};
 use weir_policy::Kind;
-use weir_policy::config::Exclude;
 use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Scenario, Scope, Spec};
 use weir_topology::rewriting::Kinds;
 
 /// Compiles a layout. With `members`, statistics are kept for every member.
 pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Result<Code, String> {
+    layout.refuse_unbuilt()?;
     let mut code = layout.code(members);
     code.patience_ns = scenario.patience_ns;
     code.takes_as_get = scenario.mix.is_empty();
     let shapes =
         Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
-    code.loops = loops(&layout, scenario)?;
+    code.loops = loops(layout.point, scenario);
     code.cuts = code.loops > 1;
     let can_be_cut = layout.can_be_cut(scenario.patience_ns.is_some());
     let is_scaling = |spec: &Spec| match spec {
@@ -41,6 +43,8 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         _ => false,
     };
     let (scaled, unreached) = (layout.behind(false, is_scaling), layout.leads_to(unreached));
+    let again = passed_again(&layout);
+    let elsewhere = layout.open_elsewhere();
     let (warm_nodes, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
     let mut c = Compiler {
         layout,
@@ -52,6 +56,8 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         unreached,
         checked,
         probed,
+        again,
+        elsewhere,
         warm_nodes,
         here: false,
         scales: false,
@@ -61,16 +67,22 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     c.emit()?;
     c.find_restarts();
     c.find_repeated_places();
-    let Compiler { layout, mut code, .. } = c;
+    let Compiler { layout, mut code, again, .. } = c;
+    Again::find(&layout, &mut code, &again);
     if code.guards.sites.iter().any(|site| site.watches) {
         code.guards.behind = Behind::of(layout.point, &code.guards.of_node, code.instances.len());
     }
-    let lists: Vec<u32> = code.kinds.nodes.iter().map(|node| node.0).collect();
+    let lists: Vec<u32> =
+        code.kinds.nodes.iter().map(|node| node.0).chain(code.groups.lists.iter().copied()).collect();
     let root_block = layout.finish(&mut code, &lists)?;
     code.guards.spares = code.guards.spare_nodes.iter().map(|&id| layout.target(id)).collect();
-    code.notes = layout.loses();
-    code.cuts |= code.details || code.notes;
-    code.books = code.notes || code.goes_on;
+    code.loses = layout.loses();
+    code.notes = code.loses || code.branches;
+    code.details |= code.branches;
+    code.goes_on |= code.branches;
+    let closed = matches!(scenario.traffic, Traffic::Closed { .. });
+    code.cuts |= code.details || code.notes || closed;
+    code.charges = code.notes || code.goes_on;
     // Nothing leads to the root, so its block has one member and its return ends the request.
     let next = layout.drafts.get(root_block + 1).map_or(code.steps.len(), |d| d.pc as usize);
     code.steps[next - 1].op = Op::End;
@@ -79,7 +91,9 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     code.ends_in_turn = checks;
     code.limit_depth += usize::from(checks);
     code.cuts |= code.limit_depth > 0;
-    lookahead::find(&mut code);
+    if !closed {
+        lookahead::find(&mut code);
+    }
     Ok(code)
 }
 
@@ -99,6 +113,10 @@ pub(crate) struct Compiler<'a> {
     checked: Vec<bool>,
     /// Whether a balancer asks it how busy it is; empty where none does.
     probed: Vec<bool>,
+    /// Whether one way can pass it more than once, and it chooses.
+    pub again: Vec<bool>,
+    /// Whether other branches of a request may tell it which targets to leave out.
+    pub elsewhere: Vec<bool>,
     /// Warm-up of each node of the plan that is one.
     pub warm_nodes: BTreeMap<u32, u32>,
     /// Whether requests can be cut off at the stage that is being emitted, and whether its work may be made longer.
@@ -113,6 +131,10 @@ pub(crate) enum Post {
     Wait(Dist, Option<(f64, Option<u64>)>),
     /// Comes from the node that it chose.
     Chosen,
+    /// Its branches come back.
+    Parts {
+        group: u32,
+    },
 }
 
 impl Compiler<'_> {
@@ -172,32 +194,41 @@ impl Compiler<'_> {
                     self.op(Op::Back, &[]);
                     self.op(Op::Pass, &waiting);
                     waiting.clear();
-                    self.patch_skip(first + i as u32);
+                    self.backpatch(first + i as u32);
+                }
+                Some(Post::Parts { group }) => {
+                    self.op(Op::Part { group }, &[]);
+                    self.op(Op::Pass, &waiting);
+                    waiting.clear();
                 }
                 Some(Post::Op(
-                    op @ (Op::Tried { .. } | Op::Limited | Op::Survived { .. } | Op::Flaky { .. }),
+                    op @ (Op::Hedged { .. }
+                    | Op::Tried { .. }
+                    | Op::Limited
+                    | Op::Survived { .. }
+                    | Op::Flaky { .. }),
                 )) => {
                     // The nodes inside fail with each attempt, the retry itself with the last one only. Those inside of
                     // a limit that strikes do not come back at all.
                     let itself = waiting.pop();
                     self.op(op, &waiting);
                     waiting = itself.into_iter().collect();
-                    self.patch_skip(first + i as u32);
+                    self.backpatch(first + i as u32);
                 }
                 Some(Post::Op(op)) => {
                     self.op(op, &waiting);
                     waiting.clear();
-                    self.patch_skip(first + i as u32);
+                    self.backpatch(first + i as u32);
                 }
             }
         }
         self.here = cuttable.first().is_some_and(|here| *here);
         self.op(Op::Return, &waiting);
-        self.find_around(start);
+        self.find_gives_back(start);
     }
 
-    /// Fills in [`Code::around`] for the steps of a block.
-    fn find_around(&mut self, start: usize) {
+    /// Fills in [`Code::gives_back`] for the steps of a block.
+    fn find_gives_back(&mut self, start: usize) {
         let mut held = Vec::new();
         for pc in (start..self.code.steps.len()).rev() {
             match self.code.steps[pc].op {
@@ -205,7 +236,7 @@ impl Compiler<'_> {
                 Op::Enter { .. } => _ = held.pop(),
                 _ => {}
             }
-            self.code.around[pc] = held.last().copied().unwrap_or(NOT);
+            self.code.gives_back[pc] = held.last().copied().unwrap_or(NOT);
         }
     }
 
@@ -215,12 +246,12 @@ impl Compiler<'_> {
         self.code.covers.push((from, self.code.cover_list.len() as u32));
         let wait_ns = std::mem::take(&mut self.wait_ns);
         self.code.steps.push(Step { wait_ns, op });
-        self.code.around.push(NOT);
+        self.code.gives_back.push(NOT);
         self.code.can_be_cut.push(self.here);
     }
 
     /// The step after the one just emitted is where a request that the stage refused goes on.
-    fn patch_skip(&mut self, stage: u32) {
+    fn backpatch(&mut self, stage: u32) {
         let next = self.code.steps.len() as u32;
         match self.code.steps.last().map(|s| s.op) {
             Some(Op::Leave { queue }) => self.code.queues[queue as usize].skip = next,
@@ -230,6 +261,7 @@ impl Compiler<'_> {
                     limit.end = next;
                 }
             }
+            Some(Op::Hedged { hedge }) => self.code.hedges[hedge as usize].end = next,
             Some(Op::Survived { down }) => self.code.lines.sites[down as usize].skip = next,
             Some(Op::Pass | Op::Cool { .. }) => {
                 let downs = &mut self.code.lines.sites;
@@ -310,39 +342,7 @@ impl Compiler<'_> {
                 self.op(Op::Limit { limit }, &[]);
                 Some(Post::Op(Op::Limited))
             }
-            Spec::Retry(config) => {
-                let retry = self.code.retries.len() as u32;
-                self.code.excludes |= config.exclude != Exclude::None;
-                self.op(Op::Try { retry }, &[]);
-                let again = self.code.steps.len() as u32;
-                if config.backoff_ns > 0 || config.budget.is_some() {
-                    self.code.cuts = true;
-                    self.op(Op::Again { retry }, &[]);
-                }
-                let nodes = (self.code.retry_nodes.len() as u32).wrapping_sub(draft.base);
-                let numbered = draft.nodes[position].iter().map(|&n| (place, self.layout.number[n as usize]));
-                self.code.retry_nodes.extend(numbered);
-                let budget = config.budget.as_ref().map(|budget| {
-                    let offset = (self.code.budgets.len() as u32).wrapping_sub(draft.base);
-                    self.code.budgets.extend(draft.nodes[0].iter().map(|_| budget.clone()));
-                    offset
-                });
-                let in_turn = self.here || !config.on_status.is_empty();
-                self.code.details |= !config.on_status.is_empty();
-                let repeats = self.code.repeat_count.wrapping_sub(draft.base);
-                self.code.repeat_count += draft.nodes[0].len() as u32;
-                self.code.stages[stage as usize].repeats = Some(repeats);
-                self.code.retries.push(RetrySite {
-                    config: config.clone(),
-                    again,
-                    repeats,
-                    stage,
-                    nodes,
-                    budget,
-                    in_turn,
-                });
-                Some(Post::Op(Op::Tried { retry }))
-            }
+            Spec::Retry(config) => self.retry(stage, draft, position, config),
             Spec::Faulty(fault)
                 if fault.mode != Mode::Refuse || fault.line != Line::Own || self.layout.loses() =>
             {
@@ -360,6 +360,9 @@ impl Compiler<'_> {
                 self.op(Op::Fault { fault }, &[]);
                 Some(Post::Op(Op::Pass))
             }
+            Spec::Fanout { need } => self.fanout(stage, draft, position, *need),
+            Spec::Hedge(hedged) => self.hedge(stage, hedged, draft),
+            Spec::Sequence => self.sequence(stage, draft, position),
             Spec::Lb(lb) if self.is_guarded(lb, &draft.nodes[position]) => {
                 self.guard(stage, lb, draft, position)
             }

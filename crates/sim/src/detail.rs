@@ -1,4 +1,4 @@
-//! What few requests have beside their token: what kind they are, what they were answered, what their work is multiplied by.
+//! What few requests have beside their state: what kind they are, what they were answered, what their work is multiplied by.
 
 /// The details of a request.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,13 @@ impl Details {
         self.factors[to as usize] = self.factors[from as usize].clone();
     }
 
+    /// What a branch knows of the request that sends it in.
+    pub fn branch(&mut self, from: u32, to: u32) {
+        self.reserve(to);
+        self.slots[to as usize] = Detail { status: 0, relayed: false, came: 0, ..self.slots[from as usize] };
+        self.factors[to as usize].clear();
+    }
+
     /// Multiplies the work of a request from here on.
     pub fn scale(&mut self, slot: u32, factor: f64) {
         let detail = &mut self.slots[slot as usize];
@@ -76,7 +83,7 @@ impl Details {
             self.unscale(slot);
         }
         let detail = &mut self.slots[slot as usize];
-        (detail.shape, detail.status, detail.relayed) = (shape, 0, false);
+        (detail.shape, detail.status, detail.relayed, detail.came) = (shape, 0, false, 0);
     }
 
     /// Another attempt of a request begins.

@@ -7,22 +7,25 @@
 mod arrivals;
 mod members;
 
+use crate::blocks::NOT;
+use crate::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
+use crate::branches::Branches;
 use crate::check::{Left, violations};
+use crate::clients::Clients;
 use crate::code::Code;
 use crate::deferred::Deferred;
 use crate::detail::Details;
 use crate::draws::purpose;
-use crate::ending::{Cut, HORIZON_NS, MOST_AT_ONCE};
 use crate::guards::Guards;
 use crate::ledger::Ledger;
 use crate::lines::Lines;
 use crate::loops;
 use crate::order::{Class, Entry, order_key, ranked};
 use crate::pending::Pending;
+use crate::request_state::RequestStates;
 use crate::scopes::Scopes;
 use crate::shares::Shares;
 use crate::source::{Load, Source};
-use crate::token::Tokens;
 pub(crate) use members::{Instance, Member};
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::faulty::Faulty;
@@ -68,12 +71,16 @@ pub(crate) const FLIP: u32 = LIMIT | TICK;
 pub(crate) const WATCH: u32 = HOLD | TICK;
 /// At one with these health checks begin.
 pub(crate) const CHECKS_DUE: u32 = HOLD | LIMIT;
+/// At one with these a user sends a request.
+pub(crate) const THINK: u32 = HOLD | LIMIT | TICK;
 
 pub(crate) struct Engine<'a> {
     pub(crate) code: &'a Code,
     pub(crate) source: Source,
+    pub(crate) clients: Clients,
+    pub(crate) branches: Branches,
     pub(crate) pending: Pending,
-    pub(crate) tokens: Tokens,
+    pub(crate) states: RequestStates,
     pub(crate) scopes: Scopes,
     pub(crate) excluded: Vec<u32>,
     /// By member; behind them further queues of their blocks.
@@ -116,6 +123,8 @@ pub(crate) struct Engine<'a> {
     /// Further attempts so far, and whether it was told to stop among them.
     pub(crate) attempts: u64,
     pub(crate) stopped: bool,
+    /// Why the run must end before its time.
+    pub(crate) cut: Option<Cut>,
     /// A request ended beyond the time that is counted.
     pub(crate) beyond_horizon: bool,
     pub ledger: Ledger,
@@ -151,9 +160,11 @@ impl<'a> Engine<'a> {
         let half = from + (to - from) / 2;
         let mut engine = Engine {
             code,
+            clients: Clients::new(&load),
+            branches: Branches::default(),
             source: Source::new(load),
             pending: Pending::new(),
-            tokens: Tokens::new(code),
+            states: RequestStates::new(code),
             scopes: Scopes::new(code),
             excluded: Vec::new(),
             members: vec![Member::default(); code.queue_count as usize],
@@ -188,12 +199,13 @@ impl<'a> Engine<'a> {
             stop,
             attempts: 0,
             stopped: false,
+            cut: None,
             beyond_horizon: false,
             ledger: Ledger::new(code),
             #[cfg(test)]
             sabotage: None,
         };
-        if code.books {
+        if code.charges {
             engine.ledger.spent = vec![0; code.part_count as usize];
             engine.ledger.behind = vec![0; code.gauge_count as usize];
         }
@@ -205,9 +217,9 @@ impl<'a> Engine<'a> {
     pub fn run(&mut self) -> Result<(), Cut> {
         self.schedule_flips();
         self.schedule_checks();
-        self.schedule_arrival();
+        self.schedule_first_arrivals();
         let mut now = 0;
-        while !(self.over && self.tokens.is_empty())
+        while !(self.over && self.states.is_empty())
             && let Some((event, is_arrival)) = self.pending.next()
         {
             #[cfg(test)]
@@ -219,8 +231,11 @@ impl<'a> Engine<'a> {
                 if self.stop.load(Ordering::Relaxed) {
                     return Err(Cut::Stopped);
                 }
+                if let Some(cut) = self.cut {
+                    return Err(cut);
+                }
                 // An event brings one request at most.
-                if self.tokens.slots.len() > MOST_AT_ONCE {
+                if self.states.slots.len() > MOST_AT_ONCE {
                     return Err(Cut::TooMany);
                 }
             }
@@ -246,22 +261,28 @@ impl<'a> Engine<'a> {
                 self.arrive(event);
             } else if event.who >= TICK {
                 self.no_step(event, now);
-            } else if self.tokens.slots[event.who as usize].tag == event.tag {
+            } else if self.states.slots[event.who as usize].tag == event.tag {
                 self.go_on(event.who, now, now, event.after_faults());
+            }
+            if self.branches.then != NOT {
+                self.go_on_then(now, event.after_faults());
             }
         }
         if self.stopped {
             return Err(Cut::Stopped);
         }
+        if let Some(cut) = self.cut {
+            return Err(cut);
+        }
         if self.beyond_horizon {
             return Err(Cut::TooLong);
         }
-        if self.code.notes && !self.tokens.is_empty() {
+        if self.code.loses && !self.states.is_empty() {
             now = self.give_up();
         }
         self.end_checks(now);
-        self.pass_marks(u64::MAX);
-        self.ledger.end(self.tokens.slots.len(), now);
+        self.finish_marks(now);
+        self.ledger.end(self.states.slots.len(), now);
         self.carry_entries();
         self.ledger.entries = self.entered.iter().map(|n| *n as u64).collect();
         Ok(())
@@ -287,6 +308,7 @@ impl<'a> Engine<'a> {
             FLIP => self.flip(index, now),
             WATCH => self.look_at_guard(index, now),
             CHECKS_DUE => self.begin_checks(index, now),
+            THINK => self.user_sends(index, now),
             _ => self.tick(index, event.tag, now),
         }
     }
@@ -306,8 +328,8 @@ impl<'a> Engine<'a> {
         let plain = self.faults.iter().map(|f| f.flips().div_ceil(2)).sum::<u64>();
         self.ledger.outages = plain + self.lines.outages(&self.code.lines.lines);
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
-        let left = Left { at_balancers, in_queues, on_the_way: self.tokens.live() };
-        violations(self.code, &self.ledger, &left, requests, selected, self.code.notes)
+        let left = Left { at_balancers, in_queues, on_the_way: self.states.live() };
+        violations(self.code, &self.ledger, &left, requests, selected, self.code.loses)
     }
 
     /// Requests that balancers still count, once all late returns are in.

@@ -8,9 +8,9 @@
 mod run;
 
 use crate::blocks::{Draft, Layout, NOT, inside};
+use crate::bounds::{HORIZON_NS, MOST_IN_VAIN};
 use crate::code::{Code, LbSite, Op, Targets};
 use crate::compile::{Compiler, Post};
-use crate::ending::{HORIZON_NS, MOST_IN_VAIN};
 use std::collections::BTreeMap;
 use weir_model::queue::Line;
 use weir_policy::config::{Balance, OnEmpty};
@@ -76,7 +76,8 @@ impl Behind {
             for (&target, index) in point.lists[list as usize].iter().zip(0u32..) {
                 let first = first_balancers(point, target);
                 let found: Vec<u32> = first.iter().filter_map(|id| balancers.get(id).copied()).collect();
-                if found.is_empty() {
+                // One around which nothing stands always has somebody left.
+                if found.is_empty() || found.len() < first.len() {
                     continue;
                 }
                 found.iter().for_each(|&inner| behind.outside[inner as usize].push((outer, index)));
@@ -223,7 +224,8 @@ impl Compiler<'_> {
     }
 }
 
-/// A balancer in virtual time, and what stands around it.
+/// A balancer in virtual time, and what stands around it, for all loops that meet it: only the policy's state and whom it
+/// passes over are each loop's own.
 pub(crate) struct Guard {
     pub upstream: Upstream,
     /// What its choices are drawn by.
@@ -233,7 +235,7 @@ pub(crate) struct Guard {
     pub site: u32,
     /// Requests that wait until a target is not full any more.
     line: Line,
-    /// Which target answered which key last.
+    /// Which target answered which key last, on whichever loop: a cookie does not know of them.
     memory: Option<Memory>,
     /// When it is looked at next; an event at another time is stale.
     watched: u64,
@@ -251,7 +253,7 @@ const REMEMBERED: usize = 1 << 20;
 /// The frame of a request that went to the spare node rather than to a target.
 const SPARE: u32 = u32::MAX;
 
-/// All guarded balancers of a scenario, by the number that they have among all.
+/// All guarded balancers of a scenario, by the number that they have among all of the first loop.
 #[derive(Default)]
 pub(crate) struct Guards {
     of: Vec<Option<Box<Guard>>>,
@@ -267,14 +269,18 @@ impl Guards {
         if code.guards.sites.is_empty() {
             return Guards::default();
         }
-        let guard = |meets: u32, at: u32, i: &crate::code::Instance| {
-            let site = code.lbs[i.lb as usize].guard?;
+        let guard = |(i, at): (&crate::code::Instance, u32)| {
+            let lb = &code.lbs[i.lb as usize];
+            let site = lb.guard?;
             let guard = &code.guards.sites[site as usize];
-            let (weights, balance) = (&code.weights[i.list as usize], &code.lbs[i.lb as usize].balance);
-            let (own, picks) = keys(meets, i);
+            let (weights, balance) = (&code.weights[i.list as usize], &lb.balance);
+            let (own, picks) = keys(0, i);
             let names = code.guards.names.get(&at).map_or(&[][..], |names| names);
+            let mut upstream = Upstream::new(balance, guard.around.clone(), weights, names, 0, own);
+            let others = if lb.shared { 1..1 } else { 1..code.loops };
+            others.for_each(|meets| upstream.add_loop(balance, weights, names, 0, keys(meets, i).0));
             Some(Box::new(Guard {
-                upstream: Upstream::new(balance, guard.around.clone(), weights, names, 0, own),
+                upstream,
                 picks,
                 targets: code.lists[i.list as usize],
                 lb: i.lb,
@@ -287,17 +293,35 @@ impl Guards {
                 alive: true,
             }))
         };
-        let of = (0..code.loops).flat_map(|meets| {
-            let guard = &guard;
-            code.instances.iter().zip(0..).map(move |(i, at)| guard(meets, at, i))
-        });
+        let of = code.instances.iter().zip(0..).map(guard).collect();
         let probed = if code.guards.probes { code.members as usize } else { 0 };
-        Guards { of: of.collect(), busy: vec![Busy::default(); probed], checks_begun: 0 }
+        Guards { of, busy: vec![Busy::default(); probed], checks_begun: 0 }
     }
 
-    /// The guarded balancer of that number.
+    /// The guarded balancer of that number, whichever loop's it is.
+    #[inline]
     pub fn get(&mut self, index: u32) -> Option<&mut Guard> {
-        self.of.get_mut(index as usize)?.as_deref_mut()
+        Some(self.on_loop(index)?.0)
+    }
+
+    /// The guarded balancer of that number, and the loop whose it is.
+    #[inline]
+    fn on_loop(&mut self, index: u32) -> Option<(&mut Guard, u32)> {
+        let (first, on) = self.place(index);
+        Some((self.of.get_mut(first)?.as_deref_mut()?, on))
+    }
+
+    /// The number of the first loop's balancer at the same place, and the loop.
+    #[inline]
+    fn place(&self, index: u32) -> (usize, u32) {
+        let (index, each) = (index as usize, self.of.len());
+        if index < each || each == 0 { (index, 0) } else { (index % each, (index / each) as u32) }
+    }
+
+    /// A count that was held at a target ends; false: it is no guarded balancer's.
+    pub fn release(&mut self, index: u32, target: u32) -> bool {
+        let found = self.on_loop(index);
+        found.map(|(guard, on)| guard.upstream.on(on).release(target)).is_some()
     }
 
     /// Whether somebody waits for a target that may come back by itself, or by a check.

@@ -175,11 +175,11 @@ impl Compiler<'_> {
 impl Engine<'_> {
     /// A request arrives: of what kind it is, and who sends it.
     #[cold]
-    pub(crate) fn draw_kind(&mut self, slot: u32, ordinal: u64, way: Key) {
+    pub(crate) fn draw_kind(&mut self, slot: u32, ordinal: u64, client: u64, way: Key) {
         let kinds = &self.code.kinds;
         let (shape, key) = kinds.mix.request(ordinal, way.with(purpose::MIX));
-        // Without a key each request is a client of its own.
-        let sender = kinds.reads_keys.then(|| key.unwrap_or_else(|| key::hash_number((1 << 63) + ordinal)));
+        // Without a key each request is a client of its own; in a closed loop the user is the client.
+        let sender = kinds.reads_keys.then(|| key.unwrap_or_else(|| key::hash_number(client)));
         self.details.begin(slot, shape, sender);
     }
 
@@ -199,13 +199,13 @@ impl Engine<'_> {
     /// The status of the answer that a request comes back with, where it has an answer and that says one.
     pub(crate) fn answered_with(&self, slot: u32) -> Option<u16> {
         let status = self.details.slots[slot as usize].status;
-        let answered = matches!(self.tokens.slots[slot as usize].outcome(), None | Some(Kind::Status5xx));
+        let answered = matches!(self.states.slots[slot as usize].outcome(), None | Some(Kind::Status5xx));
         Some(status).filter(|status| answered && *status != 0)
     }
 
     /// What a request chooses by at a node, the so-manieth time that it comes there.
     pub(crate) fn choice_key(&self, slot: u32, own: Key, came: u32) -> Key {
-        let key = own.with(self.tokens.tries(slot).bits());
+        let key = own.with(self.states.tries(slot).bits());
         if came == 0 { key } else { key.with(purpose::VISIT).with(u64::from(came)) }
     }
 
@@ -229,8 +229,10 @@ impl Engine<'_> {
     /// The targets of a balancer that a request is to leave out, as far as its retries say.
     pub(crate) fn left_out(&mut self, slot: u32, instance: u32) {
         self.excluded.clear();
-        if self.tokens.slots[slot as usize].exclude() != Exclude::None {
-            self.tokens.tried[slot as usize].at(instance, &mut self.excluded);
+        if self.states.slots[slot as usize].exclude() != Exclude::None {
+            let list = self.branches.tried_of(slot);
+            self.states.tried[list as usize].at(instance, &mut self.excluded);
         }
+        self.branches.open_elsewhere(slot, instance, &mut self.excluded);
     }
 }

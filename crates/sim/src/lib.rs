@@ -6,19 +6,24 @@
 #![forbid(unsafe_code)]
 
 mod acts;
+mod again;
 mod blocks;
+mod bounds;
+mod branches;
 mod check;
 mod checks;
+mod clients;
 mod code;
 mod compile;
 mod cut;
 mod deferred;
 mod detail;
 mod draws;
-mod ending;
 mod engine;
+mod fanout;
 mod guards;
 mod heap;
+mod hedges;
 mod kinds;
 mod latency;
 mod ledger;
@@ -31,18 +36,20 @@ mod order;
 mod pending;
 mod rare;
 mod reach;
+#[cfg(test)]
+mod reference;
+mod request_state;
 pub mod result;
 mod run;
 mod scopes;
+mod sequence;
 mod shares;
 mod source;
 mod steps;
 mod summary;
 #[cfg(test)]
 mod tests;
-mod token;
 mod visits;
-mod walk;
 mod warnings;
 mod wheel;
 

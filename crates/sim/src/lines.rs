@@ -12,8 +12,8 @@ use crate::compile::{Compiler, Post};
 use crate::draws::purpose;
 use crate::engine::{END_OF_TIME, Engine, FLIP};
 use crate::order::{Class, Entry, order_key};
+use crate::request_state::{CHECK, PARKED};
 use crate::scopes::{GHOST, Limit};
-use crate::token::{CHECK, PARKED};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::faulty::{Faulty, Law};
 use weir_policy::Kind;
@@ -269,7 +269,7 @@ impl Engine<'_> {
         let is_up = state.is_up(&site.law, now, after_faults);
         let flips = state.flips() - before;
         if flips > 0 {
-            if self.code.notes {
+            if self.code.loses {
                 self.lines.flip(line, flips, now);
             }
             self.flipped(line, is_up, now);
@@ -296,12 +296,15 @@ impl Engine<'_> {
         let Op::Down { down } = self.code.steps[pc].op else { return false };
         let site = self.code.lines.sites[down as usize];
         let (tag, check) =
-            (self.tokens.slots[slot as usize].tag, self.tokens.slots[slot as usize].pc & CHECK);
+            (self.states.slots[slot as usize].tag, self.states.slots[slot as usize].pc & CHECK);
+        let selected = self.states.slots[slot as usize].mask();
         // It may be inside of what is just found dead: another node on that time-line.
         self.leave_at(slot, pc as u32 | PARKED | check, member, depth);
         self.scopes.stand(slot, now, pc, member, depth);
         let is_up = self.is_up(down, member, now, after_faults);
-        if self.tokens.slots[slot as usize].tag != tag {
+        if self.states.slots[slot as usize].tag != tag {
+            // It came here, and no further.
+            self.count_cut(site.stage, member, selected);
             return false;
         }
         self.leave_at(slot, (pc as u32 + 1) | check, member, depth);
@@ -326,25 +329,25 @@ impl Engine<'_> {
         self.count_refusal(slot, member, site.stage);
         if site.mode == Mode::Crash {
             // What comes out of a process, or does not get in, passes its stage behind it.
-            self.tokens.slots[slot as usize].set_outcome(Some(refused));
+            self.states.slots[slot as usize].set_outcome(Some(refused));
         } else {
             self.refuse(slot, member, site.stage, refused);
         }
         self.details.slots[slot as usize].relayed = false;
-        self.tokens.slots[slot as usize].pc = site.skip;
+        self.states.slots[slot as usize].pc = site.skip;
         true
     }
 
     /// A request enters a process that can crash.
     fn enter_process(&mut self, slot: u32, line: u32, end: u32, member: u32, depth: usize) {
         let rank = self.scopes.slots[slot as usize].rank;
-        let (retries, depth) = (self.tokens.slots[slot as usize].retries, depth as u16);
+        let (retries, depth) = (self.states.slots[slot as usize].retries, depth as u16);
         let details = self.details.outside(slot);
         let row = Limit { live: 0, end, member, rank, depth, retries, details, until: 0 };
         let (live, _) = self.scopes.enter(slot, row, self.lines.state[line as usize].next_flip_ns());
         self.scopes.register(live, line);
         // Left behind by a client who has gone: what is behind knows nothing of that.
-        self.tokens.slots[slot as usize].set_outcome(None);
+        self.states.slots[slot as usize].set_outcome(None);
     }
 
     /// A request comes out of a process that can crash.
@@ -356,7 +359,7 @@ impl Engine<'_> {
 
     /// The processes on a time-line are killed.
     fn crash(&mut self, line: u32, now: u64) {
-        let mut inside = self.scopes.inside(line, |slot| self.tokens.slots[slot as usize].ordinal);
+        let mut inside = self.scopes.inside(line, |slot| self.states.slots[slot as usize].ordinal);
         inside.sort_unstable();
         for (_, _, live, tag) in inside {
             let Some((slot, at)) = self.scopes.struck(live, tag) else { continue };
@@ -367,7 +370,7 @@ impl Engine<'_> {
             }
             self.cut_to(slot, &limit, now);
             self.back_to(slot, at, &limit);
-            let token = &mut self.tokens.slots[slot as usize];
+            let token = &mut self.states.slots[slot as usize];
             token.set_outcome(Some(Kind::Reset));
             let end = limit.end | token.pc & CHECK;
             (token.pc, token.member, token.depth) = (end, limit.member, limit.depth);

@@ -14,7 +14,7 @@ pub(crate) fn find(code: &mut Code) {
     }
     let mut entries =
         Entries { code, seen: HashMap::new(), barred: vec![false; code.steps.len()], after: HashMap::new() };
-    entries.walk(code.start.pc, -i128::from(code.prefix_ns), 0);
+    entries.follow(code.start.pc, -i128::from(code.prefix_ns), 0);
     let found: Vec<bool> = (0..code.queues.len() as u32).map(|q| entries.may_run_ahead(q)).collect();
     for (site, ahead) in code.queues.iter_mut().zip(found) {
         site.ahead = ahead;
@@ -74,7 +74,7 @@ fn constant_prefix(code: &Code, pc: u32, depth: usize, known: &mut HashMap<u32, 
 /// may enter before its time.
 struct Entries<'a> {
     code: &'a Code,
-    /// Time since the arrival's event at each step that has been walked from it.
+    /// Time since the arrival's event at each step that has been followed from it.
     seen: HashMap<u32, i128>,
     /// Steps from which on no queue may be entered ahead.
     barred: Vec<bool>,
@@ -89,7 +89,7 @@ impl Entries<'_> {
         alone && matches!(self.after.get(&queue), Some(Some(ns)) if *ns > 0)
     }
 
-    fn walk(&mut self, pc: u32, since: i128, depth: usize) {
+    fn follow(&mut self, pc: u32, since: i128, depth: usize) {
         if let Some(before) = self.seen.insert(pc, since) {
             if before != since {
                 self.bar(pc);
@@ -108,7 +108,7 @@ impl Entries<'_> {
                     // A choice at a later time than the arrival's is an event of its own.
                     let in_one_go = !self.code.lbs[lb as usize].ordered || since == 0;
                     for start in starts(self.code, lb) {
-                        if in_one_go { self.walk(start, since, depth + 1) } else { self.bar(start) }
+                        if in_one_go { self.follow(start, since, depth + 1) } else { self.bar(start) }
                     }
                     return;
                 }
@@ -121,7 +121,7 @@ impl Entries<'_> {
                         .collect();
                     starts.sort_unstable();
                     starts.dedup();
-                    starts.into_iter().for_each(|start| self.walk(start, since, depth + 1));
+                    starts.into_iter().for_each(|start| self.follow(start, since, depth + 1));
                     return;
                 }
                 Op::Enter { queue } => {
@@ -153,6 +153,13 @@ impl Entries<'_> {
                     Op::Ask { lb } => {
                         stack.extend(starts(self.code, lb));
                         stack.extend(self.code.guards.spares.iter().map(|t| t.pc));
+                    }
+                    Op::Sequence { group } | Op::Fan { group } => {
+                        let site = self.code.groups.sites[group as usize];
+                        let block = &self.code.blocks[self.code.stages[site.stage as usize].block as usize];
+                        let lists = (block.base..block.base + block.members)
+                            .map(|member| self.code.groups.lists[member.wrapping_add(site.offset) as usize]);
+                        stack.extend(lists.flat_map(|list| self.code.lists[list as usize].starts(self.code)));
                     }
                     Op::Choose { .. } => {
                         let lists = self.code.kinds.nodes.iter().map(|node| self.code.lists[node.0 as usize]);

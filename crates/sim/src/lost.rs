@@ -6,11 +6,12 @@
 //!   with the request, at all places where a request that may be lost can have been.
 //! - Draws: whether a message is lost, by place, request and way.
 
+use crate::blocks::NOT;
 use crate::code::Op;
 use crate::engine::{CHECKS_DUE, Engine, FLIP, WATCH};
 use crate::order::{Class, Entry};
+use crate::request_state::{BEGINS, CHECK, FAN, FLAGS, LINE, PARKED};
 use crate::scopes::{Limit, WHOLE};
-use crate::token::{BEGINS, CHECK, LINE, PARKED};
 use weir_model::crossing;
 use weir_policy::Kind;
 
@@ -40,7 +41,7 @@ impl Engine<'_> {
             return true;
         }
         if let Some(counter) = site.time.and_then(|draw| self.code.draws[draw as usize].visits) {
-            self.tokens.visit(slot, counter);
+            self.states.visit(slot, counter);
         }
         self.lose(slot, site.stage, member, now);
         false
@@ -53,8 +54,8 @@ impl Engine<'_> {
 
     /// A request waits for others, or for nothing, from now on.
     pub(crate) fn stops(&mut self, slot: u32, stage: u32, member: u32, now: u64) {
-        self.book(slot, stage, member, now.wrapping_neg());
-        if self.tokens.slots[slot as usize].pc & CHECK != 0 {
+        self.charge(slot, stage, member, now.wrapping_neg());
+        if self.states.slots[slot as usize].pc & CHECK != 0 {
             return;
         }
         self.ledger.last_stop = self.ledger.last_stop.max(now);
@@ -108,34 +109,35 @@ impl Engine<'_> {
 
     /// Requests on their way.
     fn live(&self) -> Vec<u32> {
-        let free = self.tokens.free();
-        let checks = |slot: u32| self.tokens.slots[slot as usize].pc & CHECK != 0;
-        (0..self.tokens.slots.len() as u32).filter(|&slot| !free[slot as usize] && !checks(slot)).collect()
+        let free = self.states.free();
+        let checks = |slot: u32| self.states.slots[slot as usize].pc & CHECK != 0;
+        (0..self.states.slots.len() as u32).filter(|&slot| !free[slot as usize] && !checks(slot)).collect()
     }
 
     /// Whether anything will happen to anybody, but for what happens by itself.
-    fn anybody_moves(&self) -> bool {
+    fn anybody_moves(&mut self) -> bool {
         // A request may wait behind a health check, but not behind so many.
-        if self.tokens.checks > 0 && self.alone < 16 * IDLE_EVENTS {
+        if self.states.checks > 0 && self.alone < 16 * IDLE_EVENTS {
             return true;
         }
         if self.guards.anyone_waits_for_health(self.code) {
             return true;
         }
         self.live().into_iter().any(|slot| {
-            let token = &self.tokens.slots[slot as usize];
-            let before =
-                self.code.steps[((token.pc & !(LINE | PARKED | BEGINS)) as usize).saturating_sub(1)].op;
+            let state = self.states.slots[slot as usize];
+            let before = self.code.steps[((state.pc & !FLAGS) as usize).saturating_sub(1)].op;
+            let waits_for_others = state.pc & FAN != 0;
             let waits = match before {
-                _ if token.pc & (PARKED | BEGINS) != 0 => true,
-                Op::Enter { queue } if token.pc & LINE != 0 => {
+                _ if waits_for_others => self.will_send_in(slot),
+                _ if state.pc & (PARKED | BEGINS) != 0 => true,
+                Op::Enter { queue } if state.pc & LINE != 0 => {
                     self.code.queues[queue as usize].timeout_ns.is_some()
                 }
-                Op::Ask { lb } if token.pc & LINE != 0 => {
+                Op::Ask { lb } if state.pc & LINE != 0 => {
                     let guard = self.code.lbs[lb as usize].guard;
                     guard.is_some_and(|site| self.code.guards.sites[site as usize].wait_timeout_ns.is_some())
                 }
-                _ if token.pc & LINE != 0 => false,
+                _ if state.pc & LINE != 0 => false,
                 op => self.lost_at(op).is_none(),
             };
             waits || self.scopes.will_be_cut(slot, &self.code.lines)
@@ -148,19 +150,21 @@ impl Engine<'_> {
         let now = self.ledger.last_step.max(self.ledger.last_stop);
         let live = self.live();
         for &slot in &live {
-            if self.tokens.slots[slot as usize].pc & LINE != 0 {
+            if self.states.slots[slot as usize].pc & LINE != 0 {
                 self.leave_lines(slot, now);
             }
         }
-        for slot in live {
-            if self.tokens.slots[slot as usize].is_unwanted() {
+        // Those whom others wait for go with these.
+        let tops: Vec<u32> = live.into_iter().filter(|&slot| self.branches.parent(slot) == NOT).collect();
+        for slot in tops {
+            if self.states.slots[slot as usize].is_unwanted() {
                 self.kill(slot, now);
                 continue;
             }
             self.lose_request(slot, now);
             self.spend_notes(slot);
             self.scopes.slots[slot as usize].floor = crate::blocks::NOT;
-            self.tokens.slots[slot as usize].set_unwanted();
+            self.states.slots[slot as usize].set_unwanted();
             self.cut_to(slot, &Limit { end: WHOLE, ..Limit::default() }, now);
             self.vanish(slot, now);
         }
@@ -169,16 +173,16 @@ impl Engine<'_> {
 
     /// A request leaves the line where it stands; it stands before that from now on.
     fn leave_lines(&mut self, slot: u32, now: u64) {
-        let token = self.tokens.slots[slot as usize];
-        let (pc, member) = ((token.pc & !LINE) as usize - 1, token.member);
+        let state = self.states.slots[slot as usize];
+        let (pc, member) = ((state.pc & !LINE) as usize - 1, state.member);
         match self.code.steps[pc].op {
             Op::Enter { queue } => {
                 self.leave_line(slot, queue, member, now);
-                self.count_cut(self.code.queues[queue as usize].stage, member, token.mask());
+                self.count_cut(self.code.queues[queue as usize].stage, member, state.mask());
             }
             Op::Share { share } => {
                 let stage = self.code.shares[share as usize].stage;
-                self.book(slot, stage, member, now);
+                self.charge(slot, stage, member, now);
                 self.leave_share_line(slot, share, member, now);
             }
             Op::Ask { lb } => {
@@ -187,16 +191,16 @@ impl Engine<'_> {
             }
             _ => return,
         }
-        self.leave_at(slot, pc as u32 | PARKED, member, usize::from(token.depth));
-        self.scopes.stand(slot, now, pc, member, usize::from(token.depth));
+        self.leave_at(slot, pc as u32 | PARKED, member, usize::from(state.depth));
+        self.scopes.stand(slot, now, pc, member, usize::from(state.depth));
     }
 
     fn lose_request(&mut self, slot: u32, now: u64) {
-        let token = &self.tokens.slots[slot as usize];
+        let state = &self.states.slots[slot as usize];
         let ledger = &mut self.ledger;
         ledger.ended += 1;
-        ledger.latency_sum = ledger.latency_sum.wrapping_add(now - token.arrived);
+        ledger.latency_sum = ledger.latency_sum.wrapping_add(now - state.arrived);
         ledger.step(now, false);
-        ledger.errors[Kind::Lost as usize] += u64::from(token.selected());
+        ledger.errors[Kind::Lost as usize] += u64::from(state.selected());
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Entry {
     /// See [`order_key`].
     pub key: u64,
     pub who: u32,
-    /// Tells a live event from a stale one: the token's tag when it was scheduled.
+    /// Tells a live event from a stale one: the state's tag when it was scheduled.
     pub tag: u32,
 }
 

@@ -1,11 +1,11 @@
-//! What few topologies have, each step in its turn: the request's place goes through its token, so the hot path holds none
+//! What few topologies have, each step in its turn: the request's place goes through its state, so the hot path holds none
 //! of it.
 
 use crate::code::{Code, Op};
 use crate::compile::{Compiler, Post};
 use crate::detail::scaled;
 use crate::engine::Engine;
-use crate::token::BEGINS;
+use crate::request_state::BEGINS;
 use weir_model::{crossing, warmup};
 use weir_policy::Kind;
 use weir_stats::Key;
@@ -43,7 +43,7 @@ impl Compiler<'_> {
 }
 
 impl Engine<'_> {
-    /// A step that few topologies have. Where the request goes on stands in its token; false: it stops.
+    /// A step that few topologies have. Where the request goes on stands in its state; false: it stops.
     #[inline(never)]
     pub(crate) fn detour(
         &mut self,
@@ -62,10 +62,30 @@ impl Engine<'_> {
             Op::Lossy { lossy } => return self.crosses(slot, lossy, member, now),
             Op::Told { lb } => {
                 self.told_guard(slot, lb, member, depth, now);
-                self.tokens.slots[slot as usize].depth -= 2;
+                self.states.slots[slot as usize].depth -= 2;
                 self.count_errors(slot, member, pc);
             }
             Op::Choose { choice } => self.choose(slot, choice, pc, member, depth),
+            Op::Sequence { group } => self.go_to_next(slot, group, pc + 1, 0),
+            Op::Next { group } => self.go_on_in_sequence(slot, group, pc),
+            Op::Come { retry } => self.comes_to_retry(slot, retry, member),
+            Op::Fan { group } => {
+                self.fan_out(slot, group, pc, member, depth, now);
+                return false;
+            }
+            Op::Part { .. } => {
+                self.part_ends(slot, now);
+                return false;
+            }
+            Op::Hedge { hedge } => {
+                self.start_hedge(slot, hedge, pc, member, depth, now);
+                return false;
+            }
+            Op::Hedged { hedge } => {
+                self.count_errors(slot, member, pc);
+                self.hedge_ends(slot, hedge, now);
+                return false;
+            }
             Op::Rewrite { rewrite } => {
                 let shape = &mut self.details.slots[slot as usize].shape;
                 *shape = code.kinds.rewrites[rewrite as usize][*shape as usize];
@@ -78,7 +98,7 @@ impl Engine<'_> {
             Op::Answer { status } => {
                 self.details.slots[slot as usize].status = status as u16;
                 let outcome = (status >= 500).then_some(Kind::Status5xx);
-                self.tokens.slots[slot as usize].set_outcome(outcome);
+                self.states.slots[slot as usize].set_outcome(outcome);
             }
             Op::Warm { warmup } => {
                 let site = &code.warmups[warmup as usize];
@@ -96,16 +116,17 @@ impl Engine<'_> {
 
     fn choose(&mut self, slot: u32, choice: u32, pc: usize, member: u32, depth: usize) {
         let site = &self.code.kinds.choices[choice as usize];
-        let Some(index) = self.chosen(slot, choice, member, 0) else {
+        let came = self.comes_to_choice(slot, member.wrapping_add(site.offset));
+        let Some(index) = self.chosen(slot, choice, member, came) else {
             self.refuse(slot, member, site.stage, Kind::NoRoute);
-            self.tokens.slots[slot as usize].pc = site.skip;
+            self.states.slots[slot as usize].pc = site.skip;
             return;
         };
         let list = self.code.kinds.nodes[member.wrapping_add(site.offset) as usize].0;
         let target = self.code.lists[list as usize].get(self.code, index);
-        self.tokens.set_frame(slot, depth, [pc as u32 + 1, member, index]);
+        self.states.set_frame(slot, depth, [pc as u32 + 1, member, index]);
         self.leave_at(slot, target.pc, target.member, depth + 1);
-        let selected = self.tokens.slots[slot as usize].selected();
+        let selected = self.states.slots[slot as usize].selected();
         self.members[target.member as usize].entries += i32::from(selected);
     }
 
@@ -122,9 +143,16 @@ impl Engine<'_> {
 
     /// A request begins where it was sent.
     #[cold]
-    pub(crate) fn begins(&mut self, slot: u32) {
-        let token = &mut self.tokens.slots[slot as usize];
-        token.pc &= !BEGINS;
-        self.members[token.member as usize].entries += i32::from(token.selected());
+    pub(crate) fn begins(&mut self, slot: u32, now: u64) {
+        let state = &mut self.states.slots[slot as usize];
+        state.pc &= !BEGINS;
+        if self.code.branches {
+            self.branch_begins(slot, now);
+            if self.attempt_begins(slot) {
+                return;
+            }
+        }
+        let state = &self.states.slots[slot as usize];
+        self.members[state.member as usize].entries += i32::from(state.selected());
     }
 }

@@ -1,15 +1,18 @@
 //! What stands behind what: which nodes a limit can cut off, which errors can come back to a balancer.
 
 use crate::blocks::{Layout, inside, spare};
+use weir_policy::config::Balance;
 use weir_topology::plan::{Mode, Spec, To};
 
 impl Layout<'_> {
-    /// The nodes where a request can be cut off: behind a limit or in a process that can crash, and everywhere if its client
+    /// The nodes where a request can be cut off: behind a limit, in a process that can crash, as one of
+    /// several branches, and everywhere if its client
     /// can leave. Also those where it may have been before it is lost.
     pub fn can_be_cut(&self, everywhere: bool) -> Vec<bool> {
         let mut cut = self.behind(everywhere, |spec| match spec {
             Spec::Timeout { time_ns } => time_ns.is_some(),
             Spec::Faulty(fault) => fault.mode == Mode::Crash,
+            Spec::Fanout { .. } | Spec::Hedge(_) => true,
             _ => false,
         });
         // Health checks cross some of what is on a request's way, so its waits stand one by one there.
@@ -20,11 +23,24 @@ impl Layout<'_> {
         let point = self.point;
         let again = |id: usize| {
             let spec = &point.specs[point.nodes[id].spec as usize];
-            matches!(spec, Spec::Retry(_)) || matches!(spec, Spec::Cable { .. }) && loses(spec)
+            matches!(spec, Spec::Retry(_) | Spec::Sequence)
+                || matches!(spec, Spec::Cable { .. }) && loses(spec)
         };
         let again = self.behind_nodes(false, |id| leads[id] && again(id));
         cut.iter_mut().zip(leads.iter().zip(again)).for_each(|(cut, (leads, again))| *cut |= leads | again);
         cut
+    }
+
+    /// # Errors
+    /// What requests can meet and cannot be simulated.
+    pub fn refuse_unbuilt(&self) -> Result<(), String> {
+        let clairvoyant = self.reached().find(|(_, spec)| match spec {
+            Spec::Lb(lb) => lb.balance == Balance::LeastWork,
+            _ => false,
+        });
+        let Some((id, _)) = clairvoyant else { return Ok(()) };
+        let site = &self.point.sites[self.point.nodes[id as usize].site as usize];
+        Err(format!("`lb.least_work` at {} is not built yet in simulation", site.span))
     }
 
     /// The nodes that health checks may come to.

@@ -1,17 +1,18 @@
 //! Running the scenarios of a plan: replications spread over threads, results in order.
 
 use crate::blocks::Layout;
+use crate::bounds::{Cut, MOST_AT_ONCE};
 use crate::code::Code;
 use crate::compile::compile;
-use crate::ending::{Cut, MOST_AT_ONCE};
 use crate::engine::Engine;
 use crate::latency::Pooled;
 use crate::ledger::Ledger;
 use crate::order::RANKS;
+#[cfg(test)]
+use crate::reference::{Reference, Tables};
 use crate::result::{Results, ScenarioResult};
 use crate::source::{Load, load_unless};
 use crate::summary::{self, Replication, Row};
-use crate::walk::{self, Walk, Walker};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -69,8 +70,9 @@ pub(crate) struct Asked {
 /// A scenario made ready to run.
 pub(crate) struct Program {
     pub code: Code,
-    /// What its stages do, where it takes the general engine.
-    pub walk: Option<Walk>,
+    /// What its stages do, where a test asks the reference.
+    #[cfg(test)]
+    pub tables: Option<Tables>,
     pub rows: Vec<Row>,
 }
 
@@ -120,7 +122,7 @@ pub fn run(
     run_with(plan, options, progress, stop, true)
 }
 
-/// As [`run`]; without `fast` everything is run by the general engine, which changes nothing but the time it takes.
+/// As [`run`]; without `fast` everything is run by the reference of tests, which changes nothing but the time it takes.
 pub(crate) fn run_with(
     plan: &Plan,
     options: &Options,
@@ -317,14 +319,19 @@ pub(crate) fn program(
     fast: bool,
 ) -> Result<Program, String> {
     let layout = Layout::new(point, scenario.root);
-    let (code, walk) = if fast && !walk::needs_walk(&layout, scenario) {
-        (compile(layout, scenario, members)?, None)
-    } else {
-        let (code, walk) = walk::build(layout, scenario, members)?;
-        (code, Some(walk))
-    };
+    #[cfg(test)]
+    if !fast {
+        let (code, tables) = crate::reference::build(layout, scenario, members)?;
+        let rows = summary::rows(&code);
+        return Ok(Program { code, tables: Some(tables), rows });
+    }
+    debug_assert!(fast, "the reference is for tests");
+    let code = compile(layout, scenario, members)?;
     let rows = summary::rows(&code);
-    Ok(Program { code, walk, rows })
+    #[cfg(test)]
+    return Ok(Program { code, tables: None, rows });
+    #[cfg(not(test))]
+    Ok(Program { code, rows })
 }
 
 /// A finished replication: what it added up, how long its window was, and which laws it broke.
@@ -350,11 +357,12 @@ fn run_whole(program: &Program, mut load: Load, key: Key, stop: &AtomicBool) -> 
 fn run_once(program: &Program, load: Load, key: Key, stop: &AtomicBool) -> Result<Ran, Cut> {
     let code = &program.code;
     let (requests, selected) = load.expected();
-    if let Some(walk) = &program.walk {
-        let mut walker = Walker::new(code, walk, load, key, stop);
-        walker.run()?;
-        let violations = walker.violations(requests, selected);
-        return Ok(Ran { violations, window_ns: walker.window_ns(), ledger: walker.ledger });
+    #[cfg(test)]
+    if let Some(tables) = &program.tables {
+        let mut reference = Reference::new(code, tables, load, key, stop);
+        reference.run()?;
+        let violations = reference.violations(requests, selected);
+        return Ok(Ran { violations, window_ns: reference.window_ns(), ledger: reference.ledger });
     }
     let mut engine = Engine::new(code, load, key, stop);
     engine.run()?;

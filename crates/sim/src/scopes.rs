@@ -1,14 +1,18 @@
-//! Limits that a request is under, and where it stands: fixed rows beside its token.
+//! Limits that a request is under, and where it stands: fixed rows beside its state.
+
+mod left;
 
 use crate::blocks::NOT;
 use crate::code::Code;
 use crate::cut::Hold;
 use crate::lines::LineTables;
+use crate::order::RANKS;
+pub(crate) use left::{Left, Passing, Stands};
 
 /// Drawn waits that follow each other as one event at most.
 const DRAWN: usize = 2;
 
-/// What a request that can be cut off has beside its token: a cache line.
+/// What a request that can be cut off has beside its state: a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Scope {
@@ -25,12 +29,16 @@ pub(crate) struct Scope {
     pub waits: [u64; DRAWN],
     pub drawn: u8,
     /// The event loop that it meets.
-    pub meets: u32,
+    pub meets: u16,
     /// Where it ends that goes on for nobody.
     pub floor: u32,
     pub floor_depth: u16,
     /// Before this nothing cuts it off: the first time at which something around it may.
     pub until: u64,
+    /// Frames below which it began, or was left behind.
+    pub base_depth: u16,
+    /// The first rank beyond its own and those of whatever it sends in; see [`RANKS`].
+    pub ranks_end: u32,
 }
 
 const OUTSIDE: Scope = Scope {
@@ -46,7 +54,16 @@ const OUTSIDE: Scope = Scope {
     floor: NOT,
     floor_depth: 0,
     until: 0,
+    base_depth: 0,
+    ranks_end: RANKS + 1,
 };
+
+impl Scope {
+    /// How many ranks from its own on it has.
+    pub fn ranks(&self) -> u32 {
+        self.ranks_end - (self.rank & RANKS)
+    }
+}
 
 /// A limit that a request is under: what holds outside of it, and where it goes on from there.
 #[derive(Clone, Copy, Debug, Default)]
@@ -109,7 +126,10 @@ impl Scopes {
     #[inline]
     pub fn begin(&mut self, slot: u32) {
         match self.slots.get_mut(slot as usize) {
-            Some(scope) => (scope.limits, scope.rank) = (0, 1),
+            Some(scope) => {
+                (scope.limits, scope.rank) = (0, 1);
+                (scope.base_depth, scope.ranks_end) = (0, RANKS + 1);
+            }
             None => self.grow(slot),
         }
         self.slots[slot as usize].until = self.outside;
@@ -206,8 +226,11 @@ impl Scopes {
         let outermost = list.filter_map(|&number| {
             let Live { slot, tag, .. } = self.live[number as usize];
             let rows = self.rows(slot);
-            let first = rows.iter().find(|row| self.live[row.live as usize].line == line)?;
-            (first.live == number).then(|| (order(slot), first.rank, number, tag))
+            let first = rows.iter().position(|row| self.live[row.live as usize].line == line)?;
+            // What stands inside now, in its attempt.
+            let behind = rows[first + 1..].iter().find(|row| row.end != GHOST);
+            let rank = behind.map_or(self.slots[slot as usize].rank, |row| row.rank);
+            (rows[first].live == number).then(|| (order(slot), rank, number, tag))
         });
         outermost.collect()
     }
@@ -284,7 +307,9 @@ impl Scopes {
                 self.spare.push(row.live);
             }
         }
-        let ghosts = usize::from(self.slots[from as usize].limits);
+        let scope = &mut self.slots[from as usize];
+        scope.base_depth = scope.base_depth.max(rows[kept + gone - 1].depth);
+        let ghosts = usize::from(scope.limits);
         self.limits[old + ghosts..old + ghosts + stay.len()].copy_from_slice(stay);
         self.slots[from as usize].limits = (ghosts + stay.len()) as u16;
     }
@@ -326,48 +351,3 @@ impl Scopes {
 
 const _: () = assert!(size_of::<Scope>() == 64);
 const _: () = assert!(size_of::<Limit>() == 40);
-
-/// How the waits of a request that is cut off are gone through: where it is in them.
-pub(crate) struct Passing<'b> {
-    pub slot: u32,
-    pub at: u64,
-    /// Its order at the end of a wait: what ends at this very instant may still be to come.
-    pub key: u64,
-    /// It was found where it stands; what comes after has not begun.
-    pub found: bool,
-    pub left: Option<Left<'b>>,
-}
-
-impl Passing<'_> {
-    /// What is left behind goes no further than the wait in which it stands.
-    pub fn is_to_stop(&self) -> bool {
-        self.left.as_ref().is_some_and(|left| left.stands.is_some())
-    }
-
-    /// A wait has been passed, up to this step.
-    pub fn may_stop_at(&mut self, pc: usize, member: u32, depth: usize, drawn: u8) {
-        let at = self.at;
-        if let (true, Some(Left { stands: Some(stands), .. })) = (self.found, &mut self.left) {
-            stands.get_or_insert(Stands { pc, member, depth, at, drawn });
-        }
-    }
-}
-
-/// What is left behind by a request goes on without it.
-pub(crate) struct Left<'b> {
-    pub request: u32,
-    /// Stage, member and time of the waits that it is still to pass.
-    pub beyond: &'b mut Vec<(u32, u32, u64)>,
-    /// Where its wait ends, if it is to go no further than that.
-    pub stands: Option<&'b mut Option<Stands>>,
-}
-
-/// Where and when a wait ends, and how many drawn ones there were until then.
-#[derive(Clone, Copy)]
-pub(crate) struct Stands {
-    pub pc: usize,
-    pub member: u32,
-    pub depth: usize,
-    pub at: u64,
-    pub drawn: u8,
-}

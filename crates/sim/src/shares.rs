@@ -5,7 +5,7 @@ use crate::engine::{END_OF_TIME, Engine, TICK};
 use crate::ledger::{Gauge, Snapshot};
 use crate::meter::Meter;
 use crate::order::{Class, Entry, order_key};
-use crate::token::{CHECK, LINE};
+use crate::request_state::{CHECK, LINE};
 use weir_model::concurrent::{Concurrent, Jobs};
 use weir_model::queue::Entry as QueueEntry;
 
@@ -69,7 +69,7 @@ impl Engine<'_> {
         now: u64,
     ) -> bool {
         let site = &self.code.shares[share as usize];
-        let is_check = self.tokens.slots[slot as usize].pc & CHECK != 0;
+        let is_check = self.states.slots[slot as usize].pc & CHECK != 0;
         let work_ns = if is_check { self.check_cost_ns(slot) } else { self.drawn(slot, site.work) };
         let index = member.wrapping_add(site.offset);
         let at = site.gauge.wrapping_add(member & self.code.mask) as usize;
@@ -104,7 +104,7 @@ impl Engine<'_> {
         let gauge = &mut self.ledger.gauges[at];
         gauge.served = gauge.served.wrapping_add(now & selected);
         if let Some(next) = next {
-            let begins = &mut self.tokens.slots[next as usize];
+            let begins = &mut self.states.slots[next as usize];
             begins.pc &= !LINE;
             gauge.served = gauge.served.wrapping_sub(now & begins.mask());
             gauge.started += begins.mask() & 1;

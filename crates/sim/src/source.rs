@@ -18,6 +18,8 @@ pub(crate) struct Load {
     pub all: bool,
     pub window: Window,
     pub deadline_ns: u64,
+    /// For the reference.
+    #[cfg(test)]
     pub patience_ns: Option<u64>,
 }
 
@@ -64,6 +66,15 @@ impl Load {
         }
     }
 
+    /// Whether a request that arrives then counts, and whether in the second half of the window.
+    pub fn selects(&self, at: u64, ordinal: u64) -> (bool, bool) {
+        let (from, at, to) = match self.window {
+            Window::Requests(from, to) => (from, ordinal, to),
+            Window::Times(from, to) => (from, at, to + 1),
+        };
+        ((from..to).contains(&at), at >= from + (to - from) / 2)
+    }
+
     /// Ordinals of the window, where it is given by them.
     pub fn ordinals(&self) -> (u64, u64) {
         if let Window::Requests(from, to) = self.window { (from, to) } else { (0, u64::MAX) }
@@ -103,6 +114,7 @@ pub(crate) fn load_unless(
         all,
         window,
         deadline_ns: scenario.deadline_ns,
+        #[cfg(test)]
         patience_ns: scenario.patience_ns,
     })
 }

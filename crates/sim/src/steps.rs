@@ -1,18 +1,18 @@
 //! The steps of a request: it runs through its code until it comes to one that is not yet its turn.
 
 mod rare;
+mod waiting;
+
+use rare::on_visit;
 
 use crate::code::Op;
-use crate::draws::purpose;
+use crate::engine::Engine;
 #[cfg(test)]
 use crate::engine::Sabotage;
-use crate::engine::{END_OF_TIME, Engine};
-use crate::order::{Class, Entry, order_key, ranked};
-use crate::token::{BEGINS, CHECK, IDLE, LINE, PARKED};
+use crate::request_state::{BEGINS, CHECK, FAN, IDLE, LINE, PARKED};
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Work};
-use weir_stats::Key;
 
 impl Engine<'_> {
     /// Runs a request from where it stands. `now` is the clock, `time` the request's own, which may be ahead or, on
@@ -23,24 +23,24 @@ impl Engine<'_> {
     pub(crate) fn go_on(&mut self, slot: u32, now: u64, time: u64, after_faults: bool) {
         let code = self.code;
         // Held as long as nobody else may change it: found anew after whatever does.
-        let mut token = &mut self.tokens.slots[slot as usize];
+        let mut state = &mut self.states.slots[slot as usize];
         macro_rules! again {
             () => {
-                token = &mut self.tokens.slots[slot as usize]
+                state = &mut self.states.slots[slot as usize]
             };
         }
-        if token.pc & (LINE | BEGINS | CHECK) != 0 {
+        if state.pc & (LINE | BEGINS | CHECK | FAN) != 0 {
             if self.begin_or_go(slot, now) {
                 return;
             }
             again!();
         }
         let (mut pc, mut member, mut depth) =
-            ((token.pc & !PARKED) as usize, token.member, usize::from(token.depth));
-        // Whether it is selected, and has failed, is asked of the token each time: a local of it would be spilled.
+            ((state.pc & !PARKED) as usize, state.member, usize::from(state.depth));
+        // Whether it is selected, and has failed, is asked of the state each time: a local of it would be spilled.
         let (mut time, mut drawn) = (time, false);
         let mut step = code.steps[pc];
-        if token.pc & PARKED == 0 {
+        if state.pc & PARKED == 0 {
             time = time.saturating_add(step.wait_ns);
         }
         // A step in turn, when it is not yet its time.
@@ -53,7 +53,7 @@ impl Engine<'_> {
         }
         macro_rules! count_errors {
             () => {
-                if token.has_failed() {
+                if state.has_failed() {
                     if code.can_be_cut[pc] {
                         in_turn!();
                     }
@@ -63,14 +63,14 @@ impl Engine<'_> {
             };
         }
         // Time at a stage; as `book`.
-        macro_rules! book {
+        macro_rules! charge {
             ($site:expr, $ns:expr) => {
-                if code.books {
-                    self.book(slot, $site.stage, member, $ns);
+                if code.charges {
+                    self.charge(slot, $site.stage, member, $ns);
                     again!();
                 } else {
                     let part = &mut self.ledger.parts[$site.part.wrapping_add(member & code.mask) as usize];
-                    *part = part.wrapping_add($ns & token.mask());
+                    *part = part.wrapping_add($ns & state.mask());
                 }
             };
         }
@@ -80,15 +80,15 @@ impl Engine<'_> {
                 if $site.shared {
                     first
                 } else {
-                    first + self.scopes.slots[slot as usize].meets * code.instances.len() as u32
+                    first + u32::from(self.scopes.slots[slot as usize].meets) * code.instances.len() as u32
                 }
             }};
         }
         macro_rules! draw {
             ($site:expr) => {{
-                let mut key = self.draw_keys[$site.key as usize].with(token.way.bits());
+                let mut key = self.draw_keys[$site.key as usize].with(state.way.bits());
                 if let Some(counter) = $site.visits {
-                    key = on_visit(key, self.tokens.rows.visits.count(slot, counter));
+                    key = on_visit(key, self.states.rows.visits.count(slot, counter));
                 }
                 $site.sampler.draw(key)
             }};
@@ -98,7 +98,7 @@ impl Engine<'_> {
                 Op::Draw { draw } => {
                     let site = &code.draws[draw as usize];
                     let ns = draw!(site);
-                    let booked = ns & token.mask();
+                    let booked = ns & state.mask();
                     #[cfg(test)]
                     let booked = {
                         let broken = self.breaks(Sabotage::MiscountWork);
@@ -117,7 +117,7 @@ impl Engine<'_> {
                         self.scopes.stand(slot, now, pc, member, depth);
                     }
                     time = time.saturating_add(site.ns);
-                    book!(site, site.ns);
+                    charge!(site, site.ns);
                     pc += 1;
                 }
                 Op::StandDrawn { draw } => {
@@ -132,7 +132,7 @@ impl Engine<'_> {
                         ns = self.longer(slot, draw, ns);
                         again!();
                     }
-                    book!(site, ns);
+                    charge!(site, ns);
                     self.scopes.drew(slot, ns);
                     time = time.saturating_add(ns);
                     drawn = true;
@@ -142,14 +142,14 @@ impl Engine<'_> {
                     in_turn!();
                     self.begin_limit(slot, limit, member, depth, now);
                     again!();
-                    if token.has_failed() {
+                    if state.has_failed() {
                         // Left behind by a client who has gone: what is behind knows nothing of that.
-                        token.set_outcome(None);
+                        state.set_outcome(None);
                     }
                     pc += 1;
                 }
                 Op::Limited => {
-                    if time != now && (token.has_failed() || self.scopes.may_be_cut(slot, time)) {
+                    if time != now && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
                         break;
                     }
                     count_errors!();
@@ -166,25 +166,25 @@ impl Engine<'_> {
                     if site.counts {
                         of.take_returns(self.turn);
                     }
-                    let draw = of.picks.with(self.tokens.rows.tries(token, slot).bits());
-                    let rule = token.exclude();
-                    let picked = if rule == Exclude::None || self.tokens.tried[slot as usize].is_empty() {
+                    let draw = of.picks.with(self.states.rows.tries(state, slot).bits());
+                    let rule = state.exclude();
+                    let picked = if rule == Exclude::None || self.states.tried[slot as usize].is_empty() {
                         of.balancer.pick(draw, &[])
                     } else {
-                        of.pick_anew(draw, &self.tokens.tried[slot as usize], instance, &mut self.excluded)
+                        of.pick_anew(draw, &self.states.tried[slot as usize], instance, &mut self.excluded)
                     };
                     match picked {
                         Some(index) => {
                             if rule != Exclude::None {
-                                self.tokens.tried[slot as usize].picked(rule, instance, index);
+                                self.states.tried[slot as usize].picked(rule, instance, index);
                             }
                             let target = of.targets.get(code, index);
                             let back = (pc as u32 + 1) | if site.counts { 0 } else { IDLE };
-                            self.tokens.rows.set_frame(token, slot, depth, [back, member, index]);
+                            self.states.rows.set_frame(state, slot, depth, [back, member, index]);
                             depth += 1;
                             pc = target.pc as usize;
                             member = target.member;
-                            self.members[member as usize].entries += i32::from(token.selected());
+                            self.members[member as usize].entries += i32::from(state.selected());
                         }
                         None => {
                             self.refuse(slot, member, site.stage, Kind::NoTarget);
@@ -195,12 +195,12 @@ impl Engine<'_> {
                 }
                 Op::Done { lb } => {
                     let site = &code.lbs[lb as usize];
-                    let failed = token.has_failed();
+                    let failed = state.has_failed();
                     if site.can_be_cut && time != now && (failed || self.scopes.may_be_cut(slot, time)) {
                         break;
                     }
                     if site.counts || failed {
-                        let target = self.tokens.rows.frame(token, slot, depth - 1)[2];
+                        let target = self.states.rows.frame(state, slot, depth - 1)[2];
                         let instance = instance!(site);
                         if !site.counts {
                             self.came_back(slot, instance, target);
@@ -239,26 +239,14 @@ impl Engine<'_> {
                     match queue.enter(site.limits, &mut self.links, slot) {
                         QueueEntry::Inside => {
                             gauge.busy = gauge.busy.wrapping_sub(time);
-                            gauge.served = gauge.served.wrapping_sub(time & token.mask());
-                            gauge.started += u64::from(token.selected());
+                            gauge.served = gauge.served.wrapping_sub(time & state.mask());
+                            gauge.started += u64::from(state.selected());
                             pc += 1;
                         }
                         QueueEntry::Waits => {
                             gauge.waiting = gauge.waiting.wrapping_sub(now);
                             gauge.most = gauge.most.max(queue.waiting());
-                            if code.books {
-                                self.stops(slot, site.stage, member, now);
-                                again!();
-                            } else {
-                                let part = &mut self.ledger.parts
-                                    [site.part.wrapping_add(member & code.mask) as usize];
-                                *part = part.wrapping_sub(now & token.mask());
-                            }
-                            token.stop_at((pc as u32 + 1) | LINE, member, depth);
-                            if let Some(ns) = site.timeout_ns {
-                                self.end_wait_after(slot, now, ns);
-                            }
-                            return;
+                            return self.stand_in_line(site, slot, pc, member, depth, now);
                         }
                         QueueEntry::Full => {
                             self.count_refusal(slot, member, site.stage);
@@ -270,7 +258,7 @@ impl Engine<'_> {
                 }
                 Op::Leave { queue } => {
                     in_turn!();
-                    let selected = token.mask();
+                    let selected = state.mask();
                     self.leave(queue, member, selected, now);
                     again!();
                     count_errors!();
@@ -290,25 +278,8 @@ impl Engine<'_> {
                     }
                     again!();
                 }
-                Op::Ask { .. }
-                | Op::Told { .. }
-                | Op::Choose { .. }
-                | Op::Rewrite { .. }
-                | Op::Unrewrite
-                | Op::Answer { .. }
-                | Op::Down { .. }
-                | Op::Lossy { .. }
-                | Op::Warm { .. }
-                | Op::Cool { .. } => {
-                    in_turn!();
-                    if !self.detour(slot, pc, member, depth, now, after_faults) {
-                        return;
-                    }
-                    again!();
-                    (pc, member, depth) = (token.pc as usize, token.member, usize::from(token.depth));
-                }
                 Op::Survived { .. } => {
-                    if time != now && (token.has_failed() || self.scopes.may_be_cut(slot, time)) {
+                    if time != now && (state.has_failed() || self.scopes.may_be_cut(slot, time)) {
                         break;
                     }
                     self.survived(slot, pc, member);
@@ -322,13 +293,13 @@ impl Engine<'_> {
                         again!();
                     }
                     let exclude = code.retries[retry as usize].config.exclude;
-                    self.tokens.rows.begin_attempts(token, slot, exclude);
+                    self.states.rows.begin_attempts(state, slot, exclude);
                     pc += 1;
                 }
                 Op::Again { .. } | Op::Serve => pc += 1,
                 Op::Tried { retry } => {
                     let site = &code.retries[retry as usize];
-                    let failed = token.has_failed();
+                    let failed = state.has_failed();
                     if failed && (site.budget.is_some() || site.config.backoff_ns > 0) {
                         in_turn!();
                     }
@@ -342,7 +313,7 @@ impl Engine<'_> {
                     // An answer's status may be tried again though it is no failure.
                     if !failed && !code.details {
                         let redraw = site.config.work == Work::Redraw;
-                        self.tokens.rows.end_attempts(token, slot, redraw);
+                        self.states.rows.end_attempts(state, slot, redraw);
                         pc += 1;
                     } else {
                         match self.next_attempt(slot, member, retry, now) {
@@ -374,11 +345,11 @@ impl Engine<'_> {
                     let site = code.calls[call as usize];
                     let target = code.call_targets[member.wrapping_add(site.offset) as usize];
                     let frame = [(pc as u32 + 1) | IDLE, member, 0];
-                    self.tokens.rows.set_frame(token, slot, depth, frame);
+                    self.states.rows.set_frame(state, slot, depth, frame);
                     depth += 1;
                     pc = target.pc as usize;
                     member = target.member;
-                    self.members[member as usize].entries += i32::from(token.selected());
+                    self.members[member as usize].entries += i32::from(state.selected());
                 }
                 Op::Back => {
                     depth -= 1;
@@ -386,8 +357,8 @@ impl Engine<'_> {
                 }
                 Op::Return => {
                     count_errors!();
-                    let [back, caller, _] = self.tokens.rows.frame(token, slot, depth - 1);
-                    let behind = usize::from(back & IDLE != 0 && !token.has_failed());
+                    let [back, caller, _] = self.states.rows.frame(state, slot, depth - 1);
+                    let behind = usize::from(back & IDLE != 0 && !state.has_failed());
                     pc = (back & !IDLE) as usize + behind;
                     depth -= behind;
                     member = caller;
@@ -398,7 +369,7 @@ impl Engine<'_> {
                     {
                         in_turn!();
                     }
-                    if token.has_failed() {
+                    if state.has_failed() {
                         if code.can_be_cut[pc] {
                             in_turn!();
                         }
@@ -406,30 +377,21 @@ impl Engine<'_> {
                     }
                     return self.end(slot, now, time);
                 }
+                // What few topologies have, in its turn and off the way of the others.
+                _ => {
+                    in_turn!();
+                    if !self.detour(slot, pc, member, depth, now, after_faults) {
+                        return;
+                    }
+                    again!();
+                    (pc, member, depth) = (state.pc as usize, state.member, usize::from(state.depth));
+                }
             }
             step = code.steps[pc];
             time = time.saturating_add(step.wait_ns);
         }
         // It has come to a step that is not yet its time.
-        token.stop_at(pc as u32 | PARKED, member, depth);
-        let mut key = crate::engine::step_key(token.ordinal);
-        if code.goes_on {
-            key = ranked(order_key(Class::Step, token.ordinal), self.scopes.slots[slot as usize].rank);
-        }
-        let at = time.min(END_OF_TIME);
-        let entry = Entry { at, key, who: slot, tag: token.tag };
-        debug_assert!(at >= now);
-        if drawn || now > time {
-            self.pending.push_often(now, entry);
-        } else {
-            self.pending.push_constant(at - now, entry);
-        }
+        state.stop_at(pc as u32 | PARKED, member, depth);
+        self.come_back_at(slot, now, time, drawn);
     }
-}
-
-/// What a request draws by at a place where it has been so often before.
-#[cold]
-#[inline(never)]
-fn on_visit(key: Key, before: u32) -> Key {
-    if before == 0 { key } else { key.with(purpose::VISIT).with(u64::from(before)) }
 }

@@ -1,4 +1,4 @@
-//! The two engines against each other, members and sites, any topology; and every self-check shown to fire.
+//! The engine against its reference, members and sites, any topology; and every self-check shown to fire.
 
 use crate::engine::{Engine, Sabotage};
 use crate::run::{Options, load, program, run_with};
@@ -99,7 +99,7 @@ fn random_file(seed: u64) -> String {
     text + &format!("scenario(\"s\", n{nodes}, {traffic}, requests = 600)\n")
 }
 
-/// The fast engine gives the same bytes as the general one, in which every wait is an event of its own and nothing runs
+/// The engine gives the same bytes as its reference, in which every wait is an event of its own and nothing runs
 /// ahead of its time: the order at one instant is the contract's, not an accident of scheduling. Self-checks run in all.
 #[test]
 fn both_engines_agree() {

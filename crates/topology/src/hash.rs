@@ -1,6 +1,6 @@
 //! The hash of a plan: over its meaning (places included), not over lines, comments, labels or paths.
 
-use crate::plan::{Lb, Node, Plan, Point, Spec, To};
+use crate::plan::{Lb, Listen, Node, Origin, Plan, Point, Spec, To};
 use serde::Serialize;
 use std::io::{self, Write};
 use weir_model::{Dist, Traffic};
@@ -54,6 +54,13 @@ fn hash_point(point: &Point, sink: &mut Sink) {
             }
             Spec::Lb(lb) if lb.sticky_key.is_some() => {
                 sink.put(&Spec::Lb(Lb { sticky_key: Some(String::new()), ..lb.clone() }));
+            }
+            Spec::Listen(listen) if let Some(tls) = &listen.tls => {
+                sink.put(&Spec::Listen(Listen { tls: Some(tls.without_paths()), ..listen.clone() }));
+            }
+            Spec::Server { addr, model, origin } if let Some(tls) = &origin.tls => {
+                let origin = Origin { tls: Some(tls.without_paths()), ..origin.clone() };
+                sink.put(&Spec::Server { addr: addr.clone(), model: *model, origin });
             }
             other => sink.put(other),
         }

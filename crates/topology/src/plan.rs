@@ -11,12 +11,14 @@ use weir_policy::config::{Balance, Budget, Check, Eject, Hedge, OnEmpty, Outlier
 
 pub mod fixed;
 mod serving;
+mod tls;
 mod warned;
 
 pub use serving::{
     HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol, Paths, Rewrite,
-    listeners,
+    SendProxy, listeners,
 };
+pub use tls::{CertificateFiles, ClientAuth, TlsClient, TlsServer};
 
 /// Index of a node in [`Point::nodes`].
 pub type NodeId = u32;

@@ -144,7 +144,8 @@ fn every_default_of_the_contract_is_in_the_plan() {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     let addr = "127.0.0.1:0".to_owned();
-    let listen = Listen { addr, protocol: ListenProtocol::Http, loops: None, http: Http::default() };
+    let listen =
+        Listen { addr, protocol: ListenProtocol::Http, loops: None, tls: None, http: Http::default() };
     assert!(plan.points[0].specs.contains(&Spec::Listen(listen)) && Origin::default() == Origin::of(true));
     assert_eq!(Origin::of(false).response_timeout_ns, None);
 }
@@ -239,7 +240,7 @@ fn wrong_plans_are_refused() {
         ("\"max_head\":8192", "\"max_head\":131073", "max_head"),
         ("\"max_headers\":50", "\"max_headers\":0", "max_headers"),
         ("\"versions\":[\"h1\"]", "\"versions\":[]", "versions"),
-        ("\"proxy_from\":[]", "\"proxy_from\":[\"::1\"]", "not built yet"),
+        ("\"proxy_from\":[]", "\"proxy_from\":[\"::1/x\"]", "network"),
         ("\"head_timeout_ns\":1000000000", "\"head_timeout_ns\":0", "head_timeout_ns"),
         ("\"websocket\"", "\"h2c\"", "h2c"),
         ("\"websocket\"", "\"WebSocket\"", "lower case"),

@@ -5,12 +5,29 @@ use super::serve;
 use crate::args::Check;
 use crate::failure::Failure;
 use crate::{input, interrupt, output};
+use std::io::Write;
+use weir_topology::Plan;
 
 pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     interrupt::at_once();
     let plan = input::load(&args.file)?;
     if args.serve {
-        serve::check(&plan, false, args.file.quiet)?;
+        let (point, _) = serve::check(&plan, false, args.file.quiet)?;
+        weir_serve::check_certificates(point).map_err(|wrong| Failure::Usage(lines(&wrong)))?;
+    } else if !args.file.quiet {
+        tell_certificates(&plan);
     }
     output::to_stdout(|out| weir_report::offered(&plan, out))
+}
+
+/// Says which certificates could not be served with here: a file may well be simulated where there are none.
+fn tell_certificates(plan: &Plan) {
+    let wrong = plan.points.first().map_or(Ok(()), weir_serve::check_certificates);
+    for one in wrong.err().unwrap_or_default() {
+        let _ = writeln!(std::io::stderr(), "warning: {one}");
+    }
+}
+
+fn lines(wrong: &[weir_serve::CannotUse]) -> String {
+    wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

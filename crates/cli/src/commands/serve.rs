@@ -24,14 +24,21 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
     let loops = args.loops.map(usize::from);
     let options = weir_serve::Options { loops, quiet: args.quiet, ..Default::default() };
-    let running = weir_serve::start(&point, &serving, &chosen, &options)
-        .map_err(|e| Failure::Environment(e.to_string()))?;
+    let running = weir_serve::start(&point, &serving, &chosen, &options).map_err(not_started)?;
     let remote = running.remote();
     obey_signals(remote.clone())
         .and_then(|()| running.check_room().map_err(|e| Failure::Environment(e.to_string())))
         .inspect_err(|_| remote.abandon())?;
     tell_listening(&running, logs_to_stdout(&point, &chosen));
     running.join().map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explained(&e))))
+}
+
+/// Why nothing is served: what the file names cannot be used, or the environment has failed.
+fn not_started(e: weir_serve::Error) -> Failure {
+    match e {
+        weir_serve::Error::Tls(_) => Failure::Usage(e.to_string()),
+        _ => Failure::Environment(e.to_string()),
+    }
 }
 
 /// Whether an access log of these listeners goes to standard output.
@@ -52,7 +59,7 @@ fn tell_listening(running: &Running, to_stderr: bool) {
     }
 }
 
-/// SIGTERM and SIGINT drain, a second one ends at once; SIGUSR1 reopens the logs.
+/// SIGTERM and SIGINT drain, a second one ends at once; SIGUSR1 reopens the logs, SIGHUP reads certificates again.
 fn obey_signals(remote: Remote) -> Result<(), Failure> {
     let failed =
         |e: std::io::Error| Failure::Environment(format!("signals cannot be waited for: {}", explained(&e)));
@@ -64,7 +71,7 @@ fn obey_signals(remote: Remote) -> Result<(), Failure> {
             for signal in signals.forever() {
                 match signal {
                     SIGUSR1 => remote.reopen_logs(),
-                    SIGHUP => eprintln!("weir: reloading is not built yet; SIGHUP is ignored"),
+                    SIGHUP => remote.reread_certificates(),
                     _ if draining => {
                         remote.abandon();
                         std::process::exit(130)

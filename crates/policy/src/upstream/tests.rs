@@ -1,6 +1,7 @@
 //! What a balancer does with all that stands around it, against the contract and acceptance's figures.
 
 use super::*;
+use crate::Kind;
 use crate::config::{Check, Eject, Initial, OnEmpty, SlowStart, Start, Ties};
 
 const MS: u64 = 1_000_000;
@@ -447,7 +448,7 @@ fn a_plain_one_is_the_balancer() {
         Balance::P2c { choices: 2, replacement: false, ties: Ties::Random, error_hold_ns: 0, bias: 1.0 };
     let mut up = upstream(p2c.clone(), Around::default(), 9);
     let mut bare = Balancer::new(&p2c, &[1.0; 9], Key::new(4));
-    assert!(up.plain);
+    assert!(up.loops.first.plain);
     for i in 0..1000 {
         assert_eq!(target(up.pick(&ask(i, 0))).target, bare.ask(&ask(i, 0)).unwrap());
     }
@@ -493,4 +494,44 @@ fn loops_share_limits_and_probation() {
     lp.set_full(0, false);
     assert_eq!(target(lp.pick(&ask(4, S))).target, 0);
     assert!((5..9).all(|i| target(lp.pick(&ask(i, S))).target != 1));
+}
+
+/// Failures in a row are the process's, whichever loop sees them; whom a connection did not reach is passed over on that loop.
+#[test]
+fn loops_share_health_and_limits_and_keep_their_own_cursors() {
+    let on_loops = |around: Around| {
+        let balance = Balance::RoundRobin { start: Start::First };
+        let mut up = Upstream::new(&balance, around, &[1.0; 2], &NAMES, 0, Key::new(4));
+        up.add_loop(&balance, &[1.0; 2], &NAMES, 0, Key::new(5));
+        up.add_loop(&balance, &[1.0; 2], &NAMES, 0, Key::new(6));
+        up
+    };
+    let picks = |up: &mut Upstream, on: u32| target(up.on(on).pick(&ask(0, 0)));
+    let mut up = on_loops(ejecting(S, S, 50.0, 0.0));
+    for on in [0, 1, 2, 0, 1] {
+        let mut ticket = picks(&mut up, on);
+        if ticket.target == 1 {
+            up.on(on).cancelled(0, ticket);
+            ticket = picks(&mut up, on);
+        }
+        up.on(on).done(0, ticket, Some(Kind::Reset), None);
+    }
+    assert!((0..3).all(|on| picks(&mut up, on).target == 1), "out after five, for all");
+    up.tick(S);
+    let probes: Vec<Ticket> = (0..9).map(|i| picks(&mut up, i % 3)).filter(|t| t.probe).collect();
+    assert_eq!(probes.len(), 1, "one request of all loops tries it");
+
+    let mut up = on_loops(Around { max_in_flight: Some(1), ..Around::default() });
+    assert_eq!((picks(&mut up, 1).target, picks(&mut up, 0).target), (0, 1));
+    assert_eq!(up.on(2).pick(&ask(0, 0)), Picked::Full);
+    assert_eq!((up.in_flight(0), up.in_flight(1)), (Some(1), Some(1)));
+    up.on(1).done(0, Ticket { target: 0, probe: false, at_ns: 0 }, None, None);
+    assert_eq!(picks(&mut up, 2).target, 0);
+
+    let mut up = on_loops(Around { pass_over_ns: S, ..Around::default() });
+    let first = picks(&mut up, 1);
+    up.on(1).done(0, first, Some(Kind::ConnectFailed), None);
+    assert!((0..4).all(|_| picks(&mut up, 1).target == 1));
+    assert_eq!((picks(&mut up, 2).target, picks(&mut up, 2).target), (0, 1));
+    assert_eq!(up.next_deadline(), Some(S));
 }

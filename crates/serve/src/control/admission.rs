@@ -95,7 +95,7 @@ pub(crate) fn close_idle(lp: &Loop, whose: Whose) -> bool {
         Whose::Anybody => true,
         Whose::Listener(listener) => number(session) == Some(listener),
         Whose::Address(listener, ip) => {
-            number(session) == Some(listener) && session.peer.map(|p| p.ip()) == Some(ip)
+            number(session) == Some(listener) && session.peer().map(|p| p.ip()) == Some(ip)
         }
     });
     found.inspect(|session| session.end_for_room()).is_some()

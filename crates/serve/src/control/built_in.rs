@@ -56,8 +56,10 @@ fn inside(root: NodeId, token: u64) -> Listener {
             ..Limits::default()
         },
         trusted: Networks::default(),
+        proxy_from: Networks::default(),
         raw_paths: true,
         port: None,
+        tls: None,
         log: None,
         errors: None,
         built_in: Some(token),

@@ -115,6 +115,23 @@ impl Counted {
     }
 }
 
+impl Counted {
+    /// One that counts for its loop already is counted for an address, too; as it was if there are too many from it.
+    pub fn of(mut self, address: IpAddr) -> Result<Counted, Counted> {
+        let on = std::mem::replace(&mut self.on, NOWHERE);
+        let counted = self.on(Some(address), NOWHERE);
+        match counted {
+            Ok(counted) => Ok(Counted::at(counted, on)),
+            Err(counted) => Err(Counted::at(counted, on)),
+        }
+    }
+
+    fn at(mut counted: Counted, on: usize) -> Counted {
+        counted.on = on;
+        counted
+    }
+}
+
 impl Drop for Counted {
     fn drop(&mut self) {
         self.clients.0.connected.fetch_sub(1, Ordering::Relaxed);

@@ -2,7 +2,9 @@
 
 use super::event_loop::Loop;
 use super::handoff::InTransit;
+use super::handshake;
 use super::protocol::{self, Protocol};
+use super::proxied;
 use crate::exchange::serve::serve;
 use crate::exchange::{Bound, ClientEnd};
 use crate::h1;
@@ -76,21 +78,27 @@ pub(crate) fn begin(
     // What cannot be watched is closed, as what cannot be accepted is.
     let Ok(socket) = accepted.socket.watch(&core.runtime) else { return };
     let deadline = core.deadlines.add();
-    let session = Rc::new(Session::new(listener.clone(), accepted.peer, deadline, core.is_draining(), place));
+    // Only who tells origins of it has to know where the client came to.
+    let ends = (accepted.peer, accepted.peer.and_then(|_| socket.local()));
+    let session = Rc::new(Session::new(listener.clone(), ends, deadline, core.is_draining(), place));
     let bound = Rc::<Bound>::default();
     let known = lp.know(session.clone(), bound.clone());
     // The loop knows it now, and counts it itself.
     drop(transit);
     let handler = Requests { lp: lp.clone(), session: session.clone(), bound };
-    let core = core.clone();
-    core.clone().runtime.spawn(async move {
+    let lp = lp.clone();
+    lp.core.clone().runtime.spawn(async move {
         let _known = known;
-        let mut wire = Wire::new(socket, core.buffers.clone());
-        match protocol::choose(&core, &session, &mut wire).await {
-            Protocol::H1 => h1::server::serve(&core, session.clone(), wire, handler).await,
-            // In one piece, so that connections of HTTP/1.1 have no place for it.
-            Protocol::H2 => Box::pin(h2::server::serve(&core, session.clone(), wire, handler)).await,
-            Protocol::None => {}
+        let mut wire = Wire::new(socket, lp.core.buffers.clone());
+        if proxied::learn(&lp, &session, &mut wire).await
+            && let Some(mut wire) = handshake::perhaps(&lp.core, &session, wire).await
+        {
+            match protocol::choose(&lp.core, &session, &mut wire).await {
+                Protocol::H1 => h1::server::serve(&lp.core, session.clone(), wire, handler).await,
+                // In one piece, so that connections of HTTP/1.1 have no place for it.
+                Protocol::H2 => Box::pin(h2::server::serve(&lp.core, session.clone(), wire, handler)).await,
+                Protocol::None => {}
+            }
         }
         session.give_up_place();
     });

@@ -3,13 +3,16 @@
 mod accept;
 mod admission;
 mod built_in;
+pub(crate) mod certificates;
 mod clients;
 mod connection;
 mod event_loop;
 mod handoff;
+mod handshake;
 mod mailbox;
 mod process;
 mod protocol;
+mod proxied;
 pub(crate) mod start;
 mod threads;
 mod watchdog;

@@ -1,4 +1,4 @@
-//! Which protocol a client speaks on a connection without ALPN: HTTP/2 is known by its preface (RFC 9113 §3.3), anything else is
+//! Which protocol a client speaks: what TLS agreed on (ALPN); in cleartext HTTP/2 is known by its preface (RFC 9113 §3.3), anything else is
 //! HTTP/1.1, as soon as a byte differs.
 
 use crate::h2::PREFACE;
@@ -21,6 +21,9 @@ pub(super) enum Protocol {
 
 /// Waits until it is clear. What was read stays in the wire.
 pub(super) async fn choose(core: &Core, session: &Session, wire: &mut Wire) -> Protocol {
+    if let Some(agreed) = session.agreed() {
+        return if agreed.is_h2 { Protocol::H2 } else { Protocol::H1 };
+    }
     match session.listener.http.versions[..] {
         [HttpVersion::H1] => return Protocol::H1,
         [HttpVersion::H2] => return Protocol::H2,

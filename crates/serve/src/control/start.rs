@@ -1,6 +1,7 @@
 //! Starting and stopping: sockets are bound, threads begin, and a drain ends them.
 
 use super::admission::Admission;
+use super::certificates::Certificates;
 use super::clients::{Clients, most_clients};
 use super::handoff::Transits;
 use super::mailbox::ToLoop;
@@ -17,6 +18,7 @@ use crate::log::{AccessLog, ErrorLog};
 use crate::transport::bind::{self, Bound, CannotListen};
 use crate::transport::listening::LoopSocket;
 use crate::transport::socket_file::SocketFiles;
+use crate::transport::tls::CannotUse;
 use crate::upstream::names::{Audience, Names};
 use std::fmt;
 use std::io;
@@ -61,6 +63,8 @@ pub enum Error {
     Log(String, io::Error),
     /// The file of a cookie's key cannot be used.
     StickyKey(Vec<Diagnostic>),
+    /// Certificates or keys cannot be used.
+    Tls(Vec<CannotUse>),
     /// All is open, and nothing is left for clients.
     Full(io::Error),
     /// The system refused something else.
@@ -78,6 +82,10 @@ impl fmt::Display for Error {
             Error::StickyKey(wrong) => {
                 let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
                 f.write_str(&wrong.join("\n\n"))
+            }
+            Error::Tls(wrong) => {
+                let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+                f.write_str(&wrong.join("\n"))
             }
             Error::Full(e) => write!(f, "no client could be accepted: {}", explained(e)),
             Error::System(e) => write!(f, "cannot start: {}", explained(e)),
@@ -108,6 +116,7 @@ pub struct Running {
 pub struct Remote {
     loops: Arc<[UnboundedSender<Drain>]>,
     logs: Vec<AccessLog>,
+    certificates: Arc<Certificates>,
     draining: Arc<AtomicBool>,
     process: Arc<Process>,
     blueprint: Arc<Blueprint>,
@@ -134,6 +143,12 @@ impl Remote {
     /// What must not be left behind is removed, since the process is to end at once.
     pub fn abandon(&self) {
         self.files.remove();
+    }
+
+    /// Certificates and bundles are read again, for connections that begin from now on; what cannot be used is said, and
+    /// stays as it was.
+    pub fn reread_certificates(&self) {
+        self.certificates.read_again(&self.process.errors);
     }
 
     /// Log files are opened anew.
@@ -167,8 +182,9 @@ pub fn start(
     options: &Options,
 ) -> Result<Running, Error> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let certificates = Arc::new(Certificates::read(point, nodes).map_err(Error::Tls)?);
     let Opened { files, listening, confs, sockets, logs } =
-        open(point, nodes, options.loops.unwrap_or(cores))?;
+        open(point, (nodes, &certificates), options.loops.unwrap_or(cores))?;
     let sticky_keys = sticky::keys(point).map_err(Error::StickyKey)?;
     let loops = sockets.len();
     let (clock, seed) = (Clock::new(), seed()?);
@@ -210,13 +226,15 @@ pub fn start(
         blueprint: blueprint.clone(),
         process: process.clone(),
         names: Arc::new(names),
+        certificates: certificates.clone(),
         confs: Arc::new(confs),
         to_owner,
     };
     let inboxes = threads::Inboxes { mailboxes, notified, owner_mail, arrivals };
     let (ended, loops, threads) = threads::start(&shared, sockets, inboxes, &files)?;
     let logs = logs.0.into_iter().map(|(_, log)| log).collect();
-    let remote = Remote { loops, logs, draining: Arc::default(), process, blueprint, files };
+    let draining = Arc::default();
+    let remote = Remote { loops, logs, certificates, draining, process, blueprint, files };
     Ok(Running { listening, remote, threads, ended })
 }
 
@@ -232,7 +250,11 @@ struct Opened {
 }
 
 /// Binds the listeners and opens their logs. `default`: the loops of those that do not say.
-fn open(point: &Point, nodes: &[NodeId], default: usize) -> Result<Opened, Error> {
+fn open(
+    point: &Point,
+    (nodes, certificates): (&[NodeId], &Certificates),
+    default: usize,
+) -> Result<Opened, Error> {
     let listens: Vec<(String, &Listen, NodeId)> = nodes.iter().filter_map(|id| listen(point, *id)).collect();
     let count = |l: &Listen| l.loops.map_or(default, |n| n as usize).max(1);
     let loops = listens.iter().map(|(_, l, _)| count(l)).max().unwrap_or(1);
@@ -259,6 +281,7 @@ fn open(point: &Point, nodes: &[NodeId], default: usize) -> Result<Opened, Error
         let per_address = listen.http.max_clients_per_address;
         opened.confs.push(Conf {
             name,
+            tls: certificates.of(node),
             listen: listen.clone(),
             node,
             port,

@@ -2,6 +2,7 @@
 //! share), one for the built-in servers.
 
 use super::admission::{Admission, Whose, make_room};
+use super::certificates::Certificates;
 use super::event_loop::Loop;
 use super::mailbox::{self, ToLoop};
 use super::process::Process;
@@ -18,6 +19,7 @@ use crate::nodes::lb::{Owner, ToOwner};
 use crate::transport::listener::Listener;
 use crate::transport::listening::LoopSocket;
 use crate::transport::socket_file::SocketFiles;
+use crate::transport::tls;
 use crate::upstream::names::Names;
 use crate::upstream::server::MakesRoom;
 use std::future::poll_fn;
@@ -41,6 +43,7 @@ pub(super) struct Conf {
     pub listen: Listen,
     pub node: NodeId,
     pub port: Option<u16>,
+    pub tls: Option<Arc<tls::Server>>,
     pub admission: Admission,
     pub log: Option<AccessLog>,
 }
@@ -51,6 +54,7 @@ pub(super) struct Shared {
     pub blueprint: Arc<Blueprint>,
     pub process: Arc<Process>,
     pub names: Arc<Names>,
+    pub certificates: Arc<Certificates>,
     pub confs: Arc<Vec<Conf>>,
     pub to_owner: UnboundedSender<ToOwner>,
 }
@@ -249,6 +253,7 @@ impl Shared {
             owner,
             names: &self.names,
             built_in: &process.built_in,
+            tls: &self.certificates.origins,
             room: &room,
             seed: key.with(1),
             listeners: &self.confs.iter().map(|conf| conf.node).collect::<Vec<_>>(),
@@ -328,7 +333,8 @@ impl Shared {
             let others = || listeners.iter().filter_map(|(listener, _)| listener.log.as_ref());
             let log = conf.log.as_ref().map(|log| log.on_loop(others()));
             let logs = (log, self.process.errors.clone());
-            let listener = Listener::new(number, &conf.name, &conf.listen.http, conf.port, logs);
+            let listener =
+                Listener::new(number, &conf.name, &conf.listen.http, (conf.port, conf.tls.clone()), logs);
             listeners.push((Rc::new(listener), conf.admission.clone()));
         }
         listeners

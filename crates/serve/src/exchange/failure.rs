@@ -1,6 +1,7 @@
 //! How a request failed: the kind that policies count, what the client is told, and what whoever runs weir is.
 
 use super::NodeId;
+use crate::transport::tls;
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -36,6 +37,8 @@ pub(crate) enum Why {
     Connect(i32),
     /// There is no address to connect to.
     Nowhere,
+    /// It stands, and TLS on it does not.
+    Tls(tls::Why),
     /// No connection stood in time.
     ConnectLimit(Option<u64>),
     /// The thread of process-wide balancers does not answer.
@@ -147,6 +150,7 @@ impl fmt::Display for Why {
             Why::Aborted => f.write_str("it was removed, and drain_timeout is over"),
             Why::Connect(no) => write!(f, "cannot connect: {}", system(no)),
             Why::Nowhere => f.write_str("cannot connect: it has no address"),
+            Why::Tls(why) => write!(f, "no TLS: {why}"),
             Why::ConnectLimit(limit) => write!(f, "no connection within connect_timeout ({:?})", ns(limit)),
             Why::OwnerSilent => f.write_str("the thread of balancers with scope=\"process\" does not answer"),
             Why::NoRoom => f.write_str("no connection was free within connect_timeout"),

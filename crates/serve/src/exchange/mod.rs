@@ -290,6 +290,11 @@ impl Exchange {
         })
     }
 
+    /// Whether the client's connection is TLS.
+    pub fn is_https(&self) -> bool {
+        self.client.session().agreed().is_some()
+    }
+
     /// The version that the client speaks.
     pub fn version(&self) -> Version {
         self.request.version()
@@ -301,8 +306,8 @@ fn hop(client: &ClientEnd) -> Hop<'_> {
     let session = client.session();
     let listener = &session.listener;
     Hop {
-        peer: session.peer.map(|p| p.ip()),
-        https: false,
+        peer: session.peer().map(|p| p.ip()),
+        https: session.agreed().is_some(),
         port: listener.port,
         trusted: &listener.trusted,
         upgrades: &listener.http.upgrade,

@@ -19,6 +19,9 @@ use std::task::{Context, Poll};
 use weir_http1::{Framing, Here, Request};
 use weir_policy::Kind;
 
+/// To a host that the certificate of the handshake's name does not cover.
+const MISDIRECTED: u16 = 421;
+
 /// A graph that requests may begin in.
 pub(crate) trait Serves: Graph + Sized + 'static {
     /// Runs a request from this node on, without a place of its own in memory.
@@ -45,6 +48,9 @@ pub(crate) async fn serve<G: Serves>(
             return Box::pin(answer::refuse(&core, &client, &request, refusal.status())).await;
         }
     };
+    if !request.is_connect() && client.session().agreed().is_some_and(|tls| !tls.covers(request.host())) {
+        return Box::pin(answer::refuse(&core, &client, &request, MISDIRECTED)).await;
+    }
     let http = &client.session().listener.http;
     let is_too_large = match (request.framing(), http.max_body) {
         (Framing::Length(n), Some(most)) => n > most,

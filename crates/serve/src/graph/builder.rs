@@ -11,9 +11,11 @@ use crate::io::Core;
 use crate::nodes::lb::{self, Owner, Shape, Sticky};
 use crate::nodes::{Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue};
 use crate::nodes::{rate, redirect, retry, rewrite, route, sequence, split, timeout, warmup};
+use crate::transport::tls;
 use crate::upstream::connect::{Addresses, BuiltInServers, Place};
 use crate::upstream::limit::ConnectionLimit;
 use crate::upstream::names::Names;
+use crate::upstream::secure::Secure;
 use crate::upstream::server::{MakesRoom, Server};
 use crate::upstream::target::Targets;
 use std::cell::{Cell, RefCell};
@@ -28,7 +30,7 @@ use weir_policy::split::Split as Shares;
 use weir_policy::upstream::Around;
 use weir_stats::Key;
 use weir_topology::address::Address;
-use weir_topology::plan::{self, Lb, Origin, Spec};
+use weir_topology::plan::{self, Lb, Origin, Spec, TlsClient};
 use weir_topology::serving::Role;
 
 /// What kind of thread a graph is for.
@@ -57,6 +59,8 @@ pub(crate) struct Builder<'a> {
     pub room: &'a Rc<dyn MakesRoom>,
     /// What balancers draw by.
     pub seed: Key,
+    /// What servers say of TLS.
+    pub tls: &'a tls::Clients,
     /// The nodes of the listeners, by their numbers.
     pub listeners: &'a [NodeId],
 }
@@ -240,6 +244,7 @@ impl Builder<'_> {
             .map(|(most, wait_ns)| ConnectionLimit::new(self.state.process().open(key), *most, *wait_ns));
         Node::Server(Rc::new(Server {
             id,
+            tls: origin.tls.as_ref().zip(addr.as_deref()).and_then(|(tls, addr)| self.secure(tls, addr)),
             addr,
             name: Rc::from(name.unwrap_or("server")),
             most,
@@ -247,6 +252,17 @@ impl Builder<'_> {
             origin: origin.clone(),
             room: self.room.clone(),
         }))
+    }
+
+    /// TLS to a server at this address.
+    fn secure(&self, tls: &TlsClient, addr: &str) -> Option<Secure> {
+        let host = match Address::parse(addr) {
+            Some(Address::Ip(address)) => address.ip().to_string(),
+            Some(Address::Name(host, _)) => host.to_string(),
+            // The plan was checked: it says the name.
+            _ => String::new(),
+        };
+        Some(Secure { client: self.tls.get(tls)?, host: host.into() })
     }
 
     fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {

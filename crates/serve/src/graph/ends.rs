@@ -1,7 +1,7 @@
 //! Where the ways behind a balancer's targets end: what a check asks, and what must be there for a target to be of use.
 
 use crate::exchange::NodeId;
-use weir_topology::plan::{Point, Spec, To};
+use weir_topology::plan::{Origin, Point, Spec, TlsClient, To};
 use weir_topology::serving::{Role, Serving};
 
 /// The end of a way.
@@ -69,9 +69,18 @@ impl Ends {
 
     /// The address that a check connects to, as the file has it; `None`: a built-in server's socket, or no connection.
     pub fn addr<'a>(&self, point: &'a Point) -> Option<&'a str> {
+        self.server(point).map(|(addr, _)| addr)
+    }
+
+    /// TLS there, as the file has it.
+    pub fn tls<'a>(&self, point: &'a Point) -> Option<&'a TlsClient> {
+        self.server(point)?.1.tls.as_ref()
+    }
+
+    fn server<'a>(&self, point: &'a Point) -> Option<(&'a str, &'a Origin)> {
         let Checked::Server(id) = self.checked else { return None };
         match &point.specs[point.nodes[id as usize].spec as usize] {
-            Spec::Server { addr, .. } => addr.as_deref(),
+            Spec::Server { addr, origin, .. } => Some((addr.as_deref()?, origin)),
             _ => None,
         }
     }

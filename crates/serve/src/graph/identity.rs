@@ -2,7 +2,7 @@
 //! what stays. An identity is interned to a number that is the same on all threads, in every graph.
 //!
 //! A node with `name=` is its kind and name; one behind which lies one addressed server is its place and that address; others
-//! are place and number there. A target is what its `server` says: address as written and protocol;
+//! are place and number there. A target is what its `server` says: address as written, TLS and protocol;
 //! one without address is known as a node. Those of one identity are told apart by their order.
 
 use crate::exchange::NodeId;
@@ -70,7 +70,10 @@ fn of_node(point: &Point, node: &Node, address: Option<&str>) -> String {
 }
 
 fn of_target(addr: &str, origin: &Origin) -> String {
-    format!("target {addr} {:?}", origin.protocol)
+    match &origin.tls {
+        None => format!("target {addr} {:?}", origin.protocol),
+        Some(tls) => format!("target {addr} {:?} {tls:?}", origin.protocol),
+    }
 }
 
 /// Where in the text a node is made.

@@ -10,6 +10,7 @@ use crate::io::clock::Clock;
 use crate::io::runtime::Runtime;
 use crate::nodes::Node;
 use crate::nodes::lb::{self, Owner};
+use crate::transport::tls;
 use crate::upstream::names::Names;
 use crate::upstream::server::MakesRoom;
 use crate::upstream::target::Targets;
@@ -66,6 +67,7 @@ fn a_later_graph_goes_on_with_the_state() {
             owner: &owner,
             names: &Names::default(),
             built_in: &unbounded_channel().0,
+            tls: &tls::Clients::default(),
             room: &room,
             seed: Key::new(4),
             listeners: &[],

@@ -4,6 +4,8 @@
 pub(crate) mod client;
 pub(crate) mod server;
 
+use weir_http1::{Client, Version};
+
 /// What a look for more of a body found; of either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
@@ -11,6 +13,13 @@ pub(crate) enum Piece {
     Data(usize),
     /// That was all.
     End,
+}
+
+/// A whole answer of weir's own to who has asked nothing that could be read; the connection ends with it.
+pub(crate) fn render_alone(status: u16, text: &str, date: &[u8], out: &mut Vec<u8>) {
+    let to =
+        Client { version: Version::H11, head: false, te_trailers: false, close: true, keep_alive_10: false };
+    weir_http1::render_answer(status, &[], text.as_bytes(), to, Some(date), out);
 }
 
 /// The body of an error: its status in words, nothing about weir or what is behind it.

@@ -12,11 +12,12 @@ use crate::io::Core;
 use crate::io::system::is_exhausted;
 use crate::io::timers::has_ended;
 use crate::nodes::{Node, cable};
+use crate::transport::proxy_protocol;
 use crate::upstream::server::Server;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use weir_topology::plan::{HealthCheck, OriginProtocol};
+use weir_topology::plan::{HealthCheck, OriginProtocol, TlsClient};
 
 /// This process has no descriptor or port left to ask with: that says nothing of the target.
 pub(crate) struct NothingLeft;
@@ -35,10 +36,10 @@ pub(crate) struct Question {
 
 impl Question {
     /// To a server at this address; `None`: a built-in one, whose checks prove themselves by `token`.
-    pub fn new(check: &HealthCheck, addr: Option<&str>, token: u64) -> Question {
+    pub fn new(check: &HealthCheck, (addr, tls): (Option<&str>, Option<&TlsClient>), token: u64) -> Question {
         let http = check.http.as_ref();
         let (method, path) = http.map_or(("GET", "/"), |h| (h.method.as_str(), h.path.as_str()));
-        let host = http.and_then(|h| h.host.as_deref()).unwrap_or_else(|| host(addr));
+        let host = http.and_then(|h| h.host.as_deref()).unwrap_or_else(|| host(addr, tls));
         let head = (http.is_some() || addr.is_none()).then(|| {
             let marker = match addr {
                 None => format!("{}: {}\r\n", built_in::CHECK, built_in::check_value(check.cost_ns, token)),
@@ -112,13 +113,31 @@ impl Question {
 
     async fn connect_and_ask(&self, core: &Rc<Core>, server: &Server) -> Result<bool, NothingLeft> {
         let socket = match server.target.place.connect_to(core, self.port).await {
-            Ok(socket) => socket,
+            Ok(mut socket) => {
+                // It is asked on weir's own behalf.
+                if let Some(version) = server.origin.send_proxy {
+                    let header = proxy_protocol::header(version, None).unwrap_or_default();
+                    if proxy_protocol::send(&mut socket, &header).await.is_err() {
+                        return Ok(false);
+                    }
+                }
+                socket
+            }
             Err(e) if is_exhausted(&e) => return Err(NothingLeft),
             Err(_) => return Ok(false),
         };
-        let Some(head) = &self.head else { return Ok(true) };
         // What listens on another port may speak another version.
-        if server.origin.protocol == OriginProtocol::H2 && self.port.is_none() {
+        let by_h2 = server.origin.protocol == OriginProtocol::H2 && self.port.is_none();
+        let offers = if by_h2 { ["h2"] } else { ["http/1.1"] };
+        let socket = match &server.tls {
+            Some(tls) => match tls.handshake(core, socket, &offers, Some(self.timeout_ns)).await {
+                Ok(socket) => socket,
+                Err(_) => return Ok(false),
+            },
+            None => socket,
+        };
+        let Some(head) = &self.head else { return Ok(true) };
+        if by_h2 {
             let status = h2::client::probe::ask(core, socket, head).await;
             return Ok(status.is_some_and(|status| self.fits(status)));
         }
@@ -127,11 +146,15 @@ impl Question {
     }
 }
 
-/// The Host of a check: the address, without HTTP's own port.
-fn host(addr: Option<&str>) -> &str {
+/// The Host of a check: the name that TLS asks for, or the address, without the protocol's own port.
+fn host<'a>(addr: Option<&'a str>, tls: Option<&'a TlsClient>) -> &'a str {
+    if let Some(name) = tls.and_then(|tls| tls.name.as_deref()) {
+        return name;
+    }
+    let own_port = if tls.is_some() { ":443" } else { ":80" };
     match addr {
         None => "localhost",
         Some(addr) if addr.starts_with("unix:") => "localhost",
-        Some(addr) => addr.strip_suffix(":80").unwrap_or(addr),
+        Some(addr) => addr.strip_suffix(own_port).unwrap_or(addr),
     }
 }

@@ -249,7 +249,10 @@ impl Monitored {
     fn new(own: &Balancer, lb: &Lb, graph: &Graph, blueprint: &Blueprint, token: u64) -> Monitored {
         let node = own.node;
         let (targets, ends) = (blueprint.list(node), graph.ends(node));
-        let question = |ends: &Ends, check| Rc::new(Question::new(check, ends.addr(&blueprint.point), token));
+        let question = |ends: &Ends, check| {
+            let at = (ends.addr(&blueprint.point), ends.tls(&blueprint.point));
+            Rc::new(Question::new(check, at, token))
+        };
         let questions = lb.health.iter().flat_map(|check| ends.iter().map(move |e| question(e, check)));
         Monitored {
             node,

@@ -4,6 +4,7 @@ use crate::io::buffers::Buffers;
 use crate::io::clock::Clock;
 use crate::io::date;
 use crate::io::deadlines::Deadlines;
+use crate::io::heavy::Heavy;
 use crate::io::reuse::Reuse;
 use crate::io::runtime::Runtime;
 use crate::io::timers::Timers;
@@ -24,6 +25,8 @@ pub(crate) struct Core {
     pub buffers: Rc<Buffers>,
     /// Memory of requests' futures.
     pub reuse: Reuse,
+    /// Whose turn it is to do what takes long.
+    pub heavy: Heavy,
     /// Connections that are being closed with care.
     pub lingering: Cell<u32>,
     seed: Key,
@@ -56,6 +59,7 @@ impl Core {
             deadlines: Deadlines::new(clock),
             buffers: Rc::default(),
             reuse: Reuse::default(),
+            heavy: Heavy::default(),
             lingering: Cell::new(0),
             seed,
             drawn: Cell::new(0),

@@ -5,6 +5,7 @@ pub(crate) mod clock;
 pub(crate) mod core;
 pub(crate) mod date;
 pub(crate) mod deadlines;
+pub(crate) mod heavy;
 pub(crate) mod held;
 pub(crate) mod reuse;
 pub(crate) mod runtime;

@@ -33,10 +33,16 @@ pub(crate) async fn linger(core: &Core, session: &Session, wire: &RefCell<Wire>)
     session.give_up_place();
     let Some(_counted) = Counted::new(&core.lingering) else { return };
     let end_ns = core.now().saturating_add(IN_ALL_NS);
-    if poll_fn(|cx| wire.borrow_mut().socket.poll_shutdown(cx)).await.is_err() {
+    let deadline = &session.deadline;
+    deadline.set(Some(SILENCE_NS));
+    let shut = poll_fn(|cx| match wire.borrow_mut().socket.poll_shutdown(cx) {
+        Poll::Ready(done) => Poll::Ready(done.is_ok()),
+        Poll::Pending if deadline.ended(cx) => Poll::Ready(false),
+        Poll::Pending => Poll::Pending,
+    });
+    if !shut.await {
         return;
     }
-    let deadline = &session.deadline;
     deadline.set(Some(SILENCE_NS));
     poll_fn(|cx| {
         let mut wire = wire.borrow_mut();

@@ -2,6 +2,7 @@
 
 use crate::io::Core;
 use crate::log::{ErrorLog, LoopLog};
+use crate::transport::tls;
 use std::sync::Arc;
 use weir_http1::{Limits, Networks};
 use weir_topology::plan::{Http, Paths};
@@ -23,8 +24,12 @@ pub(crate) struct Listener {
     pub http: Http,
     pub limits: Limits,
     pub trusted: Networks,
+    /// Peers that say by the PROXY protocol who their clients are, and must.
+    pub proxy_from: Networks,
     pub raw_paths: bool,
     pub port: Option<u16>,
+    /// TLS; `None`: cleartext.
+    pub tls: Option<Arc<tls::Server>>,
     pub log: Option<LoopLog>,
     /// Where it is said why requests failed.
     pub errors: Option<Arc<ErrorLog>>,
@@ -38,7 +43,7 @@ impl Listener {
         number: usize,
         name: &str,
         http: &Http,
-        port: Option<u16>,
+        (port, tls): (Option<u16>, Option<Arc<tls::Server>>),
         (log, errors): (Option<LoopLog>, Arc<ErrorLog>),
     ) -> Listener {
         Listener {
@@ -50,8 +55,10 @@ impl Listener {
                 ..Limits::default()
             },
             trusted: Networks::parse(&http.trusted).unwrap_or_default(),
+            proxy_from: Networks::parse(&http.proxy_from).unwrap_or_default(),
             raw_paths: http.paths == Paths::Raw,
             port,
+            tls,
             log,
             errors: Some(errors),
             built_in: None,

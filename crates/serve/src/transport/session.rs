@@ -2,18 +2,22 @@
 
 use crate::io::deadlines::Deadline;
 use crate::transport::listener::Listener;
+use crate::transport::tls::Agreed;
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 /// A client's connection, as those see it who serve its requests.
 pub(crate) struct Session {
     pub listener: Rc<Listener>,
-    /// The client's end; `None` for Unix sockets.
-    pub peer: Option<SocketAddr>,
+    /// The client's end, and where it came to; `None` for Unix sockets.
+    peer: Cell<Option<SocketAddr>>,
+    pub local: Option<SocketAddr>,
     /// The limit of silence that counts now: idle, head or body timeout.
     pub deadline: Deadline,
+    /// What TLS came to; empty in cleartext.
+    agreed: OnceCell<Agreed>,
     /// Told to end: an idle one closes, a busy one after its answer.
     ending: Cell<bool>,
     lingers: Cell<bool>,
@@ -27,20 +31,52 @@ impl Session {
     /// A connection that was just accepted; `place` counts it until it is dropped.
     pub fn new(
         listener: Rc<Listener>,
-        peer: Option<SocketAddr>,
+        (peer, local): (Option<SocketAddr>, Option<SocketAddr>),
         deadline: Deadline,
         ending: bool,
         place: Box<dyn Any>,
     ) -> Session {
         Session {
             listener,
-            peer,
+            peer: Cell::new(peer),
+            local,
             deadline,
+            agreed: OnceCell::new(),
             ending: Cell::new(ending),
             lingers: Cell::new(false),
             idle_since_ns: Cell::new(u64::MAX),
             place: RefCell::new(Some(place)),
         }
+    }
+
+    /// The client's end; `None` for Unix sockets.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.peer.get()
+    }
+
+    /// Who the client is was said by the balancer that it came through.
+    pub fn is_of(&self, client: SocketAddr) {
+        self.peer.set(Some(client));
+    }
+
+    /// What counts the client, to be counted otherwise and given back.
+    pub fn take_place(&self) -> Option<Box<dyn Any>> {
+        self.place.take()
+    }
+
+    /// It is counted by this from now on.
+    pub fn has_place(&self, place: Box<dyn Any>) {
+        self.place.replace(Some(place));
+    }
+
+    /// Its handshake is done.
+    pub fn has_agreed(&self, agreed: Agreed) {
+        let _ = self.agreed.set(agreed);
+    }
+
+    /// What TLS came to; `None` in cleartext.
+    pub fn agreed(&self) -> Option<&Agreed> {
+        self.agreed.get()
     }
 
     /// Nothing more is served: another client may come in its place.
@@ -55,7 +91,7 @@ impl Session {
 
     /// Which listener the client came to and its address, for logs.
     pub fn who(&self) -> (&str, Option<IpAddr>) {
-        (&self.listener.name, self.peer.map(|p| p.ip()))
+        (&self.listener.name, self.peer().map(|p| p.ip()))
     }
 
     /// It is idle, and ends to make room for another: it is read once more, and closed with care.

@@ -1,6 +1,7 @@
-//! A connected socket as the relay sees it: four poll functions. Protocols on top (TLS) will be further variants.
+//! A connected socket as the relay sees it: four poll functions. TLS is a further variant, around one of the others.
 
 use crate::io::runtime::{Runtime, Stream};
+use crate::transport::tls;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
@@ -38,6 +39,8 @@ pub(crate) enum Socket {
     Tcp(Stream<TcpStream>),
     /// A Unix socket, named or one of a pair.
     Unix(Stream<UnixStream>),
+    /// TLS on one of them.
+    Tls(Box<tls::Stream>),
     /// It was closed, though somebody may still know it.
     Closed,
 }
@@ -53,6 +56,7 @@ impl Socket {
         match self {
             Socket::Tcp(s) => s.poll_readable(cx),
             Socket::Unix(s) => s.poll_readable(cx),
+            Socket::Tls(s) => s.poll_readable(cx),
             Socket::Closed => Poll::Ready(()),
         }
     }
@@ -62,6 +66,7 @@ impl Socket {
         match self {
             Socket::Tcp(s) => s.poll_read(cx, into),
             Socket::Unix(s) => s.poll_read(cx, into),
+            Socket::Tls(s) => s.poll_read(cx, into),
             Socket::Closed => closed(),
         }
     }
@@ -71,40 +76,78 @@ impl Socket {
         match self {
             Socket::Tcp(s) => s.poll_write(cx, bytes),
             Socket::Unix(s) => s.poll_write(cx, bytes),
+            Socket::Tls(s) => s.poll_write(cx, bytes),
             Socket::Closed => closed(),
         }
     }
 
-    /// What was written has left this process. (Sockets keep nothing back; TLS will.)
-    pub fn poll_flush(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// What was written has left this process. Plain sockets keep nothing back; TLS does.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Socket::Tcp(_) | Socket::Unix(_) => Poll::Ready(Ok(())),
+            Socket::Tls(s) => s.poll_flush(cx),
             Socket::Closed => closed(),
+        }
+    }
+
+    /// Bytes that were written and have not left this process.
+    pub fn held(&self) -> usize {
+        if let Socket::Tls(s) = self { s.held() } else { 0 }
+    }
+
+    /// Reads what is there, in nobody's turn and without waiting; not for TLS, whose bytes mean nothing by themselves.
+    pub fn read_now(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(s) => s.read_now(into),
+            Socket::Unix(s) => s.read_now(into),
+            Socket::Tls(_) | Socket::Closed => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
     /// Says that nothing more will be written.
-    pub fn poll_shutdown(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Socket::Tcp(s) => Poll::Ready(s.io().shutdown(Shutdown::Write)),
             Socket::Unix(s) => Poll::Ready(s.io().shutdown(Shutdown::Write)),
+            Socket::Tls(s) => s.poll_shutdown(cx),
             Socket::Closed => closed(),
         }
     }
 
+    /// It is about to be closed in order. TLS says so, which a plain socket does by closing.
+    pub fn say_end(&mut self) {
+        if let Socket::Tls(s) = self {
+            s.say_end();
+        }
+    }
+
+    /// Why TLS on it failed, if it did.
+    pub fn tls_failure(&self) -> Option<tls::Why> {
+        if let Socket::Tls(s) = self { s.failure() } else { None }
+    }
+
     /// Whether the other side has ended or broken the connection, though bytes may still lie unread.
     pub fn is_hung_up(&self) -> bool {
-        self.events(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
+        match self {
+            Socket::Tls(s) => s.is_hung_up(),
+            _ => self.events(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR),
+        }
     }
 
     /// Whether something can be read, though no event may have told yet.
-    pub fn has_input(&self) -> bool {
-        self.events(PollFlags::IN)
+    pub fn has_input(&mut self) -> bool {
+        match self {
+            Socket::Tls(s) => s.has_input(),
+            _ => self.events(PollFlags::IN),
+        }
     }
 
     /// Whether the connection is broken in both directions.
     pub fn is_broken(&self) -> bool {
-        self.events(PollFlags::HUP | PollFlags::ERR)
+        match self {
+            Socket::Tls(s) => s.is_broken(),
+            _ => self.events(PollFlags::HUP | PollFlags::ERR),
+        }
     }
 
     /// Whether the task that runs may still read and write in its turn.
@@ -112,6 +155,7 @@ impl Socket {
         match self {
             Socket::Tcp(s) => s.has_budget(),
             Socket::Unix(s) => s.has_budget(),
+            Socket::Tls(s) => s.plain().has_budget(),
             Socket::Closed => true,
         }
     }
@@ -120,6 +164,21 @@ impl Socket {
     pub fn peer(&self) -> Option<SocketAddr> {
         match self {
             Socket::Tcp(s) => s.io().peer_addr().ok(),
+            Socket::Tls(s) => s.plain().peer(),
+            Socket::Unix(_) | Socket::Closed => None,
+        }
+    }
+
+    /// Whether TLS agreed on HTTP/2 (ALPN).
+    pub fn is_h2(&self) -> bool {
+        matches!(self, Socket::Tls(s) if s.tls().alpn_protocol() == Some(b"h2"))
+    }
+
+    /// This side's address; `None` for Unix sockets.
+    pub fn local(&self) -> Option<SocketAddr> {
+        match self {
+            Socket::Tcp(s) => s.io().local_addr().ok(),
+            Socket::Tls(s) => s.plain().local(),
             Socket::Unix(_) | Socket::Closed => None,
         }
     }
@@ -138,6 +197,7 @@ impl Socket {
         match self {
             Socket::Tcp(s) => Some(s.as_fd()),
             Socket::Unix(s) => Some(s.as_fd()),
+            Socket::Tls(s) => s.plain().fd(),
             Socket::Closed => None,
         }
     }

@@ -14,7 +14,7 @@ pub(crate) struct Wire {
     /// What the socket has not taken yet, from `sent` on.
     out: Vec<u8>,
     sent: usize,
-    /// Bytes that the socket has taken, ever.
+    /// Bytes that the socket has taken, ever, with those that it holds.
     taken: u64,
     /// The other side's end of stream was read.
     ended: bool,
@@ -24,6 +24,11 @@ impl Wire {
     /// Nothing read, nothing written.
     pub fn new(socket: Socket, buffers: Rc<Buffers>) -> Wire {
         Wire { socket, buffers, input: Input::default(), out: Vec::new(), sent: 0, taken: 0, ended: false }
+    }
+
+    /// The socket, and what was read of it and not used up; nothing waits to be written.
+    pub fn into_parts(self) -> (Socket, Vec<u8>) {
+        (self.socket, self.input.bytes().to_vec())
     }
 
     /// What was read and not used up.
@@ -61,12 +66,12 @@ impl Wire {
 
     /// Bytes that the socket has taken, ever: as long as they become more, the other side reads.
     pub fn taken(&self) -> u64 {
-        self.taken
+        self.taken - self.socket.held() as u64
     }
 
     /// What [`Wire::taken`] will be when the socket has taken all that waits.
     pub fn queued(&self) -> u64 {
-        self.taken + self.unsent() as u64
+        self.taken() + self.unsent() as u64
     }
 
     /// What is left of the input moves to a buffer of its size.
@@ -84,6 +89,7 @@ impl Wire {
 
     /// The socket is closed, whoever else knows the wire.
     pub fn close(&mut self) {
+        self.taken = self.taken();
         self.socket = Socket::Closed;
     }
 
@@ -167,9 +173,9 @@ impl Wire {
         &mut self.out
     }
 
-    /// Bytes that the socket has not taken.
+    /// Bytes that the socket has not taken, or that wait inside it (TLS).
     pub fn unsent(&self) -> usize {
-        self.out.len() - self.sent
+        self.out.len() - self.sent + self.socket.held()
     }
 
     /// Writes what waits.

@@ -108,6 +108,11 @@ impl Attempt {
                     return Poll::Ready(Err(Failed::With(failure)));
                 }
                 Poll::Ready(Err(HeadError::Unprocessed)) => return Poll::Ready(Err(Failed::Unprocessed)),
+                Poll::Ready(Err(HeadError::Tls(why))) => {
+                    // On a connection that was used before it is no refusal of this side.
+                    let kind = if ex.reused.get() { Kind::Reset } else { Kind::ConnectFailed };
+                    return Poll::Ready(Err(Failed::With(Failure::new(kind).by(Why::Tls(why)))));
+                }
                 Poll::Ready(Err(HeadError::Silent)) => return Poll::Ready(Err(Failed::Silent)),
                 Poll::Pending => break,
             }

@@ -6,5 +6,6 @@ pub(crate) mod limit;
 mod multiplexed;
 pub(crate) mod names;
 mod pool;
+pub(crate) mod secure;
 pub(crate) mod server;
 pub(crate) mod target;

@@ -7,6 +7,7 @@ use super::attempt::{Attempt, Failed};
 use super::connect::Place;
 use super::limit::ConnectionLimit;
 use super::multiplexed::Turn;
+use super::secure::Secure;
 use super::target::Target;
 use crate::exchange::abort::Abort;
 use crate::exchange::failure::Why;
@@ -22,6 +23,7 @@ use crate::io::runtime::AfterOthers;
 use crate::io::system::is_exhausted;
 use crate::io::timers::{Sleep, has_ended};
 use crate::sync::counter::Counted;
+use crate::transport::proxy_protocol;
 use crate::transport::socket::Socket;
 use std::future::poll_fn;
 use std::io;
@@ -54,6 +56,8 @@ pub(crate) struct Server {
     pub addr: Option<Rc<str>>,
     /// Where it leads.
     pub target: Rc<Target>,
+    /// TLS to it; `None`: cleartext.
+    pub tls: Option<Secure>,
     /// Timeouts and limits of its connections.
     pub origin: Origin,
     /// How many connections there may be, over all loops.
@@ -102,7 +106,7 @@ impl Server {
             let conn = match pooled {
                 Some(conn) => conn,
                 // Boxed, as it is rare and large: what waits for a pooled connection need not carry it.
-                None => match Box::pin(unless_removed(&ex.core, &ctx.abort, self.connect(&ex.core))).await {
+                None => match Box::pin(unless_removed(&ex.core, &ctx.abort, self.connect(ex))).await {
                     Ok(conn) => conn,
                     Err(failure) => {
                         ctx.sending(Sending::Nowhere);
@@ -160,15 +164,21 @@ impl Server {
 
     fn take(&self, ex: &Exchange) -> Option<OriginConn> {
         let (now_ns, idle_ns) = (ex.core.recent(), self.origin.idle_timeout_ns);
-        ex.bound.take(self.target.key, now_ns).or_else(|| self.target.take(now_ns, idle_ns))
+        let bound = ex.bound.take(self.target.key, now_ns);
+        // One that names its client is nobody else's.
+        if self.origin.send_proxy.is_some() {
+            return bound;
+        }
+        bound.or_else(|| self.target.take(now_ns, idle_ns))
     }
 
     /// A connection. Where descriptors have run out, the idle connections of targets are closed, the oldest first, before
     /// that is an error.
-    async fn open(&self, core: &Core) -> io::Result<Socket> {
+    async fn open(&self, ex: &Exchange) -> io::Result<Socket> {
+        let core = &*ex.core;
         let mut asked = 0;
         loop {
-            match self.target.place.connect(core).await {
+            match self.connect_as(ex).await {
                 Err(e) if is_exhausted(&e) && asked < ASKS => {
                     if !self.room.free_descriptor() {
                         asked += 1;
@@ -180,21 +190,59 @@ impl Server {
         }
     }
 
-    async fn connect(&self, core: &Rc<Core>) -> Result<OriginConn, Failure> {
-        let mut limit = self.origin.connect_timeout_ns.map(|ns| core.timers.after(ns));
-        if self.origin.protocol == OriginProtocol::H2 {
-            return self.multiplex(core, &mut limit).await;
+    /// A connection that begins with whose it is, where the origin wants to know.
+    async fn connect_as(&self, ex: &Exchange) -> io::Result<Socket> {
+        let mut socket = self.target.place.connect(&ex.core).await?;
+        if let Some(version) = self.origin.send_proxy {
+            let session = ex.client.session();
+            let header = proxy_protocol::header(version, session.peer().zip(session.local))?;
+            proxy_protocol::send(&mut socket, &header).await?;
         }
-        let (socket, counted) = self.dial(core, &mut limit).await?;
-        Ok(OriginConn::H1(Box::new(h1::client::Conn::new(core, socket, self.old_ns(core), counted))))
+        Ok(socket)
+    }
+
+    async fn connect(&self, ex: &Exchange) -> Result<OriginConn, Failure> {
+        let core = &ex.core;
+        let mut limit = self.origin.connect_timeout_ns.map(|ns| core.timers.after(ns));
+        if self.may_multiplex() {
+            self.multiplex(ex, &mut limit).await
+        } else {
+            self.alone(ex, &mut limit).await
+        }
+    }
+
+    /// Whether HTTP/2 is spoken, or asked for: not again where the origin has chosen HTTP/1.1 before.
+    fn may_multiplex(&self) -> bool {
+        match self.origin.protocol {
+            OriginProtocol::H1 => false,
+            OriginProtocol::H2 => true,
+            OriginProtocol::Auto => {
+                self.tls.is_some() && self.origin.send_proxy.is_none() && !self.target.prefers_h1.get()
+            }
+        }
+    }
+
+    /// A connection of HTTP/1.1.
+    async fn alone(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
+        let dialled = self.dial(ex, limit).await?;
+        Ok(self.of_h1(&ex.core, dialled))
+    }
+
+    fn of_h1(&self, core: &Core, (socket, counted): (Socket, Option<Counted>)) -> OriginConn {
+        let mut conn = Box::new(h1::client::Conn::new(core, socket, self.old_ns(core), counted));
+        conn.bound = self.origin.send_proxy.is_some();
+        OriginConn::H1(conn)
     }
 
     /// A place on a connection of HTTP/2, for which others may wait as well.
-    async fn multiplex(&self, core: &Rc<Core>, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
+    async fn multiplex(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
         loop {
+            if !self.may_multiplex() {
+                return self.alone(ex, limit).await;
+            }
             match self.target.multiplexed.turn() {
                 Turn::Make(maker) => {
-                    let made = self.make(core, limit).await;
+                    let made = self.make(ex, limit).await;
                     maker.made(made.as_ref().map(drop).map_err(|failure| *failure));
                     return made;
                 }
@@ -205,15 +253,20 @@ impl Server {
                         .ok_or(self.too_late())??;
                 }
             }
-            if let Some(conn) = self.target.take(core.now(), self.origin.idle_timeout_ns) {
+            if let Some(conn) = self.target.take(ex.core.now(), self.origin.idle_timeout_ns) {
                 return Ok(conn);
             }
         }
     }
 
     /// Makes a connection of HTTP/2, which the target shares from now on.
-    async fn make(&self, core: &Rc<Core>, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
-        let (socket, counted) = self.dial(core, limit).await?;
+    async fn make(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
+        let core = &ex.core;
+        let (socket, counted) = self.dial(ex, limit).await?;
+        if self.origin.protocol == OriginProtocol::Auto && !socket.is_h2() {
+            self.target.prefers_h1.set(true);
+            return Ok(self.of_h1(core, (socket, counted)));
+        }
         let ends = (self.old_ns(core), self.origin.max_requests);
         let opening = h2::client::Conn::open(core, socket, ends, counted);
         let conn = within(limit, opening).await.ok_or(self.too_late())?;
@@ -238,9 +291,10 @@ impl Server {
     /// A socket that is connected, with its place among those that there may be.
     async fn dial(
         &self,
-        core: &Core,
+        ex: &Exchange,
         limit: &mut Option<Sleep>,
     ) -> Result<(Socket, Option<Counted>), Failure> {
+        let core = &*ex.core;
         let counted = match &self.most {
             Some(most) => {
                 let room = most.room(core, limit, || self.room.close_idle(self.target.key)).await;
@@ -248,8 +302,8 @@ impl Server {
             }
             None => None,
         };
-        match within(limit, self.open(core)).await {
-            Some(Ok(socket)) => Ok((socket, counted)),
+        match within(limit, self.open(ex)).await {
+            Some(Ok(socket)) => Ok((self.secured(core, socket).await?, counted)),
             // This process has nothing left: no target is to blame.
             Some(Err(e)) if is_exhausted(&e) => {
                 let errno = e.raw_os_error().unwrap_or_default();
@@ -257,6 +311,21 @@ impl Server {
             }
             Some(Err(e)) => Err(Failure::new(Kind::ConnectFailed).by(Why::of(&e))),
             None => Err(self.too_late()),
+        }
+    }
+
+    /// TLS on a connection that stands, where the server wants it; it has a time of its own.
+    async fn secured(&self, core: &Core, socket: Socket) -> Result<Socket, Failure> {
+        match &self.tls {
+            Some(tls) => {
+                let offers: &[&str] = match (self.may_multiplex(), self.origin.protocol) {
+                    (false, _) => &["http/1.1"],
+                    (true, OriginProtocol::H2) => &["h2"],
+                    (true, _) => &["h2", "http/1.1"],
+                };
+                tls.handshake(core, socket, offers, self.origin.connect_timeout_ns).await
+            }
+            None => Ok(socket),
         }
     }
 

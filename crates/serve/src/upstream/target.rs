@@ -24,6 +24,8 @@ pub(crate) struct Target {
     pub multiplexed: Multiplexed,
     /// The longest that any of its nodes lets a connection be idle, ns; `None`: for ever.
     idle_timeout_ns: Cell<Option<u64>>,
+    /// Whether it has chosen HTTP/1.1 where both were offered.
+    pub prefers_h1: Cell<bool>,
     /// Whether no way leads here any more: no connection is kept.
     retired: Cell<bool>,
 }
@@ -43,6 +45,7 @@ impl Targets {
                 pool: RefCell::default(),
                 multiplexed: Multiplexed::default(),
                 idle_timeout_ns: Cell::new(Some(0)),
+                prefers_h1: Cell::new(false),
                 retired: Cell::new(false),
             })
         });

@@ -1,12 +1,12 @@
 //! A client that blocks.
 
+use super::transport::Link;
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
 /// A connection.
 pub struct Conn {
-    pub stream: TcpStream,
+    pub stream: Link,
     read: Vec<u8>,
 }
 
@@ -34,9 +34,9 @@ impl Response {
 impl Conn {
     /// To an address.
     pub fn new(addr: &str) -> Conn {
-        let stream = TcpStream::connect(addr).expect("a connection");
+        let stream = Link::connect(addr);
         stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a socket");
-        stream.set_nodelay(true).expect("a socket");
+        stream.tcp().set_nodelay(true).expect("a socket");
         Conn { stream, read: Vec::new() }
     }
 

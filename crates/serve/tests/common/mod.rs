@@ -2,8 +2,11 @@
 //! every wait is bounded.
 #![allow(dead_code, unused_imports)]
 
+pub mod certificates;
 mod client;
+pub mod configs;
 mod origin;
+pub mod transport;
 
 pub use client::{Conn, Response, get, get_with, send};
 pub use origin::{Origin, Then};
@@ -39,13 +42,15 @@ pub fn serve(text: &str) -> Served {
 
 /// Serves a text with so many loops, and with models before real servers or without.
 pub fn serve_with(text: &str, loops: usize, inject: bool) -> Served {
-    let point = point(text);
+    let mut point = point(text);
+    transport::adapt(&mut point);
     let serving = serving(&point, inject).unwrap_or_else(|errors| panic!("{errors:#?}\n{text}"));
     let nodes = listeners(&point);
     let options = Options { loops: Some(loops), ..Options::default() };
     let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &options);
     let running = running.unwrap_or_else(|e| panic!("{e}"));
     let addrs: Vec<String> = running.listening.iter().map(|l| l.addr.clone()).collect();
+    addrs.iter().for_each(|addr| transport::listens(addr));
     Served { addr: addrs[0].clone(), addrs, running: Some(running) }
 }
 
@@ -56,6 +61,7 @@ pub fn serve_node(node: &str) -> Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
+        self.addrs.iter().for_each(|addr| transport::ends(addr));
         if let Some(running) = self.running.take() {
             running.remote().drain();
         }

@@ -1,5 +1,6 @@
 //! An origin that blocks: a thread per connection, a script per request.
 
+use super::transport::{self, Link};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -47,17 +48,19 @@ impl Origin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let addr = listener.local_addr().expect("an address").to_string();
         let shared = Arc::new(Shared::default());
+        transport::listens(&addr);
         let (all, script) = (shared.clone(), Arc::new(script));
+        let own = addr.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if all.ended.load(SeqCst) {
                     return;
                 }
-                let (shared, script) = (all.clone(), script.clone());
+                let (shared, script, own) = (all.clone(), script.clone(), own.clone());
                 std::thread::spawn(move || {
                     shared.open.fetch_add(1, SeqCst);
                     shared.connections.fetch_add(1, SeqCst);
-                    let _ = connection(stream, &shared, script.as_ref());
+                    let _ = connection(Link::accept(&own, stream), &shared, script.as_ref());
                     shared.open.fetch_sub(1, SeqCst);
                 });
             }
@@ -106,16 +109,17 @@ impl Drop for Origin {
     fn drop(&mut self) {
         self.shared.ended.store(true, SeqCst);
         let _ = TcpStream::connect(&self.addr);
+        transport::ends(&self.addr);
     }
 }
 
 fn connection(
-    mut stream: TcpStream,
+    mut stream: Link,
     shared: &Shared,
     script: &dyn Fn(usize, &str) -> Then,
 ) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-    stream.set_nodelay(true)?;
+    stream.tcp().set_nodelay(true)?;
     let mut read = Vec::new();
     let mut piece = [0; 64 * 1024];
     loop {
@@ -171,7 +175,7 @@ fn connection(
 }
 
 /// Waits as long as it is told; `None`: whoever asked has gone.
-fn wait(stream: &mut TcpStream, mut then: Then) -> std::io::Result<Option<Then>> {
+fn wait(stream: &mut Link, mut then: Then) -> std::io::Result<Option<Then>> {
     while let Then::After(ms, next) = then {
         // In steps: whoever asked may go in the meantime.
         let mut left = ms;
@@ -179,7 +183,7 @@ fn wait(stream: &mut TcpStream, mut then: Then) -> std::io::Result<Option<Then>>
             let step = left.min(5);
             super::pause(step);
             left -= step;
-            if has_gone(stream)? {
+            if has_gone(stream.tcp())? {
                 return Ok(None);
             }
         }
@@ -188,7 +192,7 @@ fn wait(stream: &mut TcpStream, mut then: Then) -> std::io::Result<Option<Then>>
     Ok(Some(then))
 }
 
-fn answer(stream: &mut TcpStream, then: Then) -> std::io::Result<bool> {
+fn answer(stream: &mut Link, then: Then) -> std::io::Result<bool> {
     match then {
         // In one piece each.
         Then::Ok(body) => {

@@ -12,6 +12,7 @@ mod faults;
 mod fixed;
 mod limits;
 mod models;
+mod proxied;
 mod queues;
 mod registry;
 mod rewrite;

@@ -2,7 +2,7 @@
 
 use super::{Draft, End, Layout, NOT, inside, offset};
 use crate::code::{Block, CallSite, Code, Instance, Stage, Target};
-use weir_topology::plan::To;
+use weir_topology::plan::{Mode, Spec, To};
 
 impl Layout<'_> {
     /// Adds a block and its stages; the number of the first one.
@@ -44,7 +44,14 @@ impl Layout<'_> {
     pub fn add_call(&self, code: &mut Code, draft: &Draft) -> u32 {
         let offset = (code.call_targets.len() as u32).wrapping_sub(draft.base);
         let call = code.calls.len() as u32;
-        code.calls.push(CallSite { offset });
+        let last = draft.chain.last().map(|&(_, spec)| &self.point.specs[spec as usize]);
+        let sends_in = match last {
+            Some(Spec::Timeout { time_ns }) => time_ns.is_some(),
+            Some(Spec::Faulty(fault)) => fault.mode == Mode::Crash,
+            Some(Spec::Hedge(_)) => true,
+            _ => false,
+        };
+        code.calls.push(CallSite { offset, sends_in });
         if let Some(block) = code.blocks.last_mut() {
             block.calls = Some(call);
         }

@@ -170,4 +170,6 @@ pub(crate) struct FaultSite {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallSite {
     pub offset: u32,
+    /// What stands before it makes of the request what can be cut off by itself.
+    pub sends_in: bool,
 }

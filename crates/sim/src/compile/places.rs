@@ -14,10 +14,10 @@ impl Compiler<'_> {
         let keys = keys.chain(self.code.lossy.iter().map(|l| l.key));
         keys.for_each(|key| stages_of[key as usize] += 1);
         for key in 0..stages_of.len() as u32 {
-            // A place in a single block repeats only where members of that block lead to one another, which takes a
-            // loop in the file; those are rare enough to look at them all.
+            // A place in a single block repeats only where one node is gone to after another, or members of that block lead to
+            // one another, which takes a loop in the file; those are rare enough to look at them all.
             let looped = self.layout.drafts.iter().any(|d| d.end == End::Lb && d.nodes[0].len() > 1);
-            if stages_of[key as usize] < 2 && !looped {
+            if stages_of[key as usize] < 2 && !looped && !self.code.turns {
                 continue;
             }
             let (_, place) = self.code.draw_keys[key as usize];
@@ -48,6 +48,10 @@ impl Compiler<'_> {
             }
             _ => false,
         };
-        !is_plain(lb) || nodes.iter().any(|n| self.unreached[*n as usize] || must_be(n))
+        let of = |such: &[bool], n: &u32| such[*n as usize];
+        let special = |n: &u32| {
+            [&self.unreached, &self.again, &self.elsewhere].iter().any(|such| of(such, n)) || must_be(n)
+        };
+        !is_plain(lb) || nodes.iter().any(special)
     }
 }

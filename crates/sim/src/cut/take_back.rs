@@ -1,30 +1,31 @@
 //! What a request that is cut off had booked ahead of its time is taken back.
 
+use crate::blocks::NOT;
 use crate::code::Op;
 use crate::engine::Engine;
 use crate::order::{Class, order_key, ranked};
+use crate::request_state::{BEGINS, FLAGS, IDLE, LINE, PARKED};
 use crate::scopes::{Left, Passing};
-use crate::token::{BEGINS, CHECK, IDLE, LINE, PARKED};
 
 impl Engine<'_> {
     /// Takes back what was added up for a request that will not come to it: waits, entries, visits. Where it is left behind
     /// by a request that is elsewhere now, it will come to it, and its time is for nobody from now on.
-    pub(super) fn take_back(&mut self, slot: u32, left: Option<Left>, now: u64) {
+    pub(crate) fn take_back(&mut self, slot: u32, left: Option<Left>, now: u64) {
         let code = self.code;
-        let token = self.tokens.slots[slot as usize];
-        let selected = token.mask();
-        let stop = (token.pc & !(PARKED | LINE | BEGINS | CHECK)) as usize;
+        let state = self.states.slots[slot as usize];
+        let selected = state.mask();
+        let stop = (state.pc & !FLAGS) as usize;
         let mut passing = Passing { at: 0, key: self.step_key(slot), found: false, slot, left };
-        if token.pc & PARKED == 0 {
+        if state.pc & PARKED == 0 {
             // It was sent somewhere, and has not come there.
-            if token.pc & BEGINS != 0 || stop == 0 {
+            if state.pc & BEGINS != 0 || stop == 0 {
                 return;
             }
             // In line, at work, lost, or called from there but not yet gone on.
             let mut inwards = true;
             let (stage, since) = match code.steps[stop.saturating_sub(1)].op {
-                Op::Enter { queue } => (code.queues[queue as usize].stage, token.pc & LINE != 0),
-                Op::Ask { lb } if token.pc & LINE != 0 => (code.lbs[lb as usize].stage, true),
+                Op::Enter { queue } => (code.queues[queue as usize].stage, state.pc & LINE != 0),
+                Op::Ask { lb } if state.pc & LINE != 0 => (code.lbs[lb as usize].stage, true),
                 Op::Share { share } => (code.shares[share as usize].stage, true),
                 op => match self.lost_at(op) {
                     Some((stage, in_vain)) => {
@@ -36,8 +37,8 @@ impl Engine<'_> {
             };
             match passing.left {
                 None if !inwards => {}
-                None => self.count_cut(stage, token.member, selected),
-                Some(left) if since => left.beyond.push((stage, token.member, now.wrapping_neg())),
+                None => self.count_cut(stage, state.member, selected),
+                Some(left) if since => left.beyond.push((stage, state.member, now.wrapping_neg())),
                 Some(_) => {}
             }
             return;
@@ -49,10 +50,10 @@ impl Engine<'_> {
         if let Op::Again { retry } = code.steps[stop].op {
             let stage = code.retries[retry as usize].stage;
             let ns = drawn.next().copied().unwrap_or(0);
-            passing.key = ranked(order_key(Class::Limit, token.ordinal), scope.rank);
+            passing.key = ranked(order_key(Class::Limit, state.ordinal), scope.rank);
             return self.pass(&mut passing, ns, now, (stage, member, true));
         }
-        while pc != stop || depth != usize::from(token.depth) {
+        while pc != stop || depth != usize::from(state.depth) {
             match code.steps[pc].op {
                 Op::Stand { wait } => {
                     let site = code.waits[wait as usize];
@@ -63,19 +64,11 @@ impl Engine<'_> {
                 Op::StandDrawn { draw } => {
                     let site = &code.draws[draw as usize];
                     if let (true, Some(counter)) = (passing.found, site.visits) {
-                        let of = passing.left.as_ref().map_or(slot, |left| left.request);
-                        self.tokens.forget_visit(of, counter);
-                        if passing.is_to_stop() {
-                            self.tokens.forget_visit(slot, counter);
-                        }
+                        self.forget_visit(&passing, counter);
                     }
                     let lost = site.loss.and_then(|loss| code.losses[loss as usize].visits);
                     if let (true, Some(counter)) = (passing.found, lost) {
-                        let of = passing.left.as_ref().map_or(slot, |left| left.request);
-                        self.tokens.forget_visit(of, counter);
-                        if passing.is_to_stop() {
-                            self.tokens.forget_visit(slot, counter);
-                        }
+                        self.forget_visit(&passing, counter);
                     }
                     let ns = drawn.next().copied().unwrap_or(0);
                     self.pass(&mut passing, ns, now, (site.stage, member, site.inwards));
@@ -93,8 +86,8 @@ impl Engine<'_> {
                     member = target.member;
                 }
                 Op::Return => {
-                    let [back, caller, _] = self.tokens.frame(slot, depth - 1);
-                    let behind = usize::from(back & IDLE != 0 && token.outcome().is_none());
+                    let [back, caller, _] = self.states.frame(slot, depth - 1);
+                    let behind = usize::from(back & IDLE != 0 && state.outcome().is_none());
                     pc = (back & !IDLE) as usize + behind;
                     depth -= behind;
                     member = caller;
@@ -105,12 +98,23 @@ impl Engine<'_> {
                 }
                 Op::Try { .. } => {
                     if passing.found && passing.is_to_stop() {
-                        self.tokens.end_attempts(slot, false);
+                        self.states.end_attempts(slot, false);
                     }
                     pc += 1;
                 }
                 _ => pc += 1,
             }
+        }
+    }
+
+    /// A visit has not taken place: neither for the request, nor for what goes no further.
+    fn forget_visit(&mut self, passing: &Passing, counter: u32) {
+        let of = passing.left.as_ref().map_or(passing.slot, |left| left.request);
+        if of != NOT {
+            self.states.forget_visit(of, counter);
+        }
+        if passing.is_to_stop() {
+            self.states.forget_visit(passing.slot, counter);
         }
     }
 
@@ -121,13 +125,13 @@ impl Engine<'_> {
         if (end, passing.key) > (now, self.turn.1) {
             let beyond = end - passing.at.max(now);
             if passing.found && passing.is_to_stop() {
-                self.book(passing.slot, stage, member, ns.wrapping_neg());
+                self.charge(passing.slot, stage, member, ns.wrapping_neg());
             } else if let Some(left) = &mut passing.left {
                 left.beyond.push((stage, member, beyond));
             } else {
-                self.book(passing.slot, stage, member, beyond.wrapping_neg());
+                self.charge(passing.slot, stage, member, beyond.wrapping_neg());
                 if !passing.found && inwards {
-                    let selected = self.tokens.slots[passing.slot as usize].mask();
+                    let selected = self.states.slots[passing.slot as usize].mask();
                     self.count_cut(stage, member, selected);
                 }
             }

@@ -3,22 +3,27 @@
 #[cfg(test)]
 use super::Sabotage;
 use super::{CARRIED, END_OF_TIME, Engine, step_key};
-use crate::ending::HORIZON_NS;
+use crate::bounds::HORIZON_NS;
 use crate::loops;
 use crate::order::{Class, Entry, order_key};
 
 impl Engine<'_> {
     #[cold]
-    pub(super) fn pass_marks(&mut self, now: u64) {
+    pub(crate) fn pass_marks(&mut self, now: u64) {
         while self.passed < 2 && now > self.source.window[self.passed] {
             let at = self.source.window[self.passed];
-            let mut snapshot = self.ledger.snapshot(self.code, &self.members, at);
-            self.shares.add_to(&mut snapshot, &mut self.ledger.gauges, self.code, at);
-            self.ledger.marks[self.passed] = snapshot;
-            self.ledger.marked_ns[self.passed] = at;
+            self.keep_integrals(self.passed, at);
             self.passed += 1;
         }
         self.mark = self.next_mark();
+    }
+
+    /// The integrals at one of the window's two instants are kept.
+    pub(crate) fn keep_integrals(&mut self, which: usize, at: u64) {
+        let mut snapshot = self.ledger.snapshot(self.code, &self.members, at);
+        self.shares.add_to(&mut snapshot, &mut self.ledger.gauges, self.code, at);
+        self.ledger.marks[which] = snapshot;
+        self.ledger.marked_ns[which] = at;
     }
 
     /// When the clock is next looked at: at an instant of the window, or the end of the time that is counted.
@@ -52,11 +57,11 @@ impl Engine<'_> {
         let arrived = event.at - self.code.prefix_ns;
         let way = self.request_key.with(ordinal);
         let selected = (self.source.from..self.source.to).contains(&ordinal);
-        let slot = self.tokens.add(ordinal, arrived, way, selected);
+        let slot = self.states.add(ordinal, arrived, way, selected);
         let start = self.code.start;
-        let token = &mut self.tokens.slots[slot as usize];
-        token.pc = start.pc;
-        token.member = start.member;
+        let state = &mut self.states.slots[slot as usize];
+        state.pc = start.pc;
+        state.member = start.member;
         self.ledger.arrived += 1;
         self.members[start.member as usize].entries += i32::from(selected);
         self.ledger.step(event.at, true);
@@ -66,15 +71,36 @@ impl Engine<'_> {
             return;
         }
         if self.code.cuts {
-            self.scopes.begin(slot);
-            self.scopes.slots[slot as usize].meets = loops::meets(self.code.loops, way);
-            if self.code.details {
-                self.draw_kind(slot, ordinal, way);
-            }
-            if let Some(ns) = self.code.patience_ns {
-                self.be_patient(slot, arrived, ns);
-            }
+            self.begin_beside(slot, ordinal, (1 << 63) + ordinal, arrived);
         }
         self.go_on(slot, event.at, arrived, event.after_faults());
+    }
+
+    /// A request of a user begins now. Whose it is says `client`.
+    pub(crate) fn begin_request(&mut self, slot: u32, ordinal: u64, client: u64, now: u64) {
+        self.issued += 1;
+        if ordinal.is_multiple_of(CARRIED) {
+            self.carry_entries();
+        }
+        let start = self.code.start;
+        let state = &mut self.states.slots[slot as usize];
+        (state.pc, state.member) = (start.pc, start.member);
+        self.members[start.member as usize].entries += i32::from(state.selected());
+        self.ledger.arrived += 1;
+        self.ledger.step(now, true);
+        self.begin_beside(slot, ordinal, client, now);
+    }
+
+    /// What a request has beside its state begins.
+    fn begin_beside(&mut self, slot: u32, ordinal: u64, client: u64, arrived: u64) {
+        let way = self.states.slots[slot as usize].way;
+        self.scopes.begin(slot);
+        self.scopes.slots[slot as usize].meets = loops::meets(self.code.loops, way) as u16;
+        if self.code.details {
+            self.draw_kind(slot, ordinal, client, way);
+        }
+        if let Some(ns) = self.code.patience_ns {
+            self.be_patient(slot, arrived, ns);
+        }
     }
 }

@@ -1,16 +1,16 @@
 //! Guarded balancers in virtual time: requests come, wait, are sent and come back; health changes by itself.
 
 use super::{Guard, Guards, SPARE};
+use crate::bounds::MOST_IN_VAIN;
 use crate::code::Op;
-use crate::ending::MOST_IN_VAIN;
 use crate::engine::{END_OF_TIME, Engine, WATCH};
 use crate::order::{Class, Entry, order_key};
-use crate::token::{BEGINS, LINE, PARKED};
+use crate::request_state::{BEGINS, LINE, PARKED};
 use weir_policy::config::Exclude;
 use weir_policy::{Ask, Kind, Picked, Release, Ticket};
 
 impl Engine<'_> {
-    /// A request comes to a balancer. Where it goes on stands in its token; false: it waits.
+    /// A request comes to a balancer. Where it goes on stands in its state; false: it waits.
     pub(crate) fn ask_guard(&mut self, slot: u32, pc: usize, member: u32, depth: usize, now: u64) -> bool {
         let lb = match self.code.steps[pc].op {
             Op::Ask { lb } => lb,
@@ -19,6 +19,7 @@ impl Engine<'_> {
         let site = &self.code.lbs[lb as usize];
         let index = self.instance(slot, site, member);
         self.leave_at(slot, pc as u32, member, depth);
+        self.comes_to_balancer(slot, lb, member);
         self.probe(slot, index, now);
         match self.ask(slot, index, now) {
             Picked::Target(ticket) => {
@@ -40,20 +41,20 @@ impl Engine<'_> {
         let (picks, site) = (guard.picks, guard.site);
         let draw = self.choice_key(slot, picks, detail.came);
         let key = self.code.guards.sites[site as usize].key.and_then(|key| self.key(slot, key));
-        // A cookie brings clients back whichever loop they meet.
-        let first = index % self.code.instances.len() as u32;
-        let memory = self.guards.get(first).and_then(|guard| guard.memory.as_ref());
-        let sticky = memory.zip(detail.key).and_then(|(memory, key)| memory.target(key));
+        let Some((guard, on)) = self.guards.on_loop(index) else { return Picked::Empty };
+        let sticky = guard.memory.as_ref().zip(detail.key).and_then(|(memory, key)| memory.target(key));
         let ask = Ask { draw, key, now_ns: now, exclude: &self.excluded, sticky };
-        self.guards.get(index).map_or(Picked::Empty, |guard| guard.upstream.pick(&ask))
+        guard.upstream.on(on).pick(&ask)
     }
 
     /// A request goes to a target, from the step of the balancer where it stands.
     fn send_to(&mut self, slot: u32, index: u32, ticket: Ticket) {
-        let exclude = self.tokens.slots[slot as usize].exclude();
+        let exclude = self.states.slots[slot as usize].exclude();
         if exclude != Exclude::None {
-            self.tokens.tried[slot as usize].picked(exclude, index, ticket.target);
+            let list = self.branches.tried_of(slot);
+            self.states.tried[list as usize].picked(exclude, index, ticket.target);
         }
+        self.branches.note_open(slot, index, ticket.target);
         let Some(targets) = self.guards.get(index).map(|guard| guard.targets) else { return };
         let to = targets.get(self.code, ticket.target);
         if let Some(busy) = self.guards.busy.get_mut(to.member as usize) {
@@ -64,12 +65,12 @@ impl Engine<'_> {
 
     /// A request goes to a node behind a balancer; two frames know how it comes back.
     fn step_to(&mut self, slot: u32, to: crate::code::Target, ticket: Ticket) {
-        let token = &self.tokens.slots[slot as usize];
-        let (depth, member, selected) = (usize::from(token.depth), token.member, token.selected());
-        let back = (token.pc & !(PARKED | LINE)) + 1;
+        let state = &self.states.slots[slot as usize];
+        let (depth, member, selected) = (usize::from(state.depth), state.member, state.selected());
+        let back = (state.pc & !(PARKED | LINE)) + 1;
         let at = ticket.at_ns;
-        self.tokens.set_frame(slot, depth, [at as u32, (at >> 32) as u32, u32::from(ticket.probe)]);
-        self.tokens.set_frame(slot, depth + 1, [back, member, ticket.target]);
+        self.states.set_frame(slot, depth, [at as u32, (at >> 32) as u32, u32::from(ticket.probe)]);
+        self.states.set_frame(slot, depth + 1, [back, member, ticket.target]);
         self.leave_at(slot, to.pc, to.member, depth + 2);
         self.members[to.member as usize].entries += i32::from(selected);
     }
@@ -77,11 +78,11 @@ impl Engine<'_> {
     /// No target is left: an error, or the node that stands in.
     fn nobody_left(&mut self, slot: u32, lb: u32, index: u32, now: u64) {
         let site = &self.code.lbs[lb as usize];
-        let member = self.tokens.slots[slot as usize].member;
+        let member = self.states.slots[slot as usize].member;
         let spares = self.guards.get(index).and_then(|g| self.code.guards.sites[g.site as usize].spares);
         let Some(spares) = spares else {
             self.refuse(slot, member, site.stage, Kind::NoTarget);
-            self.tokens.slots[slot as usize].pc = site.skip;
+            self.states.slots[slot as usize].pc = site.skip;
             return;
         };
         let to = self.code.guards.spares[member.wrapping_add(spares) as usize];
@@ -93,17 +94,17 @@ impl Engine<'_> {
         let code = self.code;
         let Some(guard) = self.guards.get(index) else { return false };
         let (lb, site) = (&code.lbs[guard.lb as usize], &code.guards.sites[guard.site as usize]);
-        let member = self.tokens.slots[slot as usize].member;
+        let member = self.states.slots[slot as usize].member;
         if u64::from(guard.line.len()) >= site.max_waiting {
             self.refuse(slot, member, lb.stage, Kind::Overloaded);
-            self.tokens.slots[slot as usize].pc = lb.skip;
+            self.states.slots[slot as usize].pc = lb.skip;
             return true;
         }
         guard.line.join(&mut self.links, slot);
         guard.vain = 0;
         self.stops(slot, lb.stage, member, now);
-        let token = &mut self.tokens.slots[slot as usize];
-        token.pc = (token.pc + 1) | LINE;
+        let state = &mut self.states.slots[slot as usize];
+        state.pc = (state.pc + 1) | LINE;
         if let Some(ns) = site.wait_timeout_ns {
             self.end_wait_after(slot, now, ns);
         }
@@ -116,13 +117,17 @@ impl Engine<'_> {
         let index = self.instance(slot, site, member);
         self.leave_guard_line(slot, index, now);
         self.refuse(slot, member, site.stage, Kind::Timeout);
-        self.tokens.slots[slot as usize].pc = site.skip;
+        self.states.slots[slot as usize].pc = site.skip;
         false
     }
 
-    /// Those who wait for a target go on, as far as there is room.
+    /// Those who wait for a target go on, as far as there is room, each by what its own loop knows.
     pub(crate) fn admit(&mut self, index: u32, now: u64) {
-        while let Some(slot) = self.guards.get(index).and_then(|guard| guard.line.peek()) {
+        while let Some((slot, lb)) =
+            self.guards.get(index).and_then(|guard| Some((guard.line.peek()?, guard.lb)))
+        {
+            let member = self.states.slots[slot as usize].member;
+            let index = self.instance(slot, &self.code.lbs[lb as usize], member);
             let picked = self.ask(slot, index, now);
             if picked == Picked::Full {
                 return;
@@ -131,20 +136,21 @@ impl Engine<'_> {
             if let Some(guard) = self.guards.get(index) {
                 guard.vain = 0;
             }
-            let token = &mut self.tokens.slots[slot as usize];
+            let state = &mut self.states.slots[slot as usize];
             // What was to end its wait is stale.
-            token.tag = token.tag.wrapping_add(1);
-            token.pc = (token.pc & !LINE) - 1;
+            state.tag = state.tag.wrapping_add(1);
+            state.pc = (state.pc & !LINE) - 1;
             match picked {
                 Picked::Target(ticket) => {
                     self.send_to(slot, index, ticket);
                     self.begins_later(slot);
                 }
                 _ => {
-                    token.pc |= PARKED;
+                    state.pc |= PARKED;
                     // It stands there since now.
-                    let (pc, member, depth) = (token.pc & !PARKED, token.member, usize::from(token.depth));
+                    let (pc, member, depth) = (state.pc & !PARKED, state.member, usize::from(state.depth));
                     self.scopes.stand(slot, now, pc as usize, member, depth);
+                    self.will_retake(slot);
                 }
             }
             self.wake(slot, now);
@@ -161,46 +167,44 @@ impl Engine<'_> {
 
     /// A request that was sent somewhere begins there in its turn; if it is cut off before that it has not come there.
     pub(crate) fn begins_later(&mut self, slot: u32) {
-        let token = &mut self.tokens.slots[slot as usize];
-        self.members[token.member as usize].entries -= i32::from(token.selected());
-        token.pc |= BEGINS;
+        let state = &mut self.states.slots[slot as usize];
+        self.members[state.member as usize].entries -= i32::from(state.selected());
+        state.pc |= BEGINS;
     }
 
     /// A request stands in line for a target no longer; the balancer's place comes back.
     pub(crate) fn leave_guard_line(&mut self, slot: u32, index: u32, now: u64) {
-        let member = self.tokens.slots[slot as usize].member;
+        let member = self.states.slots[slot as usize].member;
         let Some(guard) = self.guards.get(index) else { return };
         guard.line.take_out(&mut self.links, slot);
         let stage = self.code.lbs[guard.lb as usize].stage;
-        self.book(slot, stage, member, now);
+        self.charge(slot, stage, member, now);
     }
 
     /// A request is back from where a balancer sent it.
     pub(crate) fn told_guard(&mut self, slot: u32, lb: u32, member: u32, depth: usize, now: u64) {
         let index = self.instance(slot, &self.code.lbs[lb as usize], member);
         let (target, ticket) = self.ticket(slot, depth);
-        let token = &self.tokens.slots[slot as usize];
-        let (outcome, exclude, ordinal) = (token.outcome(), token.exclude(), token.ordinal);
+        let state = &self.states.slots[slot as usize];
+        let (outcome, exclude, ordinal) = (state.outcome(), state.exclude(), state.ordinal);
         if target == SPARE {
             return;
         }
         let (status, detail) = (self.answered_with(slot), self.details.slots[slot as usize]);
         if exclude != Exclude::None {
             let reached = outcome.filter(|_| !detail.relayed);
-            self.tokens.tried[slot as usize].came_back(exclude, index, target, reached);
+            let list = self.branches.tried_of(slot);
+            self.states.tried[list as usize].came_back(exclude, index, target, reached);
         }
-        let first = index % self.code.instances.len() as u32;
-        if let (None, Some(key)) = (outcome, detail.key)
-            && let Some(memory) = self.guards.get(first).and_then(|guard| guard.memory.as_mut())
-        {
+        let Some((guard, on)) = self.guards.on_loop(index) else { return };
+        if let (None, Some(key), Some(memory)) = (outcome, detail.key, &mut guard.memory) {
             memory.answered(key, target);
         }
-        let Some(guard) = self.guards.get(index) else { return };
-        let targets = guard.targets;
+        let (targets, upstream) = (guard.targets, guard.upstream.on(on));
         let release = if detail.relayed {
-            guard.upstream.relayed(now, ticket, outcome, status)
+            upstream.relayed(now, ticket, outcome, status)
         } else {
-            guard.upstream.done(now, ticket, outcome, status)
+            upstream.done(now, ticket, outcome, status)
         };
         let watches = self.code.guards.sites[guard.site as usize].watches;
         self.guards.left_target(self.code, targets, &ticket, now);
@@ -216,8 +220,8 @@ impl Engine<'_> {
 
     /// What a request must hand back to the balancer that sent it, whose frames stand below that depth.
     pub(crate) fn ticket(&self, slot: u32, depth: usize) -> (u32, Ticket) {
-        let [_, _, target] = self.tokens.frame(slot, depth - 1);
-        let [low, high, probe] = self.tokens.frame(slot, depth - 2);
+        let [_, _, target] = self.states.frame(slot, depth - 1);
+        let [low, high, probe] = self.states.frame(slot, depth - 2);
         let at_ns = u64::from(high) << 32 | u64::from(low);
         (target, Ticket { target, probe: probe != 0, at_ns })
     }
@@ -227,9 +231,9 @@ impl Engine<'_> {
         if ticket.target == SPARE {
             return;
         }
-        let Some(guard) = self.guards.get(index) else { return };
+        let Some((guard, on)) = self.guards.on_loop(index) else { return };
         let (targets, watches) = (guard.targets, self.code.guards.sites[guard.site as usize].watches);
-        guard.upstream.cancelled(now, ticket);
+        guard.upstream.on(on).cancelled(now, ticket);
         self.guards.left_target(self.code, targets, &ticket, now);
         if watches {
             self.watch(index, now);
@@ -244,14 +248,16 @@ impl Engine<'_> {
         }
         let Some(picks) = self.guards.get(index).map(|guard| guard.picks) else { return };
         let draw = self.choice_key(slot, picks, self.details.slots[slot as usize].came);
+        let (first, on) = self.guards.place(index);
         let Guards { of, busy, .. } = &mut self.guards;
-        let Some(Guard { upstream, targets, .. }) = of[index as usize].as_deref_mut() else { return };
-        let Some(prequal) = upstream.balancer().prequal() else { return };
+        let Some(Guard { upstream, targets, .. }) = of[first].as_deref_mut() else { return };
+        let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
         prequal.probe(now, draw, |t| busy[targets.get(self.code, t).member as usize]);
     }
 
     /// Sees to it that a balancer is looked at when its health or its pass-overs change by themselves.
     pub(crate) fn watch(&mut self, index: u32, now: u64) {
+        let index = self.guards.place(index).0 as u32;
         self.tell_outside(index, now);
         let Some(guard) = self.guards.get(index) else { return };
         let Some(at) = guard.upstream.next_deadline() else { return };
@@ -288,21 +294,11 @@ impl Engine<'_> {
         for &(outer, target) in outside {
             let inner = &tables.behind.inside[&(outer, target)];
             let up = inner.iter().any(|&i| self.guards.get(i).is_none_or(|guard| guard.alive));
-            for outer in self.on_all_loops(outer) {
-                if let Some(guard) = self.guards.get(outer) {
-                    guard.upstream.set_behind(now, target, up);
-                }
-                self.watch(outer, now);
-                self.admit(outer, now);
+            if let Some(guard) = self.guards.get(outer) {
+                guard.upstream.set_behind(now, target, up);
             }
+            self.watch(outer, now);
+            self.admit(outer, now);
         }
-    }
-
-    /// The balancers of all loops at the place of the first one's.
-    fn on_all_loops(&self, first: u32) -> impl Iterator<Item = u32> + use<> {
-        let each = self.code.instances.len() as u32;
-        let shared = self.code.lbs[self.code.instances[first as usize].lb as usize].shared;
-        let loops = if shared { 1 } else { self.code.loops };
-        (0..loops).map(move |meets| first + meets * each)
     }
 }

@@ -1,10 +1,12 @@
 //! Steps that are not on the way of every request: in a function of their own, so that the hot one stays small.
 
 use crate::code::Op;
+use crate::draws::purpose;
 use crate::engine::Engine;
 use crate::order::{Class, order_key, ranked};
-use crate::token::LINE;
+use crate::request_state::LINE;
 use weir_policy::Kind;
+use weir_stats::Key;
 
 impl Engine<'_> {
     /// What few topologies have, in its turn: where the request goes on; `None`: it stops.
@@ -18,18 +20,18 @@ impl Engine<'_> {
         now: u64,
     ) -> Option<usize> {
         let code = self.code;
-        let token = &self.tokens.slots[slot as usize];
-        let (selected, failed) = (token.mask(), token.has_failed());
+        let state = &self.states.slots[slot as usize];
+        let (selected, failed) = (state.mask(), state.has_failed());
         match code.steps[pc].op {
             Op::Share { share } => {
                 let waits = self.enter_share(slot, share, member, selected, now);
-                self.book(slot, code.shares[share as usize].stage, member, now.wrapping_neg());
+                self.charge(slot, code.shares[share as usize].stage, member, now.wrapping_neg());
                 self.leave_at(slot, (pc as u32 + 1) | if waits { LINE } else { 0 }, member, depth);
                 return None;
             }
             Op::Shared { share } => {
                 self.leave_share(slot, share, member, selected, now);
-                self.book(slot, code.shares[share as usize].stage, member, now);
+                self.charge(slot, code.shares[share as usize].stage, member, now);
                 if failed {
                     self.count_errors(slot, member, pc);
                 }
@@ -62,16 +64,23 @@ impl Engine<'_> {
     /// The request stops here until it is called again.
     #[inline]
     pub(crate) fn leave_at(&mut self, slot: u32, pc: u32, member: u32, depth: usize) {
-        self.tokens.slots[slot as usize].stop_at(pc, member, depth);
+        self.states.slots[slot as usize].stop_at(pc, member, depth);
     }
 
     /// The order of a request's steps; by rank where several of one request can be on the way.
     #[inline]
     pub(crate) fn step_key(&self, slot: u32) -> u64 {
-        let ordinal = self.tokens.slots[slot as usize].ordinal;
+        let ordinal = self.states.slots[slot as usize].ordinal;
         if self.code.goes_on {
             return ranked(order_key(Class::Step, ordinal), self.scopes.slots[slot as usize].rank);
         }
         crate::engine::step_key(ordinal)
     }
+}
+
+/// What a request draws by at a place where it has been so often before.
+#[cold]
+#[inline(never)]
+pub(super) fn on_visit(key: Key, before: u32) -> Key {
+    if before == 0 { key } else { key.with(purpose::VISIT).with(u64::from(before)) }
 }

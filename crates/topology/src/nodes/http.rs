@@ -4,7 +4,7 @@
 //! - In the proxy: limits (a head has 128 KiB at most) and timeouts towards clients, whom to trust, what is logged, how it drains.
 //! - Draws: nothing.
 
-use super::{Default, Function, later, may};
+use super::{Function, may};
 use crate::address;
 use crate::call::{Call, Outcome};
 use crate::http;
@@ -32,7 +32,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         may("tunnel_idle"),
         may("half_close"),
         may("trusted"),
-        later("proxy_from", Default::Empty),
+        may("proxy_from"),
         may("paths"),
         may("drain_delay"),
         may("drain_timeout"),
@@ -76,7 +76,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             .choice("half_close", &[("cancel", Some(HalfClose::Cancel)), ("answer", Some(HalfClose::Answer))])
             .unwrap_or_default(),
         trusted: call.several("trusted", network).map_or(plain.trusted, once),
-        proxy_from: plain.proxy_from,
+        proxy_from: call.several("proxy_from", network).map_or(plain.proxy_from, once),
         paths: call
             .choice("paths", &[("safe", Some(Paths::Safe)), ("raw", Some(Paths::Raw))])
             .unwrap_or_default(),

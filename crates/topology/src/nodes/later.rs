@@ -12,7 +12,7 @@ const fn later(name: &'static str) -> Function {
     Function { name, args: &[], more: &[], make }
 }
 
-pub(super) static FUNCTIONS: &[Function] = &[later("expect"), later("tls.server"), later("tls.client")];
+pub(super) static FUNCTIONS: &[Function] = &[later("expect")];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     call.wrong(format!("`{}` is not built yet", call.name()));

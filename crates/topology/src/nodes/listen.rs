@@ -7,24 +7,16 @@
 //! - In the proxy: a socket on each of the first `loops` event loops (all of them, unless the file says how many).
 //! - Draws: which of several loops a request meets, by the request alone.
 
-use super::{Default, Function, later, may, need};
+use super::{Function, may, need};
 use crate::address::{self, Address};
 use crate::call::{Call, Outcome};
 use crate::diagnostic::At;
 use crate::plan::{Listen, ListenProtocol, Spec, To};
-use crate::value::HttpValue;
+use crate::value::{HttpValue, TlsServerValue};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "listen",
-    args: &[
-        need("addr"),
-        need("node"),
-        may("name"),
-        may("protocol"),
-        later("tls", Default::None),
-        may("http"),
-        may("loops"),
-    ],
+    args: &[need("addr"), need("node"), may("name"), may("protocol"), may("tls"), may("http"), may("loops")],
     more: &[],
     make,
 }];
@@ -45,12 +37,18 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let protocol = call.choice("protocol", &[("http", Some(ListenProtocol::Http)), ("tcp", None)]);
     let http = call.made::<HttpValue>("http", "HTTP settings", "write `http=http(max_body=10*MiB)`");
     let http = http.map(|h| h.0.clone()).unwrap_or_default();
+    let tls = call.made::<TlsServerValue>(
+        "tls",
+        "certificates",
+        "write `tls=tls.server(\"cert.pem\", \"key.pem\")`",
+    );
+    let tls = tls.map(|tls| tls.0.clone());
     let loops = if call.is_none("loops") { None } else { call.count("loops", 1, MOST_LOOPS) };
     let (Some(addr), Some(node)) = (addr, node) else { return Ok(None) };
     taken(call, &addr);
     let name = named(call, name);
     let protocol = protocol.unwrap_or_default();
-    call.named_node(Spec::Listen(Listen { addr, protocol, loops, http }), To::Node(node), Some(name))
+    call.named_node(Spec::Listen(Listen { addr, protocol, loops, tls, http }), To::Node(node), Some(name))
 }
 
 /// Two listeners cannot share an address, unless each is given a port of its own.

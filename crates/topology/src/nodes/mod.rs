@@ -39,6 +39,7 @@ mod server;
 mod slow_start;
 mod split;
 mod timeout;
+mod tls;
 mod trace;
 mod traffic;
 mod warmup;
@@ -60,6 +61,7 @@ pub(crate) use redirect::redirects;
 pub(crate) use respond::{MOST_BODY, lacks_body};
 pub(crate) use retry::can_retry_on;
 pub(crate) use schedule::never;
+pub(crate) use tls::{MOST_CERTIFICATES, name as tls_name, path as tls_path};
 
 use crate::call::{Call, Outcome};
 
@@ -67,6 +69,7 @@ use crate::call::{Call, Outcome};
 static ALL: &[&[Function]] = &[
     &listen::FUNCTIONS,
     &http::FUNCTIONS,
+    &tls::FUNCTIONS,
     &server::FUNCTIONS,
     &respond::FUNCTIONS,
     &redirect::FUNCTIONS,

@@ -5,11 +5,11 @@
 //!   model (a built-in server: the arguments about connections are not for it).
 //! - Draws: what its model draws.
 
-use super::{Default, Function, later, may};
+use super::{Function, may};
 use crate::address::{self, Address};
 use crate::call::{Call, Outcome};
-use crate::plan::{NodeId, Origin, OriginProtocol, Spec, To};
-use crate::value::{DistValue, DurationValue, NodeValue, Poison};
+use crate::plan::{NodeId, Origin, OriginProtocol, SendProxy, Spec, TlsClient, To};
+use crate::value::{DistValue, DurationValue, NodeValue, Poison, TlsClientValue};
 use starlark::values::ValueLike;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
@@ -18,7 +18,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         may("name"),
         may("addr"),
         may("model"),
-        later("tls", Default::None),
+        may("tls"),
         may("protocol"),
         may("connect_timeout"),
         may("response_timeout"),
@@ -26,7 +26,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         may("idle_timeout"),
         may("max_age"),
         may("max_requests"),
-        later("send_proxy", Default::None),
+        may("send_proxy"),
     ],
     more: &[],
     make,
@@ -51,15 +51,26 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
     let plain = Origin::of(addr.is_some());
     let origin = Origin {
         protocol,
+        tls: tls(call, addr),
         connect_timeout_ns: call.limit_or("connect_timeout", plain.connect_timeout_ns),
         response_timeout_ns: call.limit_or("response_timeout", plain.response_timeout_ns),
         body_timeout_ns: call.limit_or("body_timeout", plain.body_timeout_ns),
         idle_timeout_ns: call.limit_or("idle_timeout", plain.idle_timeout_ns),
         max_age_ns: call.limit("max_age"),
         max_requests: call.most_or("max_requests", None),
+        send_proxy: match call.is_none("send_proxy") {
+            true => None,
+            false => call.choice("send_proxy", &[("v1", Some(SendProxy::V1)), ("v2", Some(SendProxy::V2))]),
+        },
     };
     if call.failed() {
         return origin;
+    }
+    if origin.send_proxy.is_some() && origin.protocol == OriginProtocol::H2 {
+        call.wrong_but(
+            "`send_proxy` of `server` names one client for a whole connection, and HTTP/2 shares connections among many",
+            "write `protocol=\"h1\"`, or leave `send_proxy` out",
+        );
     }
     if addr.is_none() && origin != plain {
         call.warn(
@@ -67,13 +78,25 @@ fn origin(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Origin {
             "give it an `addr`, or leave them out",
         );
     }
-    if addr.and_then(Address::parse).and_then(|a| a.port()) == Some(443) {
+    if origin.tls.is_none() && addr.and_then(Address::parse).and_then(|a| a.port()) == Some(443) {
         call.warn(
             "this `server` has the port of HTTPS (443), and is spoken to without TLS",
-            "take the port of its plain HTTP, such as 80",
+            "write `tls=tls.client()`, or take the port of its plain HTTP, such as 80",
         );
     }
     origin
+}
+
+/// TLS to its origin; a name that its certificate must cover must be known.
+fn tls(call: &mut Call<'_, '_, '_, '_>, addr: Option<&str>) -> Option<TlsClient> {
+    let tls = call.made::<TlsClientValue>("tls", "TLS to an origin", "write `tls=tls.client()`")?;
+    if tls.0.name.is_none() && addr.is_some_and(|a| a.starts_with("unix:")) {
+        call.wrong_but(
+            "a Unix socket has no name that the certificate of this `server` could cover",
+            "write `tls=tls.client(name=\"app.example.com\")`, with the name that it is for",
+        );
+    }
+    Some(tls.0.clone())
 }
 
 /// The root of the server's model: a node, what a function returns, or a delay before a leaf.

@@ -48,6 +48,8 @@ limits! {
 
     // Clients.
 
+    /// Bytes of a PROXY header with what it carries; a longer one ends its connection.
+    "max_proxy_header" MAX_PROXY_HEADER_BYTES: usize = 4 * KIB;
     /// Connections that wait to be accepted, for each loop of a TCP listener; the system may allow fewer (listen(2)).
     "accept_backlog" ACCEPT_BACKLOG: i32 = 4096;
     /// How long accepting pauses when the system has no descriptor or memory left.

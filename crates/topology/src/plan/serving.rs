@@ -1,7 +1,7 @@
 //! What of a plan is for serving: listeners with their HTTP settings, how a server's origin is spoken to, fixed answers,
 //! redirects and rewriting. Durations are ns, sizes bytes; `None` is no limit, unless something else is said.
 
-use super::{NodeId, Point, Spec};
+use super::{NodeId, Point, Spec, TlsClient, TlsServer};
 use serde::{Deserialize, Serialize};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -15,6 +15,9 @@ pub struct Listen {
     pub protocol: ListenProtocol,
     /// On how many event loops (the first so many), at least 1; `None`: on all when served, on one when simulated.
     pub loops: Option<u32>,
+    /// TLS; `None`: cleartext.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsServer>,
     /// Limits, timeouts, logs.
     pub http: Http,
 }
@@ -168,11 +171,24 @@ pub enum OriginProtocol {
     H2,
 }
 
+/// The version of the PROXY protocol that tells an origin who its client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SendProxy {
+    /// A line of text.
+    V1,
+    /// Binary.
+    V2,
+}
+
 /// How a server's origin is spoken to; of a server without address (built in) nothing of it is used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
     /// The protocol.
     pub protocol: OriginProtocol,
+    /// TLS; `None`: cleartext.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsClient>,
     /// How long a connection may take to stand (TCP and TLS each).
     pub connect_timeout_ns: Option<u64>,
     /// From the last byte of the request to the final head; none for built-in servers.
@@ -185,18 +201,23 @@ pub struct Origin {
     pub max_age_ns: Option<u64>,
     /// Requests of a connection at most, at least 1.
     pub max_requests: Option<u64>,
+    /// What a connection begins with; then each belongs to one client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_proxy: Option<SendProxy>,
 }
 
 impl Default for Origin {
     fn default() -> Origin {
         Origin {
             protocol: OriginProtocol::Auto,
+            tls: None,
             connect_timeout_ns: Some(SECOND_NS),
             response_timeout_ns: Some(30 * SECOND_NS),
             body_timeout_ns: Some(60 * SECOND_NS),
             idle_timeout_ns: Some(4 * SECOND_NS),
             max_age_ns: None,
             max_requests: None,
+            send_proxy: None,
         }
     }
 }

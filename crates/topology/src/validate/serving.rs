@@ -4,8 +4,10 @@ use super::around::between;
 use super::asked::{compared, lower, word};
 use super::spec::{duration, least_1, optional};
 use crate::http;
-use crate::nodes::{self, HEAD_BYTES, MOST_BODY, MOST_FIELDS, MOST_LOOPS, MOST_STREAMS};
-use crate::plan::{Http, Listen, Origin, Rewrite};
+use crate::nodes::{self, HEAD_BYTES, MOST_BODY, MOST_CERTIFICATES, MOST_FIELDS, MOST_LOOPS, MOST_STREAMS};
+use crate::plan::{
+    CertificateFiles, ClientAuth, Http, Listen, Origin, OriginProtocol, Rewrite, TlsClient, TlsServer,
+};
 use crate::{address, path, template};
 
 type Checked = Result<(), String>;
@@ -13,6 +15,7 @@ type Checked = Result<(), String>;
 /// A server.
 pub(super) fn server(addr: Option<&str>, origin: &Origin) -> Checked {
     addr.map_or(Ok(()), |a| word("addr", a, address::server))?;
+    origin.tls.as_ref().map_or(Ok(()), tls_client).map_err(|why| format!("origin.tls.{why}"))?;
     limits(&[
         ("connect_timeout_ns", origin.connect_timeout_ns),
         ("response_timeout_ns", origin.response_timeout_ns),
@@ -21,6 +24,12 @@ pub(super) fn server(addr: Option<&str>, origin: &Origin) -> Checked {
         ("max_age_ns", origin.max_age_ns),
     ])
     .and_then(|()| counts(&[("max_requests", origin.max_requests)]))
+    .and_then(|()| match (origin.send_proxy, origin.protocol) {
+        (Some(_), OriginProtocol::H2) => {
+            Err("send_proxy: no connection of HTTP/2 belongs to one client".to_owned())
+        }
+        _ => Ok(()),
+    })
     .map_err(|why| format!("origin.{why}"))
 }
 
@@ -28,15 +37,36 @@ pub(super) fn server(addr: Option<&str>, origin: &Origin) -> Checked {
 pub(super) fn listen(listen: &Listen) -> Checked {
     word("addr", &listen.addr, address::listener)?;
     listen.loops.map_or(Ok(()), |n| between("loops", u64::from(n), 1, u64::from(MOST_LOOPS)))?;
+    listen.tls.as_ref().map_or(Ok(()), tls_server).map_err(|why| format!("tls.{why}"))?;
     settings(&listen.http).map_err(|why| format!("http.{why}"))
+}
+
+/// TLS on a listener.
+fn tls_server(tls: &TlsServer) -> Checked {
+    let most = MOST_CERTIFICATES as u64;
+    between("certificates", tls.certificates.len() as u64, 1, most)?;
+    tls.certificates.iter().try_for_each(certificate)?;
+    if tls.client_ca.is_none() && tls.client_auth != ClientAuth::default() {
+        return Err("client_auth: there is no client_ca".to_owned());
+    }
+    tls.client_ca.as_deref().map_or(Ok(()), |ca| word("client_ca", ca, nodes::tls_path))
+}
+
+/// TLS to an origin.
+fn tls_client(tls: &TlsClient) -> Checked {
+    tls.ca.as_deref().map_or(Ok(()), |ca| word("ca", ca, nodes::tls_path))?;
+    tls.name.as_deref().map_or(Ok(()), |name| word("name", name, nodes::tls_name))?;
+    tls.certificate.as_ref().map_or(Ok(()), certificate)
+}
+
+fn certificate(files: &CertificateFiles) -> Checked {
+    word("cert", &files.cert, nodes::tls_path)?;
+    word("key", &files.key, nodes::tls_path)
 }
 
 fn settings(h: &Http) -> Checked {
     if h.versions.is_empty() || !h.versions.is_sorted_by(|a, b| a < b) {
         return Err("versions must be ascending, each once, and there must be one".to_owned());
-    }
-    if !h.proxy_from.is_empty() {
-        return Err("proxy_from is not built yet".to_owned());
     }
     between("max_head", h.max_head, HEAD_BYTES.0, HEAD_BYTES.1)?;
     between("max_headers", u64::from(h.max_headers), 1, u64::from(MOST_FIELDS))?;
@@ -59,6 +89,7 @@ fn settings(h: &Http) -> Checked {
     h.upgrade.iter().try_for_each(|u| lower("upgrade", u, http::upgrade))?;
     h.connect.iter().try_for_each(|c| lower("connect", c, address::authority))?;
     h.trusted.iter().try_for_each(|t| word("trusted", t, |text| http::network(text).map(|_| ())))?;
+    h.proxy_from.iter().try_for_each(|t| word("proxy_from", t, |text| http::network(text).map(|_| ())))?;
     h.access_log.as_deref().map_or(Ok(()), |log| word("access_log", log, nodes::log))
 }
 

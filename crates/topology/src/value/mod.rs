@@ -21,7 +21,7 @@ pub(crate) use node::NodeValue;
 pub(crate) use poison::Poison;
 pub(crate) use setting::{
     BudgetValue, EjectValue, HealthValue, HttpValue, KeyValue, KeysValue, OutlierValue, RequestValue,
-    SlowStartValue, WhenValue,
+    SlowStartValue, TlsClientValue, TlsServerValue, WhenValue,
 };
 
 /// An error that ends the evaluation: a sentence, to which the evaluator adds the place.

@@ -1,6 +1,6 @@
 //! What a call makes that is neither node nor number: health checks, ejection, budgets, keys, conditions, requests.
 
-use crate::plan::{HealthCheck, Http, KeySource, Keys, RequestShape, When};
+use crate::plan::{HealthCheck, Http, KeySource, Keys, RequestShape, TlsClient, TlsServer, When};
 use allocative::Allocative;
 use starlark::values::{
     NoSerialize, ProvidesStaticType, StarlarkPagablePanic, StarlarkValue, starlark_value,
@@ -32,6 +32,10 @@ macro_rules! settings {
 settings! {
     /// `http(...)`.
     HttpValue(Http), "http_settings";
+    /// `tls.server(...)`.
+    TlsServerValue(TlsServer), "tls_server";
+    /// `tls.client(...)`.
+    TlsClientValue(TlsClient), "tls_client";
     /// `health.http(...)`, `health.tcp(...)`.
     HealthValue(HealthCheck), "health_check";
     /// `eject(...)`.

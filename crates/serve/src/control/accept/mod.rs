@@ -73,7 +73,8 @@ fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, admission: &Admission, accepte
     let transit = if lightest == me { None } else { InTransit::to(&lp.process, lightest) };
     let on = transit.as_ref().map_or(me, |_| lightest);
     let Place { own, common } = place;
-    let address = accepted.peer.map(|p| p.ip());
+    // Behind a balancer that says who its clients are, they are counted once that is known.
+    let address = accepted.peer.map(|p| p.ip()).filter(|ip| !listener.proxy_from.contains(*ip));
     match (own.on(address, on), address) {
         (Ok(own), _) => {
             let place = Place { own, common };

@@ -4,6 +4,7 @@ use super::Conn;
 use crate::h1::Piece;
 use crate::io::Core;
 use crate::io::buffers::Input;
+use crate::transport::tls;
 use std::io;
 use std::task::{Context, Poll};
 use weir_http1::{
@@ -48,6 +49,8 @@ pub(crate) enum HeadError {
     Unprocessed,
     /// The origin has broken the request off (HTTP/2).
     Reset,
+    /// TLS says no after its handshake, as to a client without a certificate.
+    Tls(tls::Why),
 }
 
 /// Why a body broke off.
@@ -167,7 +170,10 @@ impl Stream {
                     core.now();
                 }
                 Poll::Ready(_) if self.reads > 0 => return Poll::Ready(Err(HeadError::Cut)),
-                Poll::Ready(_) => return Poll::Ready(Err(HeadError::Silent)),
+                Poll::Ready(_) => {
+                    let refused = self.conn.wire.socket.tls_failure().map(HeadError::Tls);
+                    return Poll::Ready(Err(refused.unwrap_or(HeadError::Silent)));
+                }
                 Poll::Pending => return Poll::Pending,
             }
         }

@@ -7,7 +7,7 @@ mod stream;
 
 pub(crate) use stream::{BodyError, Head, Stream};
 
-use crate::h1::page;
+use crate::h1::{page, render_alone};
 use crate::io::Core;
 use crate::io::deadlines::Deadline;
 use crate::transport::linger::linger;
@@ -18,7 +18,7 @@ use std::cell::{OnceCell, RefCell};
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
-use weir_http1::{Client, Limits, Refusal, Request, Seek, Version};
+use weir_http1::{Limits, Refusal, Request, Seek};
 use weir_topology::plan::HttpVersion;
 use weir_topology::plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
 
@@ -89,7 +89,8 @@ pub(crate) async fn serve(core: &Rc<Core>, session: Rc<Session>, wire: Wire, han
     match after {
         After::Linger => Box::pin(linger(core, &conn.session, &conn.wire)).await,
         // Nothing is unread, so that closing ends the stream in order.
-        After::Close | After::Next | After::Abort => {}
+        After::Close | After::Next => conn.wire.borrow_mut().socket.say_end(),
+        After::Abort => {}
         After::Reset => conn.wire.borrow().socket.end_in_reset(true),
     }
     // What goes on without the client may still know the connection.
@@ -218,6 +219,9 @@ fn is_no_http(conn: &Conn) -> bool {
         && words.next().is_none()
         && version.is_some_and(|word| !word.is_empty() && !word.starts_with(b"HTTP"))
 }
+/// How a TLS client begins, and what it understands where TLS is not spoken: a fatal alert, handshake_failure.
+const TLS_HANDSHAKE: [u8; 2] = [0x16, 0x03];
+const TLS_ALERT: [u8; 7] = [0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x28];
 
 /// Refuses a request whose head could not be read.
 async fn refuse(core: &Core, conn: &Conn, status: u16) -> After {
@@ -225,12 +229,10 @@ async fn refuse(core: &Core, conn: &Conn, status: u16) -> After {
     if let Some(log) = &conn.session.listener.log {
         log.unreadable(conn.session.who(), conn.wire.borrow().input(), status, text.len());
     }
-    let to =
-        Client { version: Version::H11, head: false, te_trailers: false, close: true, keep_alive_10: false };
-    let date = core.date();
-    {
-        let mut wire = conn.wire.borrow_mut();
-        weir_http1::render_answer(status, &[], text.as_bytes(), to, Some(&date), wire.queue_to());
+    if conn.wire.borrow().input().starts_with(&TLS_HANDSHAKE) {
+        conn.wire.borrow_mut().queue(&TLS_ALERT);
+    } else {
+        render_alone(status, &text, &core.date(), conn.wire.borrow_mut().queue_to());
     }
     let mut limit = WriteLimit::default();
     poll_fn(|cx| {

@@ -288,7 +288,7 @@ impl Stream {
         if self.response.get() == Encoder::Close {
             self.conn.wire.borrow().socket.end_in_reset(false);
         }
-        let wire = self.conn.wire.borrow();
+        let mut wire = self.conn.wire.borrow_mut();
         let nothing_unread = complete && wire.input().is_empty() && (asked || !wire.socket.has_input());
         if nothing_unread { After::Close } else { After::Linger }
     }

@@ -62,6 +62,8 @@ struct Inner {
     later: RefCell<Vec<Rc<Task>>>,
     /// The task that runs now.
     current: RefCell<Option<Rc<Task>>>,
+    /// How often the sockets were asked, and one.
+    looks: Cell<u64>,
     budget: Cell<u32>,
     budget_bytes: Cell<usize>,
     wake_list: Arc<WakeList>,
@@ -84,6 +86,7 @@ impl Runtime {
             ready: RefCell::default(),
             later: RefCell::default(),
             current: RefCell::default(),
+            looks: Cell::new(1),
             budget: Cell::new(BUDGET),
             budget_bytes: Cell::new(BUDGET_BYTES),
             wake_list: Arc::new(WakeList::new(list, ring)),
@@ -203,6 +206,7 @@ impl Runtime {
             }
         }
         events.clear();
+        self.0.looks.set(self.0.looks.get() + 1);
         let waited = epoll::wait(&self.0.epoll, rustix::buffer::spare_capacity(events), timeout);
         self.0.wake_list.is_up();
         match waited {
@@ -227,6 +231,11 @@ impl Runtime {
             Some(task) if task.waker.will_wake(cx.waker()) => Waits::Task(task.clone()),
             _ => Waits::Other(cx.waker().clone()),
         }
+    }
+
+    /// How often the sockets were asked, and one.
+    pub fn looks(&self) -> u64 {
+        self.0.looks.get()
     }
 
     /// Whether the task that runs may still read and write in its turn.

@@ -75,6 +75,11 @@ where
         }
     }
 
+    /// Reads what is there, in nobody's turn and without waiting.
+    pub fn read_now(&self, into: &mut [u8]) -> io::Result<usize> {
+        (&self.io).read(into)
+    }
+
     /// Writes as much as is taken.
     pub fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.source.poll_writable(cx));

@@ -40,10 +40,11 @@ impl Sticky {
     }
 
     /// What the client of a target is told.
-    fn set_cookie(&self, target: u32) -> Option<String> {
+    fn set_cookie(&self, target: u32, secure: bool) -> Option<String> {
         let cookies = self.cookies.borrow();
         let value = cookies.value(target)?;
-        Some(format!("{}={value}; Path=/; HttpOnly; SameSite=Lax", self.name))
+        let secure = if secure { "; Secure" } else { "" };
+        Some(format!("{}={value}; Path=/; HttpOnly; SameSite=Lax{secure}", self.name))
     }
 }
 
@@ -63,7 +64,7 @@ impl Lb {
         let mut answer = holds.around(ex.start(ctx, next).await);
         if let (Ok(reply), Some(target)) = (&mut answer, target)
             && named != Some(target)
-            && let Some(cookie) = self.sticky.as_ref().and_then(|s| s.set_cookie(target))
+            && let Some(cookie) = self.sticky.as_ref().and_then(|s| s.set_cookie(target, ex.is_https()))
         {
             match &mut reply.from {
                 From::Origin(origin) => origin.add.push(("Set-Cookie", cookie.into_bytes())),

@@ -1,0 +1,251 @@
+//! A balancer as one event loop has it: requests are picked for and come back.
+//!
+//! What a pick leaves out, hardest first: who may not be picked at all (health, weight; the balancer knows), who is full or
+//! already tried on probation, who is passed over since a connection failed, whom the request excludes. The last two yield where
+//! nobody else is left, exclusion first.
+//!
+//! With nothing around it a pick costs one flag more than the balancer's own.
+
+use super::{Picked, Ticket, Upstream};
+use crate::ask::Ask;
+use crate::balancer::Balancer;
+use crate::passed_over::PassedOver;
+use crate::{Kind, Outcome, Release};
+
+/// What each loop has for itself.
+#[derive(Clone, Debug)]
+pub(super) struct Own {
+    pub balancer: Balancer,
+    /// Nothing is left out and nothing counted: the balancer alone decides.
+    pub plain: bool,
+    pub passed_over: PassedOver,
+}
+
+impl Own {
+    pub fn new(balancer: Balancer, passed_over: PassedOver) -> Own {
+        Own { balancer, plain: false, passed_over }
+    }
+}
+
+/// All of them. There is one nearly always, so that it stands beside what is the process's.
+#[derive(Clone, Debug)]
+pub(super) struct Loops {
+    pub first: Own,
+    pub others: Vec<Own>,
+}
+
+impl Loops {
+    #[inline]
+    fn at(&mut self, on: u32) -> &mut Own {
+        match on {
+            0 => &mut self.first,
+            _ => &mut self.others[on as usize - 1],
+        }
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Own> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Own> {
+        std::iter::once(&mut self.first).chain(&mut self.others)
+    }
+}
+
+/// A balancer on one of its loops.
+#[derive(Debug)]
+pub struct OnLoop<'a> {
+    process: &'a mut Upstream,
+    on: u32,
+}
+
+impl<'a> OnLoop<'a> {
+    #[inline]
+    pub(super) fn new(process: &'a mut Upstream, on: u32) -> OnLoop<'a> {
+        OnLoop { process, on }
+    }
+
+    #[inline]
+    fn own(&mut self) -> &mut Own {
+        self.process.loops.at(self.on)
+    }
+
+    /// The balancer itself.
+    pub fn balancer(self) -> &'a mut Balancer {
+        &mut self.process.loops.at(self.on).balancer
+    }
+
+    /// Picks a target for a request and counts it.
+    #[inline]
+    pub fn pick(mut self, ask: &Ask) -> Picked {
+        let own = self.own();
+        if own.plain && ask.sticky.is_none() {
+            return match own.balancer.ask(ask) {
+                Some(target) => Picked::Target(Ticket { target, probe: false, at_ns: ask.now_ns }),
+                None => Picked::Empty,
+            };
+        }
+        self.pick_among(ask)
+    }
+
+    #[inline(never)]
+    fn pick_among(mut self, ask: &Ask) -> Picked {
+        let target = match self.stick(ask) {
+            Some(target) => Some(target),
+            None => self.choose(ask),
+        };
+        match target {
+            Some(target) => Picked::Target(self.process.sent(ask, target)),
+            None if self.anyone_full() => Picked::Full,
+            None => Picked::Empty,
+        }
+    }
+
+    /// The target that the request should return to, if nothing speaks against it.
+    fn stick(&mut self, ask: &Ask) -> Option<u32> {
+        let target = ask.sticky?;
+        let barred = self.process.full.has(target) || self.process.probing.has(target);
+        let own = self.own();
+        let weight = own.balancer.roster().effective().get(target as usize).copied()?;
+        let out = barred || own.passed_over.targets().has(target) || ask.exclude.contains(&target);
+        (weight > 0.0 && !out).then(|| {
+            own.balancer.take(target);
+            target
+        })
+    }
+
+    fn choose(&mut self, ask: &Ask) -> Option<u32> {
+        let Upstream { loops, full, probing, .. } = &mut *self.process;
+        let Own { balancer, passed_over, .. } = loops.at(self.on);
+        let over = passed_over.targets();
+        let (hard, soft) = (!full.is_empty() || !probing.is_empty(), !over.is_empty());
+        if !hard && !soft {
+            return balancer.ask(ask);
+        }
+        for (passed, excluded) in [(true, true), (true, false), (false, true), (false, false)] {
+            if passed && !soft || excluded && ask.exclude.is_empty() {
+                continue;
+            }
+            let barred = |t| {
+                full.has(t) || probing.has(t) || passed && over.has(t) || excluded && ask.exclude.contains(&t)
+            };
+            if let Some(target) = balancer.ask_where(ask, barred) {
+                return Some(target);
+            }
+        }
+        None
+    }
+
+    fn anyone_full(&mut self) -> bool {
+        let Upstream { loops, full, .. } = &mut *self.process;
+        let weights = loops.at(self.on).balancer.roster().effective();
+        full.iter().any(|t| weights.get(t as usize).is_some_and(|w| *w > 0.0))
+    }
+
+    /// A request came back, with the status of its answer where there was one.
+    #[inline]
+    pub fn done(mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
+        if self.process.simple && outcome != Some(Kind::ConnectFailed) {
+            return self.own().balancer.done(ticket.target, outcome);
+        }
+        self.done_fully(now, ticket, outcome, status, false)
+    }
+
+    /// A request came back from a target that was reached: what it says of a connection is of one behind that target. It
+    /// counts as every error does, and is no reason to pass the target over.
+    pub fn relayed(self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) -> Release {
+        self.done_fully(now, ticket, outcome, status, true)
+    }
+
+    #[inline(never)]
+    fn done_fully(
+        mut self,
+        now: u64,
+        ticket: Ticket,
+        outcome: Outcome,
+        status: Option<u16>,
+        reached: bool,
+    ) -> Release {
+        let (target, measures) = (ticket.target, self.process.measures);
+        let balancer = &mut self.own().balancer;
+        let release = if measures {
+            balancer.finished(now, target, now.saturating_sub(ticket.at_ns), outcome)
+        } else {
+            balancer.done(target, outcome)
+        };
+        self.process.came_back(target);
+        self.process.heard(now, ticket, outcome, status);
+        let unreached = outcome == Some(Kind::ConnectFailed) && !reached;
+        let n = self.process.full.len();
+        if unreached && self.own().passed_over.failed(now, target, n) {
+            self.process.simplify();
+        }
+        release
+    }
+
+    /// A request was cancelled: whatever it was about to say, nobody knows.
+    pub fn cancelled(mut self, now: u64, ticket: Ticket) {
+        let took = now.saturating_sub(ticket.at_ns);
+        self.own().balancer.cancelled(now, ticket.target, took);
+        self.process.came_back(ticket.target);
+        self.process.heard_nothing(ticket);
+    }
+
+    /// A count that was held ([`Release::After`]) ends.
+    pub fn release(mut self, target: u32) {
+        self.own().balancer.release(target);
+    }
+
+    /// A pick that could not be had: somebody else took the last place there. It never was.
+    pub fn give_up(mut self, ticket: Ticket) {
+        self.own().balancer.release(ticket.target);
+        self.process.came_back(ticket.target);
+    }
+}
+
+/// What of a request's way the process notes.
+impl Upstream {
+    fn sent(&mut self, ask: &Ask, target: u32) -> Ticket {
+        let probe = self.health.listens() && self.health.picked(target);
+        if probe {
+            self.probing.set(target, true);
+        }
+        if let Some(count) = self.counts.get_mut(target as usize) {
+            *count += 1;
+            if *count >= self.max_in_flight {
+                self.full.set(target, true);
+            }
+        }
+        Ticket { target, probe, at_ns: ask.now_ns }
+    }
+
+    fn heard(&mut self, now: u64, ticket: Ticket, outcome: Outcome, status: Option<u16>) {
+        let target = ticket.target;
+        if self.health.listens() && self.health.outcome(now, target, ticket.probe, outcome, status) {
+            self.look(now);
+        }
+        if ticket.probe {
+            self.probing.set(target, false);
+            self.simplify();
+        }
+    }
+
+    fn heard_nothing(&mut self, ticket: Ticket) {
+        if ticket.probe {
+            self.health.probe_ended(ticket.target);
+            self.probing.set(ticket.target, false);
+            self.simplify();
+        }
+    }
+
+    #[inline]
+    fn came_back(&mut self, target: u32) {
+        if let Some(count) = self.counts.get_mut(target as usize) {
+            debug_assert!(*count > 0, "a target with nothing in flight got a request back");
+            *count = count.saturating_sub(1);
+            if *count < self.max_in_flight {
+                self.full.set(target, false);
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A client's TLS handshake, before anything else is spoken: it has the time of a head, and one that speaks cleartext is told.
+//!
+//! Handshakes cost a thousand times what a request does, and up to some milliseconds with RSA keys. A loop does one step of
+//! one of them between two looks at its sockets, so that a storm of them delays others by no more than that.
+
+use crate::h1;
+use crate::io::Core;
+use crate::transport::session::Session;
+use crate::transport::socket::Socket;
+use crate::transport::tls;
+use crate::transport::wire::Wire;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+use weir_topology::plan::fixed::{DRAIN_NEW_CLIENT_NS, LINGER_SILENCE_NS};
+
+/// The first byte of a TLS record with a part of a handshake in it.
+const HANDSHAKE: u8 = 0x16;
+
+/// Does the handshake if the listener wants one; `None`: there is nobody to serve.
+pub(super) async fn perhaps(core: &Core, session: &Session, wire: Wire) -> Option<Wire> {
+    let Some(tls) = &session.listener.tls else { return Some(wire) };
+    let (plain, came) = wire.into_parts();
+    // Boxed, so that the connection does not carry the place for it to its end.
+    let secured = Box::pin(secured(core, session, tls, (plain, came))).await?;
+    Some(Wire::new(secured, core.buffers.clone()))
+}
+
+/// Does the handshake on a socket of which some bytes were read already.
+async fn secured(
+    core: &Core,
+    session: &Session,
+    server: &tls::Server,
+    (mut plain, mut came): (Socket, Vec<u8>),
+) -> Option<Socket> {
+    session.deadline.set(session.listener.http.head_timeout_ns);
+    let mut until_ns = Some(core.now().saturating_add(DRAIN_NEW_CLIENT_NS));
+    if came.is_empty() {
+        let mut first = [0];
+        let read = poll_fn(|cx| {
+            // Whoever says nothing is not waited for by a drain.
+            if session.is_ending()
+                && let Some(until_ns) = until_ns.take()
+            {
+                session.deadline.set(Some(until_ns.saturating_sub(core.now())));
+            }
+            in_time(cx, session, |cx| plain.poll_read(cx, &mut first))
+        });
+        if read.await?.ok()? == 0 {
+            return None;
+        }
+        came.extend(first);
+    }
+    session.deadline.set(session.listener.http.head_timeout_ns);
+    if came.first() != Some(&HANDSHAKE) {
+        answer_in_cleartext(core, session, plain).await;
+        return None;
+    }
+    let mut accepting = server.accept(plain, core.buffers.clone())?;
+    poll_fn(|cx| core.heavy.poll_turn(&core.runtime, cx)).await;
+    accepting.stream.feed_first(&came);
+    match poll_fn(|cx| in_time(cx, session, |cx| accepting.stream.poll_handshake(cx))).await? {
+        Ok(()) => {
+            let (socket, agreed) = accepting.done();
+            session.has_agreed(agreed);
+            Some(socket)
+        }
+        Err(why) => {
+            tell(session, why);
+            end(session, accepting.stream.into_plain()).await;
+            None
+        }
+    }
+}
+
+/// What comes of it, unless the time of a head is over.
+fn in_time<T>(
+    cx: &mut Context<'_>,
+    session: &Session,
+    mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
+) -> Poll<Option<T>> {
+    match poll(cx) {
+        Poll::Ready(done) => Poll::Ready(Some(done)),
+        Poll::Pending if session.deadline.ended(cx) => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    }
+}
+
+/// Of clients' certificates it is said what is wrong, for whoever issues them; the rest is the noise of any open port.
+fn tell(session: &Session, why: tls::Why) {
+    let Some(errors) = session.listener.errors.as_ref().filter(|_| why.is_of_certificate()) else { return };
+    errors.request_failed(|| {
+        let (name, address) = session.who();
+        let from = address.map_or("a client".to_owned(), |ip| ip.to_canonical().to_string());
+        format!("listener {name:?}: no TLS with {from}: {}", why.of_client())
+    });
+}
+
+/// A client that speaks HTTP where TLS is wanted reads why it gets nothing.
+async fn answer_in_cleartext(core: &Core, session: &Session, mut plain: Socket) {
+    let text = "400 Bad Request: this port speaks HTTPS (TLS); write https:// in place of http://\n";
+    let mut out = Vec::new();
+    h1::render_alone(400, text, &core.date(), &mut out);
+    session.deadline.set(Some(LINGER_SILENCE_NS));
+    let mut sent = 0;
+    poll_fn(|cx| {
+        in_time(cx, session, |cx| {
+            while sent < out.len() {
+                match plain.poll_write(cx, &out[sent..]) {
+                    Poll::Ready(Ok(n @ 1..)) => sent += n,
+                    Poll::Ready(_) => return Poll::Ready(()),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+            Poll::Ready(())
+        })
+    })
+    .await;
+    end(session, plain).await;
+}
+
+/// Ends a connection on which the last word was said. What still comes in a while is thrown away, so that it is not destroyed by
+/// a reset; the client counts for so long.
+async fn end(session: &Session, mut plain: Socket) {
+    session.deadline.set(Some(LINGER_SILENCE_NS));
+    if poll_fn(|cx| plain.poll_shutdown(cx)).await.is_err() {
+        return;
+    }
+    let mut thrown = [0; 1024];
+    poll_fn(|cx| {
+        in_time(cx, session, |cx| {
+            while let Poll::Ready(read) = plain.poll_read(cx, &mut thrown) {
+                if !matches!(read, Ok(1..)) {
+                    return Poll::Ready(());
+                }
+            }
+            Poll::Pending
+        })
+    })
+    .await;
+}

@@ -1,0 +1,58 @@
+//! Clients that come through a balancer in front, which says by the PROXY protocol who they are (`proxy_from`): from such a
+//! peer a header is mandatory, and limits by address count whom it names.
+
+use super::admission::Place;
+use super::event_loop::Loop;
+use crate::transport::proxy_protocol::{self, Wrong};
+use crate::transport::session::Session;
+use crate::transport::wire::Wire;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use weir_topology::plan::fixed;
+
+/// Reads who the client is, if its peer is one that says so; `false`: the connection ends here.
+pub(super) async fn learn(lp: &Rc<Loop>, session: &Rc<Session>, wire: &mut Wire) -> bool {
+    let peer = session.peer();
+    if !session.listener.proxy_from.trusts(peer.map(|p| p.ip())) {
+        return true;
+    }
+    match proxy_protocol::read(session, wire).await {
+        Ok(said) => {
+            let Some(client) = said.client.or(peer) else { return true };
+            session.is_of(client);
+            wait_for_place(lp, session, client).await
+        }
+        Err(Wrong::Nothing) => false,
+        Err(wrong) => {
+            let name = &session.listener.name;
+            let who = peer.map_or_else(|| "a local client".to_owned(), |peer| peer.to_string());
+            lp.process.errors.request_failed(|| format!("listener {name:?}: {who} is cut off: {wrong}"));
+            false
+        }
+    }
+}
+
+/// Counts a client among those of its address; one too many waits until another of them goes.
+async fn wait_for_place(lp: &Rc<Loop>, session: &Session, client: SocketAddr) -> bool {
+    let place = session.take_place().and_then(|place| place.downcast::<Place>().ok());
+    let Some((Place { mut own, common }, number)) = place.map(|p| *p).zip(session.listener.number()) else {
+        return true;
+    };
+    let Some((_, admission)) = lp.listener(number).cloned() else { return true };
+    let patience_ns = session.listener.http.head_timeout_ns;
+    let end_ns = patience_ns.map_or(u64::MAX, |ns| lp.core.now().saturating_add(ns));
+    loop {
+        own = match own.of(client.ip()) {
+            Ok(own) => {
+                session.has_place(Box::new(Place { own, common }));
+                return true;
+            }
+            Err(own) => own,
+        };
+        if lp.core.now() >= end_ns || session.is_ending() {
+            return false;
+        }
+        admission.make_room_for(lp, number, client.ip());
+        lp.core.timers.after(fixed::ACCEPT_PAUSE_NS / 10).await;
+    }
+}

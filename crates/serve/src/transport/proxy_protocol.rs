@@ -1,0 +1,244 @@
+//! The PROXY protocol, versions 1 and 2 (HAProxy's `proxy-protocol.txt`): who a client is that came through a balancer in
+//! front, in a header before all else that its connection carries.
+
+use crate::transport::session::Session;
+use crate::transport::socket::Socket;
+use crate::transport::wire::Wire;
+use ppp::{HeaderResult, PartialResult, v1, v2};
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Poll, ready};
+use weir_topology::plan::SendProxy;
+use weir_topology::plan::fixed::MAX_PROXY_HEADER_BYTES as MOST;
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// Bytes of the header.
+    pub length: usize,
+    /// The client; `None`: the balancer speaks for itself (LOCAL), or knows no address: the peer is the client.
+    pub client: Option<SocketAddr>,
+}
+
+/// Why there is no header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// Something else came.
+    Missing,
+    /// It begins as one and is none.
+    Malformed,
+    /// It is longer than is read.
+    TooLong,
+    /// The connection ended in it.
+    Cut,
+    /// It did not come in time.
+    Late,
+    /// Nothing came at all: nobody is to blame.
+    Nothing,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Wrong::Missing => "it sent no PROXY header, which `proxy_from` makes mandatory for it",
+            Wrong::Malformed => "its PROXY header is malformed",
+            Wrong::TooLong => "its PROXY header is too long",
+            Wrong::Cut => "its PROXY header is cut off",
+            Wrong::Late => "its PROXY header did not come within head_timeout",
+            Wrong::Nothing => "it sent nothing",
+        })
+    }
+}
+
+/// Reads a header; `None`: there is too little yet.
+pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Said>, Wrong> {
+    let begins = |with: &[u8]| bytes.iter().zip(with).all(|(a, b)| a == b);
+    if !begins(v1::PROTOCOL_PREFIX.as_bytes()) && !begins(v2::PROTOCOL_PREFIX) {
+        return Err(Wrong::Missing);
+    }
+    let header = HeaderResult::parse(bytes);
+    if header.is_incomplete() {
+        return if bytes.len() >= MOST { Err(Wrong::TooLong) } else { Ok(None) };
+    }
+    let (length, client) = match header {
+        HeaderResult::V1(Ok(header)) => (header.header.len(), of_v1(&header.addresses)),
+        HeaderResult::V2(Ok(header)) => (header.len(), of_v2(&header)),
+        _ => return Err(Wrong::Malformed),
+    };
+    if length > MOST { Err(Wrong::TooLong) } else { Ok(Some(Said { length, client })) }
+}
+
+fn of_v1(addresses: &v1::Addresses) -> Option<SocketAddr> {
+    match addresses {
+        v1::Addresses::Tcp4(a) => Some((a.source_address, a.source_port).into()),
+        v1::Addresses::Tcp6(a) => Some((a.source_address, a.source_port).into()),
+        v1::Addresses::Unknown => None,
+    }
+}
+
+fn of_v2(header: &v2::Header<'_>) -> Option<SocketAddr> {
+    match header.addresses {
+        _ if header.command == v2::Command::Local => None,
+        v2::Addresses::IPv4(a) => Some((a.source_address, a.source_port).into()),
+        v2::Addresses::IPv6(a) => Some((a.source_address, a.source_port).into()),
+        v2::Addresses::Unspecified | v2::Addresses::Unix(_) => None,
+    }
+}
+
+/// Reads the header that a connection must begin with, and uses it up.
+pub(crate) async fn read(session: &Session, wire: &mut Wire) -> Result<Said, Wrong> {
+    session.deadline.set(session.listener.http.head_timeout_ns);
+    poll_fn(|cx| {
+        loop {
+            match parse(wire.input()) {
+                Ok(Some(said)) => {
+                    wire.consume(said.length);
+                    return Poll::Ready(Ok(said));
+                }
+                Ok(None) => {}
+                Err(wrong) => return Poll::Ready(Err(wrong)),
+            }
+            let nothing = wire.input().is_empty();
+            match wire.poll_fill(cx) {
+                Poll::Ready(Ok(n)) if n > 0 && n != usize::MAX => {}
+                Poll::Ready(_) if nothing => return Poll::Ready(Err(Wrong::Nothing)),
+                Poll::Ready(_) => return Poll::Ready(Err(Wrong::Cut)),
+                Poll::Pending if session.deadline.ended(cx) || session.is_ending() => {
+                    return Poll::Ready(Err(if nothing { Wrong::Nothing } else { Wrong::Late }));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    })
+    .await
+}
+
+/// The header that tells an origin who the client is and where it came to; without both it says that nobody knows.
+///
+/// # Errors
+/// None that these few bytes could bring about; the library's type has them.
+pub(crate) fn header(version: SendProxy, ends: Option<(SocketAddr, SocketAddr)>) -> io::Result<Vec<u8>> {
+    let ends = ends.map(|(client, local)| one_family(client, local));
+    match version {
+        SendProxy::V1 => Ok(match ends {
+            Some((SocketAddr::V4(c), SocketAddr::V4(l))) => {
+                format!("PROXY TCP4 {} {} {} {}\r\n", c.ip(), l.ip(), c.port(), l.port())
+            }
+            Some((SocketAddr::V6(c), SocketAddr::V6(l))) => {
+                format!("PROXY TCP6 {} {} {} {}\r\n", c.ip(), l.ip(), c.port(), l.port())
+            }
+            _ => "PROXY UNKNOWN\r\n".to_owned(),
+        }
+        .into_bytes()),
+        SendProxy::V2 => match ends {
+            Some(ends) => {
+                let byte = v2::Version::Two | v2::Command::Proxy;
+                v2::Builder::with_addresses(byte, v2::Protocol::Stream, ends).build()
+            }
+            None => {
+                let byte = v2::Version::Two | v2::Command::Local;
+                v2::Builder::new(byte, v2::AddressFamily::Unspecified | v2::Protocol::Unspecified).build()
+            }
+        },
+    }
+}
+
+/// Sends a header before all else on a connection that was just made.
+pub(crate) async fn send(socket: &mut Socket, header: &[u8]) -> io::Result<()> {
+    let mut at = 0;
+    poll_fn(|cx| {
+        while at < header.len() {
+            match ready!(socket.poll_write(cx, &header[at..]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                n => at += n,
+            }
+        }
+        Poll::Ready(Ok(()))
+    })
+    .await
+}
+
+/// Both in one version of IP, as the header has them.
+fn one_family(client: SocketAddr, local: SocketAddr) -> (SocketAddr, SocketAddr) {
+    let plain = |a: SocketAddr| SocketAddr::new(a.ip().to_canonical(), a.port());
+    let (client, local) = (plain(client), plain(local));
+    if client.is_ipv4() == local.is_ipv4() {
+        return (client, local);
+    }
+    let six = |a: SocketAddr| match a.ip() {
+        std::net::IpAddr::V4(ip) => SocketAddr::new(ip.to_ipv6_mapped().into(), a.port()),
+        std::net::IpAddr::V6(_) => a,
+    };
+    (six(client), six(local))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    /// Examples of the specification (section 2), and what may come in their place.
+    #[test]
+    fn headers_are_read() {
+        let said = |bytes: &[u8]| parse(bytes).map(|said| said.map(|said| (said.length, said.client)));
+        let v1 = b"PROXY TCP4 192.168.0.1 192.168.0.11 56324 443\r\nGET / HTTP/1.1\r\n";
+        assert_eq!(said(v1), Ok(Some((47, Some(address("192.168.0.1:56324"))))));
+        let longest = b"PROXY TCP6 ffff:f...f:ffff ffff:f...f:ffff 65535 65535\r\n";
+        assert_eq!(said(longest), Err(Wrong::Malformed));
+        assert_eq!(
+            said(b"PROXY TCP6 2001:db8::1 ::1 4124 443\r\n").map(|s| s.unwrap().1),
+            Ok(Some(address("[2001:db8::1]:4124")))
+        );
+        assert_eq!(said(b"PROXY UNKNOWN\r\nx"), Ok(Some((15, None))));
+        assert_eq!(said(b"PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n").map(|s| s.unwrap().1), Ok(None));
+        for wrong in ["GET / HTTP/1.1\r\n", "\x16\x03\x01", "PROXX", "proxy TCP4"] {
+            assert_eq!(said(wrong.as_bytes()), Err(Wrong::Missing), "{wrong}");
+        }
+        for wrong in [
+            "PROXY TCP4 1.2.3.4 1.2.3.4 1 99999\r\n",
+            "PROXY TCP4 ::1 ::1 1 2\r\n",
+            "PROXY UDP4 1.2.3.4 1.2.3.4 1 2\r\n",
+        ] {
+            assert_eq!(said(wrong.as_bytes()), Err(Wrong::Malformed), "{wrong}");
+        }
+    }
+
+    /// What is written is read, of both versions, cut at every byte.
+    #[test]
+    fn what_is_written_is_read() {
+        let v4 = (address("10.1.2.3:4000"), address("10.0.0.1:443"));
+        let v6 = (address("[2001:db8::7]:4000"), address("[::1]:443"));
+        let mixed = (address("[2001:db8::7]:4000"), address("10.0.0.1:443"));
+        for version in [SendProxy::V1, SendProxy::V2] {
+            for (ends, client) in
+                [(Some(v4), Some(v4.0)), (Some(v6), Some(v6.0)), (Some(mixed), Some(mixed.0)), (None, None)]
+            {
+                let mut bytes = header(version, ends).unwrap();
+                let length = bytes.len();
+                for cut in 0..length {
+                    assert_eq!(parse(&bytes[..cut]), Ok(None), "{version:?} {ends:?} at {cut}");
+                }
+                bytes.extend_from_slice(b"GET");
+                assert_eq!(parse(&bytes), Ok(Some(Said { length, client })), "{version:?} {ends:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_header_without_end_is_not_waited_for() {
+        let mut bytes = header(SendProxy::V2, None).unwrap();
+        bytes[14..16].copy_from_slice(&u16::MAX.to_be_bytes());
+        bytes.resize(MOST - 1, 0);
+        assert_eq!(parse(&bytes), Ok(None));
+        bytes.push(0);
+        assert_eq!(parse(&bytes), Err(Wrong::TooLong));
+        let mut endless = b"PROXY TCP4 ".to_vec();
+        endless.resize(200, b'1');
+        assert!(parse(&endless).is_err());
+    }
+}

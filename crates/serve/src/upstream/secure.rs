@@ -1,0 +1,39 @@
+//! TLS to an origin: the handshake on a connection that stands.
+
+use crate::exchange::Failure;
+use crate::exchange::failure::Why;
+use crate::io::Core;
+use crate::io::timers::has_ended;
+use crate::transport::socket::Socket;
+use crate::transport::tls;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use weir_policy::Kind;
+
+/// What a server says of TLS.
+pub(crate) struct Secure {
+    pub client: Arc<tls::Client>,
+    /// The host of its address, which its certificate must cover where no other name is said.
+    pub host: Rc<str>,
+}
+
+impl Secure {
+    /// TLS on a connection that stands, within this time; `offers`: protocols, the best first (ALPN).
+    pub async fn handshake(
+        &self,
+        core: &Core,
+        plain: Socket,
+        offers: &[&str],
+        limit_ns: Option<u64>,
+    ) -> Result<Socket, Failure> {
+        let mut limit = limit_ns.map(|ns| core.timers.after(ns));
+        let mut connecting = std::pin::pin!(self.client.connect(plain, &self.host, offers, &core.buffers));
+        let done = poll_fn(|cx| match connecting.as_mut().poll(cx) {
+            Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(tls::Why::Late)),
+            polled => polled,
+        });
+        done.await.map_err(|why| Failure::new(Kind::ConnectFailed).by(Why::Tls(why)))
+    }
+}

@@ -1,0 +1,340 @@
+//! Balancers: picking, coming back, waiting while all targets are full, and the clock of what stands around them.
+
+use super::around::LbSite;
+use super::branch::{Frame, Phase};
+use super::build::NOBODY;
+use super::run::{Flow, Reference, what};
+use crate::bounds::{HORIZON_NS, MOST_IN_VAIN};
+use crate::code::Targets;
+use crate::order::{Class, Entry, order_key};
+use weir_model::queue::Line;
+use weir_policy::config::Exclude;
+use weir_policy::sticky::Memory;
+use weir_policy::{Ask, Kind, Picked, Release, Ticket, Upstream};
+use weir_stats::Key;
+
+/// A balancer in virtual time, for all loops that meet it: only the policy's state and whom it passes over are each loop's
+/// own.
+pub(super) struct Instance {
+    pub upstream: Upstream,
+    /// What its choices are drawn by.
+    pub picks: Key,
+    pub targets: Targets,
+    /// Its site.
+    pub lb: u32,
+    /// Requests that wait until a target is not full any more.
+    pub line: Line,
+    /// Which target answered which key last.
+    memory: Option<Memory>,
+    /// When it is looked at next, and when its next checks begin; an event at another time is stale.
+    watched: u64,
+    pub check_due: u64,
+    /// How often its health was looked at since somebody came to its line or was let in.
+    vain: u32,
+    /// Whether anything behind it could be picked when that was looked at last.
+    pub alive: bool,
+}
+
+/// Keys whose target a balancer remembers.
+const REMEMBERED: usize = 1 << 20;
+
+impl Instance {
+    pub fn new(upstream: Upstream, site: &LbSite, picks: Key, targets: Targets, lb: u32) -> Instance {
+        Instance {
+            upstream,
+            picks,
+            targets,
+            lb,
+            line: Line::default(),
+            memory: site.sticky.then(|| Memory::new(REMEMBERED)),
+            watched: u64::MAX,
+            check_due: u64::MAX,
+            vain: 0,
+            alive: true,
+        }
+    }
+}
+
+/// The frame of a request that went to the spare node rather than to a target.
+const SPARE: u32 = u32::MAX;
+
+impl Reference<'_> {
+    /// The balancer of a member.
+    pub(super) fn instance(&self, lb: u32, member: u32) -> u32 {
+        member.wrapping_add(self.tables.lbs[lb as usize].offset)
+    }
+
+    /// The loop whose state a branch meets there.
+    fn on(&self, lb: u32, slot: u32) -> u32 {
+        let meets = self.branches.slots[slot as usize].meets;
+        if self.tables.lbs[lb as usize].shared { 0 } else { meets }
+    }
+
+    /// A branch comes to a balancer.
+    pub(super) fn pick(&mut self, slot: u32, lb: u32) -> Flow {
+        let tables = self.tables;
+        let site = &tables.lbs[lb as usize];
+        let branch = &self.branches.slots[slot as usize];
+        let index = self.instance(lb, branch.member);
+        if branch.phase != Phase::Retake {
+            let counter = tables.visits_of_lbs.get(&index).copied();
+            self.branches.slots[slot as usize].came = self.branches.come_again(slot, counter);
+        }
+        self.branches.slots[slot as usize].phase = Phase::Out;
+        if site.measures_probes {
+            self.probe(lb, index, slot);
+        }
+        match self.ask(slot, lb, index) {
+            Picked::Target(ticket) => self.go_to(slot, index, ticket),
+            Picked::Full => self.wait_for_target(slot, lb, index),
+            Picked::Empty => self.nobody_left(slot, lb),
+        }
+    }
+
+    fn ask(&mut self, slot: u32, lb: u32, index: u32) -> Picked {
+        let site = &self.tables.lbs[lb as usize];
+        let branch = &self.branches.slots[slot as usize];
+        let picks = self.balancers[index as usize].picks;
+        let draw = self.branches.choice_key(slot, picks, branch.came);
+        self.excluded.clear();
+        if branch.exclude != Exclude::None && branch.tries_of != NOBODY {
+            self.branches.tried[branch.tries_of as usize].at(index, &mut self.excluded);
+        }
+        if branch.hedge_of != NOBODY {
+            self.branches.open_elsewhere(slot, index, &mut self.excluded);
+        }
+        let key = site.key.and_then(|key| self.key(slot, key));
+        let memory = self.balancers[index as usize].memory.as_ref();
+        let sticky = memory.zip(self.branches.slots[slot as usize].key);
+        let sticky = sticky.and_then(|(memory, key)| memory.target(key));
+        let ask = Ask { draw, key, now_ns: self.now, exclude: &self.excluded, sticky };
+        let on = self.on(lb, slot);
+        self.balancers[index as usize].upstream.on(on).pick(&ask)
+    }
+
+    fn go_to(&mut self, slot: u32, index: u32, ticket: Ticket) -> Flow {
+        let branch = self.branches.slots[slot as usize];
+        let (exclude, tries_of, hedge_of) = (branch.exclude, branch.tries_of, branch.hedge_of);
+        if exclude != Exclude::None && tries_of != NOBODY {
+            self.branches.tried[tries_of as usize].picked(exclude, index, ticket.target);
+        }
+        if hedge_of != NOBODY {
+            self.branches.note_open(slot, index, ticket.target);
+        }
+        let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
+        if let Some(busy) = self.busy.get_mut(to.member as usize) {
+            busy.entered();
+        }
+        let frame = Frame {
+            stage: branch.stage,
+            member: branch.member,
+            index: ticket.target,
+            probe: ticket.probe,
+            at_ns: self.now,
+        };
+        self.branches.push_frame(slot, frame);
+        let branch = &mut self.branches.slots[slot as usize];
+        (branch.stage, branch.member) = (to.pc, to.member);
+        Flow::In
+    }
+
+    /// No target is left: an error, or the node that stands in.
+    fn nobody_left(&mut self, slot: u32, lb: u32) -> Flow {
+        let site = &self.tables.lbs[lb as usize];
+        let branch = &self.branches.slots[slot as usize];
+        let Some(spares) = site.spares else { return self.refuse(slot, Kind::NoTarget) };
+        let to = self.tables.spares[branch.member.wrapping_add(spares) as usize];
+        let frame =
+            Frame { stage: branch.stage, member: branch.member, index: SPARE, probe: false, at_ns: self.now };
+        self.branches.push_frame(slot, frame);
+        let branch = &mut self.branches.slots[slot as usize];
+        (branch.stage, branch.member) = (to.pc, to.member);
+        Flow::In
+    }
+
+    /// All targets are full.
+    fn wait_for_target(&mut self, slot: u32, lb: u32, index: u32) -> Flow {
+        let site = &self.tables.lbs[lb as usize];
+        let line = &mut self.balancers[index as usize].line;
+        if u64::from(line.len()) >= site.max_waiting {
+            return self.refuse(slot, Kind::Overloaded);
+        }
+        line.join(&mut self.links, slot);
+        self.balancers[index as usize].vain = 0;
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.phase = Phase::Line;
+        branch.since = self.now;
+        self.stops(slot);
+        if let Some(ns) = site.wait_timeout_ns {
+            self.end_wait_after(slot, ns);
+        }
+        Flow::Stop
+    }
+
+    /// Those who wait for a target go on, as far as there is room.
+    pub(super) fn admit(&mut self, index: u32) {
+        while let Some(slot) = self.balancers[index as usize].line.peek() {
+            let lb = self.balancers[index as usize].lb;
+            let picked = self.ask(slot, lb, index);
+            if picked == Picked::Full {
+                return;
+            }
+            self.balancers[index as usize].line.take_out(&mut self.links, slot);
+            self.balancers[index as usize].vain = 0;
+            self.charge(slot);
+            let branch = &mut self.branches.slots[slot as usize];
+            branch.epoch = branch.epoch.wrapping_add(1);
+            match picked {
+                Picked::Target(ticket) => {
+                    self.go_to(slot, index, ticket);
+                    self.wake(slot, Phase::Begin);
+                }
+                _ => self.wake(slot, Phase::Retake),
+            }
+        }
+    }
+
+    /// A branch is back from the target that was picked.
+    pub(super) fn picked_is_back(&mut self, slot: u32, lb: u32) -> Flow {
+        let site = &self.tables.lbs[lb as usize];
+        let branch = &self.branches.slots[slot as usize];
+        let (outcome, order, key) = (branch.outcome, branch.order, branch.key);
+        let (status, relayed) = (branch.answered_with(), branch.relayed);
+        let index = self.instance(lb, branch.member);
+        let frame = self.branches.frame(slot, branch.depth);
+        if frame.index == SPARE {
+            return Flow::Out;
+        }
+        if branch.exclude != Exclude::None && branch.tries_of != NOBODY {
+            self.branches.tried[branch.tries_of as usize].came_back(
+                branch.exclude,
+                index,
+                frame.index,
+                outcome.filter(|_| !relayed),
+            );
+        }
+        let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
+        self.left_target(index, &ticket);
+        let memory = &mut self.balancers[index as usize].memory;
+        if let (None, Some(key), Some(memory)) = (outcome, key, memory) {
+            memory.answered(key, frame.index);
+        }
+        let on = self.on(lb, slot);
+        let upstream = self.balancers[index as usize].upstream.on(on);
+        let release = if relayed {
+            upstream.relayed(self.now, ticket, outcome, status)
+        } else {
+            upstream.done(self.now, ticket, outcome, status)
+        };
+        if let Release::After(ns) = release {
+            self.hold((index, on, frame.index), ns, order);
+        }
+        if site.watches || outcome == Some(Kind::ConnectFailed) {
+            self.watch(index);
+        }
+        self.branches.slots[slot as usize].relayed = outcome.is_some();
+        if !self.balancers[index as usize].line.is_empty() {
+            self.admit(index);
+        }
+        Flow::Out
+    }
+
+    /// A branch that was sent to a target is cut off.
+    pub(super) fn pick_is_cut(&mut self, slot: u32, lb: u32, member: u32, frame: Frame) {
+        if frame.index == SPARE {
+            return;
+        }
+        let (index, on) = (self.instance(lb, member), self.on(lb, slot));
+        let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
+        self.left_target(index, &ticket);
+        self.balancers[index as usize].upstream.on(on).cancelled(self.now, ticket);
+        if self.tables.lbs[lb as usize].watches {
+            self.watch(index);
+        }
+        if !self.balancers[index as usize].line.is_empty() {
+            self.admit(index);
+        }
+    }
+
+    fn left_target(&mut self, index: u32, ticket: &Ticket) {
+        if self.busy.is_empty() {
+            return;
+        }
+        let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
+        self.busy[to.member as usize].left(self.now - ticket.at_ns);
+    }
+
+    /// Asks targets how busy they are, and tells the balancer.
+    fn probe(&mut self, lb: u32, index: u32, slot: u32) {
+        let (came, on) = (self.branches.slots[slot as usize].came, self.on(lb, slot));
+        let draw = self.branches.choice_key(slot, self.balancers[index as usize].picks, came);
+        let Instance { upstream, targets, .. } = &mut self.balancers[index as usize];
+        let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
+        let (code, busy) = (self.code, &self.busy);
+        prequal.probe(self.now, draw, |t| busy[targets.get(code, t).member as usize]);
+    }
+
+    /// Sees to it that a balancer is looked at when its health or its pass-overs change by themselves.
+    pub(super) fn watch(&mut self, index: u32) {
+        self.tell_outside(index);
+        let instance = &mut self.balancers[index as usize];
+        let Some(at) = instance.upstream.next_deadline() else { return };
+        let at = at.max(self.now);
+        if at >= instance.watched {
+            return;
+        }
+        instance.watched = at;
+        let key = order_key(Class::Hold, u64::from(index));
+        self.pending
+            .push(self.now, Entry { at: at.min(u64::MAX - 1), key, who: what::WATCH | index, tag: 0 });
+    }
+
+    /// A balancer is looked at.
+    pub(super) fn look_at_balancer(&mut self, index: u32) {
+        let instance = &mut self.balancers[index as usize];
+        if instance.watched != self.now {
+            return;
+        }
+        instance.watched = u64::MAX;
+        instance.upstream.tick(self.now);
+        self.watch(index);
+        self.admit_by_health(index);
+    }
+
+    /// Those who wait go on, as far as there is room, after health was looked at.
+    pub(super) fn admit_by_health(&mut self, index: u32) {
+        let vain = &mut self.balancers[index as usize].vain;
+        *vain = (*vain + 1).min(MOST_IN_VAIN);
+        self.admit(index);
+    }
+
+    /// Whether somebody waits for a target that may come back by itself, or by a check.
+    pub(super) fn anyone_waits_for_health(&self) -> bool {
+        self.balancers.iter().any(|b| {
+            let changes = self.tables.lbs[b.lb as usize].check_timeout_ns > 0 || b.watched <= HORIZON_NS;
+            changes && b.vain < MOST_IN_VAIN && !b.line.is_empty()
+        })
+    }
+
+    /// Tells the balancers outside whether one inside has anyone left.
+    fn tell_outside(&mut self, index: u32) {
+        let tables = self.tables;
+        let Some(outside) = tables.outside.get(index as usize).filter(|o| !o.is_empty()) else { return };
+        let instance = &mut self.balancers[index as usize];
+        let site = &tables.lbs[instance.lb as usize];
+        let health = instance.upstream.health();
+        // On probation one is not eligible, but only a request that comes can tell whether it is well again.
+        let on_probation = || !health.is_ignored() && (0..health.len()).any(|t| health.view(t).may_be_picked);
+        let alive = health.count().1 > 0 || site.spares.is_some() || on_probation();
+        if std::mem::replace(&mut instance.alive, alive) == alive {
+            return;
+        }
+        for &(outer, target) in outside {
+            let inner = &tables.inside[&(outer, target)];
+            let up = inner.iter().any(|&i| self.balancers[i as usize].alive);
+            self.balancers[outer as usize].upstream.set_behind(self.now, target, up);
+            self.watch(outer);
+            self.admit(outer);
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! What runs through the nodes: a request, or a part of one that can be cut off by itself.
+
+mod attempts;
+mod open;
+
+use super::build::{DrawKey, NOBODY};
+use crate::again::further;
+use crate::code::Code;
+use crate::draws::purpose;
+use crate::order::RANKS;
+use crate::visits::Visits;
+use weir_policy::config::Exclude;
+use weir_policy::hedge::Hedging;
+use weir_policy::retry::{Attempt, Tried};
+use weir_policy::{Kind, Outcome};
+use weir_stats::Key;
+
+/// What a branch does where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It begins at once.
+    Begin,
+    /// It waits on its way in.
+    Out,
+    /// It waits on its way back.
+    Back,
+    /// It stands in line for a slot.
+    Line,
+    /// It has a slot, or a share.
+    Inside,
+    /// It waits for the branches that it sent in.
+    Children,
+    /// It waits before its next attempt.
+    Backoff,
+    /// What it waited for was cut off; it goes on at once.
+    Cut,
+    /// It asks its balancer again, at once.
+    Retake,
+    /// It waits for nothing: no answer will come.
+    Lost,
+}
+
+/// Where a branch returns to, and which of several it went to: at a balancer with what it must hear again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Frame {
+    pub stage: u32,
+    pub member: u32,
+    pub index: u32,
+    /// It tries a target on probation.
+    pub probe: bool,
+    /// When it was sent there.
+    pub at_ns: u64,
+}
+
+/// A branch on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Branch {
+    pub stage: u32,
+    pub member: u32,
+    /// Changes when the slot goes to another branch.
+    pub tag: u32,
+    /// Changes whenever it goes on: what was to wake it before is stale.
+    pub epoch: u32,
+    /// Who sent it in: nobody sent the request's own branch, and nobody waits for one that was left behind.
+    pub parent: u32,
+    /// Which of its parent's branches it is.
+    pub index: u32,
+    /// The stage and depth behind which it ends.
+    pub floor_stage: u32,
+    pub floor_depth: u16,
+    /// Frames in use.
+    pub depth: u16,
+    /// Retries that it is inside of: its own, and those of the branches that sent it in.
+    pub retries: u8,
+    pub outer_retries: u8,
+    pub phase: Phase,
+    pub exclude: Exclude,
+    pub outcome: Outcome,
+    /// The status of the last answer; 0: nothing says which. See [`Branch::answered_with`].
+    pub status: u16,
+    /// How often it has come to the balancer where it stands before, on this way.
+    pub came: u32,
+    /// A balancer behind which it failed has passed its error on: whom that one could reach was reached.
+    pub relayed: bool,
+    pub selected: bool,
+    /// Its request belongs to the second half of the window.
+    pub second_half: bool,
+    /// Its request waits for it, or for who sent it in.
+    pub wanted: bool,
+    pub live: bool,
+    /// The branch whose list of tried targets it uses.
+    pub tries_of: u32,
+    /// The processes that can crash that it is inside of; see [`super::faults::Cells`].
+    pub cell: u32,
+    /// Where it stands in that cell's list; [`NOBODY`] if another's end there ends it too.
+    pub spot: u32,
+    /// Order among events of one instant: its request, then its attempt and branch. What has a limit has a rank beyond
+    /// that of who set it, so limits strike from the outside in; a request's own is 1, after its client's patience.
+    pub order: u64,
+    pub rank: u32,
+    /// How many ranks from that on are its own and those of whatever it sends in; see [`RANKS`].
+    pub ranks: u32,
+    /// The event loop that its request meets.
+    pub meets: u32,
+    /// The kind of request, and the hash of its key.
+    pub shape: u32,
+    pub key: Option<u64>,
+    /// The balancer whose health check it is; [`NOBODY`]: it is none.
+    pub check: u32,
+    /// The innermost hedge that it is an attempt of: who sent it in.
+    pub hedge_of: u32,
+    /// When it was sent in.
+    pub begun: u64,
+    /// The user that sent the request, in a closed loop.
+    pub user: u32,
+    pub arrived: u64,
+    /// Since when its time is not booked.
+    pub since: u64,
+    /// The request and its way: what its work is drawn by.
+    pub way: Key,
+    /// Retries and fan-outs that it has left behind on this way: what another one begins is a way of its own.
+    pub turn: u32,
+    /// The request and its attempts when it was sent in: what choices are drawn by outside of its own retries.
+    pub tries: Key,
+    /// What its work is multiplied by.
+    pub factor: f64,
+}
+
+/// A retry that a branch is inside of.
+#[derive(Clone, Copy, Debug)]
+struct Attempts {
+    attempt: Attempt,
+    /// What held outside.
+    exclude: Exclude,
+    way: Key,
+    turn: u32,
+    tries: Key,
+    tries_now: Key,
+    /// How often it has come to the retry before, on this way.
+    came: u32,
+}
+
+/// The branches of a group that are still open.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Group {
+    /// By index; [`NOBODY`] once it has ended.
+    pub branches: Vec<u32>,
+    /// Balancer, target and index of the branch, of each target that a hedged attempt picked.
+    pub picks: Vec<(u32, u32, u32)>,
+    pub hedging: Option<Hedging>,
+    pub open: u32,
+    pub ok: u32,
+}
+
+/// All branches on their way, by slot, with what only some topologies need in tables beside.
+pub(super) struct Branches {
+    pub slots: Vec<Branch>,
+    spare: Vec<u32>,
+    frames: Vec<Frame>,
+    frames_each: usize,
+    attempts: Vec<Attempts>,
+    attempts_each: usize,
+    visits: Visits,
+    pub tried: Vec<Tried>,
+    /// The branch that a single one was sent in as, by who sent it in.
+    pub child: Vec<u32>,
+    pub groups: Vec<Group>,
+    /// Factors that held outside, innermost last.
+    pub factors: Vec<Vec<f64>>,
+    /// Part and time, not known to count yet.
+    pub notes: Vec<Vec<(u32, u64)>>,
+    /// How many live.
+    pub live: u64,
+}
+
+const NEW: Branch = Branch {
+    stage: 0,
+    member: 0,
+    tag: 0,
+    epoch: 0,
+    parent: NOBODY,
+    index: 0,
+    floor_stage: 0,
+    floor_depth: 0,
+    depth: 0,
+    retries: 0,
+    outer_retries: 0,
+    phase: Phase::Out,
+    exclude: Exclude::None,
+    outcome: None,
+    status: 0,
+    came: 0,
+    relayed: false,
+    selected: false,
+    second_half: false,
+    wanted: true,
+    live: true,
+    tries_of: NOBODY,
+    cell: NOBODY,
+    spot: NOBODY,
+    order: 0,
+    rank: 1,
+    ranks: RANKS,
+    meets: 0,
+    shape: 0,
+    key: None,
+    check: NOBODY,
+    hedge_of: NOBODY,
+    begun: 0,
+    user: NOBODY,
+    arrived: 0,
+    since: 0,
+    way: Key::from_bits(0),
+    turn: 0,
+    tries: Key::from_bits(0),
+    factor: 1.0,
+};
+
+impl Branch {
+    /// The status of the answer that it comes back with, where it has an answer and that says one.
+    pub fn answered_with(&self) -> Option<u16> {
+        let answered = matches!(self.outcome, None | Some(Kind::Status5xx));
+        Some(self.status).filter(|status| answered && *status != 0)
+    }
+
+    /// What it sends in comes after it where both end at one instant.
+    pub fn step_inside(&mut self) {
+        if self.ranks > 1 {
+            (self.rank, self.ranks) = (self.rank + 1, self.ranks - 1);
+        }
+    }
+
+    /// It takes its share, the so-manieth of n, of the ranks of who sent it in. False: there are not enough.
+    pub fn take_ranks(&mut self, index: u32, n: u32) -> bool {
+        let each = (self.ranks - 1) / n.max(1);
+        (self.rank, self.ranks) = (self.rank + 1 + index * each, each);
+        each > 0
+    }
+
+    /// It goes on on a way of its own: an attempt, or a branch of a fan-out.
+    pub fn begin_way(&mut self, purpose: u64, position: u64) {
+        self.way = further(self.way, purpose, position, self.turn);
+        self.turn = 0;
+    }
+}
+
+impl Branches {
+    pub fn new(code: &Code) -> Branches {
+        Branches {
+            slots: Vec::new(),
+            spare: Vec::new(),
+            frames: Vec::new(),
+            frames_each: code.depth,
+            attempts: Vec::new(),
+            attempts_each: code.retry_depth,
+            visits: Visits::new(code.visits),
+            tried: Vec::new(),
+            child: Vec::new(),
+            groups: Vec::new(),
+            factors: Vec::new(),
+            notes: Vec::new(),
+            live: 0,
+        }
+    }
+
+    /// A slot for the branch of a new request.
+    pub fn add(&mut self) -> u32 {
+        let slot = self.take_slot();
+        let old = &mut self.slots[slot as usize];
+        *old = Branch { tag: old.tag, epoch: old.epoch, ..NEW };
+        self.clear_visits(slot);
+        slot
+    }
+
+    fn take_slot(&mut self) -> u32 {
+        self.live += 1;
+        self.spare.pop().unwrap_or_else(|| self.grow())
+    }
+
+    /// A branch that `parent` sends in from where it stands.
+    pub fn send_in(&mut self, parent: u32, stage: u32, member: u32, now: u64) -> u32 {
+        let slot = self.take_slot();
+        let from = self.slots[parent as usize];
+        let tries = self.tries(parent);
+        let to = &mut self.slots[slot as usize];
+        *to = Branch {
+            stage,
+            member,
+            parent,
+            index: 0,
+            spot: NOBODY,
+            floor_stage: stage,
+            outer_retries: from.retries,
+            tries,
+            since: now,
+            begun: now,
+            tag: to.tag,
+            epoch: to.epoch,
+            floor_depth: 0,
+            depth: 0,
+            outcome: None,
+            status: 0,
+            relayed: false,
+            phase: Phase::Out,
+            ..from
+        };
+        slot
+    }
+
+    /// A branch is over; what is still scheduled for it is stale.
+    pub fn remove(&mut self, slot: u32) {
+        let branch = &mut self.slots[slot as usize];
+        debug_assert!(branch.live);
+        branch.tag = branch.tag.wrapping_add(1);
+        branch.epoch = branch.epoch.wrapping_add(1);
+        branch.live = false;
+        self.live -= 1;
+        self.factors[slot as usize].clear();
+        self.spare.push(slot);
+    }
+
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        let slot = self.slots.len() as u32;
+        // Whoever runs branches ends the run before that; see `crate::bounds`.
+        assert!(slot < 1 << 28, "more branches in flight than can be numbered");
+        self.slots.push(NEW);
+        let n = self.slots.len();
+        self.frames.resize(n * self.frames_each, Frame::default());
+        let nobody = Key::from_bits(0);
+        let (attempt, exclude) = (Attempt::FIRST, Exclude::None);
+        let (tries, tries_now) = (nobody, nobody);
+        let outside = Attempts { attempt, exclude, way: nobody, turn: 0, tries, tries_now, came: 0 };
+        self.attempts.resize(n * self.attempts_each, outside);
+        self.visits.grow(n, self.attempts.len());
+        self.tried.push(Tried::default());
+        self.child.push(NOBODY);
+        self.groups.push(Group::default());
+        self.factors.push(Vec::new());
+        self.notes.push(Vec::new());
+        slot
+    }
+
+    pub fn push_frame(&mut self, slot: u32, frame: Frame) {
+        let branch = &mut self.slots[slot as usize];
+        self.frames[slot as usize * self.frames_each + usize::from(branch.depth)] = frame;
+        branch.depth += 1;
+    }
+
+    /// The frame at that depth; of the stage that the branch came through last if that is its own depth.
+    pub fn frame(&self, slot: u32, depth: u16) -> Frame {
+        self.frames[slot as usize * self.frames_each + usize::from(depth)]
+    }
+
+    /// What a branch draws for something at a place, this time.
+    pub fn draw_key(&mut self, slot: u32, keys: &[Key], key: DrawKey) -> Key {
+        let drawn = keys[key.key as usize].with(self.slots[slot as usize].way.bits());
+        let Some(counter) = key.visits else { return drawn };
+        match self.visits.count(slot, counter) {
+            0 => drawn,
+            again => drawn.with(purpose::VISIT).with(u64::from(again)),
+        }
+    }
+
+    /// What a branch chooses by at a node, the so-manieth time that it comes there.
+    pub fn choice_key(&self, slot: u32, own: Key, came: u32) -> Key {
+        let key = own.with(self.tries(slot).bits());
+        if came == 0 { key } else { key.with(purpose::VISIT).with(u64::from(came)) }
+    }
+
+    /// Multiplies the work of a branch from here on.
+    pub fn scale(&mut self, slot: u32, factor: f64) {
+        let branch = &mut self.slots[slot as usize];
+        self.factors[slot as usize].push(branch.factor);
+        branch.factor *= factor;
+    }
+
+    /// Takes that back.
+    pub fn unscale(&mut self, slot: u32) {
+        if let Some(before) = self.factors[slot as usize].pop() {
+            self.slots[slot as usize].factor = before;
+        }
+    }
+}

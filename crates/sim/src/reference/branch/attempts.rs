@@ -1,0 +1,123 @@
+//! The retries that branches are inside of, and what they have visited on their ways.
+
+use super::{Attempts, Branches};
+use crate::again::further;
+use crate::draws::purpose;
+use crate::reference::build::NOBODY;
+use weir_policy::config::Exclude;
+use weir_policy::retry::Attempt;
+use weir_stats::Key;
+
+impl Branches {
+    /// The request and all its attempts: what choices are drawn by.
+    pub fn tries(&self, slot: u32) -> Key {
+        let branch = &self.slots[slot as usize];
+        if branch.retries == branch.outer_retries {
+            return branch.tries;
+        }
+        self.attempts[self.innermost(slot)].tries_now
+    }
+
+    pub(in crate::reference) fn innermost(&self, slot: u32) -> usize {
+        let branch = &self.slots[slot as usize];
+        slot as usize * self.attempts_each + usize::from(branch.retries - branch.outer_retries) - 1
+    }
+
+    /// A branch enters a retry under a rule of exclusion.
+    pub fn begin_attempts(&mut self, slot: u32, exclude: Exclude, counter: Option<u32>) {
+        let came = self.come_again(slot, counter);
+        let tries = self.tries(slot);
+        let branch = &mut self.slots[slot as usize];
+        let (outside, way, turn) = (branch.exclude, branch.way, branch.turn);
+        branch.exclude = exclude;
+        branch.retries += 1;
+        if branch.tries_of == NOBODY {
+            branch.tries_of = slot;
+            self.tried[slot as usize].clear();
+        }
+        let row = self.innermost(slot);
+        self.attempts[row] =
+            Attempts { attempt: Attempt::FIRST, exclude: outside, way, turn, tries, tries_now: tries, came };
+        self.visits.save(slot, row);
+    }
+
+    /// How often a branch has come to a node before, on this way; counts this time.
+    pub fn come_again(&mut self, slot: u32, counter: Option<u32>) -> u32 {
+        counter.map_or(0, |counter| self.visits.count(slot, counter))
+    }
+
+    /// How often it had come to its innermost retry before.
+    pub fn came_to_retry(&self, slot: u32) -> u32 {
+        self.attempts[self.innermost(slot)].came
+    }
+
+    /// The attempt that a branch is in, of its innermost retry.
+    pub fn attempt(&self, slot: u32) -> Attempt {
+        self.attempts[self.innermost(slot)].attempt
+    }
+
+    /// The innermost retry begins another attempt. The first one is the request itself, on the way that it came; each
+    /// further one is a way of its own, on which nothing has been visited yet, or (not `redraw`) the first one again.
+    pub fn try_again(&mut self, slot: u32, next: Attempt, redraw: bool) {
+        let row = self.innermost(slot);
+        if !redraw {
+            self.visits.restore(slot, row);
+        } else {
+            if self.attempts[row].attempt == Attempt::FIRST {
+                self.visits.save(slot, row);
+            }
+            self.visits.clear(slot);
+        }
+        let attempts = &mut self.attempts[row];
+        let branch = &mut self.slots[slot as usize];
+        // Which of the nested retries it is belongs to the key: (1, 2) and (2, 1) are different ways.
+        let position = u64::from(branch.retries) << 32 | u64::from(next.0);
+        branch.turn = attempts.turn;
+        attempts.tries_now = further(attempts.tries, purpose::ATTEMPT, position, attempts.turn);
+        if redraw {
+            branch.way = attempts.way;
+            branch.begin_way(purpose::ATTEMPT, position);
+        }
+        attempts.attempt = next;
+        (branch.outcome, branch.status, branch.relayed) = (None, 0, false);
+    }
+
+    /// A retry is left behind, and with it the ways of its further attempts.
+    pub fn end_attempts(&mut self, slot: u32, redraw: bool) {
+        let row = self.innermost(slot);
+        let Attempts { exclude, way, turn, attempt, .. } = self.attempts[row];
+        if redraw && attempt != Attempt::FIRST {
+            self.visits.restore(slot, row);
+        }
+        let branch = &mut self.slots[slot as usize];
+        branch.retries -= 1;
+        (branch.way, branch.turn) = (way, turn + 1);
+        branch.exclude = exclude;
+        if branch.retries == 0 {
+            branch.tries_of = NOBODY;
+        }
+    }
+
+    /// What one branch has visited the other has, on the same way.
+    pub fn copy_visits(&mut self, from: u32, to: u32) {
+        self.visits.copy(from, to);
+    }
+
+    /// The same for a branch that is cut off: in further attempts with their own ways, what was visited on the way that it
+    /// came is what was saved when the outermost of them began.
+    pub fn hand_visits(&mut self, from: u32, to: u32) {
+        let branch = &self.slots[from as usize];
+        let first = from as usize * self.attempts_each;
+        let rows = first..first + usize::from(branch.retries - branch.outer_retries);
+        let inside = |row: usize| if row + 1 == rows.end { branch.way } else { self.attempts[row + 1].way };
+        match rows.clone().find(|&row| inside(row) != self.attempts[row].way) {
+            Some(row) => self.visits.restore(to, row),
+            None => self.copy_visits(from, to),
+        }
+    }
+
+    /// A new way: nothing has been visited on it.
+    pub fn clear_visits(&mut self, slot: u32) {
+        self.visits.clear(slot);
+    }
+}

@@ -1,0 +1,43 @@
+//! Targets that the attempts of a hedge have open.
+
+use super::Branches;
+use crate::reference::build::NOBODY;
+
+impl Branches {
+    /// A hedged attempt picked a target.
+    pub fn note_open(&mut self, slot: u32, balancer: u32, target: u32) {
+        let mut at = slot;
+        while let Some(branch) = self.slots.get(at as usize).filter(|b| b.hedge_of != NOBODY) {
+            let hedge = branch.hedge_of;
+            if let Some(index) = self.attempt_of(at, hedge) {
+                self.groups[hedge as usize].picks.push((balancer, target, index));
+            }
+            at = hedge;
+        }
+    }
+
+    /// The targets of a balancer that other attempts of the same hedges have open.
+    pub fn open_elsewhere(&self, slot: u32, balancer: u32, out: &mut Vec<u32>) {
+        let mut at = slot;
+        while let Some(branch) = self.slots.get(at as usize).filter(|b| b.hedge_of != NOBODY) {
+            let hedge = branch.hedge_of;
+            if let Some(index) = self.attempt_of(at, hedge) {
+                let others = self.groups[hedge as usize].picks.iter();
+                out.extend(others.filter(|p| p.0 == balancer && p.2 != index).map(|p| p.1));
+            }
+            at = hedge;
+        }
+    }
+
+    /// Which attempt of a hedge a branch belongs to: that of the branch which the hedge itself sent in.
+    fn attempt_of(&self, slot: u32, hedge: u32) -> Option<u32> {
+        let mut at = slot;
+        loop {
+            let branch = self.slots.get(at as usize)?;
+            if branch.parent == hedge {
+                return Some(branch.index);
+            }
+            at = branch.parent;
+        }
+    }
+}

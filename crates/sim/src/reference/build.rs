@@ -1,0 +1,360 @@
+//! From the blocks of a scenario to what each of their stages does.
+
+mod sites;
+
+use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset, spare};
+use crate::code::Code;
+use crate::draws::of_place as purpose;
+use crate::loops::loops;
+pub(crate) use sites::*;
+use std::collections::{BTreeMap, BTreeSet};
+use weir_model::queue::Limits;
+use weir_model::sampler::Sampler;
+use weir_model::{concurrent, faulty, warmup};
+use weir_topology::plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
+use weir_topology::rewriting::Kinds;
+
+/// Builds what the stages do. With `members`, statistics are kept for every member.
+pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Result<(Code, Tables), String> {
+    layout.refuse_unbuilt()?;
+    let code = layout.code(members);
+    let blocks = layout.reached().filter_map(|(id, spec)| match spec {
+        Spec::Faulty(Faulty { line: Line::Block(block), .. }) => Some((layout.place(id), *block)),
+        _ => None,
+    });
+    let (blocks, lines, warm_nodes) = (blocks.collect(), BTreeMap::new(), BTreeMap::new());
+    let (tables, instances) =
+        (Tables { loops: loops(layout.point, scenario), ..Tables::default() }, BTreeMap::new());
+    let kinds =
+        Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
+    let mut b = Builder { layout, code, tables, lines, blocks, warm_nodes, instances, scenario, kinds };
+    b.mix();
+    b.place_blocks()?;
+    b.find_repeated_places();
+    b.find_repeated_choices();
+    b.find_restarts();
+    b.find_outside();
+    let Builder { layout, mut code, mut tables, .. } = b;
+    let lists: Vec<u32> =
+        tables.group_lists.iter().copied().chain(tables.choice_nodes.iter().map(|c| c.0)).collect();
+    layout.finish(&mut code, &lists)?;
+    tables.spares = tables.spare_nodes.iter().map(|&id| layout.target(id)).collect();
+    tables.notes |= tables.loses;
+    // The steps of call targets are stages here.
+    (tables.start, tables.start_member) = (code.start.pc, code.start.member);
+    Ok((code, tables))
+}
+
+pub(super) struct Builder<'a> {
+    pub(super) layout: Layout<'a>,
+    pub(super) code: Code,
+    pub(super) tables: Tables,
+    /// Time-lines that several nodes share.
+    lines: BTreeMap<Line, u32>,
+    /// Place and number of every `block(...)` that requests can meet.
+    blocks: BTreeSet<(u32, u32)>,
+    /// Warm-up of each node of the plan that is one.
+    warm_nodes: BTreeMap<u32, u32>,
+    /// Balancer of each node of the plan that is one.
+    pub(super) instances: BTreeMap<u32, u32>,
+    pub(super) scenario: &'a Scenario,
+    /// The kinds of its requests.
+    pub(super) kinds: Kinds,
+}
+
+impl Builder<'_> {
+    fn place_blocks(&mut self) -> Result<(), String> {
+        let mut drafts = std::mem::take(&mut self.layout.drafts);
+        for (block, draft) in drafts.iter_mut().enumerate() {
+            let first = self.layout.add_stages(&mut self.code, block as u32, draft);
+            draft.pc = first;
+            let calls = (draft.end == End::Call).then(|| self.layout.add_call(&mut self.code, draft));
+            for position in 0..draft.chain.len() {
+                let act = self.act(first + position as u32, draft, position);
+                let last = position + 1 == draft.chain.len();
+                let next = match calls {
+                    _ if !last => Next::Stage,
+                    Some(call) => Next::Call(call),
+                    None => Next::Leaf,
+                };
+                let stage = &mut self.code.stages[first as usize + position];
+                let entries = self.tables.entry_count.wrapping_sub(draft.base);
+                self.tables.entry_count += draft.nodes[0].len() as u32;
+                stage.entries = Some(entries);
+                self.tables.nodes.push(Node { act, next, first, part: stage.part, entries });
+            }
+            if self.tables.entry_count as usize > MOST {
+                return Err("the topology has too many different nodes to simulate".into());
+            }
+        }
+        self.layout.drafts = drafts;
+        Ok(())
+    }
+
+    fn act(&mut self, stage: u32, draft: &Draft, position: usize) -> Act {
+        let (site, spec) = draft.chain[position];
+        let point = self.layout.point;
+        let place = point.sites[site as usize].place;
+        match &point.specs[spec as usize] {
+            Spec::Server { .. } | Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Act::Pass,
+            Spec::Listen(_) | Spec::Buffered { .. } => Act::Pass,
+            Spec::Rewrite(_) => {
+                let all = 0..self.kinds.shapes.len() as u32;
+                self.tables.rewrites.push(all.map(|kind| self.kinds.behind(spec, kind)).collect());
+                Act::Rewrite { rewrite: self.tables.rewrites.len() as u32 - 1 }
+            }
+            Spec::Redirect { status, .. } => Act::Answer { status: *status },
+            Spec::Respond { status, .. } => Act::Answer { status: *status },
+            Spec::Timeout { time_ns: Some(ns) } => Act::Timeout { ns: *ns },
+            Spec::Delay { time } => {
+                let draw = self.draw(time, purpose::WORK, place);
+                self.tables.draws.push(draw);
+                Act::Work { draw: self.tables.draws.len() as u32 - 1 }
+            }
+            Spec::Cable { time, loss, resend_ns } => {
+                let site = CableSite {
+                    out: self.draw(time, purpose::OUT, place),
+                    back: self.draw(time, purpose::BACK, place),
+                    loss: *loss,
+                    resend_ns: *resend_ns,
+                    lost_out: self.key(purpose::LOSS_OUT, place),
+                    lost_back: self.key(purpose::LOSS_BACK, place),
+                };
+                self.tables.loses |= *loss > 0.0 && resend_ns.is_none();
+                self.tables.cables.push(site);
+                Act::Cable { cable: self.tables.cables.len() as u32 - 1 }
+            }
+            Spec::Queue { concurrency, capacity, timeout_ns, on_cancel } => {
+                let gauge = self.gauge(stage, draft, f64::from(*concurrency));
+                if capacity.is_some() {
+                    self.layout.add_refusals(&mut self.code, stage, draft);
+                }
+                let limits = Limits { concurrency: *concurrency, capacity: capacity.unwrap_or(u64::MAX) };
+                let offset = self.tables.queue_count.wrapping_sub(draft.base);
+                let (base, members) = (draft.base, draft.nodes[0].len() as u32);
+                self.tables.queue_count += members;
+                let (timeout_ns, on_cancel) = (*timeout_ns, *on_cancel);
+                let site = QueueSite { limits, timeout_ns, on_cancel, offset, gauge, base, members };
+                self.tables.queues.push(site);
+                Act::Queue { queue: self.tables.queues.len() as u32 - 1 }
+            }
+            Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
+                let law = concurrent::Law::new(*cores, *contention, *coherency, *threads);
+                let gauge = self.gauge(stage, draft, *cores);
+                let (offset, server) =
+                    (self.tables.server_count.wrapping_sub(draft.base), self.tables.servers.len() as u32);
+                let members = draft.nodes[0].len() as u32;
+                self.tables.server_count += members;
+                self.tables.server_sites.extend((draft.base..draft.base + members).map(|m| (server, m)));
+                let work = self.draw(work, purpose::WORK, place);
+                self.tables.servers.push(ShareSite { law, work, on_cancel: *on_cancel, offset, gauge });
+                Act::Share { server }
+            }
+            Spec::Retry(config) => {
+                self.code.excludes |= config.exclude != weir_policy::config::Exclude::None;
+                let offset = (self.tables.retry_nodes.len() as u32).wrapping_sub(draft.base);
+                let numbered = draft.nodes[position].iter().map(|&n| (place, self.layout.number[n as usize]));
+                self.tables.retry_nodes.extend(numbered);
+                let budget = self.budget(config.budget.as_ref(), draft);
+                self.tables.retries.push(RetrySite { retry: config.clone(), budget, offset });
+                Act::Retry { retry: self.tables.retries.len() as u32 - 1 }
+            }
+            Spec::Faulty(fault) => self.fault(fault, stage, draft, position),
+            Spec::Flaky { p, kind } => {
+                let key = self.key(purpose::FAILURE, place);
+                self.tables.flaky.push(FlakySite { p: *p, kind: *kind, key });
+                Act::Flaky { flaky: self.tables.flaky.len() as u32 - 1 }
+            }
+            Spec::Warmup { factor, requests, time_ns } => {
+                let law = warmup::Law::new(*factor, *requests, *time_ns);
+                let offset = self.tables.warmup_count.wrapping_sub(draft.base);
+                let warmup = self.tables.warmups.len() as u32;
+                for &node in &draft.nodes[position] {
+                    self.warm_nodes.insert(node, self.tables.warmup_count);
+                    self.tables.warmup_sites.push(warmup);
+                    self.tables.warmup_count += 1;
+                }
+                self.tables.scales = true;
+                self.tables.warmups.push(WarmupSite { law, offset });
+                Act::Warmup { warmup }
+            }
+            Spec::Lb(lb) => self.balance(lb, draft, position),
+            Spec::Route { .. } | Spec::Split { .. } => {
+                self.choice(&point.specs[spec as usize], draft, position)
+            }
+            Spec::Rate { rate, key } => {
+                self.layout.add_refusals(&mut self.code, stage, draft);
+                self.limit(rate.clone(), key.as_ref(), draft)
+            }
+            Spec::Hedge(hedged) => {
+                self.code.stages[stage as usize].parallel = true;
+                self.hedge(hedged, draft)
+            }
+            Spec::Sequence => Act::Sequence { group: self.group(draft, position, 0) },
+            Spec::Fanout { need } => {
+                self.tables.notes = true;
+                Act::Fanout { group: self.group(draft, position, *need) }
+            }
+        }
+    }
+
+    fn gauge(&mut self, stage: u32, draft: &Draft, slots: f64) -> u32 {
+        let gauge = offset(self.code.gauge_count, draft.base, self.code.mask);
+        self.code.gauge_count += if self.code.mask == 0 { 1 } else { draft.nodes[0].len() as u32 };
+        let stage = &mut self.code.stages[stage as usize];
+        stage.gauge = Some(gauge);
+        stage.slots = slots;
+        gauge
+    }
+
+    fn key(&mut self, purpose: u64, place: u32) -> DrawKey {
+        DrawKey { key: self.layout.draw_key(&mut self.code, purpose, place), visits: None }
+    }
+
+    fn draw(&mut self, time: &weir_model::Dist, purpose: u64, place: u32) -> Draw {
+        Draw { sampler: Sampler::new(time), key: self.key(purpose, place) }
+    }
+
+    fn fault(&mut self, fault: &Faulty, stage: u32, draft: &Draft, position: usize) -> Act {
+        let offset = (self.tables.fault_lines.len() as u32).wrapping_sub(draft.base);
+        for &node in &draft.nodes[position] {
+            let line = self.line(fault, node);
+            self.tables.lines[line as usize].eager_crash |=
+                fault.mode == Mode::Crash && fault.clock == Clock::Eager;
+            self.tables.fault_lines.push(line);
+        }
+        match fault.mode {
+            Mode::Refuse | Mode::Crash => self.layout.add_refusals(&mut self.code, stage, draft),
+            Mode::Blackhole => self.tables.loses = true,
+            Mode::Slow => self.tables.scales = true,
+        }
+        let (mode, slow, checks_pass) = (fault.mode, fault.slow, fault.checks_pass);
+        self.tables.faults.push(FaultSite { mode, slow, checks_pass, offset });
+        Act::Fault { fault: self.tables.faults.len() as u32 - 1 }
+    }
+
+    /// The time-line of a faulty node.
+    fn line(&mut self, fault: &Faulty, node: u32) -> u32 {
+        if let Some(&known) = self.lines.get(&fault.line) {
+            return known;
+        }
+        let place = self.layout.place(node);
+        let key = match &fault.line {
+            Line::Own => LineKey::Node(place, self.layout.number[node as usize]),
+            Line::Together(name) => LineKey::Name(name.clone()),
+            // Numbered among those of their place; what the file makes elsewhere changes nothing.
+            Line::Block(block) => {
+                LineKey::Node(place, self.blocks.range((place, 0)..(place, *block)).count() as u32)
+            }
+        };
+        let law = faulty::Law::new(fault.mtbf_ns, fault.mttr_ns, fault.clock == Clock::Lazy, fault.starts_up);
+        let line = self.tables.lines.len() as u32;
+        self.tables.lines.push(LineSite { law, key, eager_crash: false, warmups: Vec::new() });
+        if fault.line != Line::Own {
+            self.lines.insert(fault.line.clone(), line);
+        }
+        line
+    }
+
+    fn group(&mut self, draft: &Draft, position: usize, need: u32) -> u32 {
+        let offset = (self.tables.group_lists.len() as u32).wrapping_sub(draft.base);
+        for &node in &draft.nodes[position] {
+            let To::List(list) = self.layout.point.nodes[node as usize].to else { continue };
+            self.tables.group_lists.push(list);
+        }
+        self.tables.groups.push(GroupSite { need, offset });
+        self.tables.groups.len() as u32 - 1
+    }
+
+    /// Gives a counter to each place that a request can pass more than once on one way.
+    fn find_repeated_places(&mut self) {
+        let mut counters: Vec<Option<u32>> = vec![None; self.code.draw_keys.len()];
+        let mut of_place: BTreeMap<u32, bool> = BTreeMap::new();
+        for (counter, &(_, place)) in counters.iter_mut().zip(&self.code.draw_keys) {
+            if *of_place.entry(place).or_insert_with(|| self.layout.most_visits(place) > 1) {
+                *counter = Some(self.code.visits as u32);
+                self.code.visits += 1;
+            }
+        }
+        let give = |key: &mut DrawKey| key.visits = counters[key.key as usize];
+        self.tables.draws.iter_mut().for_each(|d| give(&mut d.key));
+        self.tables.servers.iter_mut().for_each(|s| give(&mut s.work.key));
+        self.tables.flaky.iter_mut().for_each(|f| give(&mut f.key));
+        for cable in &mut self.tables.cables {
+            for key in [&mut cable.out.key, &mut cable.back.key, &mut cable.lost_out, &mut cable.lost_back] {
+                give(key);
+            }
+        }
+    }
+
+    /// Gives a counter to each node that chooses and that a request can pass more than once, which takes a `sequence`.
+    fn find_repeated_choices(&mut self) {
+        if !self.layout.reached().any(|(_, spec)| matches!(spec, Spec::Sequence)) {
+            return;
+        }
+        for stage in 0..self.code.stages.len() {
+            let of_stage = match self.tables.nodes[stage].act {
+                Act::Balance { lb } => (&mut self.tables.visits_of_lbs, self.tables.lbs[lb as usize].offset),
+                Act::Choose { choice } => {
+                    (&mut self.tables.visits_of_choices, self.tables.choices[choice as usize].offset)
+                }
+                Act::Retry { retry } => {
+                    (&mut self.tables.visits_of_retries, self.tables.retries[retry as usize].offset)
+                }
+                _ => continue,
+            };
+            let (counters, offset) = of_stage;
+            let stage = &self.code.stages[stage];
+            let base = self.code.blocks[stage.block as usize].base;
+            for (&node, member) in stage.nodes.iter().zip(base..) {
+                if self.layout.most_visits_of(|id| id == node) > 1 {
+                    counters.insert(member.wrapping_add(offset), self.code.visits as u32);
+                    self.code.visits += 1;
+                }
+            }
+        }
+    }
+
+    /// Which warm-ups begin anew when a process comes back.
+    fn find_restarts(&mut self) {
+        if self.warm_nodes.is_empty() {
+            return;
+        }
+        let point = self.layout.point;
+        let faults = (0..self.code.stages.len()).filter_map(|s| match self.tables.nodes[s].act {
+            Act::Fault { fault } if self.tables.faults[fault as usize].mode == Mode::Crash => {
+                Some((s, fault))
+            }
+            _ => None,
+        });
+        for (stage, fault) in faults.collect::<Vec<_>>() {
+            let stage = &self.code.stages[stage];
+            let base = self.code.blocks[stage.block as usize].base;
+            for (&node, member) in stage.nodes.iter().zip(base..) {
+                let site = &self.tables.faults[fault as usize];
+                let line = self.tables.fault_lines[member.wrapping_add(site.offset) as usize];
+                let mut seen = BTreeSet::new();
+                let mut stack = vec![node];
+                while let Some(id) = stack.pop() {
+                    if !seen.insert(id) {
+                        continue;
+                    }
+                    self.tables.lines[line as usize].warmups.extend(self.warm_nodes.get(&id));
+                    stack.extend(spare(point, id));
+                    match inside(point, id) {
+                        To::None => {}
+                        To::Node(child) => stack.push(child),
+                        To::List(l) => stack.extend(&point.lists[l as usize]),
+                    }
+                }
+            }
+        }
+        for line in &mut self.tables.lines {
+            line.warmups.sort_unstable();
+            line.warmups.dedup();
+        }
+    }
+}
+
+/// No branch, cell or stage.
+pub(crate) const NOBODY: u32 = NOT;

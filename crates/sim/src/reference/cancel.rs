@@ -1,0 +1,303 @@
+//! Cancellation: what is behind is cut off at once, however far away, and gives back what it holds.
+//!
+//! It travels inwards and stops at the first queue or server whose request goes on (`on_cancel`). Then what is outside of
+//! that place is given back, and the branch walks on to it, wanted by nobody.
+
+use super::branch::{Branch, Frame, Phase};
+use super::build::{Act, NOBODY};
+#[cfg(test)]
+use super::run::Sabotage;
+use super::run::{Flow, Reference};
+use weir_policy::Kind;
+
+/// A stage that a branch stands in or has passed.
+#[derive(Clone, Copy)]
+struct Position {
+    stage: u32,
+    member: u32,
+    depth: u16,
+    /// How the branch went on from there.
+    frame: Frame,
+    /// Where the branch stands, rather than what it has passed.
+    own: bool,
+}
+
+impl Reference<'_> {
+    /// A branch with a limit has not come back in time: it is cut off, and who sent it in goes on with an error.
+    pub(super) fn cut_child(&mut self, child: u32, kind: Kind) {
+        let parent = self.branches.slots[child as usize].parent;
+        if parent == NOBODY {
+            return;
+        }
+        self.settle(child);
+        self.branches.hand_visits(child, parent);
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::KeepChild) && self.clients.issued >= 100 {
+            self.branches.slots[child as usize].parent = NOBODY;
+            self.resume_parent(parent, Some(kind), 0);
+            return self.run_branch(parent, Flow::Out);
+        }
+        self.cancel(child, false);
+        self.resume_parent(parent, Some(kind), 0);
+        self.run_branch(parent, Flow::Out);
+    }
+
+    /// The client of a request goes away.
+    pub(super) fn leave_client(&mut self, slot: u32) {
+        self.settle(slot);
+        self.branches.slots[slot as usize].outcome = Some(Kind::Cancelled);
+        self.end_request(slot);
+        self.cancel(slot, false);
+    }
+
+    /// A branch that sent others in goes on with their outcome, and the status of their answer (0: none).
+    pub(super) fn resume_parent(&mut self, parent: u32, outcome: weir_policy::Outcome, status: u16) {
+        let branch = &mut self.branches.slots[parent as usize];
+        (branch.outcome, branch.status, branch.relayed) = (outcome, status, false);
+        branch.since = self.now;
+        branch.epoch = branch.epoch.wrapping_add(1);
+        self.branches.child[parent as usize] = NOBODY;
+    }
+
+    /// Books the time of a branch that is about to be cut off, down to where the request stands, and hands what is noted
+    /// to who sent it in: that time counts.
+    pub(super) fn settle(&mut self, slot: u32) {
+        if self.branches.slots[slot as usize].phase == Phase::Children {
+            if let Some(child) = self.standing_child(slot) {
+                if self.branches.groups[slot as usize].hedging.is_some() {
+                    self.note_start(slot, self.branches.slots[child as usize].begun);
+                }
+                self.settle(child);
+                let hedged = self.branches.groups[slot as usize].hedging.is_some();
+                let first = hedged && self.branches.slots[child as usize].index == 0;
+                if first || child == self.branches.child[slot as usize] {
+                    self.branches.hand_visits(child, slot);
+                }
+            }
+            self.branches.slots[slot as usize].since = self.now;
+        } else {
+            self.charge(slot);
+        }
+        let parent = self.branches.slots[slot as usize].parent;
+        if parent != NOBODY && self.tables.notes {
+            self.move_notes(slot, parent);
+        }
+    }
+
+    /// Who sent a branch in that is about to be cut off has visited what that has, on the same way.
+    pub(super) fn settle_visits(&mut self, child: u32, parent: u32) {
+        let single = self.branches.child[child as usize];
+        let hedged = self.branches.groups[child as usize].hedging.is_some();
+        let first = self.branches.groups[child as usize].branches.first().copied().filter(|_| hedged);
+        let inner = if single == NOBODY { first.unwrap_or(NOBODY) } else { single };
+        if self.branches.slots[child as usize].phase == Phase::Children && inner != NOBODY {
+            self.settle_visits(inner, child);
+        }
+        self.branches.hand_visits(child, parent);
+    }
+
+    /// What a branch has noted counts for another.
+    pub(super) fn move_notes(&mut self, from: u32, to: u32) {
+        let mut notes = std::mem::take(&mut self.branches.notes[from as usize]);
+        self.branches.notes[to as usize].append(&mut notes);
+        self.branches.notes[from as usize] = notes;
+    }
+
+    /// The branch that the answer would have been waited for: a single one, or the first that is open.
+    fn standing_child(&self, slot: u32) -> Option<u32> {
+        let single = self.branches.child[slot as usize];
+        if single != NOBODY {
+            return Some(single);
+        }
+        self.branches.groups[slot as usize].branches.iter().copied().find(|b| *b != NOBODY)
+    }
+
+    /// Cuts a branch off. With `force` nothing behind goes on.
+    pub(super) fn cancel(&mut self, slot: u32, force: bool) {
+        #[cfg(test)]
+        self.see_cut(slot, force);
+        let goes_on = if force { None } else { self.outermost_that_goes_on(slot) };
+        let Some((depth, stage)) = goes_on else {
+            return self.cut_off(slot, force);
+        };
+        let mut at = self.innermost(slot);
+        let mut outside = false;
+        loop {
+            if outside {
+                self.give_back(slot, at);
+            }
+            outside |= (at.depth, at.stage) == (depth, stage);
+            match self.around(slot, at) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        // Up to now its time has been booked where it counts, or it never will.
+        self.charge(slot);
+        self.spend_notes(slot);
+        self.unwanted_behind(slot);
+        let branch = &mut self.branches.slots[slot as usize];
+        (branch.floor_depth, branch.floor_stage) = (depth, stage);
+        branch.parent = NOBODY;
+        self.stay_in_cell(slot);
+    }
+
+    /// A branch that goes on is wanted no more, nor is whatever it sent in. What the request has tried up to now they keep
+    /// in mind: who kept that for them goes away.
+    fn unwanted_behind(&mut self, slot: u32) {
+        let heir = slot;
+        let Branch { tries_of, hedge_of, .. } = self.branches.slots[slot as usize];
+        let inherits = tries_of != NOBODY && tries_of != heir;
+        if inherits {
+            self.branches.tried[heir as usize] = self.branches.tried[tries_of as usize].clone();
+        }
+        let mut stack = vec![slot];
+        while let Some(slot) = stack.pop() {
+            let branch = &mut self.branches.slots[slot as usize];
+            branch.wanted = false;
+            if branch.hedge_of == hedge_of {
+                branch.hedge_of = NOBODY;
+            }
+            if inherits && branch.tries_of == tries_of {
+                branch.tries_of = heir;
+            }
+            if branch.phase != Phase::Children {
+                self.charge(slot);
+                continue;
+            }
+            let single = self.branches.child[slot as usize];
+            if single != NOBODY {
+                stack.push(single);
+            } else {
+                let group = &self.branches.groups[slot as usize];
+                stack.extend(group.branches.iter().copied().filter(|b| *b != NOBODY));
+            }
+        }
+    }
+
+    /// A branch is gone, with all that it holds and all that it sent in.
+    fn cut_off(&mut self, slot: u32, force: bool) {
+        if self.branches.slots[slot as usize].phase == Phase::Children {
+            let single = self.branches.child[slot as usize];
+            if single != NOBODY {
+                self.cancel(single, force);
+            } else {
+                let open = std::mem::take(&mut self.branches.groups[slot as usize].branches);
+                open.iter().filter(|b| **b != NOBODY).for_each(|b| self.cancel(*b, force));
+                self.branches.groups[slot as usize].branches = open;
+            }
+        } else {
+            let branch = &mut self.branches.slots[slot as usize];
+            branch.wanted = false;
+            self.charge(slot);
+        }
+        let mut at = self.innermost(slot);
+        loop {
+            self.give_back(slot, at);
+            match self.around(slot, at) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        self.spend_notes(slot);
+        self.leave_cell(slot);
+        self.stops(slot);
+        self.branches.remove(slot);
+    }
+
+    fn innermost(&self, slot: u32) -> Position {
+        let branch = &self.branches.slots[slot as usize];
+        Position {
+            stage: branch.stage,
+            member: branch.member,
+            depth: branch.depth,
+            frame: Frame::default(),
+            own: true,
+        }
+    }
+
+    /// The stage around a position; `None` at the one behind which the branch ends.
+    fn around(&self, slot: u32, at: Position) -> Option<Position> {
+        let branch = &self.branches.slots[slot as usize];
+        if (at.stage, at.depth) == (branch.floor_stage, branch.floor_depth) {
+            return None;
+        }
+        if at.stage == self.tables.nodes[at.stage as usize].first {
+            let depth = at.depth - 1;
+            let frame = self.branches.frame(slot, depth);
+            let Frame { stage, member, .. } = frame;
+            return Some(Position { stage, member, depth, frame, own: false });
+        }
+        Some(Position { stage: at.stage - 1, own: false, ..at })
+    }
+
+    /// Depth and stage of the outermost queue or server whose request goes on.
+    pub(super) fn outermost_that_goes_on(&self, slot: u32) -> Option<(u16, u32)> {
+        let phase = self.branches.slots[slot as usize].phase;
+        let mut at = Some(self.innermost(slot));
+        let mut found = None;
+        while let Some(here) = at {
+            let on_cancel = match self.tables.nodes[here.stage as usize].act {
+                Act::Queue { queue } => Some(self.tables.queues[queue as usize].on_cancel),
+                Act::Share { server } => Some(self.tables.servers[server as usize].on_cancel),
+                _ => None,
+            };
+            let inside = !here.own || phase == Phase::Inside;
+            let holds = !here.own || matches!(phase, Phase::Inside | Phase::Line);
+            if holds && on_cancel.is_some_and(|o| o.goes_on(inside)) {
+                found = Some((here.depth, here.stage));
+            }
+            at = self.around(slot, here);
+        }
+        found
+    }
+
+    /// A branch gives back what it holds at a position.
+    fn give_back(&mut self, slot: u32, at: Position) {
+        let branch = &self.branches.slots[slot as usize];
+        let (phase, selected) = (branch.phase, branch.selected);
+        match self.tables.nodes[at.stage as usize].act {
+            Act::Queue { .. } | Act::Share { .. } | Act::Balance { .. } if at.own && phase == Phase::Line => {
+                self.leave_line(slot);
+            }
+            Act::Queue { queue } if !at.own || phase == Phase::Inside => {
+                self.leave_queue(queue, at.member, selected);
+            }
+            Act::Share { server } if at.own && phase == Phase::Inside => self.leave_server(slot, server),
+            Act::Balance { lb } if !at.own => {
+                #[cfg(test)]
+                if self.sabotage == Some(Sabotage::LeakCount) && self.clients.issued >= 100 {
+                    return;
+                }
+                self.pick_is_cut(slot, lb, at.member, at.frame);
+            }
+            _ => {}
+        }
+    }
+
+    /// The run is over: nobody will answer what is still on its way.
+    pub(super) fn give_up(&mut self) {
+        if self.tables.loses && self.branches.live > 0 {
+            self.now = self.ledger.last_step.max(self.ledger.last_stop);
+        }
+        // Who stands in line never got further.
+        for slot in 0..self.branches.slots.len() as u32 {
+            let branch = &self.branches.slots[slot as usize];
+            if branch.live && branch.phase == Phase::Line {
+                self.leave_line(slot);
+                self.branches.slots[slot as usize].phase = Phase::Lost;
+            }
+        }
+        for slot in 0..self.branches.slots.len() as u32 {
+            let branch = &mut self.branches.slots[slot as usize];
+            if !branch.live || branch.parent != NOBODY {
+                continue;
+            }
+            if branch.wanted {
+                branch.outcome = Some(Kind::Lost);
+                self.lose_request(slot);
+            }
+            self.cancel(slot, true);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Active health checks: they cross a target's cables, queues and faults as requests do, and cost its server work.
+
+use super::branch::{Branch, Phase};
+use super::build::Act;
+use super::run::{Flow, Reference, what};
+use crate::draws::purpose;
+use crate::order::{Class, Entry, order_key};
+use weir_topology::plan::Mode;
+
+/// The number that checks have in the order of events: they come by balancer and target, after all requests.
+const CHECKS: u64 = 1 << (crate::order::REQUEST_BITS - 1);
+
+impl Reference<'_> {
+    /// The first checks are scheduled.
+    pub(super) fn schedule_checks(&mut self) {
+        for index in 0..self.code.instances.len() as u32 {
+            self.watch(index);
+            self.schedule_check(index);
+        }
+    }
+
+    fn schedule_check(&mut self, index: u32) {
+        let instance = &mut self.balancers[index as usize];
+        let Some(at) = instance.upstream.next_check() else { return };
+        let at = at.max(self.now).min(u64::MAX - 1);
+        if at >= instance.check_due {
+            return;
+        }
+        instance.check_due = at;
+        let key = order_key(Class::Hold, CHECKS | u64::from(index));
+        self.pending.push(self.now, Entry { at, key, who: what::CHECK | index, tag: 0 });
+    }
+
+    /// Checks of a balancer begin.
+    pub(super) fn begin_checks(&mut self, index: u32) {
+        if self.balancers[index as usize].check_due != self.now {
+            return;
+        }
+        self.balancers[index as usize].check_due = u64::MAX;
+        let lb = self.balancers[index as usize].lb;
+        let timeout_ns = self.tables.lbs[lb as usize].check_timeout_ns;
+        while let Some(target) = self.balancers[index as usize].upstream.start_check(self.now) {
+            let to = self.balancers[index as usize].targets.get(self.code, target);
+            let slot = self.branches.add();
+            self.checks_live += 1;
+            let way = self.balancers[index as usize]
+                .picks
+                .with(purpose::CHECK)
+                .with(u64::from(target))
+                .with(self.checks_begun);
+            self.checks_begun += 1;
+            let branch = &mut self.branches.slots[slot as usize];
+            (branch.stage, branch.member, branch.floor_stage) = (to.pc, to.member, to.pc);
+            (branch.way, branch.tries, branch.since) = (way, way, self.now);
+            (branch.order, branch.rank) = (CHECKS | u64::from(index), target.min((1 << 14) - 1));
+            (branch.wanted, branch.check, branch.index) = (false, index, target);
+            let (order, rank, tag) = (branch.order, branch.rank, branch.tag);
+            let at = self.now.saturating_add(timeout_ns).min(u64::MAX - 1);
+            let key = crate::order::ranked(order_key(Class::Limit, order), rank);
+            self.pending.push(self.now, Entry { at, key, who: what::CHECK_LIMIT | slot, tag });
+            self.run_branch(slot, Flow::In);
+        }
+        self.schedule_check(index);
+    }
+
+    /// A check comes to a stage: most are none of its business.
+    pub(super) fn check_enters(&mut self, slot: u32, act: Act) -> Flow {
+        match act {
+            // Whoever stands there is alive: what is behind has checks of its own.
+            Act::Balance { .. } | Act::Sequence { .. } | Act::Fanout { .. } | Act::Choose { .. } => {
+                Flow::Back
+            }
+            Act::Cable { cable } => self.cross(slot, cable, true),
+            Act::Queue { queue } => self.enter_queue(slot, queue),
+            Act::Share { server } => self.enter_server(slot, server),
+            Act::Fault { fault } => self.check_meets_fault(slot, fault),
+            Act::Pass if self.is_leaf(slot) => {
+                let ns = self.check_cost_ns(slot);
+                self.sleep(slot, Phase::Out, ns, Class::Step, false)
+            }
+            Act::Answer { status } => {
+                self.branches.slots[slot as usize].status = status;
+                let ns = self.check_cost_ns(slot);
+                self.sleep(slot, Phase::Out, ns, Class::Step, false)
+            }
+            _ => Flow::On,
+        }
+    }
+
+    /// What a check costs a server, with all that makes its work longer.
+    pub(super) fn check_cost_ns(&self, slot: u32) -> u64 {
+        let branch = &self.branches.slots[slot as usize];
+        let lb = self.balancers[branch.check as usize].lb;
+        crate::detail::scaled(self.tables.lbs[lb as usize].check_cost_ns, branch.factor)
+    }
+
+    fn is_leaf(&self, slot: u32) -> bool {
+        let stage = self.branches.slots[slot as usize].stage;
+        matches!(self.tables.nodes[stage as usize].next, super::build::Next::Leaf)
+    }
+
+    fn check_meets_fault(&mut self, slot: u32, fault: u32) -> Flow {
+        let site = &self.tables.faults[fault as usize];
+        if site.checks_pass && !self.is_up_for(slot, fault) {
+            // It lies.
+            return if site.mode == Mode::Slow { self.enter_fault(slot, fault) } else { Flow::Back };
+        }
+        self.enter_fault(slot, fault)
+    }
+
+    /// A check comes back to a stage.
+    pub(super) fn check_comes_back(&mut self, slot: u32, act: Act) -> Flow {
+        match act {
+            Act::Cable { cable } => self.cross(slot, cable, false),
+            Act::Queue { queue } => {
+                let member = self.branches.slots[slot as usize].member;
+                self.leave_queue(queue, member, false);
+                Flow::Out
+            }
+            Act::Fault { fault } => {
+                if self.tables.scales && self.slows(fault) {
+                    self.branches.unscale(slot);
+                }
+                Flow::Out
+            }
+            _ => Flow::Out,
+        }
+    }
+
+    /// A check has its answer.
+    pub(super) fn check_ends(&mut self, check: &Branch) {
+        self.checks_live -= 1;
+        let lb = self.balancers[check.check as usize].lb;
+        let expects = &self.tables.lbs[lb as usize].check_expects;
+        let as_expected = |status| expects.iter().any(|(low, high)| (*low..=*high).contains(&status));
+        let fit = expects.is_empty() || check.answered_with().is_none_or(as_expected);
+        self.result_of_check(check.check, check.index, check.outcome.is_none() && fit);
+    }
+
+    /// A check took too long.
+    pub(super) fn check_times_out(&mut self, slot: u32) {
+        let branch = &self.branches.slots[slot as usize];
+        let (index, target) = (branch.check, branch.index);
+        self.checks_live -= 1;
+        self.cancel(slot, true);
+        self.result_of_check(index, target, false);
+    }
+
+    fn result_of_check(&mut self, index: u32, target: u32, passed: bool) {
+        self.balancers[index as usize].upstream.check_result(self.now, target, passed);
+        self.schedule_check(index);
+        self.watch(index);
+        self.admit_by_health(index);
+    }
+}

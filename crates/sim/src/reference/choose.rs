@@ -1,0 +1,64 @@
+//! What a request is decides where it goes: routes, splits, rate limits, and the keys that they and balancers read.
+
+use super::branch::Frame;
+use super::build::NOBODY;
+use super::run::{Flow, Reference};
+use crate::kinds::By;
+use weir_policy::{Kind, key};
+
+impl Reference<'_> {
+    /// The key of a request, as a node reads it.
+    pub(super) fn key(&self, slot: u32, key: u32) -> Option<u64> {
+        let branch = &self.branches.slots[slot as usize];
+        self.tables.keys[key as usize].get(branch.shape as usize).copied().flatten().or(branch.key)
+    }
+
+    /// Whether the request's method is idempotent.
+    pub(super) fn is_idempotent(&self, slot: u32) -> bool {
+        let shape = self.branches.slots[slot as usize].shape;
+        self.tables.shapes.get(shape as usize).is_none_or(|s| s.idempotent)
+    }
+
+    /// Whether the request has not been tried again anywhere outside.
+    pub(super) fn is_first_attempt(&self, slot: u32) -> bool {
+        self.branches.slots[slot as usize].rank >> crate::order::BRANCH_BITS == 0
+    }
+
+    /// A branch goes to the node that its request, or a draw, chooses.
+    pub(super) fn choose(&mut self, slot: u32, choice: u32) -> Flow {
+        let tables = self.tables;
+        let site = &tables.choices[choice as usize];
+        let branch = &self.branches.slots[slot as usize];
+        let (stage, member, shape) = (branch.stage, branch.member, branch.shape);
+        let node = member.wrapping_add(site.offset);
+        let came = self.branches.come_again(slot, tables.visits_of_choices.get(&node).copied());
+        let index = match &site.by {
+            By::Kind(table) => table.get(shape as usize).copied().unwrap_or(NOBODY),
+            By::Share { split, key: by } => {
+                let own = self.choices[node as usize];
+                let hash = by.and_then(|k| self.key(slot, k)).map(key::spread);
+                split.pick(hash.unwrap_or_else(|| self.branches.choice_key(slot, own, came).bits()))
+            }
+        };
+        if index == NOBODY {
+            return self.refuse(slot, Kind::NoRoute);
+        }
+        let list = tables.choice_nodes[member.wrapping_add(site.offset) as usize].0 as usize;
+        let target = self.code.lists[list].get(self.code, index);
+        self.branches.push_frame(slot, Frame { stage, member, index, ..Frame::default() });
+        let branch = &mut self.branches.slots[slot as usize];
+        (branch.stage, branch.member) = (target.pc, target.member);
+        Flow::In
+    }
+
+    /// A branch needs a token.
+    pub(super) fn take_token(&mut self, slot: u32, limit: u32) -> Flow {
+        let site = &self.tables.limits[limit as usize];
+        let key = site.key.and_then(|k| self.key(slot, k));
+        let member = self.branches.slots[slot as usize].member;
+        match self.limits[member.wrapping_add(site.offset) as usize].take(self.now, key) {
+            Ok(()) => Flow::On,
+            Err(_) => self.refuse(slot, Kind::Overloaded),
+        }
+    }
+}

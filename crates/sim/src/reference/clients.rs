@@ -1,0 +1,278 @@
+//! Where requests come from, when they are over, and the window of those that count.
+
+use super::build::NOBODY;
+#[cfg(test)]
+use super::run::Sabotage;
+use super::run::{Flow, Reference, what};
+use crate::bounds::{AT_ONE_INSTANT, Cut};
+use crate::draws::purpose;
+use crate::ledger::Snapshot;
+use crate::order::{Class, Entry, order_key, ranked};
+use crate::source::{Load, Source, Window};
+use weir_model::traffic::Thinking;
+use weir_policy::key::hash_number;
+
+/// The clients of a replication.
+pub(super) struct Clients {
+    source: Source,
+    thinking: Option<Thinking>,
+    patience_ns: Option<u64>,
+    /// How many requests each user has sent.
+    sent: Vec<u64>,
+    /// Requests sent so far, and ended so far.
+    pub issued: u64,
+    /// Whether no more will be sent.
+    over: bool,
+    /// Users who think before a request that they will send.
+    thinkers: u64,
+    /// First and last selected arrival, ns.
+    first_last: Option<(u64, u64)>,
+    /// The next instant of the window that the clock has not passed, and which it is.
+    mark: u64,
+    passed: usize,
+    /// Bits of a user's number in the order of events.
+    user_bits: u32,
+}
+
+impl Clients {
+    pub fn new(load: Load) -> Clients {
+        let thinking = load.thinking.clone();
+        let users = thinking.as_ref().map_or(0, Thinking::users);
+        Clients {
+            patience_ns: load.patience_ns,
+            source: Source::new(load),
+            thinking,
+            sent: vec![0; users as usize],
+            issued: 0,
+            over: false,
+            thinkers: 0,
+            first_last: None,
+            mark: u64::MAX,
+            passed: 0,
+            user_bits: 32 - users.leading_zeros(),
+        }
+    }
+
+    /// Whether a request will be sent, whatever becomes of those on their way.
+    pub fn will_send(&self) -> bool {
+        !self.over && (self.thinking.is_none() || self.thinkers > 0)
+    }
+
+    pub fn window_ns(&self) -> u64 {
+        self.first_last.map_or(0, |(first, last)| last - first)
+    }
+
+    /// Whether a request that arrives now counts, and whether in the second half of the window.
+    fn selects(&self, now: u64, ordinal: u64) -> (bool, bool) {
+        let (from, at, to) = match self.source.load.window {
+            Window::Requests(from, to) => (from, ordinal, to),
+            Window::Times(from, to) => (from, now, to + 1),
+        };
+        ((from..to).contains(&at), at >= from + (to - from) / 2)
+    }
+}
+
+impl Reference<'_> {
+    /// The first arrivals and flips are scheduled.
+    pub(super) fn begin(&mut self) {
+        self.schedule_flips();
+        self.schedule_checks();
+        let users = self.clients.sent.len() as u32;
+        if self.clients.thinking.is_none() {
+            return self.schedule_arrival();
+        }
+        self.clients.over = self.clients.source.load.requests == 0;
+        (0..users).for_each(|user| self.think(user));
+    }
+
+    fn schedule_arrival(&mut self) {
+        let Some(at) = self.clients.source.take(0) else {
+            self.clients.over = true;
+            return self.pending.set_source(None);
+        };
+        self.set_mark();
+        let key = order_key(Class::Arrival, self.clients.issued);
+        self.pending.set_source(Some(Entry { at: at.min(u64::MAX - 1), key, who: 0, tag: 0 }));
+    }
+
+    /// The next instant of the window, once it is known.
+    fn set_mark(&mut self) {
+        let passed = self.clients.passed;
+        self.clients.mark = match self.clients.source.load.window {
+            Window::Requests(..) => self.clients.source.window.get(passed).copied().unwrap_or(u64::MAX),
+            Window::Times(..) => u64::MAX,
+        };
+    }
+
+    /// A user thinks before the next request.
+    fn think(&mut self, user: u32) {
+        let clients = &self.clients;
+        let Some(thinking) = clients.thinking.as_ref().filter(|_| !clients.over) else { return };
+        let k = clients.sent[user as usize];
+        let at = self.now.saturating_add(thinking.think_ns(user, k)).min(u64::MAX - 1);
+        if at > clients.source.load.until_ns {
+            return;
+        }
+        let key = order_key(Class::Arrival, self.user_order(user, k));
+        self.clients.thinkers += 1;
+        self.schedule(Entry { at, key, who: what::THINK | user, tag: 0 }, false);
+    }
+
+    /// A user's request in the order of events: by user, then how-manyth.
+    fn user_order(&self, user: u32, k: u64) -> u64 {
+        let bits = crate::order::REQUEST_BITS - self.clients.user_bits;
+        u64::from(user) << bits | k & ((1 << bits) - 1)
+    }
+
+    /// An open arrival.
+    pub(super) fn arrive(&mut self) {
+        let ordinal = self.clients.issued;
+        let way = self.request_key.with(ordinal);
+        self.send(ordinal, way, NOBODY);
+    }
+
+    /// A user has thought.
+    pub(super) fn user_sends(&mut self, user: u32) {
+        self.clients.thinkers -= 1;
+        if self.clients.over {
+            return;
+        }
+        let k = self.clients.sent[user as usize];
+        self.clients.sent[user as usize] += 1;
+        let way = self.request_key.with(u64::from(user)).with(k);
+        self.send(self.user_order(user, k), way, user);
+    }
+
+    fn send(&mut self, order: u64, way: weir_stats::Key, user: u32) {
+        let ordinal = self.clients.issued;
+        let (selected, second_half) = self.clients.selects(self.now, ordinal);
+        self.clients.issued += 1;
+        if user == NOBODY {
+            self.schedule_arrival();
+        } else {
+            self.clients.over |= self.clients.issued == self.clients.source.load.requests;
+        }
+        if selected {
+            let first = self.clients.first_last.map_or(self.now, |(first, _)| first);
+            self.clients.first_last = Some((first, self.now));
+        }
+        // Open arrivals are drawn ahead, so their marks are known; here they are found on the way. Which one is the last of a
+        // window of times is known when the next one comes: until then it is each.
+        if selected && user != NOBODY {
+            let (first, last) = match self.clients.source.load.window {
+                Window::Requests(from, to) => (ordinal == from, ordinal + 1 == to),
+                Window::Times(..) => (self.clients.passed == 0, true),
+            };
+            (0..u32::from(first) + u32::from(last)).for_each(|_| self.keep_mark(self.now));
+        }
+        let (shape, key) = self.tables.mix.request(ordinal, way.with(purpose::MIX));
+        // Without a key each request is a client of its own; in a closed loop the user is the client.
+        let client = if user == NOBODY { (1 << 63) + ordinal } else { u64::from(user) };
+        let sender = self.tables.reads_keys.then(|| key.unwrap_or_else(|| hash_number(client)));
+        let meets = crate::loops::meets(self.tables.loops, way);
+        let slot = self.branches.add();
+        let branch = &mut self.branches.slots[slot as usize];
+        (branch.stage, branch.member) = (self.tables.start, self.tables.start_member);
+        branch.floor_stage = branch.stage;
+        (branch.way, branch.tries) = (way, way);
+        (branch.order, branch.user) = (order, user);
+        (branch.shape, branch.key, branch.meets) = (shape, sender, meets);
+        (branch.selected, branch.second_half) = (selected, second_half);
+        (branch.arrived, branch.since) = (self.now, self.now);
+        let (tag, ranked) = (branch.tag, ranked(order_key(Class::Limit, order), 0));
+        if let Some(ns) = self.clients.patience_ns {
+            let at = self.now.saturating_add(ns).min(u64::MAX - 1);
+            self.schedule(Entry { at, key: ranked, who: what::LIMIT | slot, tag }, true);
+        }
+        self.ledger.arrived += 1;
+        self.ledger.step(self.now, true);
+        self.run_branch(slot, Flow::In);
+    }
+
+    /// A request has its answer, or its client has left.
+    pub(super) fn end_request(&mut self, slot: u32) {
+        for (part, ns) in self.branches.notes[slot as usize].drain(..) {
+            let sum = &mut self.ledger.parts[part as usize];
+            *sum = sum.wrapping_add(ns);
+        }
+        let branch = &self.branches.slots[slot as usize];
+        let latency = self.now - branch.arrived;
+        let user = branch.user;
+        let load = &self.clients.source.load;
+        #[cfg(test)]
+        self.seen.answers.push((branch.order, branch.arrived, Some(latency), branch.outcome));
+        #[cfg(test)]
+        let latency = latency + u64::from(self.sabotage == Some(Sabotage::StretchLatency));
+        while let Some(line) = self.flipped_since.pop() {
+            self.flips_since[line as usize] = 0;
+        }
+        let ledger = &mut self.ledger;
+        ledger.ended += 1;
+        ledger.latency_sum = ledger.latency_sum.wrapping_add(latency);
+        ledger.step(self.now, false);
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::SkipRecord) {
+            return;
+        }
+        if branch.selected {
+            ledger.record(latency, branch.outcome, self.now, branch.second_half, load.deadline_ns);
+        }
+        if user != NOBODY {
+            self.at_once += u64::from(latency == 0);
+            if self.at_once > AT_ONE_INSTANT.saturating_mul(self.clients.sent.len() as u64) {
+                self.cut = Some(Cut::StandsStill);
+            }
+            self.think(user);
+        }
+    }
+
+    /// The clock has passed instants of the window: the integrals at them are kept.
+    pub(super) fn pass_marks(&mut self) {
+        while self.now > self.clients.mark {
+            self.keep_mark(self.clients.mark);
+        }
+    }
+
+    fn keep_mark(&mut self, at: u64) {
+        let passed = self.clients.passed.min(1);
+        self.ledger.marked_ns[passed] = at;
+        let integrals: Vec<(u64, u64)> = self.meters.iter().map(|m| m.until(at)).collect();
+        self.ledger.marks[passed] = Snapshot {
+            busy: integrals.iter().map(|i| i.0).collect(),
+            waiting: integrals.iter().map(|i| i.1).collect(),
+            most: self.ledger.gauges.iter().map(|g| g.most).collect(),
+        };
+        if self.clients.passed == 0 {
+            self.forget_most();
+        }
+        self.clients.passed += 1;
+        self.set_mark();
+    }
+
+    /// The longest line is counted anew from here on.
+    fn forget_most(&mut self) {
+        self.ledger.gauges.iter_mut().for_each(|g| g.most = 0);
+        let tables = self.tables;
+        for site in &tables.queues {
+            for member in site.base..site.base + site.members {
+                let waiting = self.queues[member.wrapping_add(site.offset) as usize].waiting();
+                let at = site.gauge.wrapping_add(member & self.code.mask) as usize;
+                let most = &mut self.ledger.gauges[at].most;
+                *most = (*most).max(waiting);
+            }
+        }
+        for (&(site, member), server) in tables.server_sites.iter().zip(&self.servers) {
+            let gauge = tables.servers[site as usize].gauge;
+            let most = &mut self.ledger.gauges[gauge.wrapping_add(member & self.code.mask) as usize].most;
+            *most = (*most).max(server.state.waiting());
+        }
+    }
+
+    /// What is left of the window ends with the run.
+    pub(super) fn finish_marks(&mut self) {
+        while self.clients.passed < 2 {
+            let at = self.clients.mark.min(self.now);
+            self.keep_mark(at);
+        }
+    }
+}

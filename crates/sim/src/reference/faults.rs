@@ -1,0 +1,291 @@
+//! Nodes that fail and are repaired, and what a crash does to those inside.
+
+use super::branch::Phase;
+use super::build::{LineKey, LineSite, NOBODY};
+use super::run::{Flow, Reference, what};
+use crate::code::Code;
+use crate::draws::purpose;
+use crate::order::{Class, Entry, order_key};
+use weir_model::faulty::Faulty;
+use weir_policy::Kind;
+use weir_stats::Key;
+use weir_topology::plan::Mode;
+
+impl LineSite {
+    /// The time-line at its start. `node` is what nodes' own draws are keyed by.
+    pub(super) fn start(&self, code: &Code, node: Key) -> Faulty {
+        let key = match &self.key {
+            LineKey::Node(place, number) => {
+                node.with(code.place_keys[*place as usize]).with(u64::from(*number))
+            }
+            LineKey::Name(name) => node.with(purpose::TOGETHER).with_text(name),
+        };
+        Faulty::new(&self.law, key)
+    }
+}
+
+/// Which processes that can crash a branch is inside of: a cell is one of them and the cell around it.
+#[derive(Debug, Default)]
+pub(super) struct Cells {
+    cells: Vec<Cell>,
+    /// By time-line: the cell that is inside of no other, and all cells that die with it.
+    of_line: Vec<(u32, Vec<u32>)>,
+    /// By cell: the branches that were sent into it, or were left behind there.
+    inside: Vec<Vec<u32>>,
+    /// Branches that live inside of any.
+    branches_inside: u64,
+    /// Those of them that a flip by itself will reach, if nothing else does.
+    pub will_be_cut: u64,
+}
+
+#[derive(Debug)]
+struct Cell {
+    line: u32,
+    around: u32,
+    /// Whether its time-line, or one around it, flips by events.
+    eager: bool,
+}
+
+impl Cells {
+    /// The cell of a node on that time-line inside of `around`.
+    fn within(&mut self, line: u32, eager: bool, around: u32) -> u32 {
+        if around != NOBODY {
+            // Few: as many as there are ways through nested processes. Looked up from the end, where the latest are.
+            let known = self.cells.iter().rposition(|c| (c.line, c.around) == (line, around));
+            return known.unwrap_or_else(|| self.add(line, eager, around)) as u32;
+        }
+        let known = self.of_line.get(line as usize).map_or(NOBODY, |of| of.0);
+        if known != NOBODY {
+            return known;
+        }
+        let cell = self.add(line, eager, NOBODY) as u32;
+        self.of_line[line as usize].0 = cell;
+        cell
+    }
+
+    fn add(&mut self, line: u32, eager: bool, around: u32) -> usize {
+        let cell = self.cells.len();
+        let eager = eager || self.is_eager(around);
+        self.cells.push(Cell { line, around, eager });
+        self.inside.push(Vec::new());
+        let mut at = cell as u32;
+        while let Some(&Cell { line: of, around, .. }) = self.cells.get(at as usize) {
+            if self.of_line.len() <= of as usize {
+                self.of_line.resize(of as usize + 1, (NOBODY, Vec::new()));
+            }
+            let dies = &mut self.of_line[of as usize].1;
+            if dies.last() != Some(&(cell as u32)) {
+                dies.push(cell as u32);
+            }
+            at = around;
+        }
+        cell
+    }
+
+    /// A branch begins, or is left behind, in a cell; where it stands in its list comes back.
+    pub fn register(&mut self, cell: u32, slot: u32) -> u32 {
+        let list = &mut self.inside[cell as usize];
+        list.push(slot);
+        list.len() as u32 - 1
+    }
+
+    /// It is over: another takes its place in the list, if any.
+    pub fn strike(&mut self, cell: u32, spot: u32) -> Option<u32> {
+        let list = &mut self.inside[cell as usize];
+        list.swap_remove(spot as usize);
+        list.get(spot as usize).copied()
+    }
+
+    fn is_eager(&self, cell: u32) -> bool {
+        self.cells.get(cell as usize).is_some_and(|c| c.eager)
+    }
+
+    fn is_within(&self, cell: u32, line: u32) -> bool {
+        let mut at = cell;
+        while let Some(&Cell { line: of, around, .. }) = self.cells.get(at as usize) {
+            if of == line {
+                return true;
+            }
+            at = around;
+        }
+        false
+    }
+
+    pub fn enter(&mut self, cell: u32) {
+        self.branches_inside += u64::from(cell != NOBODY);
+        self.will_be_cut += u64::from(self.is_eager(cell));
+    }
+
+    pub fn leave(&mut self, cell: u32) {
+        self.branches_inside -= u64::from(cell != NOBODY);
+        self.will_be_cut -= u64::from(self.is_eager(cell));
+    }
+}
+
+impl Reference<'_> {
+    /// Schedules the first flips of the time-lines that flip by events.
+    pub(super) fn schedule_flips(&mut self) {
+        for line in 0..self.lines.len() as u32 {
+            if self.tables.lines[line as usize].eager_crash {
+                self.schedule_flip(line);
+            }
+        }
+    }
+
+    fn schedule_flip(&mut self, line: u32) {
+        let at = self.lines[line as usize].next_flip_ns().min(u64::MAX - 1);
+        let key = order_key(Class::Fault, u64::from(line));
+        self.pending.push(self.now, Entry { at, key, who: what::FLIP | line, tag: 0 });
+    }
+
+    /// A time-line flips.
+    pub(super) fn flip(&mut self, line: u32) {
+        let state = &mut self.lines[line as usize];
+        state.flip_due(&self.tables.lines[line as usize].law);
+        let is_up = state.is_up_now();
+        self.count_flips(line, 1);
+        self.schedule_flip(line);
+        self.flipped(line, is_up);
+    }
+
+    fn count_flips(&mut self, line: u32, flips: u64) {
+        if self.flips_since[line as usize] == 0 {
+            self.flipped_since.push(line);
+        }
+        self.flips_since[line as usize] += flips;
+    }
+
+    fn flipped(&mut self, line: u32, is_up: bool) {
+        if is_up {
+            let tables = self.tables;
+            for &warmup in &tables.lines[line as usize].warmups {
+                self.warmups[warmup as usize].restart(self.now);
+            }
+        } else {
+            self.crash(line);
+        }
+    }
+
+    /// Whether the nodes of a time-line are up for what enters now.
+    fn is_up(&mut self, line: u32) -> bool {
+        let site = &self.tables.lines[line as usize];
+        let state = &mut self.lines[line as usize];
+        if site.eager_crash {
+            return state.is_up_now();
+        }
+        let before = state.flips();
+        let is_up = state.is_up(&site.law, self.now, self.class >= Class::Fault);
+        let flips = state.flips() - before;
+        if flips > 0 {
+            if self.tables.loses {
+                self.count_flips(line, flips);
+            }
+            self.flipped(line, is_up);
+        }
+        is_up
+    }
+
+    /// Whether the node where a branch stands is up.
+    pub(super) fn is_up_for(&mut self, slot: u32, fault: u32) -> bool {
+        let site = &self.tables.faults[fault as usize];
+        let member = self.branches.slots[slot as usize].member;
+        self.is_up(self.tables.fault_lines[member.wrapping_add(site.offset) as usize])
+    }
+
+    /// A branch comes to a node that may be down.
+    pub(super) fn enter_fault(&mut self, slot: u32, fault: u32) -> Flow {
+        let site = &self.tables.faults[fault as usize];
+        let member = self.branches.slots[slot as usize].member;
+        let line = self.tables.fault_lines[member.wrapping_add(site.offset) as usize];
+        let tag = self.branches.slots[slot as usize].tag;
+        let is_up = self.is_up(line);
+        if self.branches.slots[slot as usize].tag != tag {
+            // It was inside of what has just been found dead: another node on that time-line.
+            return Flow::Stop;
+        }
+        match (site.mode, is_up) {
+            (Mode::Slow, _) => {
+                self.branches.scale(slot, if is_up { 1.0 } else { site.slow });
+                Flow::On
+            }
+            (Mode::Crash, true) => {
+                let around = self.branches.slots[slot as usize].cell;
+                let eager = self.tables.lines[line as usize].eager_crash;
+                let cell = self.cells.within(line, eager, around);
+                let child = self.send_child(slot);
+                // It was counted in the cell around, if any.
+                self.cells.leave(around);
+                self.cells.enter(cell);
+                let spot = self.cells.register(cell, child);
+                let branch = &mut self.branches.slots[child as usize];
+                (branch.cell, branch.spot) = (cell, spot);
+                Flow::Begin(child)
+            }
+            (_, true) => Flow::On,
+            (Mode::Refuse, false) => self.refuse(slot, Kind::Refused),
+            (Mode::Crash, false) => self.refuse(slot, Kind::ConnectFailed),
+            (Mode::Blackhole, false) => self.lose(slot),
+        }
+    }
+
+    /// A branch that may have been inside of processes is over.
+    pub(super) fn leave_cell(&mut self, slot: u32) {
+        let branch = &self.branches.slots[slot as usize];
+        let (cell, spot) = (branch.cell, branch.spot);
+        self.cells.leave(cell);
+        if spot != NOBODY
+            && let Some(moved) = self.cells.strike(cell, spot)
+        {
+            self.branches.slots[moved as usize].spot = spot;
+        }
+    }
+
+    /// A branch is left behind: nobody who dies with a process would take it along.
+    pub(super) fn stay_in_cell(&mut self, slot: u32) {
+        let branch = &mut self.branches.slots[slot as usize];
+        if branch.cell != NOBODY && branch.spot == NOBODY {
+            branch.spot = self.cells.register(branch.cell, slot);
+        }
+    }
+
+    /// Whether the work behind a node takes longer while it is down.
+    pub(super) fn slows(&self, fault: u32) -> bool {
+        self.tables.faults[fault as usize].mode == Mode::Slow
+    }
+
+    /// The processes on a time-line are killed: what is inside is cut off and fails with `reset`, and so does what only
+    /// went on because nobody told it to stop.
+    fn crash(&mut self, line: u32) {
+        if self.cells.branches_inside == 0 {
+            return;
+        }
+        let mut inside: Vec<(u64, u32, u32, u32)> = Vec::new();
+        for &cell in self.cells.of_line.get(line as usize).map_or(&[][..], |of| &of.1) {
+            for &slot in &self.cells.inside[cell as usize] {
+                let branch = &self.branches.slots[slot as usize];
+                // Those that others inside have sent in go with these.
+                let parent = self.branches.slots.get(branch.parent as usize);
+                if parent.is_none_or(|p| !self.cells.is_within(p.cell, line)) {
+                    inside.push((branch.order, branch.rank, slot, branch.tag));
+                }
+            }
+        }
+        inside.sort_unstable();
+        for (_, _, slot, tag) in inside {
+            let branch = &self.branches.slots[slot as usize];
+            if branch.tag != tag || !branch.live {
+                continue;
+            }
+            let parent = branch.parent;
+            if parent != NOBODY {
+                self.settle(slot);
+                self.branches.hand_visits(slot, parent);
+            }
+            self.cancel(slot, true);
+            if parent != NOBODY {
+                self.resume_parent(parent, Some(Kind::Reset), 0);
+                self.wake(parent, Phase::Cut);
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Nodes with several behind them: one after another, or all at once.
+
+use super::branch::{Frame, Phase};
+use super::build::{Act, NOBODY};
+use super::run::{Flow, Reference};
+use crate::again::further;
+use crate::bounds::Cut;
+use crate::draws::purpose;
+use weir_policy::Kind;
+
+impl Reference<'_> {
+    /// A branch goes to the node of that index of a `sequence`, or back when it has been at all.
+    pub(super) fn step_into(&mut self, slot: u32, group: u32, index: u32) -> Flow {
+        let branch = &self.branches.slots[slot as usize];
+        let (stage, member) = (branch.stage, branch.member);
+        let (list, len) = self.group_list(group, member);
+        if index == len {
+            return Flow::Out;
+        }
+        let target = self.code.lists[list].get(self.code, index);
+        self.branches.push_frame(slot, Frame { stage, member, index, ..Frame::default() });
+        let branch = &mut self.branches.slots[slot as usize];
+        (branch.stage, branch.member) = (target.pc, target.member);
+        // What the node before answered is no answer of this one.
+        branch.status = 0;
+        Flow::In
+    }
+
+    fn group_list(&self, group: u32, member: u32) -> (usize, u32) {
+        let site = &self.tables.groups[group as usize];
+        let list = self.tables.group_lists[member.wrapping_add(site.offset) as usize] as usize;
+        (list, self.code.weights[list].len() as u32)
+    }
+
+    /// A branch sends one in to each node of a `fanout`.
+    pub(super) fn fan_out(&mut self, slot: u32, group: u32) -> Flow {
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.phase = Phase::Children;
+        branch.since = self.now;
+        let (member, depth) = (branch.member, u64::from(branch.depth));
+        let (list, len) = self.group_list(group, member);
+        self.branches.child[slot as usize] = NOBODY;
+        let state = &mut self.branches.groups[slot as usize];
+        state.hedging = None;
+        state.branches.clear();
+        (state.open, state.ok) = (len, 0);
+        for index in 0..len {
+            let target = self.code.lists[list].get(self.code, index);
+            let child = self.branches.send_in(slot, target.pc, target.member, self.now);
+            self.branches.clear_visits(child);
+            self.cells.enter(self.branches.slots[child as usize].cell);
+            let branch = &mut self.branches.slots[child as usize];
+            let position = depth << 32 | u64::from(index);
+            branch.tries = further(branch.tries, purpose::BRANCH, position, branch.turn);
+            branch.begin_way(purpose::BRANCH, position);
+            branch.index = index;
+            if !branch.take_ranks(index, len) {
+                self.cut = Some(Cut::TooManyBranches);
+            }
+            self.branches.groups[slot as usize].branches.push(child);
+        }
+        for index in 0..len as usize {
+            let child = self.branches.groups[slot as usize].branches[index];
+            // Woken rather than run: the first may decide before the last has begun.
+            self.wake(child, Phase::Begin);
+        }
+        Flow::Stop
+    }
+
+    /// A branch that `parent` sent in is back.
+    pub(super) fn child_ends(&mut self, slot: u32, parent: u32) -> Flow {
+        let branch = &self.branches.slots[slot as usize];
+        let (outcome, status, turn) = (branch.outcome, branch.status, branch.turn);
+        let relayed = branch.relayed;
+        let stage = self.branches.slots[parent as usize].stage;
+        if let Act::Fanout { group } = self.tables.nodes[stage as usize].act {
+            return self.part_ends(slot, parent, group);
+        }
+        if let Act::Hedge { .. } = self.tables.nodes[stage as usize].act {
+            return self.hedge_ends(slot, parent);
+        }
+        if self.tables.notes {
+            self.move_notes(slot, parent);
+        }
+        self.branches.copy_visits(slot, parent);
+        self.branches.slots[parent as usize].turn = turn;
+        self.leave_cell(slot);
+        self.stops(slot);
+        self.branches.remove(slot);
+        self.resume_parent(parent, outcome, status);
+        self.branches.slots[parent as usize].relayed = relayed;
+        Flow::Switch(parent)
+    }
+
+    /// One of the branches of a `fanout` is back.
+    fn part_ends(&mut self, slot: u32, parent: u32, group: u32) -> Flow {
+        let need = self.tables.groups[group as usize].need;
+        let branch = &self.branches.slots[slot as usize];
+        let (outcome, status, index) = (branch.outcome, branch.status, branch.index);
+        let relayed = branch.relayed;
+        let state = &mut self.branches.groups[parent as usize];
+        state.branches[index as usize] = NOBODY;
+        state.open -= 1;
+        state.ok += u32::from(outcome.is_none());
+        let decided = if outcome.is_none() { state.ok == need } else { state.ok + state.open < need };
+        self.leave_cell(slot);
+        if !decided {
+            self.spend_notes(slot);
+            self.stops(slot);
+            self.branches.remove(slot);
+            return Flow::Stop;
+        }
+        self.move_notes(slot, parent);
+        self.stops(slot);
+        self.branches.remove(slot);
+        let open = std::mem::take(&mut self.branches.groups[parent as usize].branches);
+        open.iter().filter(|b| **b != NOBODY).for_each(|b| self.cancel(*b, false));
+        self.branches.groups[parent as usize].branches = open;
+        self.branches.groups[parent as usize].branches.clear();
+        self.branches.slots[parent as usize].turn += 1;
+        self.resume_parent(parent, outcome, status);
+        self.branches.slots[parent as usize].relayed = relayed;
+        Flow::Switch(parent)
+    }
+
+    /// A request that nobody will ever answer.
+    pub(super) fn lose_request(&mut self, slot: u32) {
+        let branch = &self.branches.slots[slot as usize];
+        #[cfg(test)]
+        self.seen.answers.push((branch.order, branch.arrived, None, branch.outcome));
+        let ledger = &mut self.ledger;
+        ledger.ended += 1;
+        ledger.latency_sum = ledger.latency_sum.wrapping_add(self.now - branch.arrived);
+        ledger.step(self.now, false);
+        if branch.selected {
+            ledger.errors[Kind::Lost as usize] += 1;
+        }
+    }
+}

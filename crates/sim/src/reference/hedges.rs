@@ -1,0 +1,163 @@
+//! Hedging: further attempts of a request while the first is still open.
+
+use super::branch::Phase;
+use super::build::NOBODY;
+use super::run::{Flow, Reference, what};
+use crate::again::further;
+use crate::bounds::Cut;
+use crate::draws::purpose;
+use crate::order::{Class, Entry, later_attempt, order_key, ranked};
+use weir_policy::hedge::{Hedging, Step};
+
+impl Reference<'_> {
+    /// A branch comes to a `hedge`: its first attempt begins.
+    pub(super) fn start_hedge(&mut self, slot: u32, hedge: u32) -> Flow {
+        let site = &self.tables.hedges[hedge as usize];
+        let member = self.branches.slots[slot as usize].member;
+        if let Some(budget) = site.budget
+            && self.is_first_attempt(slot)
+        {
+            self.budgets[member.wrapping_add(budget) as usize].earn(self.now);
+        }
+        let idempotent = self.is_idempotent(slot);
+        let hedging = Hedging::new(&site.config, self.now, idempotent);
+        let group = &mut self.branches.groups[slot as usize];
+        group.branches.clear();
+        group.picks.clear();
+        group.hedging = Some(hedging);
+        self.branches.slots[slot as usize].since = self.now;
+        let child = self.hedge_child(slot);
+        self.watch_hedge(slot);
+        Flow::Begin(child)
+    }
+
+    /// Another attempt as a branch of its own.
+    fn hedge_child(&mut self, slot: u32) -> u32 {
+        let child = self.send_child(slot);
+        self.branches.child[slot as usize] = NOBODY;
+        let group = &mut self.branches.groups[slot as usize];
+        let index = group.branches.len() as u32;
+        group.branches.push(child);
+        let depth = u64::from(self.branches.slots[slot as usize].depth);
+        let attempts = self.attempts_of_hedge(slot);
+        let branch = &mut self.branches.slots[child as usize];
+        (branch.index, branch.hedge_of) = (index, slot);
+        if !branch.take_ranks(index, attempts) {
+            self.cut = Some(Cut::TooManyBranches);
+        }
+        if index > 0 {
+            let position = depth << 32 | u64::from(index);
+            branch.tries = further(branch.tries, purpose::HEDGE, position, branch.turn);
+            branch.begin_way(purpose::HEDGE, position);
+            (0..index).for_each(|_| branch.rank = later_attempt(branch.rank));
+            self.branches.clear_visits(child);
+        }
+        child
+    }
+
+    /// How many attempts a hedge makes at most.
+    fn attempts_of_hedge(&self, slot: u32) -> u32 {
+        let stage = self.branches.slots[slot as usize].stage;
+        match self.tables.nodes[stage as usize].act {
+            super::build::Act::Hedge { hedge } => self.tables.hedges[hedge as usize].config.attempts,
+            _ => 1,
+        }
+    }
+
+    /// When the next attempt may begin.
+    fn watch_hedge(&mut self, slot: u32) {
+        let Some(at) = self.branches.groups[slot as usize].hedging.and_then(|h| h.next_deadline()) else {
+            return;
+        };
+        let branch = &self.branches.slots[slot as usize];
+        let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
+        let entry = Entry { at: at.min(u64::MAX - 1), key, who: what::HEDGE | slot, tag: branch.epoch };
+        self.schedule(entry, true);
+    }
+
+    /// The time after which a further attempt may begin is over.
+    pub(super) fn hedge_is_due(&mut self, slot: u32) {
+        let Some(hedging) = self.branches.groups[slot as usize].hedging else { return };
+        if hedging.due(self.now) == Step::Start {
+            self.hedge_again(slot);
+        }
+    }
+
+    /// A further attempt begins, if the budget lets it. What it leads to at once is run.
+    fn hedge_again(&mut self, slot: u32) -> Step {
+        let stage = self.branches.slots[slot as usize].stage;
+        let super::build::Act::Hedge { hedge } = self.tables.nodes[stage as usize].act else {
+            return Step::Wait;
+        };
+        let site = &self.tables.hedges[hedge as usize];
+        let member = self.branches.slots[slot as usize].member;
+        let may = site.budget.is_none_or(|b| self.budgets[member.wrapping_add(b) as usize].take(self.now));
+        let group = &mut self.branches.groups[slot as usize];
+        let Some(hedging) = &mut group.hedging else { return Step::Wait };
+        if !may {
+            return hedging.refused();
+        }
+        hedging.started(self.now);
+        self.ledger.extra_attempts += u64::from(self.branches.slots[slot as usize].selected);
+        let child = self.hedge_child(slot);
+        self.watch_hedge(slot);
+        // Woken rather than run: whoever called is not done yet.
+        self.wake(child, Phase::Begin);
+        Step::Wait
+    }
+
+    /// One of the attempts is back.
+    pub(super) fn hedge_ends(&mut self, slot: u32, parent: u32) -> Flow {
+        let branch = &self.branches.slots[slot as usize];
+        let (outcome, status) = (branch.outcome, branch.status);
+        let (index, begun, relayed) = (branch.index, branch.begun, branch.relayed);
+        if index == 0 {
+            // The first attempt is on the way of the request itself.
+            self.branches.copy_visits(slot, parent);
+        }
+        let group = &mut self.branches.groups[parent as usize];
+        group.branches[index as usize] = NOBODY;
+        group.picks.retain(|p| p.2 != index);
+        let Some(hedging) = &mut group.hedging else { return Flow::Stop };
+        let mut step = hedging.came_back(outcome);
+        if step == Step::Start {
+            step = self.hedge_again(parent);
+        }
+        self.leave_cell(slot);
+        let Step::Answer(outcome) = step else {
+            self.spend_notes(slot);
+            self.stops(slot);
+            self.branches.remove(slot);
+            return Flow::Stop;
+        };
+        self.note_start(parent, begun);
+        self.move_notes(slot, parent);
+        self.stops(slot);
+        self.branches.remove(slot);
+        let open = std::mem::take(&mut self.branches.groups[parent as usize].branches);
+        if let Some(&first) = open.first().filter(|b| **b != NOBODY) {
+            self.settle_visits(first, parent);
+        }
+        open.iter().filter(|b| **b != NOBODY).for_each(|b| self.cancel(*b, false));
+        let group = &mut self.branches.groups[parent as usize];
+        group.branches = open;
+        group.branches.clear();
+        group.hedging = None;
+        self.branches.slots[parent as usize].turn += 1;
+        self.resume_parent(parent, outcome, status);
+        self.branches.slots[parent as usize].relayed = relayed;
+        Flow::Switch(parent)
+    }
+
+    /// Until the attempt that counts began, the time passed at the node itself.
+    pub(super) fn note_start(&mut self, parent: u32, begun: u64) {
+        let branch = &self.branches.slots[parent as usize];
+        // Left behind since, its time up to then is booked.
+        let ns = begun.saturating_sub(branch.since);
+        if ns > 0 && branch.selected {
+            let part =
+                self.tables.nodes[branch.stage as usize].part.wrapping_add(branch.member & self.code.mask);
+            self.branches.notes[parent as usize].push((part, ns));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The reference: an engine that walks the nodes of any topology, in tests only.
+//!
+//! Every wait is an event of its own and everything happens in its turn, so a request can be cut off wherever it stands.
+//! What runs through the nodes is a *branch*: a request, or what a `timeout`, a `fanout` or a process that can crash sent in
+//! on behalf of one. A branch that is cancelled gives back what it holds; one that reaches a queue whose requests go on
+//! loses its parent and walks on until that queue.
+//!
+//! It has none of what makes `crate::engine` fast; a test holds that to the same bytes as this one.
+
+mod around;
+mod balance;
+mod branch;
+mod build;
+mod cancel;
+mod checks;
+mod choose;
+mod clients;
+mod faults;
+mod group;
+mod hedges;
+mod nodes;
+mod run;
+mod servers;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use build::{Tables, build};
+pub(crate) use run::Reference;

@@ -1,0 +1,266 @@
+//! What a branch does at each kind of node, on its way in and on its way back.
+
+use super::branch::Phase;
+use super::build::{Act, DrawKey, NOBODY, Next, RetrySite};
+use super::run::{Flow, Reference, what};
+use crate::detail::scaled;
+use crate::order::{Class, Entry, later_attempt, order_key, ranked};
+use weir_model::{crossing, flaky};
+use weir_policy::Kind;
+use weir_policy::config::Work;
+use weir_stats::Key;
+
+impl Reference<'_> {
+    /// A branch enters the stage where it stands.
+    pub(super) fn enter(&mut self, slot: u32) -> Flow {
+        let branch = &self.branches.slots[slot as usize];
+        let node = &self.tables.nodes[branch.stage as usize];
+        self.ledger.entries[branch.member.wrapping_add(node.entries) as usize] += u64::from(branch.selected);
+        if branch.check != NOBODY {
+            return self.check_enters(slot, node.act);
+        }
+        match node.act {
+            Act::Pass => Flow::On,
+            Act::Answer { status } => {
+                let branch = &mut self.branches.slots[slot as usize];
+                branch.status = status;
+                branch.outcome = (status >= 500).then_some(Kind::Status5xx);
+                Flow::Out
+            }
+            Act::Rewrite { rewrite } => {
+                let branch = &mut self.branches.slots[slot as usize];
+                branch.shape = self.tables.rewrites[rewrite as usize][branch.shape as usize];
+                Flow::On
+            }
+            Act::Work { draw } => {
+                let site = &self.tables.draws[draw as usize];
+                let key = self.draw(slot, site.key);
+                let ns = scaled(site.sampler.draw(key), self.branches.slots[slot as usize].factor);
+                let constant = site.sampler.constant().is_some() && !self.tables.scales;
+                self.sleep(slot, Phase::Out, ns, Class::Step, constant)
+            }
+            Act::Cable { cable } => self.cross(slot, cable, true),
+            Act::Queue { queue } => self.enter_queue(slot, queue),
+            Act::Share { server } => self.enter_server(slot, server),
+            Act::Retry { retry } => {
+                let site = &self.tables.retries[retry as usize];
+                let member = branch.member;
+                if let Some(budget) = site.budget
+                    && self.is_first_attempt(slot)
+                {
+                    self.budgets[member.wrapping_add(budget) as usize].earn(self.now);
+                }
+                let counter = self.tables.visits_of_retries.get(&member.wrapping_add(site.offset)).copied();
+                self.branches.begin_attempts(slot, site.retry.exclude, counter);
+                Flow::On
+            }
+            Act::Fault { fault } => self.enter_fault(slot, fault),
+            Act::Flaky { .. } => Flow::On,
+            Act::Warmup { warmup } => {
+                let site = &self.tables.warmups[warmup as usize];
+                let state = &mut self.warmups[branch.member.wrapping_add(site.offset) as usize];
+                let factor = state.enter(&site.law, self.now);
+                self.branches.scale(slot, factor);
+                Flow::On
+            }
+            Act::Timeout { ns } => self.start_timeout(slot, ns),
+            Act::Balance { lb } => self.pick(slot, lb),
+            Act::Sequence { group } => self.step_into(slot, group, 0),
+            Act::Fanout { group } => self.fan_out(slot, group),
+            Act::Choose { choice } => self.choose(slot, choice),
+            Act::Limit { limit } => self.take_token(slot, limit),
+            Act::Hedge { hedge } => self.start_hedge(slot, hedge),
+        }
+    }
+
+    /// A branch comes back to the stage where it stands.
+    pub(super) fn back(&mut self, slot: u32) -> Flow {
+        let branch = &self.branches.slots[slot as usize];
+        let act = self.tables.nodes[branch.stage as usize].act;
+        if branch.check != NOBODY {
+            return self.check_comes_back(slot, act);
+        }
+        match act {
+            Act::Pass | Act::Work { .. } | Act::Timeout { .. } | Act::Fanout { .. } | Act::Share { .. } => {
+                Flow::Out
+            }
+            Act::Choose { .. } | Act::Limit { .. } | Act::Hedge { .. } | Act::Answer { .. } => Flow::Out,
+            Act::Rewrite { .. } => {
+                let branch = &mut self.branches.slots[slot as usize];
+                branch.shape = self.tables.before[branch.shape as usize];
+                Flow::Out
+            }
+            Act::Cable { cable } => self.cross(slot, cable, false),
+            Act::Queue { queue } => {
+                let (member, selected) = (branch.member, branch.selected);
+                self.leave_queue(queue, member, selected);
+                Flow::Out
+            }
+            Act::Retry { retry } => self.came_back(slot, retry),
+            Act::Fault { fault } => {
+                if self.tables.scales && self.slows(fault) {
+                    self.branches.unscale(slot);
+                }
+                Flow::Out
+            }
+            Act::Flaky { flaky } => self.may_fail(slot, flaky),
+            Act::Warmup { .. } => {
+                self.branches.unscale(slot);
+                Flow::Out
+            }
+            Act::Balance { lb } => self.picked_is_back(slot, lb),
+            Act::Sequence { group } => {
+                let index = self.branches.frame(slot, branch.depth).index;
+                if branch.outcome.is_some() { Flow::Out } else { self.step_into(slot, group, index + 1) }
+            }
+        }
+    }
+
+    pub(super) fn draw(&mut self, slot: u32, key: DrawKey) -> Key {
+        self.branches.draw_key(slot, &self.draw_keys, key)
+    }
+
+    /// A crossing of a cable.
+    pub(super) fn cross(&mut self, slot: u32, cable: u32, out: bool) -> Flow {
+        let site = &self.tables.cables[cable as usize];
+        let (time, lost) = if out { (&site.out, site.lost_out) } else { (&site.back, site.lost_back) };
+        let mut ns = match time.sampler.constant() {
+            Some(ns) => ns,
+            None => time.sampler.draw(self.draw(slot, time.key)),
+        };
+        if site.loss > 0.0 {
+            let key = self.draw(slot, lost);
+            match crossing::extra_ns(site.loss, site.resend_ns, key) {
+                Some(extra) => ns = ns.saturating_add(extra),
+                None => return self.lose(slot),
+            }
+        }
+        let phase = if out { Phase::Out } else { Phase::Back };
+        let constant = time.sampler.constant().is_some() && site.loss == 0.0;
+        self.sleep(slot, phase, ns, Class::Step, constant)
+    }
+
+    /// A branch waits for others, or for nothing, or is gone.
+    pub(super) fn stops(&mut self, slot: u32) {
+        if self.branches.slots[slot as usize].check == NOBODY {
+            self.ledger.last_stop = self.now;
+        }
+    }
+
+    /// Nothing will ever answer this branch.
+    pub(super) fn lose(&mut self, slot: u32) -> Flow {
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.phase = Phase::Lost;
+        branch.since = self.now;
+        self.stops(slot);
+        Flow::Stop
+    }
+
+    /// The node itself says no: the branch goes back from it.
+    pub(super) fn refuse(&mut self, slot: u32, kind: Kind) -> Flow {
+        let branch = &mut self.branches.slots[slot as usize];
+        (branch.outcome, branch.relayed) = (Some(kind), false);
+        if let Some(offset) = self.code.stages[branch.stage as usize].refusals {
+            self.ledger.refusals[branch.member.wrapping_add(offset) as usize] += u64::from(branch.selected);
+        }
+        Flow::Out
+    }
+
+    fn may_fail(&mut self, slot: u32, node: u32) -> Flow {
+        let site = &self.tables.flaky[node as usize];
+        if self.branches.slots[slot as usize].outcome.is_none() {
+            let key = self.draw(slot, site.key);
+            if flaky::fails(site.p, key) {
+                let branch = &mut self.branches.slots[slot as usize];
+                (branch.outcome, branch.status) = (Some(site.kind), FLAKY_STATUS);
+                branch.relayed = false;
+            }
+        }
+        Flow::Out
+    }
+
+    /// An attempt has come back.
+    fn came_back(&mut self, slot: u32, retry: u32) -> Flow {
+        let RetrySite { retry: config, offset, budget } = &self.tables.retries[retry as usize];
+        let redraw = config.work == Work::Redraw;
+        let branch = &self.branches.slots[slot as usize];
+        let (outcome, selected, member) = (branch.outcome, branch.selected, branch.member);
+        let status = branch.answered_with();
+        let attempt = self.branches.attempt(slot);
+        let idempotent = self.is_idempotent(slot);
+        let mut next = config.next(attempt, outcome, status, idempotent);
+        if let (Some(_), Some(budget)) = (next, budget)
+            && !self.budgets[member.wrapping_add(*budget) as usize].take(self.now)
+        {
+            next = None;
+        }
+        if next.is_some()
+            && self.tables.shapes.is_empty()
+            && config.next(attempt, outcome, status, false).is_none()
+        {
+            self.ledger.as_get += u64::from(selected);
+        }
+        let Some(next) = next else {
+            self.branches.end_attempts(slot, redraw);
+            return Flow::Out;
+        };
+        // No event comes between attempts at one instant, and there may be millions.
+        self.retried += 1;
+        if self.retried & ATTEMPTS_PER_LOOK == 0 {
+            self.look_up();
+        }
+        if self.cut.is_some() {
+            return Flow::Stop;
+        }
+        self.branches.try_again(slot, next, redraw);
+        self.ledger.extra_attempts += u64::from(selected);
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.rank = later_attempt(branch.rank);
+        let ns = match config.backoff_ns {
+            0 => 0,
+            _ => {
+                let own = self.backoffs[member.wrapping_add(*offset) as usize];
+                let came = self.branches.came_to_retry(slot);
+                config.backoff_ns(next, self.branches.choice_key(slot, own, came))
+            }
+        };
+        self.sleep(slot, Phase::Backoff, ns, Class::Limit, false)
+    }
+
+    /// What is behind becomes a branch of its own, with so long to answer.
+    fn start_timeout(&mut self, slot: u32, ns: u64) -> Flow {
+        let child = self.send_child(slot);
+        let branch = &mut self.branches.slots[child as usize];
+        let at = self.now.saturating_add(ns);
+        let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
+        branch.step_inside();
+        let entry = Entry { at: at.min(u64::MAX - 1), key, who: what::LIMIT | child, tag: branch.tag };
+        self.schedule(entry, true);
+        Flow::Begin(child)
+    }
+
+    /// A branch for what is behind the stage where `slot` stands.
+    pub(super) fn send_child(&mut self, slot: u32) -> u32 {
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.phase = Phase::Children;
+        let (stage, member) = match self.tables.nodes[branch.stage as usize].next {
+            Next::Call(call) => {
+                let member = branch.member;
+                let target = self.call_target(call, member);
+                (target.pc, target.member)
+            }
+            _ => (branch.stage + 1, branch.member),
+        };
+        let child = self.branches.send_in(slot, stage, member, self.now);
+        self.branches.copy_visits(slot, child);
+        self.branches.child[slot as usize] = child;
+        self.cells.enter(self.branches.slots[child as usize].cell);
+        child
+    }
+}
+
+/// The status of an answer that a `flaky` node made a `status_5xx`.
+const FLAKY_STATUS: u16 = 500;
+
+/// The stop flag is looked at when these bits of the number of attempts are zero.
+const ATTEMPTS_PER_LOOK: u64 = (1 << 16) - 1;

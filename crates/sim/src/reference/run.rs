@@ -1,0 +1,374 @@
+//! One replication in the reference: branches run through the nodes, events in the contract's order.
+//!
+//! A branch runs until it must wait, then something is scheduled that wakes it. What a node does stands in `nodes`,
+//! `servers`, `faults` and `group`; what is decided (targets, attempts, factors, periods) in `policy` and `model`.
+
+mod begin;
+mod books;
+mod moves;
+
+use super::balance::Instance;
+use super::branch::{Branch, Branches, Phase};
+use super::build::{NOBODY, Tables};
+use super::clients::Clients;
+use super::faults::Cells;
+use super::servers::Server;
+use crate::bounds::{Cut, HORIZON_NS, MOST_AT_ONCE};
+use crate::code::Code;
+use crate::ledger::Ledger;
+use crate::meter::Meter;
+use crate::order::{Class, Entry, order_key, ranked};
+use crate::pending::Pending;
+use std::sync::atomic::{AtomicBool, Ordering};
+use weir_model::concurrent::Jobs;
+use weir_model::faulty::Faulty;
+use weir_model::queue::{Links, Queue};
+use weir_model::warmup::Warmup;
+use weir_policy::Kind;
+use weir_policy::budget::Tokens;
+use weir_policy::prequal::Busy;
+use weir_policy::rate::RateLimit;
+use weir_stats::Key;
+
+/// What a test breaks, to see the self-check fire that guards it.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Sabotage {
+    LoseBranch,
+    LeakSlot,
+    LeakCount,
+    KeepChild,
+    ForgetTime,
+    ForgetBehind,
+    StretchLatency,
+    SkipRecord,
+    TurnClockBack,
+}
+
+/// What is later is scheduled here, and never run.
+const END_OF_TIME: u64 = u64::MAX - 1;
+/// A request may wait behind a health check, but not behind so many.
+const MOST_UNASKED: u64 = 10_000;
+/// The stop flag is looked at when these bits of the number of events are zero.
+const PATIENCE: u64 = (1 << 16) - 1;
+
+/// What an event is for: the four highest bits of its `who`; the rest is an index.
+pub(super) mod what {
+    /// A branch goes on, if it is still in the wait that this ends.
+    pub const GO_ON: u32 = 0;
+    /// A branch has had its time.
+    pub const LIMIT: u32 = 1 << 28;
+    /// A server may be done with someone.
+    pub const TICK: u32 = 2 << 28;
+    /// A time-line flips.
+    pub const FLIP: u32 = 3 << 28;
+    /// A count that was held ends.
+    pub const HOLD: u32 = 4 << 28;
+    /// A user sends the next request.
+    pub const THINK: u32 = 5 << 28;
+    /// A balancer's health may change by itself.
+    pub const WATCH: u32 = 6 << 28;
+    /// A balancer's health checks are due.
+    pub const CHECK: u32 = 7 << 28;
+    /// A health check goes on.
+    pub const CHECK_ON: u32 = 8 << 28;
+    /// A health check has had its time.
+    pub const CHECK_LIMIT: u32 = 9 << 28;
+    /// Another attempt of a hedge may begin.
+    pub const HEDGE: u32 = 10 << 28;
+    pub const MASK: u32 = 15 << 28;
+
+    /// What wakes a branch.
+    pub fn going_on(branch: &super::Branch) -> u32 {
+        if branch.check == super::NOBODY { GO_ON } else { CHECK_ON }
+    }
+
+    /// Whether such events are scheduled for ever, so that a run does not wait for them.
+    pub fn never_ends(who: u32) -> bool {
+        matches!(who & MASK, FLIP | WATCH | CHECK | CHECK_ON | CHECK_LIMIT)
+    }
+}
+
+/// Where a branch goes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// Into the stage where it stands.
+    In,
+    /// Past it, to what is behind.
+    On,
+    /// Back to it: what is behind has answered.
+    Back,
+    /// Out of it.
+    Out,
+    /// Another branch goes on, out of the stage where it stands.
+    Switch(u32),
+    /// Another branch begins.
+    Begin(u32),
+    /// Nowhere until it is woken.
+    Stop,
+}
+
+pub(crate) struct Reference<'a> {
+    pub(super) code: &'a Code,
+    pub(super) tables: &'a Tables,
+    pub(super) clients: Clients,
+    pub(super) pending: Pending,
+    pub(super) branches: Branches,
+    pub(super) queues: Vec<Queue>,
+    pub(super) links: Links,
+    pub(super) servers: Vec<Server>,
+    pub(super) jobs: Jobs,
+    pub(super) balancers: Vec<Instance>,
+    /// What splits are drawn by.
+    pub(super) choices: Vec<Key>,
+    pub(super) limits: Vec<RateLimit>,
+    pub(super) budgets: Vec<Tokens>,
+    /// How busy each member is that probes ask.
+    pub(super) busy: Vec<Busy>,
+    /// Health checks on their way, and begun so far.
+    pub(super) checks_live: u64,
+    pub(super) checks_begun: u64,
+    pub(super) lines: Vec<Faulty>,
+    /// How often each flipped by an event since the last request ended.
+    pub(super) flips_since: Vec<u64>,
+    pub(super) flipped_since: Vec<u32>,
+    pub(super) cells: Cells,
+    pub(super) warmups: Vec<Warmup>,
+    /// Balancer and target of each count that is held.
+    /// Balancer, loop and target of each.
+    pub(super) holds: Vec<(u32, u32, u32)>,
+    pub(super) spare_holds: Vec<u32>,
+    /// What the backoffs of each retry are drawn by.
+    pub(super) backoffs: Vec<Key>,
+    pub(super) meters: Vec<Meter>,
+    pub(super) draw_keys: Vec<Key>,
+    pub(super) request_key: Key,
+    pub(super) now: u64,
+    /// The class of the event that runs.
+    pub(super) class: Class,
+    /// Why the run must end before its time.
+    pub(super) cut: Option<Cut>,
+    pub(super) stop: &'a AtomicBool,
+    /// Further attempts so far, and requests that ended at this instant without having taken any time.
+    pub(super) retried: u64,
+    pub(super) at_once: u64,
+    /// Checks and flips in a row during which no request had anything to wait for but them.
+    pub(super) unasked: u64,
+    /// Events that are pending, but for flips and checks: those never end.
+    pub(super) scheduled: u64,
+    pub(super) scratch: Vec<u32>,
+    pub(super) excluded: Vec<u32>,
+    pub ledger: Ledger,
+    #[cfg(test)]
+    pub sabotage: Option<Sabotage>,
+    /// What tests look at beside the ledger.
+    #[cfg(test)]
+    pub seen: super::tests::Seen,
+}
+
+impl<'a> Reference<'a> {
+    /// Runs all requests to their end, unless it is stopped or leaves the time that can be counted.
+    pub fn run(&mut self) -> Result<(), Cut> {
+        self.begin();
+        while self.has_more()
+            && let Some((event, is_arrival)) = self.pending.next()
+        {
+            self.ledger.events += 1;
+            if self.ledger.events & PATIENCE == 0 {
+                self.look_up();
+            }
+            #[cfg(test)]
+            self.see_ranks();
+            if let Some(cut) = self.cut {
+                return Err(cut);
+            }
+            if self.branches.slots.len() > MOST_AT_ONCE {
+                return Err(Cut::TooMany);
+            }
+            if event.at > HORIZON_NS {
+                if what::never_ends(event.who) && !is_arrival {
+                    continue;
+                }
+                return Err(Cut::TooLong);
+            }
+            #[cfg(test)]
+            if self.sabotage == Some(Sabotage::TurnClockBack) {
+                self.now = event.at + 1;
+            }
+            self.ledger.time_went_back |= event.at < self.now;
+            if event.at > self.now {
+                self.at_once = 0;
+            }
+            self.now = event.at;
+            self.class = event.class();
+            self.pass_marks();
+            if is_arrival {
+                self.arrive();
+            } else {
+                self.unasked = if self.scheduled > 0 { 0 } else { self.unasked + 1 };
+                self.scheduled -= u64::from(!what::never_ends(event.who));
+                self.handle(event);
+            }
+        }
+        if let Some(cut) = self.cut {
+            return Err(cut);
+        }
+        self.give_up();
+        self.finish_marks();
+        self.ledger.end(self.branches.slots.len(), self.now);
+        Ok(())
+    }
+
+    /// Looks whether the run is to stop.
+    pub(super) fn look_up(&mut self) {
+        if self.stop.load(Ordering::Relaxed) {
+            self.cut = Some(Cut::Stopped);
+        }
+    }
+
+    /// Whether anything is still to come: not if all that is left is nodes that fail and are repaired for nobody, or what
+    /// was scheduled for those that are gone.
+    fn has_more(&self) -> bool {
+        self.clients.will_send()
+            || self.branches.live > self.checks_live
+                && (self.scheduled > 0
+                    || self.cells.will_be_cut > 0
+                    || self.checks_live > 0 && self.unasked < MOST_UNASKED
+                    || self.anyone_waits_for_health())
+    }
+
+    fn handle(&mut self, event: Entry) {
+        let index = event.who & !what::MASK;
+        match event.who & what::MASK {
+            what::LIMIT => {
+                let branch = &self.branches.slots[index as usize];
+                if branch.tag == event.tag && branch.live {
+                    self.limit(index);
+                }
+            }
+            what::TICK => self.tick(index, event.tag),
+            what::FLIP => self.flip(index),
+            what::WATCH => self.look_at_balancer(index),
+            what::CHECK => self.begin_checks(index),
+            what::CHECK_LIMIT => {
+                if self.branches.slots[index as usize].tag == event.tag {
+                    self.check_times_out(index);
+                }
+            }
+            what::HEDGE => {
+                if self.branches.slots[index as usize].epoch == event.tag {
+                    self.hedge_is_due(index);
+                }
+            }
+            what::HOLD => self.end_hold(index),
+            what::THINK => self.user_sends(index),
+            _ => {
+                if self.branches.slots[index as usize].epoch == event.tag {
+                    self.go_on(index);
+                }
+            }
+        }
+    }
+
+    /// A branch wakes from where it waited.
+    fn go_on(&mut self, slot: u32) {
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.epoch = branch.epoch.wrapping_add(1);
+        let phase = branch.phase;
+        self.charge(slot);
+        let flow = match phase {
+            Phase::Out => Flow::On,
+            Phase::Inside => self.served(slot),
+            Phase::Backoff => Flow::On,
+            Phase::Retake => {
+                // It has come to the balancer before, and not gone on.
+                let branch = &self.branches.slots[slot as usize];
+                let entries = self.tables.nodes[branch.stage as usize].entries;
+                let again = u64::from(branch.selected);
+                self.ledger.entries[branch.member.wrapping_add(entries) as usize] -= again;
+                Flow::In
+            }
+            Phase::Back | Phase::Cut => Flow::Out,
+            Phase::Line => self.waited_too_long(slot),
+            Phase::Begin => Flow::In,
+            // Nothing wakes those.
+            Phase::Children | Phase::Lost => Flow::Stop,
+        };
+        self.run_branch(slot, flow);
+    }
+
+    pub(super) fn call_target(&self, call: u32, member: u32) -> crate::code::Target {
+        let site = self.code.calls[call as usize];
+        self.code.call_targets[member.wrapping_add(site.offset) as usize]
+    }
+
+    /// A branch waits for so long.
+    pub(super) fn sleep(&mut self, slot: u32, phase: Phase, ns: u64, class: Class, constant: bool) -> Flow {
+        if ns == 0 {
+            return if phase == Phase::Back { Flow::Out } else { Flow::On };
+        }
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.phase = phase;
+        branch.since = self.now;
+        let at = self.now.saturating_add(ns).min(END_OF_TIME);
+        let key = ranked(order_key(class, branch.order), branch.rank);
+        let entry = Entry { at, key, who: what::going_on(branch) | slot, tag: branch.epoch };
+        self.schedule(entry, constant);
+        Flow::Stop
+    }
+
+    /// Something happens after a wait, the same for all of its kind or not.
+    pub(super) fn schedule(&mut self, entry: Entry, constant: bool) {
+        self.scheduled += u64::from(!what::never_ends(entry.who));
+        if constant {
+            self.pending.push_constant(entry.at - self.now, entry);
+        } else {
+            self.pending.push(self.now, entry);
+        }
+    }
+
+    /// A branch goes on at this instant, in its turn.
+    pub(super) fn wake(&mut self, slot: u32, phase: Phase) {
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.phase = phase;
+        let key = ranked(order_key(self.class, branch.order), branch.rank);
+        let entry = Entry { at: self.now, key, who: what::going_on(branch) | slot, tag: branch.epoch };
+        self.scheduled += u64::from(!what::never_ends(entry.who));
+        self.pending.wake(entry);
+    }
+
+    /// What `end_hold` releases, after so long.
+    pub(super) fn hold(&mut self, held: (u32, u32, u32), ns: u64, order: u64) {
+        let index = self.spare_holds.pop().unwrap_or(self.holds.len() as u32);
+        if index as usize == self.holds.len() {
+            self.holds.push(held);
+        }
+        self.holds[index as usize] = held;
+        let at = self.now.saturating_add(ns).min(END_OF_TIME);
+        let key = order_key(Class::Hold, order);
+        self.schedule(Entry { at, key, who: what::HOLD | index, tag: 0 }, true);
+    }
+
+    fn end_hold(&mut self, index: u32) {
+        let (instance, on, target) = self.holds[index as usize];
+        self.balancers[instance as usize].upstream.on(on).release(target);
+        self.admit(instance);
+        self.spare_holds.push(index);
+    }
+
+    /// How long the window's first and last arrival are apart, ns.
+    pub fn window_ns(&self) -> u64 {
+        self.clients.window_ns()
+    }
+
+    /// The kind of error of a branch that had its time.
+    fn limit(&mut self, slot: u32) {
+        if self.branches.slots[slot as usize].parent == NOBODY {
+            if self.branches.slots[slot as usize].wanted {
+                self.leave_client(slot);
+            }
+            return;
+        }
+        self.cut_child(slot, Kind::Timeout);
+    }
+}

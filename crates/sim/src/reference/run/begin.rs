@@ -1,0 +1,104 @@
+//! The state of a replication before its first event.
+
+use super::Reference;
+use crate::code::Code;
+use crate::draws::purpose;
+use crate::ledger::Ledger;
+use crate::meter::Meter;
+use crate::order::Class;
+use crate::pending::Pending;
+use crate::reference::balance::Instance;
+use crate::reference::branch::Branches;
+use crate::reference::build::Tables;
+use crate::reference::clients::Clients;
+use crate::reference::faults::Cells;
+use crate::reference::servers::Server;
+use crate::source::Load;
+use std::sync::atomic::AtomicBool;
+use weir_model::concurrent::Jobs;
+use weir_model::queue::{Links, Queue};
+use weir_model::warmup::Warmup;
+use weir_policy::Upstream;
+use weir_policy::budget::Tokens;
+use weir_policy::prequal::Busy;
+use weir_policy::rate::RateLimit;
+use weir_stats::Key;
+
+impl<'a> Reference<'a> {
+    /// `key` is the replication's.
+    pub fn new(
+        code: &'a Code,
+        tables: &'a Tables,
+        load: Load,
+        key: Key,
+        stop: &'a AtomicBool,
+    ) -> Reference<'a> {
+        let place = |i: u32| code.place_keys[i as usize];
+        let node = key.with(purpose::NODE);
+        let choice = key.with(purpose::CHOICE);
+        let instance = |(i, names): (&crate::code::Instance, &Vec<String>)| {
+            let own = node.with(place(i.place)).with(u64::from(i.number));
+            let site = &tables.lbs[i.lb as usize];
+            let (weights, balance) = (&code.weights[i.list as usize], &site.balance);
+            let mut upstream = Upstream::new(balance, site.around.clone(), weights, names, 0, own);
+            for meets in 1..if site.shared { 1 } else { tables.loops } {
+                upstream.add_loop(balance, weights, names, 0, crate::loops::of_loop(own, meets));
+            }
+            let picks = choice.with(place(i.place)).with(u64::from(i.number));
+            Instance::new(upstream, site, picks, code.lists[i.list as usize], i.lb)
+        };
+        let backoff = |&(at, number): &(u32, u32)| choice.with(place(at)).with(u64::from(number));
+        let chooses = |&(_, at, number): &(u32, u32, u32)| choice.with(place(at)).with(u64::from(number));
+        let probed = if tables.probes { code.members as usize } else { 0 };
+        let draw = |&(purpose, at): &(u64, u32)| key.with(purpose::DRAW).with(purpose).with(place(at));
+        let request_key = key.with(purpose::REQUEST);
+        let mut reference = Reference {
+            code,
+            tables,
+            clients: Clients::new(load),
+            pending: Pending::new(),
+            branches: Branches::new(code),
+            queues: vec![Queue::default(); tables.queue_count as usize],
+            links: Links::default(),
+            servers: vec![Server::default(); tables.server_count as usize],
+            jobs: Jobs::default(),
+            balancers: code.instances.iter().zip(&tables.names).map(instance).collect(),
+            choices: tables.choice_nodes.iter().map(chooses).collect(),
+            limits: tables.rates.iter().map(RateLimit::new).collect(),
+            budgets: tables.budgets.iter().map(|b| Tokens::new(b, 0)).collect(),
+            busy: vec![Busy::default(); probed],
+            checks_live: 0,
+            checks_begun: 0,
+            flips_since: vec![0; tables.lines.len()],
+            flipped_since: Vec::new(),
+            lines: tables.lines.iter().map(|line| line.start(code, node)).collect(),
+            cells: Cells::default(),
+            warmups: vec![Warmup::default(); tables.warmup_count as usize],
+            holds: Vec::new(),
+            spare_holds: Vec::new(),
+            backoffs: tables.retry_nodes.iter().map(backoff).collect(),
+            meters: vec![Meter::default(); code.gauge_count as usize],
+            draw_keys: code.draw_keys.iter().map(draw).collect(),
+            request_key,
+            now: 0,
+            class: Class::Step,
+            cut: None,
+            stop,
+            retried: 0,
+            at_once: 0,
+            unasked: 0,
+            scheduled: 0,
+            scratch: Vec::new(),
+            excluded: Vec::new(),
+            ledger: Ledger::new(code),
+            #[cfg(test)]
+            sabotage: None,
+            #[cfg(test)]
+            seen: Default::default(),
+        };
+        reference.ledger.entries = vec![0; tables.entry_count as usize];
+        reference.ledger.spent = vec![0; code.part_count as usize];
+        reference.ledger.behind = vec![0; code.gauge_count as usize];
+        reference
+    }
+}

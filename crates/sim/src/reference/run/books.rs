@@ -1,0 +1,93 @@
+//! What a branch spent, and whether all was given back when the run is over.
+
+use super::{Reference, Sabotage};
+use crate::check::{Left, violations};
+use crate::reference::branch::{Branch, Phase};
+use crate::reference::build::NOBODY;
+
+impl Reference<'_> {
+    /// The time since it was booked last belongs to the stage where the branch stands.
+    pub(in crate::reference) fn charge(&mut self, slot: u32) {
+        let branch = &mut self.branches.slots[slot as usize];
+        let since = std::mem::replace(&mut branch.since, self.now);
+        // The time of what was sent in is booked there; that of a check, which may end after the run, nowhere.
+        if !branch.selected || branch.phase == Phase::Children {
+            return;
+        }
+        let ns = self.now - since;
+        if ns == 0 {
+            return;
+        }
+        if self.sabotage == Some(Sabotage::ForgetTime) && self.clients.issued >= 100 {
+            return;
+        }
+        let part = self.tables.nodes[branch.stage as usize].part.wrapping_add(branch.member & self.code.mask);
+        if !branch.wanted {
+            let spent = &mut self.ledger.spent[part as usize];
+            *spent = spent.wrapping_add(ns);
+            self.charge_behind(slot, ns);
+        } else if self.tables.notes {
+            self.branches.notes[slot as usize].push((part, ns));
+        } else {
+            let sum = &mut self.ledger.parts[part as usize];
+            *sum = sum.wrapping_add(ns);
+        }
+    }
+
+    /// Time of what was left behind passes outside of the slots around the place where that was: they were given back.
+    pub(in crate::reference) fn charge_behind(&mut self, slot: u32, ns: u64) {
+        let Branch { stage, member, .. } = self.branches.slots[slot as usize];
+        let mut top = slot;
+        while self.branches.slots[top as usize].parent != NOBODY {
+            top = self.branches.slots[top as usize].parent;
+        }
+        if self.sabotage == Some(Sabotage::ForgetBehind) {
+            return;
+        }
+        let floor = self.branches.slots[top as usize].floor_stage;
+        let first = self.tables.nodes[stage as usize].first;
+        if !(first..=stage).contains(&floor) {
+            return;
+        }
+        for around in &self.code.stages[first as usize..floor as usize] {
+            if let Some(gauge) = around.gauge {
+                let behind = &mut self.ledger.behind[gauge.wrapping_add(member & self.code.mask) as usize];
+                *behind = behind.wrapping_add(ns);
+            }
+        }
+    }
+
+    /// The time that a branch has noted counts for nobody's latency.
+    pub(in crate::reference) fn spend_notes(&mut self, slot: u32) {
+        for (part, ns) in self.branches.notes[slot as usize].drain(..) {
+            let spent = &mut self.ledger.spent[part as usize];
+            *spent = spent.wrapping_add(ns);
+        }
+    }
+
+    /// Every law that the finished replication breaks.
+    pub fn violations(&mut self, requests: Option<u64>, selected: Option<u64>) -> Vec<String> {
+        for index in 0..self.holds.len() as u32 {
+            if !self.spare_holds.contains(&index) {
+                self.end_hold(index);
+            }
+        }
+        let flips = self.lines.iter().zip(&self.flips_since).map(|(line, since)| line.flips() - since);
+        self.ledger.outages = flips.map(|flips| flips.div_ceil(2)).sum();
+        let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
+        let left = Left { at_balancers, in_queues, on_the_way: self.branches.live };
+        violations(self.code, &self.ledger, &left, requests, selected, self.tables.loses)
+    }
+
+    /// Requests that balancers still count.
+    pub(in crate::reference) fn left_at_balancers(&self) -> u64 {
+        self.balancers.iter().map(|lb| lb.upstream.total_in_flight()).sum()
+    }
+
+    /// Slots and shares still taken, and requests still waiting for one.
+    pub(in crate::reference) fn left_in_queues(&self) -> u64 {
+        let queues = self.queues.iter().map(|q| u64::from(q.inside()) + u64::from(q.waiting()));
+        let servers = self.servers.iter().map(|s| u64::from(s.state.inside()) + u64::from(s.state.waiting()));
+        queues.sum::<u64>() + servers.sum::<u64>()
+    }
+}

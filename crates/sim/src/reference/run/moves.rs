@@ -1,0 +1,102 @@
+//! How a branch moves: into stages, past them, and out of them again.
+
+#[cfg(test)]
+use super::Sabotage;
+use super::{Flow, Reference};
+use crate::reference::branch::Frame;
+use crate::reference::build::{NOBODY, Next};
+
+impl Reference<'_> {
+    /// Runs a branch, and those that it sends in or that waited for it, until all must wait.
+    pub(in crate::reference) fn run_branch(&mut self, slot: u32, flow: Flow) {
+        let (mut slot, mut flow) = (slot, flow);
+        loop {
+            flow = match flow {
+                Flow::In => self.enter(slot),
+                Flow::On => self.inwards(slot),
+                Flow::Back => self.back(slot),
+                Flow::Out => self.outwards(slot),
+                Flow::Switch(other) => {
+                    slot = other;
+                    Flow::Out
+                }
+                Flow::Begin(other) => {
+                    slot = other;
+                    Flow::In
+                }
+                Flow::Stop => return,
+            }
+        }
+    }
+
+    /// From a stage to what is behind it.
+    pub(in crate::reference) fn inwards(&mut self, slot: u32) -> Flow {
+        let branch = &mut self.branches.slots[slot as usize];
+        match self.tables.nodes[branch.stage as usize].next {
+            Next::Stage => branch.stage += 1,
+            Next::Leaf => return Flow::Back,
+            Next::Call(call) => {
+                let (stage, member) = (branch.stage, branch.member);
+                self.branches.push_frame(slot, Frame { stage, member, ..Frame::default() });
+                let target = self.call_target(call, member);
+                let branch = &mut self.branches.slots[slot as usize];
+                (branch.stage, branch.member) = (target.pc, target.member);
+            }
+        }
+        Flow::In
+    }
+
+    /// From a stage to the one around it.
+    pub(in crate::reference) fn outwards(&mut self, slot: u32) -> Flow {
+        let branch = &mut self.branches.slots[slot as usize];
+        let node = &self.tables.nodes[branch.stage as usize];
+        if let Some(kind) = branch.outcome
+            && branch.selected
+        {
+            let part = node.part.wrapping_add(branch.member & self.code.mask);
+            self.ledger.error_at(part as usize, kind);
+        }
+        if branch.stage == branch.floor_stage && branch.depth == branch.floor_depth {
+            return self.branch_ends(slot);
+        }
+        if branch.stage == node.first {
+            branch.depth -= 1;
+            let depth = branch.depth;
+            let Frame { stage, member, .. } = self.branches.frame(slot, depth);
+            let branch = &mut self.branches.slots[slot as usize];
+            (branch.stage, branch.member) = (stage, member);
+        } else {
+            branch.stage -= 1;
+        }
+        Flow::Back
+    }
+
+    pub(in crate::reference) fn branch_ends(&mut self, slot: u32) -> Flow {
+        let branch = &self.branches.slots[slot as usize];
+        let (parent, wanted) = (branch.parent, branch.wanted);
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::LoseBranch) && self.clients.issued >= 100 {
+            return Flow::Stop;
+        }
+        if parent != NOBODY {
+            return self.child_ends(slot, parent);
+        }
+        if branch.check != NOBODY {
+            self.leave_cell(slot);
+            let check = self.branches.slots[slot as usize];
+            self.stops(slot);
+            self.branches.remove(slot);
+            self.check_ends(&check);
+            return Flow::Stop;
+        }
+        self.leave_cell(slot);
+        if wanted {
+            self.end_request(slot);
+        } else {
+            self.spend_notes(slot);
+        }
+        self.stops(slot);
+        self.branches.remove(slot);
+        Flow::Stop
+    }
+}

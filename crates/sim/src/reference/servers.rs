@@ -1,0 +1,250 @@
+//! Queues and servers that share their cores: lines, slots, and what is measured of them.
+
+use super::branch::Phase;
+use super::build::{Act, NOBODY};
+#[cfg(test)]
+use super::run::Sabotage;
+use super::run::{Flow, Reference, what};
+use crate::detail::scaled;
+use crate::order::{Class, Entry, order_key, ranked};
+use weir_model::concurrent::Concurrent;
+use weir_model::queue::Entry as QueueEntry;
+use weir_policy::Kind;
+
+/// A server that shares its cores, and when it is looked at next.
+#[derive(Clone, Default)]
+pub(super) struct Server {
+    pub state: Concurrent,
+    /// The tick that is pending; 0: none.
+    due: u64,
+    tick: u32,
+}
+
+impl Reference<'_> {
+    /// A branch comes to a queue.
+    pub(super) fn enter_queue(&mut self, slot: u32, queue: u32) -> Flow {
+        let site = &self.tables.queues[queue as usize];
+        let branch = &self.branches.slots[slot as usize];
+        let (member, selected) = (branch.member, branch.selected);
+        let state = &mut self.queues[member.wrapping_add(site.offset) as usize];
+        match state.enter(site.limits, &mut self.links, slot) {
+            QueueEntry::Inside => {
+                self.slot_taken(site.gauge, member, selected, 0.0);
+                Flow::On
+            }
+            QueueEntry::Waits => {
+                let waiting = state.waiting();
+                self.waits(slot, site.gauge, waiting, site.timeout_ns)
+            }
+            QueueEntry::Full => self.refuse(slot, Kind::Overloaded),
+        }
+    }
+
+    fn gauge(&self, gauge: u32, member: u32) -> usize {
+        gauge.wrapping_add(member & self.code.mask) as usize
+    }
+
+    /// A branch gets a slot; `left` is how many leave the line for it.
+    fn slot_taken(&mut self, gauge: u32, member: u32, selected: bool, left: f64) {
+        let at = self.gauge(gauge, member);
+        self.meters[at].add(self.now, 1.0, -left);
+        self.serving(at, selected, true);
+    }
+
+    /// A selected branch begins, or ends, to be served.
+    fn serving(&mut self, at: usize, selected: bool, begins: bool) {
+        let mask = 0u64.wrapping_sub(u64::from(selected));
+        let gauge = &mut self.ledger.gauges[at];
+        let now = self.now & mask;
+        gauge.served = if begins { gauge.served.wrapping_sub(now) } else { gauge.served.wrapping_add(now) };
+        gauge.started += u64::from(selected && begins);
+    }
+
+    fn waits(&mut self, slot: u32, gauge: u32, waiting: u32, timeout_ns: Option<u64>) -> Flow {
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.phase = Phase::Line;
+        branch.since = self.now;
+        self.stops(slot);
+        let at = self.gauge(gauge, self.branches.slots[slot as usize].member);
+        self.meters[at].add(self.now, 0.0, 1.0);
+        let most = &mut self.ledger.gauges[at].most;
+        *most = (*most).max(waiting);
+        if let Some(ns) = timeout_ns {
+            self.end_wait_after(slot, ns);
+        }
+        Flow::Stop
+    }
+
+    /// A branch stands in line for so long at most.
+    pub(super) fn end_wait_after(&mut self, slot: u32, ns: u64) {
+        let branch = &self.branches.slots[slot as usize];
+        let key = ranked(order_key(Class::Limit, branch.order), branch.rank);
+        let at = self.now.saturating_add(ns).min(u64::MAX - 1);
+        let who = what::going_on(branch) | slot;
+        self.schedule(Entry { at, key, who, tag: branch.epoch }, true);
+    }
+
+    /// A branch stands in line no longer; nobody served it.
+    pub(super) fn leave_line(&mut self, slot: u32) {
+        let branch = &self.branches.slots[slot as usize];
+        let member = branch.member;
+        match self.tables.nodes[branch.stage as usize].act {
+            Act::Queue { queue } => {
+                let site = &self.tables.queues[queue as usize];
+                self.queues[member.wrapping_add(site.offset) as usize].abandon(&mut self.links, slot);
+                let at = self.gauge(site.gauge, member);
+                self.meters[at].add(self.now, 0.0, -1.0);
+            }
+            Act::Share { server } => {
+                let site = &self.tables.servers[server as usize];
+                self.servers[member.wrapping_add(site.offset) as usize].state.abandon(&mut self.jobs, slot);
+                let at = self.gauge(site.gauge, member);
+                self.meters[at].add(self.now, 0.0, -1.0);
+            }
+            Act::Balance { lb } => {
+                let index = self.instance(lb, member);
+                self.balancers[index as usize].line.take_out(&mut self.links, slot);
+            }
+            _ => {}
+        }
+    }
+
+    /// The longest wait in line is over.
+    pub(super) fn waited_too_long(&mut self, slot: u32) -> Flow {
+        self.leave_line(slot);
+        self.branches.slots[slot as usize].outcome = Some(Kind::Timeout);
+        Flow::Out
+    }
+
+    /// A slot is given back; who waits longest takes it.
+    pub(super) fn leave_queue(&mut self, queue: u32, member: u32, selected: bool) {
+        let site = &self.tables.queues[queue as usize];
+        #[cfg(test)]
+        if self.sabotage == Some(Sabotage::LeakSlot) && self.clients.issued >= 100 {
+            return;
+        }
+        let next = self.queues[member.wrapping_add(site.offset) as usize].leave(&mut self.links);
+        let at = self.gauge(site.gauge, member);
+        self.meters[at].add(self.now, -1.0, 0.0);
+        self.serving(at, selected, false);
+        if let Some(next) = next {
+            let selected = self.branches.slots[next as usize].selected;
+            self.slot_taken(site.gauge, member, selected, 1.0);
+            self.wake_inside(next);
+        }
+    }
+
+    /// A branch that stood in line has its slot; the wait is booked, and whatever was to end it is stale.
+    fn wake_inside(&mut self, slot: u32) {
+        self.charge(slot);
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.epoch = branch.epoch.wrapping_add(1);
+        self.wake(slot, Phase::Inside);
+    }
+
+    /// A branch that has a slot or share goes on: behind the queue, or back from the server that is done with it.
+    pub(super) fn served(&mut self, slot: u32) -> Flow {
+        let branch = &self.branches.slots[slot as usize];
+        match self.tables.nodes[branch.stage as usize].act {
+            Act::Share { server } => {
+                self.leave_server(slot, server);
+                Flow::Out
+            }
+            _ => Flow::On,
+        }
+    }
+
+    /// A branch comes to a server that shares its cores.
+    pub(super) fn enter_server(&mut self, slot: u32, server: u32) -> Flow {
+        let site = &self.tables.servers[server as usize];
+        let work_ns = if self.branches.slots[slot as usize].check == NOBODY {
+            let key = self.draw(slot, site.work.key);
+            scaled(site.work.sampler.draw(key), self.branches.slots[slot as usize].factor)
+        } else {
+            self.check_cost_ns(slot)
+        };
+        let branch = &mut self.branches.slots[slot as usize];
+        let (member, selected) = (branch.member, branch.selected);
+        branch.since = self.now;
+        let index = member.wrapping_add(site.offset);
+        let state = &mut self.servers[index as usize].state;
+        let before = site.law.busy_cores(state.inside());
+        let entry = state.enter(&site.law, &mut self.jobs, self.now, slot, work_ns);
+        if entry == QueueEntry::Waits {
+            let waiting = state.waiting();
+            return self.waits(slot, site.gauge, waiting, None);
+        }
+        let busy = site.law.busy_cores(state.inside()) - before;
+        self.branches.slots[slot as usize].phase = Phase::Inside;
+        let at = self.gauge(site.gauge, member);
+        self.meters[at].add(self.now, busy, 0.0);
+        self.serving(at, selected, true);
+        self.look_again(index);
+        Flow::Stop
+    }
+
+    /// A branch leaves its server, done or cut off.
+    pub(super) fn leave_server(&mut self, slot: u32, server: u32) {
+        let site = &self.tables.servers[server as usize];
+        let branch = &self.branches.slots[slot as usize];
+        let (member, selected) = (branch.member, branch.selected);
+        let index = member.wrapping_add(site.offset);
+        let state = &mut self.servers[index as usize].state;
+        let before = site.law.busy_cores(state.inside());
+        let next = state.leave(&site.law, &mut self.jobs, self.now, slot);
+        let busy = site.law.busy_cores(state.inside()) - before;
+        let at = self.gauge(site.gauge, member);
+        self.meters[at].add(self.now, busy, if next.is_some() { -1.0 } else { 0.0 });
+        self.serving(at, selected, false);
+        if let Some(next) = next {
+            self.serving(at, self.branches.slots[next as usize].selected, true);
+            self.charge(next);
+            self.branches.slots[next as usize].phase = Phase::Inside;
+        }
+        self.look_again(index);
+    }
+
+    /// Sees to it that the server is looked at when it will be done with somebody.
+    fn look_again(&mut self, index: u32) {
+        let (site, _) = self.tables.server_sites[index as usize];
+        let server = &mut self.servers[index as usize];
+        let Some(end) = server.state.next_end_ns(&self.tables.servers[site as usize].law, &self.jobs) else {
+            return;
+        };
+        if server.due != 0 && server.due <= end {
+            return;
+        }
+        server.due = end.max(1);
+        server.tick = server.tick.wrapping_add(1);
+        // Before all else at that instant: it only tells those whose turn comes that they are done. What ends at this very
+        // instant goes on in its turn.
+        let class = if end <= self.now { self.class } else { Class::Step };
+        let entry = Entry {
+            at: end.min(u64::MAX - 1),
+            key: order_key(class, 0),
+            who: what::TICK | index,
+            tag: server.tick,
+        };
+        self.schedule(entry, false);
+    }
+
+    /// A server is looked at.
+    pub(super) fn tick(&mut self, index: u32, tag: u32) {
+        let (site, _) = self.tables.server_sites[index as usize];
+        let server = &mut self.servers[index as usize];
+        if server.tick != tag {
+            return;
+        }
+        server.due = 0;
+        let mut done = std::mem::take(&mut self.scratch);
+        done.clear();
+        server.state.done(&self.tables.servers[site as usize].law, &mut self.jobs, self.now, &mut done);
+        for &slot in &done {
+            self.wake(slot, Phase::Inside);
+        }
+        if done.is_empty() {
+            self.look_again(index);
+        }
+        self.scratch = done;
+    }
+}

@@ -1,0 +1,117 @@
+//! Random topologies with all that stands around balancers, and with hedges, limits, routes and shares: every law holds.
+
+use super::random::{Draws, agree, node, traffic};
+use super::{plan, run_reference};
+
+/// Files that are tried; each with statistics by site and by member.
+const FILES: u64 = 500;
+
+/// What may stand around a balancer.
+pub(super) fn around(d: &mut Draws, spare: &str) -> String {
+    let k = 1 + d.number(3);
+    let limits = d.of(&[
+        "",
+        ", max_in_flight = 1",
+        ", max_in_flight = 2, max_waiting = 1",
+        ", max_in_flight = 1, wait_timeout = 4 * ms",
+        ", max_connections = 3, max_waiting = 0",
+    ]);
+    let health = d.of(&[
+        "",
+        ", health = health.http(\"/\", interval = 20 * ms, timeout = 5 * ms, fall = 1, rise = 1)",
+        ", health = health.tcp(interval = 30 * ms, timeout = 9 * ms, initial = \"checked\", cost = 3 * ms)",
+        ", eject = eject(consecutive = 2, base = 10 * ms, max = 40 * ms)",
+        ", eject = outlier(consecutive_5xx = 2, interval = 20 * ms, base_ejection_time = 20 * ms, max_ejection_percent = 100)",
+    ]);
+    let empty = d.of(&["", ", on_empty = \"any\"", ", panic = 0.0", ""]);
+    let empty = if empty.is_empty() && k == 1 { format!(", on_empty = {spare}") } else { empty.to_owned() };
+    let more = d.of(&[
+        "",
+        ", sticky = \"c\"",
+        ", slow_start = slow_start(30 * ms)",
+        ", pass_over = 3 * ms",
+        ", scope = \"process\"",
+    ]);
+    format!("{limits}{health}{empty}{more}")
+}
+
+fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
+    let (k, around) = (1 + d.number(4), around(d, "server(\"spare\")"));
+    match d.number(16) {
+        0 => format!("hedge({k} * ms, {a})"),
+        1 => format!(
+            "hedge({k} * ms, {a}, attempts = 3, budget = budget(ratio = 0.5, min_per_s = 1, window = 1 * s))"
+        ),
+        2 => format!("limit.rate({a}, {k}00, burst = {k})"),
+        3 => format!("limit.rate({a}, 50, burst = 2, key = key.client())"),
+        4 => format!("split([({k}, {a}), (1, {b})])"),
+        5 => format!("split([({k}, {a}), (1, {b})], key = key.header(\"x-user\"))"),
+        6 => format!("route([(when(path = \"/a*\"), {a}), (when(method = \"POST\"), {b})], otherwise = {a})"),
+        7 => format!("route([(when(path = \"/a*\"), {a}), (when(method = \"GET\"), {b})])"),
+        8 => format!(
+            "retry(2, {a}, on = [\"refused\", \"reset\", \"timeout\"], budget = budget(ratio = 0.2, min_per_s = 5, window = 1 * s))"
+        ),
+        9 => {
+            let policy =
+                d.of(&["lb.least_conn", "lb.p2c", "lb.random", "lb.round_robin", "lb.first", "lb.peak_ewma"]);
+            format!("{policy}([{a}, {b}, cable(1 * ms, {a})]{around})")
+        }
+        10 => {
+            let policy = d.of(&["lb.ring_hash", "lb.maglev"]);
+            let bound = d.of(&["", ", bound = 1.25"]);
+            format!("{policy}([{a}, {b}], key = key.header(\"x-user\"){bound}{around})")
+                .replace(", slow_start = slow_start(30 * ms)", "")
+        }
+        11 => format!("lb.prequal([{a}, {b}, {a}]{around})"),
+        12 => d.of(&["respond(503)", "respond(404)", "redirect(\"/\")"]).to_owned(),
+        13 => format!("rewrite({a}, path = (\"/a/\", \"/c/{k}\"), set = {{\"x-user\": \"u{k}{{uri}}\"}})"),
+        14 => format!("buffered({a}, {k} * KiB)"),
+        _ => format!(
+            "lb.least_conn(pool({k}, lambda: queue(delay(e(4), server()))), error_hold = {k} * ms{around})"
+        ),
+    }
+}
+
+pub(super) fn random_file(seed: u64) -> String {
+    let mut d = Draws::new(seed);
+    let mut text = String::from(
+        "def e(m):\n    return dist.rounded(dist.exponential(m * ms), 1 * ms)\n\nn0 = delay(e(2), server(\"a\"))\n",
+    );
+    let (nodes, mut retries) = (4 + d.number(9), 3);
+    for i in 1..=nodes {
+        let mut child = |far: u64| format!("n{}", i - 1 - d.number(far).min(i - 1));
+        let (a, b) = (child(3), child(4));
+        let made =
+            if d.number(2) == 0 { node(&mut d, &a, &b, &mut retries) } else { core_node(&mut d, &a, &b) };
+        text += &format!("n{i} = {made}\n");
+    }
+    let (arrivals, more) = traffic(&mut d);
+    let mix = "[(3, request(path = \"/a/b\", key = keys.zipf(9, 1.0))), (1, request(method = \"POST\", headers = {\"x-user\": \"u\"})), \
+               (1, request(path = \"/c\"))]";
+    let arrivals = if d.number(3) == 0 { arrivals } else { format!("traffic.mix({arrivals}, {mix})") };
+    let loops = 1 + d.number(4);
+    text + &format!(
+        "root = listen(\":0\", n{nodes}, loops = {loops})\nscenario(\"s\", root, {arrivals}, {more})\n"
+    )
+}
+
+/// Whatever stands around a balancer and wherever limits strike: the laws hold, the run ends, members add up to sites, and
+/// threads change no byte.
+#[test]
+fn any_core_can_be_cut_anywhere() {
+    let mut cuts = 0;
+    for seed in 0..FILES {
+        let source = random_file(seed);
+        let plan = plan(&source);
+        for members in [false, true] {
+            let (seen, violations) = run_reference(&plan, members, None)
+                .unwrap_or_else(|cut| panic!("seed {seed} does not end ({cut:?}):\n{source}"));
+            assert_eq!(violations, Vec::<String>::new(), "seed {seed}:\n{source}");
+            cuts += seen.cuts.values().sum::<u64>();
+        }
+        if seed % 4 == 0 {
+            agree(&plan, &format!("seed {seed}:\n{source}"));
+        }
+    }
+    assert!(cuts > 5000, "hardly anything was cut off: {cuts}");
+}

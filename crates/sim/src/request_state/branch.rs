@@ -1,0 +1,64 @@
+//! RequestStates of branches: what they have of the request that sends them in, and what that has of them.
+
+use super::{RequestState, RequestStates};
+use weir_stats::Key;
+
+impl RequestStates {
+    /// A branch of a request, that goes on where that is told.
+    pub fn branch(&mut self, from: u32) -> u32 {
+        let RequestState { ordinal, arrived, way, retries, .. } = self.slots[from as usize];
+        let tries = self.tries(from);
+        let (exclude, selected, unwanted) = {
+            let state = &self.slots[from as usize];
+            (state.exclude(), state.selected(), state.is_unwanted())
+        };
+        let to = self.add(ordinal, arrived, way, selected);
+        let state = &mut self.slots[to as usize];
+        state.retries = retries;
+        state.set_exclude(exclude);
+        if unwanted {
+            state.set_unwanted();
+        }
+        if retries > 0 {
+            let row = self.innermost(to);
+            self.rows.attempts[row].tries_now = tries;
+        }
+        to
+    }
+
+    /// A branch goes on on a way of its own.
+    pub fn begin_way(&mut self, slot: u32, further: impl Fn(Key) -> Key) {
+        let state = &mut self.slots[slot as usize];
+        state.way = further(state.way);
+        if state.retries > 0 {
+            let row = self.innermost(slot);
+            let tries = &mut self.rows.attempts[row].tries_now;
+            *tries = further(*tries);
+        }
+    }
+
+    /// What one has tried another keeps in mind.
+    pub fn inherit_tried(&mut self, from: u32, to: u32) {
+        if self.excludes {
+            self.tried[to as usize] = self.tried[from as usize].clone();
+        }
+    }
+
+    /// What a request has visited on the way on which it had been inside of so many retries, another has visited. Whether it
+    /// is on a way of its own by now: then that is what was kept as it left the other.
+    pub fn hand_visits(&mut self, from: u32, outer: u8, to: u32) -> bool {
+        let state = &self.slots[from as usize];
+        let first = from as usize * self.rows.attempts_each;
+        let rows = first + usize::from(outer)..first + usize::from(state.retries);
+        let attempts = &self.rows.attempts;
+        let inside = |row: usize| if row + 1 == rows.end { state.way } else { attempts[row + 1].way };
+        match rows.clone().find(|&row| inside(row) != attempts[row].way) {
+            Some(row) => self.rows.visits.restore(to, row),
+            None => {
+                self.rows.visits.copy(from, to);
+                return false;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,75 @@
+//! What of a plan is for TLS: which certificates a listener shows, whom it asks for one, how an origin is verified. Files
+//! stand here by their paths and are read when the plan is served: a simulation needs no keys.
+
+use serde::{Deserialize, Serialize};
+
+/// A chain of certificates and its key, PEM both.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CertificateFiles {
+    /// The chain, the server's or client's own certificate first.
+    pub cert: String,
+    /// Its private key.
+    pub key: String,
+}
+
+/// Whether a client without a certificate is let in where there is a `client_ca`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientAuth {
+    /// It is not.
+    #[default]
+    Require,
+    /// It is asked for one; if it has one, that must be good.
+    Request,
+}
+
+/// `tls.server(...)`: TLS on a listener.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsServer {
+    /// At least one; the first that covers a client's name is shown, else the first.
+    pub certificates: Vec<CertificateFiles>,
+    /// Authorities of clients' certificates; `None`: clients are not asked for any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_ca: Option<String>,
+    /// Whether a client needs one.
+    pub client_auth: ClientAuth,
+}
+
+/// `tls.client(...)`: TLS to an origin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TlsClient {
+    /// A file of authorities; `None`: the system's.
+    pub ca: Option<String>,
+    /// The name that the origin's certificate must cover; `None`: the host of its address.
+    pub name: Option<String>,
+    /// What weir shows where it is asked for a certificate.
+    pub certificate: Option<CertificateFiles>,
+}
+
+impl TlsServer {
+    /// The same without paths, which are no part of what a plan means.
+    pub(crate) fn without_paths(&self) -> TlsServer {
+        TlsServer {
+            certificates: self.certificates.iter().map(|_| CertificateFiles::none()).collect(),
+            client_ca: self.client_ca.as_ref().map(|_| String::new()),
+            client_auth: self.client_auth,
+        }
+    }
+}
+
+impl TlsClient {
+    /// The same without paths.
+    pub(crate) fn without_paths(&self) -> TlsClient {
+        TlsClient {
+            ca: self.ca.as_ref().map(|_| String::new()),
+            name: self.name.clone(),
+            certificate: self.certificate.as_ref().map(|_| CertificateFiles::none()),
+        }
+    }
+}
+
+impl CertificateFiles {
+    fn none() -> CertificateFiles {
+        CertificateFiles { cert: String::new(), key: String::new() }
+    }
+}
