@@ -20,7 +20,7 @@ pub(crate) fn response(status: u16, rendered: &[u8]) -> (Response<()>, usize) {
 }
 
 /// The request whose rendered head this is; `None`: the library does not take its target or host.
-pub(crate) fn request(rendered: &[u8], connect: bool) -> Option<Request<()>> {
+pub(crate) fn request(rendered: &[u8], connect: bool, https: bool) -> Option<Request<()>> {
     let line = rendered.split(|b| *b == b'\r').next()?;
     let mut words = line.split(|b| *b == b' ');
     let (method, target) = (words.next()?, words.next()?);
@@ -42,7 +42,7 @@ pub(crate) fn request(rendered: &[u8], connect: bool) -> Option<Request<()>> {
         parts.path_and_query = Some(PathAndQuery::try_from(target).ok()?);
         if let Some(host) = host.filter(|host| !host.is_empty()) {
             parts.authority = Some(Authority::try_from(host.as_bytes()).ok()?);
-            parts.scheme = Some(Scheme::HTTP);
+            parts.scheme = Some(if https { Scheme::HTTPS } else { Scheme::HTTP });
         }
     }
     // An HTTP/1.0 request without a host has no authority, which the library takes of an older version only.
@@ -105,18 +105,19 @@ mod tests {
     fn a_rendered_request_becomes_one() {
         let rendered = b"POST /a?b HTTP/1.1\r\nHost: h:1\r\nX: y\r\nTransfer-Encoding: chunked\r\n\
             Connection: TE\r\nTE: trailers\r\n\r\n";
-        let asked = request(rendered, false).expect("lawful");
+        let asked = request(rendered, false, false).expect("lawful");
         assert_eq!((asked.uri().to_string(), asked.method().as_str()), ("http://h:1/a?b".to_owned(), "POST"));
         let fields: Vec<_> = asked.headers().iter().map(|(n, _)| n.as_str()).collect();
         assert_eq!(fields, ["x", "te"]);
-        let tunnel = request(b"CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n", true).expect("lawful");
+        let tunnel = request(b"CONNECT h:1 HTTP/1.1\r\nHost: h:1\r\n\r\n", true, true).expect("lawful");
         assert_eq!((tunnel.uri().to_string(), tunnel.uri().scheme()), ("h:1".to_owned(), None));
-        let old = request(b"OPTIONS * HTTP/1.1\r\nHost: \r\n\r\n", false).expect("lawful");
+        let old = request(b"OPTIONS * HTTP/1.1\r\nHost: \r\n\r\n", false, false).expect("lawful");
         assert_eq!((old.uri().path(), old.version()), ("*", Version::HTTP_11));
         // All that weir takes of a target.
         for target in ["/|[]^", "/a?{}\\`|", "/%20;a=b,c!$&'()*+:@~"] {
             let rendered = format!("GET {target} HTTP/1.1\r\nHost: a_b\r\n\r\n");
-            let asked = request(rendered.as_bytes(), false).expect(target);
+            let asked = request(rendered.as_bytes(), false, true).expect(target);
+            assert_eq!(asked.uri().scheme_str(), Some("https"));
             assert_eq!(asked.uri().path_and_query().map(|p| p.as_str()), Some(target));
         }
     }

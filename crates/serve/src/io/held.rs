@@ -62,12 +62,21 @@ fn total(meminfo: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok().map(|kib: u64| kib * 1024)
 }
 
-/// The least that a group above this process allows, of /proc/self/cgroup (version 2).
+/// The least that a group above this process allows, of /proc/self/cgroup: version 2, or version 1, which says a number beyond
+/// all memory where it sets none.
 fn limit(groups: &str) -> Option<u64> {
-    let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let own = std::path::Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'));
-    let files = own.ancestors().take_while(|at| at.starts_with("/sys/fs/cgroup"));
-    files.filter_map(|at| read_to_string(at.join("memory.max")).ok()?.trim().parse().ok()).min()
+    let two = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    let one = groups.lines().find_map(|line| line.split_once(":memory:")).map(|(_, path)| path);
+    let two = two.and_then(|path| least("/sys/fs/cgroup", path, "memory.max"));
+    let one = one.and_then(|path| least("/sys/fs/cgroup/memory", path, "memory.limit_in_bytes"));
+    two.into_iter().chain(one).min()
+}
+
+/// The least that this file says in a group's folder and those above it.
+fn least(root: &str, path: &str, file: &str) -> Option<u64> {
+    let own = std::path::Path::new(root).join(path.trim_start_matches('/'));
+    let above = own.ancestors().take_while(|at| at.starts_with(root));
+    above.filter_map(|at| read_to_string(at.join(file)).ok()?.trim().parse().ok()).min()
 }
 
 #[cfg(test)]

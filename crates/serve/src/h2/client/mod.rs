@@ -44,6 +44,8 @@ pub(crate) struct Conn {
     old_ns: u64,
     /// The origin's end; `None`: a Unix socket.
     pub peer: Option<SocketAddr>,
+    /// Whether it is TLS: the scheme of its requests says so.
+    https: bool,
     most_requests: u64,
     /// Its place among those that the server may have.
     _counted: Option<Counted>,
@@ -64,7 +66,7 @@ impl Conn {
         (old_ns, most_requests): (u64, Option<u64>),
         counted: Option<Counted>,
     ) -> io::Result<Rc<Conn>> {
-        let peer = socket.peer();
+        let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));
         let shared = Shared::new(core, Wire::new(socket, core.buffers.clone()), 0);
         let (sender, mut connection) = settings().handshake(Io(shared.clone())).await.map_err(broken)?;
         poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
@@ -83,6 +85,7 @@ impl Conn {
             opened_ns: core.now(),
             old_ns,
             peer,
+            https,
             most_requests: most_requests.unwrap_or(u64::MAX),
             _counted: counted,
         });

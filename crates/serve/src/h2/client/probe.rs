@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// follows is cancelled.
 pub(crate) async fn ask(core: &Rc<Core>, socket: Socket, head: &[u8]) -> Option<u16> {
     let conn = Conn::open(core, socket, (u64::MAX, None), None).await.ok()?;
-    let request = fields::request(head, false)?;
+    let request = fields::request(head, false, conn.https)?;
     let (answer, _) = conn.sender.clone().send_request(request, true).ok()?;
     let answer = answer.await.ok()?;
     Some(answer.status().as_u16())

@@ -49,9 +49,9 @@ impl Stream {
         let ends = matches!(body, BodyOut::None | BodyOut::Length(0)) && !ask.request.is_connect();
         let mut rendered = core.buffers.small();
         weir_http1::render_request(ask.request, ask.checked, ask.hop, ask.edits, body, &mut rendered);
-        let request = fields::request(&rendered, ask.request.is_connect());
-        core.buffers.keep_small(rendered);
         let conn = handle.conn();
+        let request = fields::request(&rendered, ask.request.is_connect(), conn.https);
+        core.buffers.keep_small(rendered);
         conn.requests.set(conn.requests.get() + 1);
         let mut send = Outgoing::default();
         let sent = request.and_then(|request| conn.sender.clone().send_request(request, ends).ok());

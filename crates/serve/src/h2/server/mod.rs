@@ -77,7 +77,8 @@ pub(crate) async fn serve(core: &Rc<Core>, session: Rc<Session>, wire: Wire, han
         write_deadline: OnceCell::new(),
         session,
     });
-    let end = match handshake(&conn).await {
+    // Each in one piece of its own: what is needed once is not kept for as long as the connection lasts.
+    let end = match Box::pin(handshake(&conn)).await {
         Ok(connection) => drive(&conn, connection, &handler).await,
         Err(end) => end,
     };
@@ -103,12 +104,12 @@ fn settings(http: &Http) -> Builder {
     builder
 }
 
-async fn handshake(conn: &Rc<Conn>) -> Result<Connection<Io, Data>, End> {
+async fn handshake(conn: &Rc<Conn>) -> Result<Box<Connection<Io, Data>>, End> {
     let http = &conn.session.listener.http;
     conn.session.deadline.set(http.head_timeout_ns);
     let mut shaking = pin!(settings(http).handshake(Io(conn.shared.clone())));
     poll_fn(|cx| match shaking.as_mut().poll(cx) {
-        Poll::Ready(Ok(connection)) => Poll::Ready(Ok(connection)),
+        Poll::Ready(Ok(connection)) => Poll::Ready(Ok(Box::new(connection))),
         Poll::Ready(Err(e)) if e.reason() == Some(Reason::PROTOCOL_ERROR) => Poll::Ready(Err(End::NoPreface)),
         Poll::Ready(Err(_)) => Poll::Ready(Err(End::Broken)),
         Poll::Pending => {
@@ -134,7 +135,7 @@ async fn say_no_preface(conn: &Conn) {
 }
 
 /// Runs a connection to its end.
-async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Connection<Io, Data>, handler: &H) -> End {
+async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Box<Connection<Io, Data>>, handler: &H) -> End {
     let session = &conn.session;
     session.deadline.set(session.listener.http.idle_timeout_ns);
     let mut driver = Driver {
@@ -168,7 +169,7 @@ async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Connection<Io, Data>, ha
 
 /// A connection with what its end depends on.
 struct Driver {
-    connection: Connection<Io, Data>,
+    connection: Box<Connection<Io, Data>>,
     limit: WriteLimit,
     /// When it ends by its age.
     old_ns: u64,
