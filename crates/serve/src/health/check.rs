@@ -12,7 +12,6 @@ use crate::io::Core;
 use crate::io::system::is_exhausted;
 use crate::io::timers::has_ended;
 use crate::nodes::{Node, cable};
-use crate::transport::proxy_protocol;
 use crate::upstream::server::Server;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -112,17 +111,8 @@ impl Question {
     }
 
     async fn connect_and_ask(&self, core: &Rc<Core>, server: &Server) -> Result<bool, NothingLeft> {
-        let socket = match server.target.place.connect_to(core, self.port).await {
-            Ok(mut socket) => {
-                // It is asked on weir's own behalf.
-                if let Some(version) = server.origin.send_proxy {
-                    let header = proxy_protocol::header(version, None).unwrap_or_default();
-                    if proxy_protocol::send(&mut socket, &header).await.is_err() {
-                        return Ok(false);
-                    }
-                }
-                socket
-            }
+        let socket = match server.connect_to_check(core, self.port).await {
+            Ok(socket) => socket,
             Err(e) if is_exhausted(&e) => return Err(NothingLeft),
             Err(_) => return Ok(false),
         };

@@ -13,6 +13,9 @@ use std::task::{Poll, ready};
 use weir_topology::plan::SendProxy;
 use weir_topology::plan::fixed::MAX_PROXY_HEADER_BYTES as MOST;
 
+/// Bytes of a header of version 1, at most (section 2.1).
+const MOST_V1: usize = 107;
+
 /// What a header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
@@ -57,6 +60,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Said>, Wrong> {
     let begins = |with: &[u8]| bytes.iter().zip(with).all(|(a, b)| a == b);
     if !begins(v1::PROTOCOL_PREFIX.as_bytes()) && !begins(v2::PROTOCOL_PREFIX) {
         return Err(Wrong::Missing);
+    }
+    // The library takes a line that is cut in its last fields for a malformed one.
+    if bytes.starts_with(v1::PROTOCOL_PREFIX.as_bytes()) && !bytes.contains(&b'\n') {
+        return if bytes.len() >= MOST_V1 { Err(Wrong::TooLong) } else { Ok(None) };
     }
     let header = HeaderResult::parse(bytes);
     if header.is_incomplete() {

@@ -25,6 +25,7 @@ use crate::io::timers::{Sleep, has_ended};
 use crate::sync::counter::Counted;
 use crate::transport::proxy_protocol;
 use crate::transport::socket::Socket;
+use crate::transport::tls;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -201,6 +202,15 @@ impl Server {
         Ok(socket)
     }
 
+    /// A connection for a health check, to this port if another than the target's: made on weir's own behalf.
+    pub async fn connect_to_check(&self, core: &Core, port: Option<u16>) -> io::Result<Socket> {
+        let mut socket = self.target.place.connect_to(core, port).await?;
+        if let Some(version) = self.origin.send_proxy {
+            proxy_protocol::send(&mut socket, &proxy_protocol::header(version, None)?).await?;
+        }
+        Ok(socket)
+    }
+
     async fn connect(&self, ex: &Exchange) -> Result<OriginConn, Failure> {
         let core = &ex.core;
         let mut limit = self.origin.connect_timeout_ns.map(|ns| core.timers.after(ns));
@@ -270,9 +280,10 @@ impl Server {
         let ends = (self.old_ns(core), self.origin.max_requests);
         let opening = h2::client::Conn::open(core, socket, ends, counted);
         let conn = within(limit, opening).await.ok_or(self.too_late())?;
-        let failed = Failure::new(Kind::ConnectFailed).by(Why::NoHttp2);
-        let conn = conn.map_err(|_| failed)?;
-        let handle = conn.take(core.now(), None).ok_or(failed)?;
+        let failed =
+            |tls: Option<tls::Why>| Failure::new(Kind::ConnectFailed).by(tls.map_or(Why::NoHttp2, Why::Tls));
+        let conn = conn.map_err(failed)?;
+        let handle = conn.take(core.now(), None).ok_or(failed(None))?;
         self.target.share(core, conn);
         Ok(OriginConn::H2(handle))
     }

@@ -45,6 +45,11 @@ pub fn on(transport: Transport, test: fn()) {
     NOW.set(before);
 }
 
+/// Whether it is TLS in this thread now.
+pub fn is_tls() -> bool {
+    NOW.get() == Transport::Tls
+}
+
 fn secure() -> std::sync::MutexGuard<'static, BTreeSet<String>> {
     SECURE.lock().unwrap_or_else(PoisonError::into_inner)
 }

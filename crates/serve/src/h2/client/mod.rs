@@ -12,12 +12,11 @@ use super::{Io, Shared};
 use crate::io::Core;
 use crate::sync::counter::Counted;
 use crate::transport::socket::Socket;
+use crate::transport::tls;
 use crate::transport::wire::Wire;
 use h2::client::{Builder, Connection, SendRequest};
-use h2::{Error, Reason};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
-use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -59,18 +58,20 @@ impl Conn {
     /// `old_ns`: when it ends by its age.
     ///
     /// # Errors
-    /// Where the origin ends it, or speaks another protocol.
+    /// Where the origin ends it, or speaks another protocol; with what TLS says of it, if it was TLS that failed.
     pub async fn open(
         core: &Rc<Core>,
         socket: Socket,
         (old_ns, most_requests): (u64, Option<u64>),
         counted: Option<Counted>,
-    ) -> io::Result<Rc<Conn>> {
+    ) -> Result<Rc<Conn>, Option<tls::Why>> {
         let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));
         let shared = Shared::new(core, Wire::new(socket, core.buffers.clone()), 0);
-        let (sender, mut connection) = settings().handshake(Io(shared.clone())).await.map_err(broken)?;
+        let failed = || shared.wire.borrow().socket.tls_failure();
+        let handshake = settings().handshake(Io(shared.clone())).await;
+        let (sender, mut connection) = handshake.map_err(|_| failed())?;
         poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
-            Poll::Ready(ended) => Poll::Ready(Err(ended.map_or_else(broken, |()| ended_early()))),
+            Poll::Ready(_) => Poll::Ready(Err(failed())),
             Poll::Pending if sender.current_max_send_streams() > 0 => Poll::Ready(Ok(())),
             Poll::Pending => Poll::Pending,
         })
@@ -167,16 +168,4 @@ async fn drive(conn: std::rc::Weak<Conn>, shared: Rc<Shared>, mut connection: Co
     }
     drop(connection);
     shared.wire.borrow_mut().close();
-}
-
-fn broken(e: Error) -> io::Error {
-    match e.reason() {
-        // What a server of another protocol answers is no frame.
-        Some(Reason::FRAME_SIZE_ERROR | Reason::PROTOCOL_ERROR) => io::ErrorKind::InvalidData.into(),
-        _ => e.into_io().unwrap_or_else(ended_early),
-    }
-}
-
-fn ended_early() -> io::Error {
-    io::ErrorKind::ConnectionReset.into()
 }
