@@ -7,9 +7,10 @@
 use crate::diagnostic::Diagnostic;
 use crate::evaluate::{Evaluated, Request, evaluate_or_panic};
 use crate::wire;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use std::fmt;
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -19,8 +20,10 @@ use std::time::{Duration, Instant};
 pub const CHILD: &str = "__evaluate";
 /// The child's address space, bytes.
 const MEMORY: u64 = 1 << 30;
-/// How long an evaluation may take.
-const TIME: Duration = Duration::from_secs(5);
+/// The processor time that an evaluation may take, s: as much on a busy machine as on an idle one.
+const CPU_S: u64 = 5;
+/// How long it may take on a machine that hardly gets to it.
+const TIME: Duration = Duration::from_secs(60);
 
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +99,9 @@ pub fn evaluate_in_child(request: &Request, exe: &Path) -> Result<Evaluated, Fai
         (_, true, ..) => {
             Err(limit(format!("evaluating {} takes longer than {} s", request.name, TIME.as_secs())))
         }
+        (_, _, Ok(status), _) if status.signal() == Some(Signal::XCPU.as_raw()) => {
+            Err(limit(format!("evaluating {} takes more than {CPU_S} s of processor time", request.name)))
+        }
         (_, _, Err(e), _) => Err(environment(e.to_string())),
         (Ok(Ok(answer)), _, Ok(status), errors) if status.success() => {
             let _ = errors;
@@ -150,10 +156,12 @@ fn child() -> Result<(), String> {
     let limit = |resource, most| setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) });
     // Whoever asked may be interrupted: nobody would read the answer.
     #[cfg(target_os = "linux")]
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-        .map_err(|e| e.to_string())?;
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| e.to_string())?;
     limit(Resource::Core, 0).map_err(|e| e.to_string())?;
     limit(Resource::As, MEMORY).map_err(|e| e.to_string())?;
+    // At both at once the kernel would say nothing but KILL.
+    let cpu = Rlimit { current: Some(CPU_S), maximum: Some(CPU_S + 1) };
+    setrlimit(Resource::Cpu, cpu).map_err(|e| e.to_string())?;
     let mut bytes = Vec::new();
     std::io::stdin().lock().read_to_end(&mut bytes).map_err(|e| e.to_string())?;
     let request = wire::read_request(&bytes)?;
