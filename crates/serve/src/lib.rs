@@ -11,7 +11,6 @@ mod graph;
 mod h1;
 mod h2;
 mod health;
-mod io;
 mod log;
 mod nodes;
 mod sync;
@@ -20,6 +19,6 @@ mod upstream;
 
 pub use control::certificates::check_certificates;
 pub use control::start::{Error, Listening, Options, Remote, Running, start};
-pub use io::system::explained;
 pub use transport::bind::CannotListen;
-pub use transport::tls::CannotUse;
+pub use weir_net::io::system::explained;
+pub use weir_net::transport::tls::CannotUse;

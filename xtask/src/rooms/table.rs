@@ -35,61 +35,59 @@ pub(super) struct Few {
 }
 
 /// A crate without an entry is not held to anything.
-pub(super) const TABLE: &[Held] = &[SERVE, XTASK];
+pub(super) const TABLE: &[Held] = &[NET, SERVE, XTASK];
+
+/// What threads run on, and speak to others by.
+const NET: Held = Held {
+    folder: "crates/net",
+    rooms: &[
+        room("io", "tasks, sockets, timers, buffers, the clock: what a thread runs on", &[]),
+        room("transport", "connections as streams of bytes, in the clear or over TLS", &["io"]),
+        room("lib", "what others see of it: both", &["io", "transport"]),
+    ],
+    few: &[],
+};
 
 /// The data plane.
 const SERVE: Held = Held {
     folder: "crates/serve",
     rooms: &[
-        room("io", "tasks, sockets, timers, buffers, the clock: what a thread runs on", &[]),
-        room("log", "access log and error log, each written by a thread of its own", &["io"]),
-        room("transport", "connections as streams of bytes; sockets that listen", &["io", "log"]),
-        room("sync", "what all loops share: semaphores, wait queues, time-lines", &["io"]),
-        room("h1", "HTTP/1.1 behind the two ends; knows no node", &["io", "transport", "sync"]),
+        room("log", "access log and error log, each written by a thread of its own", &[]),
+        room("transport", "what belongs to a connection; sockets that listen", &["log"]),
+        room("sync", "what all loops share: semaphores, wait queues, time-lines", &[]),
+        room("h1", "HTTP/1.1 behind the two ends; knows no node", &["transport", "sync"]),
         room(
             "h2",
             "HTTP/2 behind the two ends, by the h2 crate; knows no node",
-            &["io", "transport", "sync", "h1"],
+            &["transport", "sync", "h1"],
         ),
         room(
             "exchange",
             "one request in flight: its graph, head, ends; the pump between them",
-            &["io", "log", "transport", "sync", "h1", "h2"],
+            &["log", "transport", "sync", "h1", "h2"],
         ),
         room(
             "upstream",
             "a target by identity: where it is, its connections, one attempt there",
-            &["io", "log", "transport", "sync", "h1", "h2", "exchange"],
+            &["log", "transport", "sync", "h1", "h2", "exchange"],
         ),
-        room("nodes", "what each node does with a request", &["io", "sync", "h1", "exchange", "upstream"]),
+        room("nodes", "what each node does with a request", &["sync", "h1", "exchange", "upstream"]),
         room(
             "graph",
             "the nodes of one epoch, built from a plan; who is who across epochs",
-            &["io", "transport", "sync", "exchange", "upstream", "nodes"],
+            &["transport", "sync", "exchange", "upstream", "nodes"],
         ),
         room(
             "health",
             "checks and outcomes; who the targets are",
-            &["io", "log", "h1", "h2", "exchange", "upstream", "nodes", "graph"],
+            &["log", "h1", "h2", "exchange", "upstream", "nodes", "graph"],
         ),
         room(
             "control",
             "the process: threads, listeners, mail among them, start and end",
-            &[
-                "io",
-                "log",
-                "transport",
-                "sync",
-                "h1",
-                "h2",
-                "exchange",
-                "upstream",
-                "nodes",
-                "graph",
-                "health",
-            ],
+            &["log", "transport", "sync", "h1", "h2", "exchange", "upstream", "nodes", "graph", "health"],
         ),
-        room("lib", "what the command line calls", &["control", "io", "transport"]),
+        room("lib", "what the command line calls", &["control", "transport"]),
     ],
     few: &[Few {
         file: "control/event_loop.rs",

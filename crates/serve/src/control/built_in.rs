@@ -8,12 +8,12 @@ use super::event_loop::Loop;
 use crate::exchange::NodeId;
 use crate::transport::listener::{Entry, Listener};
 use crate::transport::listening::Accepted;
-use crate::transport::socket::Raw;
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use weir_http1::{Limits, Networks};
+use weir_net::transport::socket::Raw;
 use weir_topology::plan::{Http, HttpVersion};
 
 /// Connections to built-in servers, by their roots.

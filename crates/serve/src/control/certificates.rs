@@ -1,9 +1,9 @@
 //! The certificates and bundles of a process: read before anything is bound, and again on SIGHUP.
 
 use crate::log::ErrorLog;
-use crate::transport::tls;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use weir_net::transport::tls;
 use weir_topology::plan::{HttpVersion, Listen, NodeId, Point, Spec, listeners};
 
 /// All of them.

@@ -1,11 +1,11 @@
 //! How many clients may be connected: the limit of descriptors, a listener's own, one address's.
 
-use crate::io::system::descriptors;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use weir_net::io::system::descriptors;
 use weir_topology::plan::fixed::{DESCRIPTORS_RESERVE, MIN_CLIENTS};
 
 /// Raises the soft limit of descriptors to the hard one; how many clients that allows, each with one origin connection.

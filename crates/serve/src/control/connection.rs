@@ -13,11 +13,11 @@ use crate::h2;
 use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
 use crate::transport::session::Session;
-use crate::transport::wire::Wire;
 use std::any::Any;
 use std::future::Future;
 use std::rc::Rc;
 use weir_http1::Request;
+use weir_net::transport::wire::Wire;
 
 /// Answers the requests of one connection: each in the graph that is its loop's as it comes.
 struct Requests {

@@ -7,8 +7,6 @@ use crate::exchange::Bound;
 use crate::graph::Graph;
 use crate::graph::state::LocalState;
 use crate::health::monitor::Monitor;
-use crate::io::Core;
-use crate::io::deadlines::TICK_NS;
 use crate::log::LoopLog;
 use crate::nodes::Id;
 use crate::nodes::lb::Lb;
@@ -22,6 +20,8 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use weir_net::io::Core;
+use weir_net::io::deadlines::TICK_NS;
 
 /// A loop.
 pub(crate) struct Loop {
@@ -91,7 +91,7 @@ impl Loop {
         self: &Rc<Self>,
         what: &'static str,
         task: impl Future<Output = ()> + 'static,
-    ) -> crate::io::runtime::Joined {
+    ) -> weir_net::io::runtime::Joined {
         let needed = Needed { lp: self.clone(), what };
         self.core.runtime.spawn(async move {
             let _needed = needed;
@@ -275,16 +275,16 @@ mod tests {
     use crate::control::handoff::Transits;
     use crate::control::process::Mail;
     use crate::graph::state::ProcessState;
-    use crate::io::clock::Clock;
-    use crate::io::runtime::{Runtime, yield_now};
     use crate::log::ErrorLog;
     use std::sync::atomic::{AtomicBool, AtomicU32};
     use tokio::sync::mpsc::unbounded_channel;
+    use weir_net::io::clock::Clock;
+    use weir_net::io::runtime::{Runtime, yield_now};
     use weir_stats::Key;
 
     /// A process of one loop and its owner, without nodes and listeners.
     fn process() -> io::Result<Arc<Process>> {
-        let clock = Clock::new();
+        let clock = Clock::start();
         let mail = (0..2).map(|_| unbounded_channel().0).collect();
         let notices: Arc<[_]> = (0..3).map(|_| unbounded_channel().0).collect();
         Ok(Arc::new(Process {

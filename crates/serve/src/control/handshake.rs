@@ -4,13 +4,13 @@
 //! one of them between two looks at its sockets, so that a storm of them delays others by no more than that.
 
 use crate::h1;
-use crate::io::Core;
 use crate::transport::session::Session;
-use crate::transport::socket::Socket;
-use crate::transport::tls;
-use crate::transport::wire::Wire;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
+use weir_net::io::Core;
+use weir_net::transport::socket::Socket;
+use weir_net::transport::tls;
+use weir_net::transport::wire::Wire;
 use weir_topology::plan::fixed::{DRAIN_NEW_CLIENT_NS, LINGER_SILENCE_NS};
 
 /// The first byte of a TLS record with a part of a handshake in it.

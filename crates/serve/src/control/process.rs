@@ -5,7 +5,6 @@ use super::handoff::Transits;
 use super::mailbox::ToLoop;
 use super::watchdog::Pulse;
 use crate::graph::state::ProcessState;
-use crate::io::clock::Clock;
 use crate::log::ErrorLog;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::Audience;
@@ -13,6 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use tokio::sync::mpsc::UnboundedSender;
+use weir_net::io::clock::Clock;
 
 /// Shared by all threads.
 pub(crate) struct Process {

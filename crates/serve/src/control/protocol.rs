@@ -2,11 +2,11 @@
 //! HTTP/1.1, as soon as a byte differs.
 
 use crate::h2::PREFACE;
-use crate::io::Core;
 use crate::transport::session::Session;
-use crate::transport::wire::Wire;
 use std::future::poll_fn;
 use std::task::Poll;
+use weir_net::io::Core;
+use weir_net::transport::wire::Wire;
 use weir_topology::plan::HttpVersion;
 use weir_topology::plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
 

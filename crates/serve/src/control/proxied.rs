@@ -5,9 +5,9 @@ use super::admission::Place;
 use super::event_loop::Loop;
 use crate::transport::proxy_protocol::{self, Wrong};
 use crate::transport::session::Session;
-use crate::transport::wire::Wire;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use weir_net::transport::wire::Wire;
 use weir_topology::plan::fixed;
 
 /// Reads who the client is, if its peer is one that says so; `false`: the connection ends here.

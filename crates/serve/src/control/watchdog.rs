@@ -1,12 +1,12 @@
 //! Signs of life: each loop's clock beats ten times a second, between its clients' turns, and the watchdog, a thread of its own,
 //! says in words when one stands still, whatever keeps it.
 
-use crate::io::clock::Clock;
 use crate::log::ErrorLog;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
+use weir_net::io::clock::Clock;
 use weir_topology::plan::fixed::LOOP_STALL_NS;
 
 /// How often it looks, ns.

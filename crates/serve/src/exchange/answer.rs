@@ -4,11 +4,11 @@ use super::reply::Own;
 use super::{ClientEnd, Exchange, Failure, built_in};
 use crate::h1::page;
 use crate::h1::server::After;
-use crate::io::Core;
 use crate::log::Line;
 use std::future::poll_fn;
 use std::task::Poll;
 use weir_http1::Request;
+use weir_net::io::Core;
 use weir_policy::Kind;
 
 /// What weir lets through, and says where a method is not among it.

@@ -4,13 +4,13 @@
 use crate::h1::Piece;
 use crate::h1::server::{self, After, BodyError, Head};
 use crate::h2;
-use crate::io::buffers::Input;
 use crate::transport::session::Session;
 use std::cell::{Ref, RefMut};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response, Trailers};
+use weir_net::io::buffers::Input;
 
 /// A request's client.
 pub(crate) enum ClientEnd {

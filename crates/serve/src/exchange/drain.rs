@@ -7,11 +7,11 @@ use super::hold::Holds;
 use super::origin_reply::OriginReply;
 use crate::h1::Piece;
 use crate::h1::client::Broken;
-use crate::io::Core;
-use crate::io::timers::Sleep;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use weir_net::io::Core;
+use weir_net::io::timers::Sleep;
 use weir_policy::{Kind, Outcome};
 use weir_topology::plan::fixed::{ON_CANCEL_DRAIN_NS, ON_CANCEL_SILENCE_NS};
 

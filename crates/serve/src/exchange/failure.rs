@@ -1,11 +1,11 @@
 //! How a request failed: the kind that policies count, what the client is told, and what whoever runs weir is.
 
 use super::NodeId;
-use crate::transport::tls;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 use weir_http1::Refusal;
+use weir_net::transport::tls;
 use weir_policy::Kind;
 
 /// An error on the way of a request.

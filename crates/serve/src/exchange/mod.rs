@@ -32,7 +32,6 @@ pub(crate) use upstream::Upstream;
 
 use crate::h1::Piece;
 use crate::h1::server::BodyError;
-use crate::io::Core;
 use crate::transport::listener::Listener;
 use reply::Answer;
 use std::cell::{Cell, RefCell};
@@ -41,6 +40,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Checked, Hop, Request, Version};
+use weir_net::io::Core;
 use weir_policy::key;
 use weir_stats::Key;
 use weir_topology::plan::KeySource;

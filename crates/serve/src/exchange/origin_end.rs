@@ -3,12 +3,12 @@
 use crate::h1::Piece;
 use crate::h1::client::{self, Asking, Broken, HeadError, LIMITS, Progress};
 use crate::h2;
-use crate::io::Core;
-use crate::io::buffers::Input;
 use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use weir_http1::{Response, Trailers};
+use weir_net::io::Core;
+use weir_net::io::buffers::Input;
 
 /// A connection to an origin on which no request is in progress.
 pub(crate) enum OriginConn {

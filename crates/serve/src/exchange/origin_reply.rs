@@ -3,10 +3,10 @@
 use super::abort::Abort;
 use super::upload::{BrokenUpload, Upload};
 use super::{Exchange, Failure, OriginEnd, Upstream};
-use crate::io::Core;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response};
+use weir_net::io::Core;
 
 /// A response that comes from an origin.
 pub(crate) struct OriginReply {

@@ -8,11 +8,11 @@ use super::{Exchange, failure_log};
 use crate::h1::Piece;
 use crate::h1::client::Broken;
 use crate::h1::server::{After, Head};
-use crate::io::runtime::AfterOthers;
 use crate::log::Line;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use weir_net::io::runtime::AfterOthers;
 use weir_policy::Kind;
 
 /// How the relay of a body broke off.

@@ -10,13 +10,13 @@ use super::{
 };
 use crate::h1::Piece;
 use crate::h1::server::After;
-use crate::io::Core;
 use crate::log::{Entry, Line};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Framing, Here, Request};
+use weir_net::io::Core;
 use weir_policy::Kind;
 
 /// To a host that the certificate of the handshake's name does not cover.

@@ -1,9 +1,9 @@
 //! A limit of time whose clock stands still while weir waits for the client (`serving.md` §2).
 
 use super::Exchange;
-use crate::io::Core;
-use crate::io::timers::Sleep;
 use std::task::Context;
+use weir_net::io::Core;
+use weir_net::io::timers::Sleep;
 
 /// The limit of one `timeout`.
 pub(crate) struct TimeLimit {

@@ -1,7 +1,7 @@
 //! A target, as an exchange sees it.
 
 use super::OriginConn;
-use crate::io::Core;
+use weir_net::io::Core;
 use weir_topology::plan::Origin;
 
 /// Where an answer comes from.

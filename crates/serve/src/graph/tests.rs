@@ -5,12 +5,8 @@ use super::builder::{Builder, Thread};
 use super::state::LocalState;
 use crate::exchange::NodeId;
 use crate::graph::state::ProcessState;
-use crate::io::Core;
-use crate::io::clock::Clock;
-use crate::io::runtime::Runtime;
 use crate::nodes::Node;
 use crate::nodes::lb::{self, Owner};
-use crate::transport::tls;
 use crate::upstream::names::Names;
 use crate::upstream::server::MakesRoom;
 use crate::upstream::target::Targets;
@@ -18,6 +14,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::mpsc::unbounded_channel;
+use weir_net::io::Core;
+use weir_net::io::clock::Clock;
+use weir_net::io::runtime::Runtime;
+use weir_net::transport::tls;
 use weir_policy::{Ask, Picked};
 use weir_stats::Key;
 use weir_topology::plan::{self, Spec};
@@ -48,7 +48,7 @@ fn plan(ports: [u16; 2]) -> (Arc<plan::Point>, Arc<weir_topology::serving::Servi
 /// What is in flight, and who is on probation, is so in the graph that is built next as well.
 #[test]
 fn a_later_graph_goes_on_with_the_state() {
-    let core = Core::new(Runtime::new().expect("epoll"), Clock::new(), Key::new(1)).expect("timers");
+    let core = Core::new(Runtime::new().expect("epoll"), Clock::start(), Key::new(1)).expect("timers");
     let mail: Arc<[_]> = (0..3).map(|_| unbounded_channel().0).collect();
     let process = Arc::new(ProcessState::new(mail, Key::new(2)));
     let state = LocalState::new(process.clone(), 0);

@@ -2,15 +2,15 @@
 //! the wire, so that many frames leave in one send.
 
 use super::frames::Frames;
-use crate::io::Core;
-use crate::io::held::Held;
-use crate::transport::wire::Wire;
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use weir_net::io::Core;
+use weir_net::io::held::Held;
+use weir_net::transport::wire::Wire;
 
 /// Bytes of frames that wait for the socket before no more are taken.
 const AHEAD: usize = 32 * 1024;

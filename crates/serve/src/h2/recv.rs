@@ -3,15 +3,15 @@
 
 use crate::h1::Piece;
 use crate::h2::fields;
-use crate::io::Core;
-use crate::io::buffers::{Buffers, Input};
-use crate::io::deadlines::{Deadline, TICK_NS};
-use crate::io::held::{self, Held};
 use bytes::Bytes;
 use h2::RecvStream;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use weir_http1::Trailers;
+use weir_net::io::Core;
+use weir_net::io::buffers::{Buffers, Input};
+use weir_net::io::deadlines::{Deadline, TICK_NS};
+use weir_net::io::held::{self, Held};
 use weir_topology::plan::fixed::H2_STREAM_WINDOW_BYTES;
 
 /// What has come of a body.

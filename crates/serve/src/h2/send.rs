@@ -1,13 +1,13 @@
 //! A body that goes out on a stream, of either side: capacity is reserved before anything is handed to the connection, which
 //! holds no more of a stream than its peer's window takes. The rest waits here.
 
-use crate::io::held::Held;
 use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream};
 use http::HeaderMap;
 use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll};
+use weir_net::io::held::Held;
 
 /// A piece of a body, which counts among what this process holds until the connection has written it.
 pub(crate) struct Data {

@@ -8,14 +8,14 @@ use crate::graph::Graph;
 use crate::graph::ends::{Checked, Ends};
 use crate::h1::client::probe;
 use crate::h2;
-use crate::io::Core;
-use crate::io::system::is_exhausted;
-use crate::io::timers::has_ended;
 use crate::nodes::{Node, cable};
 use crate::upstream::server::Server;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
+use weir_net::io::Core;
+use weir_net::io::system::is_exhausted;
+use weir_net::io::timers::has_ended;
 use weir_topology::plan::{HealthCheck, OriginProtocol, TlsClient};
 
 /// This process has no descriptor or port left to ask with: that says nothing of the target.

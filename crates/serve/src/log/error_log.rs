@@ -4,13 +4,13 @@
 //! was left out comes with the next line, or after a second. That nobody can be accepted is told once in ten seconds, as long
 //! as it lasts. A thread of its own writes, so that no loop ever waits for whoever reads.
 
-use crate::io::clock::Clock;
-use crate::io::system::{explained, remedy};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
+use weir_net::io::clock::Clock;
+use weir_net::io::system::{explained, remedy};
 use weir_topology::plan::fixed::{
     ACCEPT_LOG_PAUSE_NS, ERROR_LOG_FINISH_NS, ERROR_LOG_QUEUE, ERROR_LOG_RATE_PER_S,
 };

@@ -1,11 +1,11 @@
 //! The lines of the access log: JSON, or nginx's and Apache's combined format. What each field means: `docs/logs.md`.
 
 use super::Line;
-use crate::io::date::Civil;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 use weir_http1::{Request, Version};
+use weir_net::io::date::Civil;
 use weir_policy::Kind;
 use weir_topology::plan::LogFormat;
 

@@ -7,11 +7,11 @@ use crate::exchange::Exchange;
 use crate::exchange::context::Purpose;
 use crate::exchange::reply::Answer;
 use crate::exchange::{NodeId, RequestContext};
-use crate::io::Core;
 use std::future::pending;
 use std::rc::Rc;
 use weir_model::crossing;
 use weir_model::sampler::Sampler;
+use weir_net::io::Core;
 
 /// The node.
 pub(crate) struct Cable {

@@ -5,8 +5,8 @@
 use super::Node;
 use crate::exchange::reply::{Answer, Own, Reply};
 use crate::exchange::{NodeId, RequestContext};
-use crate::io::Core;
 use std::rc::Rc;
+use weir_net::io::Core;
 
 /// What a check does at a node.
 pub(crate) enum Step {

@@ -6,8 +6,6 @@
 
 use crate::exchange::context::{Purpose, RequestContext};
 use crate::exchange::reply::{Answer, Own, Reply};
-use crate::io::Core;
-use crate::io::timers::Sleep;
 use crate::sync::process::CrashWatch;
 use slab::Slab;
 use std::cell::{Cell, RefCell};
@@ -18,6 +16,8 @@ use weir_model::OnCancel;
 use weir_model::concurrent::{Concurrent as Model, Jobs, Law};
 use weir_model::queue::Entry;
 use weir_model::sampler::Sampler;
+use weir_net::io::Core;
+use weir_net::io::timers::Sleep;
 
 /// The node.
 pub(crate) struct Concurrent {

@@ -2,8 +2,8 @@
 
 use crate::exchange::context::Purpose;
 use crate::exchange::{NodeId, RequestContext};
-use crate::io::Core;
 use weir_model::sampler::Sampler;
+use weir_net::io::Core;
 
 /// The node.
 pub(crate) struct Delay {

@@ -10,12 +10,12 @@ use crate::exchange::failure::Why;
 use crate::exchange::hold::Hold;
 use crate::exchange::reply::{Answer, From};
 use crate::exchange::{NodeId, RequestContext};
-use crate::io::Core;
 use crate::sync::process::{CrashWatch, Process};
 use crate::sync::timeline::LocalTimeLine;
 use std::future::{pending, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
+use weir_net::io::Core;
 use weir_policy::Kind;
 use weir_topology::plan::Mode;
 

@@ -9,8 +9,6 @@ use crate::exchange::hold::{HeldPermit, Hold, Holds};
 use crate::exchange::progress::{Detachable, Sending};
 use crate::exchange::reply::{Answer, From, Reply};
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext, Run, drain};
-use crate::io::Core;
-use crate::io::timers::Sleep;
 use crate::sync::process::CrashWatch;
 use crate::sync::{Denied, LocalSemaphore};
 use std::cell::{Cell, RefCell};
@@ -18,6 +16,8 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 use weir_model::OnCancel;
+use weir_net::io::Core;
+use weir_net::io::timers::Sleep;
 use weir_policy::Kind;
 use weir_topology::plan::fixed::ON_CANCEL_DRAIN_NS;
 

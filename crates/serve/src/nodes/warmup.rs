@@ -4,10 +4,10 @@
 //! Draws: nothing.
 
 use crate::exchange::{NodeId, RequestContext};
-use crate::io::Core;
 use crate::sync::TryCell;
 use std::sync::Arc;
 use weir_model::warmup::{self, Law};
+use weir_net::io::Core;
 
 /// The node.
 pub(crate) struct Warmup {

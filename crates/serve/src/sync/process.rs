@@ -1,10 +1,10 @@
 //! A process that may crash: what a request is inside of between entering a `faulty` node and its answer.
 
-use crate::io::Core;
-use crate::io::timers::Sleep;
 use crate::sync::timeline::LocalTimeLine;
 use std::rc::Rc;
 use std::task::Context;
+use weir_net::io::Core;
+use weir_net::io::timers::Sleep;
 
 /// A process that a request is inside of, from its entry to the next crash.
 pub(crate) struct Process {

@@ -8,7 +8,6 @@
 //! then the words. Whoever moves a counter over the limit writes the bit, then looks at the counter again, until they agree:
 //! of two that write at once the later one sees what the other has done.
 
-use crate::io::timers::{Sleep, has_ended};
 use crate::sync::wait_queue::WaitQueue;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -16,6 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::task::Poll;
+use weir_net::io::timers::{Sleep, has_ended};
 
 /// The counters: one for a queue, one per target for a balancer.
 pub(crate) struct Semaphore {

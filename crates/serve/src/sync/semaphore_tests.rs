@@ -1,14 +1,14 @@
 //! Semaphore and lines with real threads, each with an event loop of its own.
 
 use super::*;
-use crate::io::clock::Clock;
-use crate::io::runtime::Runtime;
-use crate::io::timers::Timers;
 use crate::sync::wait_queue::SharedQueue;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
+use weir_net::io::clock::Clock;
+use weir_net::io::runtime::Runtime;
+use weir_net::io::timers::Timers;
 use weir_stats::Key;
 
 /// What all threads of a test see.
@@ -52,7 +52,7 @@ fn run<F: Future<Output = ()> + 'static>(
             let world = world.clone();
             std::thread::spawn(move || {
                 on_thread(|runtime| async move {
-                    let timers = Timers::new(&runtime, Clock::new()).expect("timers");
+                    let timers = Timers::new(&runtime, Clock::start()).expect("timers");
                     runtime.spawn(timers.clone().run(runtime.clone()));
                     let queue = WaitQueue::new(world.shared.clone(), me);
                     let local = Rc::new(LocalSemaphore::new(world.semaphore.clone(), queue.clone()));
@@ -94,7 +94,7 @@ async fn visit(world: &World, slot: Permit) {
     let inside = world.inside.fetch_add(1, SeqCst) + 1;
     world.most.fetch_max(inside, SeqCst);
     world.entered.fetch_add(1, Relaxed);
-    crate::io::runtime::yield_now().await;
+    weir_net::io::runtime::yield_now().await;
     world.inside.fetch_sub(1, SeqCst);
     drop(slot);
 }

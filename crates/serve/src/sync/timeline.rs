@@ -4,7 +4,6 @@
 //! process that crashes is cut off: with an eager clock everybody inside knows beforehand when that is; a lazy one goes down
 //! when a request finds it so, and then all loops are notified to look.
 
-use crate::io::clock::Clock;
 use crate::sync::TryCell;
 use slab::Slab;
 use std::cell::RefCell;
@@ -15,6 +14,7 @@ use std::task::{Context, Waker};
 use tokio::sync::mpsc::UnboundedSender;
 use weir_model::faulty::{Faulty, Law};
 use weir_model::warmup::Warmup;
+use weir_net::io::clock::Clock;
 use weir_stats::Key;
 
 /// A time-line.

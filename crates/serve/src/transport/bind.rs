@@ -1,7 +1,5 @@
 //! Listening sockets: one for each loop of a listener, and the errors that people meet here.
 
-use crate::io::system::explained;
-use crate::transport::socket::watch_peer;
 use crate::transport::socket_file::{SocketFile, SocketFiles};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fmt;
@@ -11,6 +9,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use weir_net::io::system::explained;
+use weir_net::transport::socket::watch_peer;
 use weir_topology::plan::fixed;
 
 /// Sockets of one listener, one for each loop.

@@ -1,11 +1,11 @@
 //! The lingering close: an answer must not be destroyed by the reset that unread bytes would cause (RFC 9112, 9.6).
 
 use super::session::Session;
-use super::wire::Wire;
-use crate::io::Core;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::task::Poll;
+use weir_net::io::Core;
+use weir_net::transport::wire::Wire;
 use weir_topology::plan::fixed::{
     LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS, MAX_LINGERING as MOST,
 };

@@ -1,10 +1,10 @@
 //! `listen(addr, node, ...)`: what connections that were accepted there have in common.
 
-use crate::io::Core;
 use crate::log::{ErrorLog, LoopLog};
-use crate::transport::tls;
 use std::sync::Arc;
 use weir_http1::{Limits, Networks};
+use weir_net::io::Core;
+use weir_net::transport::tls;
 use weir_topology::plan::{Http, Paths};
 
 /// Where requests of a listener enter the graph.

@@ -1,13 +1,13 @@
 //! A listening socket of one loop, and the connections that come to it.
 
 use super::bind::Bound;
-use super::socket::Raw;
-use crate::io::runtime::{Acceptor, Runtime};
 use rustix::net::SocketAddrAny;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::task::{Context, Poll};
+use weir_net::io::runtime::{Acceptor, Runtime};
+use weir_net::transport::socket::Raw;
 
 /// The socket.
 pub(crate) struct ListeningSocket {

@@ -6,8 +6,5 @@ pub(crate) mod listener;
 pub(crate) mod listening;
 pub(crate) mod proxy_protocol;
 pub(crate) mod session;
-pub(crate) mod socket;
 pub(crate) mod socket_file;
-pub(crate) mod tls;
-pub(crate) mod wire;
 pub(crate) mod write_limit;

@@ -2,14 +2,14 @@
 //! front, in a header before all else that its connection carries.
 
 use crate::transport::session::Session;
-use crate::transport::socket::Socket;
-use crate::transport::wire::Wire;
 use ppp::{HeaderResult, PartialResult, v1, v2};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::task::{Poll, ready};
+use weir_net::transport::socket::Socket;
+use weir_net::transport::wire::Wire;
 use weir_topology::plan::SendProxy;
 use weir_topology::plan::fixed::MAX_PROXY_HEADER_BYTES as MOST;
 

@@ -1,12 +1,12 @@
 //! What belongs to a client's connection for as long as it lasts, whatever protocol it speaks.
 
-use crate::io::deadlines::Deadline;
 use crate::transport::listener::Listener;
-use crate::transport::tls::Agreed;
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use weir_net::io::deadlines::Deadline;
+use weir_net::transport::tls::Agreed;
 
 /// A client's connection, as those see it who serve its requests.
 pub(crate) struct Session {

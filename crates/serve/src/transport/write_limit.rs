@@ -1,10 +1,10 @@
 //! `write_timeout`: how long a client may take nothing of what waits for it. Every byte that its socket takes begins it anew.
 
 use super::session::Session;
-use super::wire::Wire;
-use crate::io::deadlines::Deadline;
 use std::cell::OnceCell;
 use std::task::Context;
+use weir_net::io::deadlines::Deadline;
+use weir_net::transport::wire::Wire;
 
 /// The limit of one answer.
 #[derive(Clone, Copy, Default)]

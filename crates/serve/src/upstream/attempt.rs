@@ -7,10 +7,10 @@ use crate::exchange::progress::Sending;
 use crate::exchange::upload::{BrokenUpload, Upload};
 use crate::exchange::{Exchange, Failure, OriginConn, RequestContext, built_in};
 use crate::h1::client::{Asking, HeadError, Progress};
-use crate::io::timers::Sleep;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response, Version};
+use weir_net::io::timers::Sleep;
 use weir_policy::Kind;
 use weir_topology::plan::fixed::{
     CONTINUE_AFTER_NS, MAX_INTERIM as MOST_INTERIM, MAX_RESEND_BYTES as RESEND, ON_CANCEL_SILENCE_NS,

@@ -1,8 +1,5 @@
 //! Making a connection to an origin: TCP by the addresses of its name, a Unix socket, or a pair with the built-in servers.
 
-use crate::io::Core;
-use crate::io::runtime::Stream;
-use crate::transport::socket::{Raw, Socket, watch_peer};
 use socket2::{Domain, SockAddr, SockRef, Type};
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -11,6 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::rc::Rc;
 use tokio::sync::mpsc::UnboundedSender;
+use weir_net::io::Core;
+use weir_net::io::runtime::Stream;
+use weir_net::transport::socket::{Raw, Socket, watch_peer};
 use weir_topology::plan::fixed;
 
 /// The way to the built-in servers of this process: a connection for the one with this root.

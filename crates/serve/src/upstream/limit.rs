@@ -4,12 +4,12 @@
 //! connections. So whoever finds no room for a new one finds idle ones on other loops: they are asked to close some, and in
 //! a moment there is room. Cost where there is a limit: two atomic operations per connection; else nothing.
 
-use crate::io::Core;
-use crate::io::timers::{Sleep, has_ended};
 use crate::sync::counter::{Counted, Counter};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
+use weir_net::io::Core;
+use weir_net::io::timers::{Sleep, has_ended};
 use weir_topology::plan::Origin;
 
 /// How soon somebody who was promised room looks for it again, at first and at last, ns.

@@ -2,14 +2,14 @@
 
 use crate::exchange::Failure;
 use crate::exchange::failure::Why;
-use crate::io::Core;
-use crate::io::timers::has_ended;
-use crate::transport::socket::Socket;
-use crate::transport::tls;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use weir_net::io::Core;
+use weir_net::io::timers::has_ended;
+use weir_net::transport::socket::Socket;
+use weir_net::transport::tls;
 use weir_policy::Kind;
 
 /// What a server says of TLS.

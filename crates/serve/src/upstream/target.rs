@@ -6,11 +6,11 @@ use super::multiplexed::Multiplexed;
 use super::pool::Pool;
 use crate::exchange::OriginConn;
 use crate::h2::client::Conn;
-use crate::io::Core;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use weir_net::io::Core;
 use weir_topology::plan::Origin;
 
 /// A target as one loop has it.

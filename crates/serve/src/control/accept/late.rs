@@ -7,11 +7,11 @@
 use super::let_in;
 use crate::control::admission::Admission;
 use crate::control::event_loop::Loop;
-use crate::io::system::descriptors;
 use crate::transport::listener::Listener;
 use crate::transport::listening::{Accepted, ListeningSocket};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use weir_net::io::system::descriptors;
 
 /// How often it is looked whether there is a place, ns.
 const LOOK_NS: u64 = 5_000_000;

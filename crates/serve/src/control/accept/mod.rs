@@ -7,8 +7,6 @@ use super::admission::{self, Admission, Place, Whose};
 use super::connection;
 use super::event_loop::Loop;
 use super::handoff::{self, InTransit};
-use crate::io::held;
-use crate::io::runtime::Acceptor;
 use crate::transport::listener::Listener;
 use crate::transport::listening::{Accepted, ListeningSocket};
 use std::future::poll_fn;
@@ -16,6 +14,8 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
+use weir_net::io::held;
+use weir_net::io::runtime::Acceptor;
 use weir_topology::plan::fixed;
 
 /// Accepts until the loop closes its listening sockets; those who wait then are still let in.

@@ -5,13 +5,13 @@ mod stream;
 
 pub(crate) use stream::{Asking, Broken, HeadError, Progress, Stream};
 
-use crate::io::Core;
-use crate::io::deadlines::Deadline;
 use crate::sync::counter::Counted;
-use crate::transport::socket::Socket;
-use crate::transport::wire::Wire;
 use std::task::{Context, Poll, Waker};
 use weir_http1::Limits;
+use weir_net::io::Core;
+use weir_net::io::deadlines::Deadline;
+use weir_net::transport::socket::Socket;
+use weir_net::transport::wire::Wire;
 use weir_topology::plan::fixed;
 
 /// What is read from an origin at most.

@@ -1,13 +1,13 @@
 //! One request on a connection of its own, for whoever only wants to know how it is answered: health checks.
 
-use crate::io::Core;
-use crate::io::timers::has_ended;
-use crate::transport::socket::Socket;
-use crate::transport::wire::Wire;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Asked, Limits, Response, Seek};
+use weir_net::io::Core;
+use weir_net::io::timers::has_ended;
+use weir_net::transport::socket::Socket;
+use weir_net::transport::wire::Wire;
 use weir_topology::plan::fixed;
 
 static LIMITS: Limits = Limits {

@@ -2,15 +2,15 @@
 
 use super::Conn;
 use crate::h1::Piece;
-use crate::io::Core;
-use crate::io::buffers::Input;
-use crate::transport::tls;
 use std::io;
 use std::task::{Context, Poll};
 use weir_http1::{
     Asked, BodyOut, Checked, Decoder, Edits, Encoder, Framing, Hop, Limits, Refusal, Request, Response, Seek,
     Trailers,
 };
+use weir_net::io::Core;
+use weir_net::io::buffers::Input;
+use weir_net::transport::tls;
 
 /// Pieces of a body up to this size are copied behind what waits already, so that a head and a small body leave in one send.
 const SMALL: usize = 16 * 1024;

@@ -8,17 +8,17 @@ mod stream;
 pub(crate) use stream::{BodyError, Head, Stream};
 
 use crate::h1::{page, render_alone};
-use crate::io::Core;
-use crate::io::deadlines::Deadline;
 use crate::transport::linger::linger;
 use crate::transport::session::Session;
-use crate::transport::wire::Wire;
 use crate::transport::write_limit::WriteLimit;
 use std::cell::{OnceCell, RefCell};
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
 use weir_http1::{Limits, Refusal, Request, Seek};
+use weir_net::io::Core;
+use weir_net::io::deadlines::Deadline;
+use weir_net::transport::wire::Wire;
 use weir_topology::plan::HttpVersion;
 use weir_topology::plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
 

@@ -2,8 +2,6 @@
 
 use super::{After, Conn};
 use crate::h1::Piece;
-use crate::io::buffers::Input;
-use crate::io::deadlines::TICK_NS;
 use crate::transport::session::Session;
 use crate::transport::write_limit::WriteLimit;
 use std::cell::{Cell, Ref, RefCell, RefMut};
@@ -11,6 +9,8 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Client, Decoder, Edits, Encoder, Framing, Request, Response, Trailers};
+use weir_net::io::buffers::Input;
+use weir_net::io::deadlines::TICK_NS;
 use weir_topology::plan::HalfClose;
 use weir_topology::plan::fixed::MAX_READ_AHEAD_BYTES as AHEAD;
 
@@ -314,6 +314,6 @@ impl Stream {
     }
 }
 
-fn ends_at_half_close(conn: &Conn, wire: &crate::transport::wire::Wire) -> bool {
+fn ends_at_half_close(conn: &Conn, wire: &weir_net::transport::wire::Wire) -> bool {
     conn.session.listener.http.half_close == HalfClose::Cancel || wire.socket.is_broken()
 }

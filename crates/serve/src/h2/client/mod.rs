@@ -9,11 +9,7 @@ pub(crate) use stream::Stream;
 
 use super::send::Data;
 use super::{Io, Shared};
-use crate::io::Core;
 use crate::sync::counter::Counted;
-use crate::transport::socket::Socket;
-use crate::transport::tls;
-use crate::transport::wire::Wire;
 use h2::client::{Builder, Connection, SendRequest};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -21,6 +17,10 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
+use weir_net::io::Core;
+use weir_net::transport::socket::Socket;
+use weir_net::transport::tls;
+use weir_net::transport::wire::Wire;
 use weir_topology::plan::fixed::{
     H2_CONNECTION_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES, MAX_RESPONSE_HEAD_BYTES,
 };

@@ -2,9 +2,9 @@
 
 use super::Conn;
 use crate::h2::fields;
-use crate::io::Core;
-use crate::transport::socket::Socket;
 use std::rc::Rc;
+use weir_net::io::Core;
+use weir_net::transport::socket::Socket;
 
 /// Sends a request without body, given by its head as HTTP/1.1 writes it; the status of its answer, if there is one. What
 /// follows is cancelled.

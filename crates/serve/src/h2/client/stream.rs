@@ -6,9 +6,6 @@ use crate::h1::client::{Asking, Broken, HeadError, LIMITS, Progress};
 use crate::h2::fields;
 use crate::h2::recv::Incoming;
 use crate::h2::send::Outgoing;
-use crate::io::Core;
-use crate::io::buffers::{Buffers, Input};
-use crate::io::deadlines::Deadline;
 use bytes::Bytes;
 use h2::Reason;
 use h2::client::ResponseFuture;
@@ -18,6 +15,9 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker, ready};
 use weir_http1::{Asked, BodyOut, Framing, Response, Trailers};
+use weir_net::io::Core;
+use weir_net::io::buffers::{Buffers, Input};
+use weir_net::io::deadlines::Deadline;
 
 /// A request at its origin.
 pub(crate) struct Stream {

@@ -12,12 +12,8 @@ use super::send::Data;
 use super::{Io, PREFACE, Shared, fields};
 use crate::h1::page;
 use crate::h1::server::After;
-use crate::io::Core;
-use crate::io::deadlines::Deadline;
-use crate::io::reuse::Memory;
 use crate::transport::linger::linger;
 use crate::transport::session::Session;
-use crate::transport::wire::Wire;
 use crate::transport::write_limit::WriteLimit;
 use bytes::Bytes;
 use h2::server::{Builder, Connection, SendResponse};
@@ -28,6 +24,10 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Refusal, Request};
+use weir_net::io::Core;
+use weir_net::io::deadlines::Deadline;
+use weir_net::io::reuse::Memory;
+use weir_net::transport::wire::Wire;
 use weir_topology::plan::Http;
 use weir_topology::plan::fixed::{
     DRAIN_NEW_CLIENT_NS, H2_CONNECTION_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES,

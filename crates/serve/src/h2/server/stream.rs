@@ -6,9 +6,6 @@ use crate::h1::server::{After, BodyError, Head};
 use crate::h2::fields;
 use crate::h2::recv::Incoming;
 use crate::h2::send::{Data, Outgoing};
-use crate::io::buffers::Input;
-use crate::io::deadlines::{Deadline, TICK_NS};
-use crate::io::held;
 use crate::transport::session::Session;
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -18,6 +15,9 @@ use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Client, Edits, Framing, Request, Response, Trailers, Version};
+use weir_net::io::buffers::Input;
+use weir_net::io::deadlines::{Deadline, TICK_NS};
+use weir_net::io::held;
 use weir_topology::plan::fixed::H2_STALLED_NS;
 
 /// Bytes of an answer that wait before more are read from its origin.

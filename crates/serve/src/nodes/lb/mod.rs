@@ -23,14 +23,14 @@ use super::Id;
 use crate::exchange::hold::Picked;
 use crate::exchange::view::View;
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
-use crate::io::Core;
-use crate::io::timers::has_ended;
 use crate::sync::{LocalSemaphore, Permit};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use target_flags::Claim;
+use weir_net::io::Core;
+use weir_net::io::timers::has_ended;
 use weir_policy::{Ask, Kind, Picked as Choice, Ticket};
 use weir_topology::plan::{KeySource, Scope};
 

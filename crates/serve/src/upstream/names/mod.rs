@@ -8,7 +8,6 @@
 mod follow;
 mod system;
 
-use crate::io::clock::Clock;
 use crate::log::ErrorLog;
 use follow::{Follow, Step};
 use std::io;
@@ -18,6 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 use system::System;
+use weir_net::io::clock::Clock;
 use weir_stats::Key;
 use weir_topology::address::Address;
 use weir_topology::plan::{Point, Spec, fixed};

@@ -1,0 +1,300 @@
+//! Read buffers, owned by the loop and lent to whoever reads: idle connections hold none.
+//!
+//! A buffer is as long as reads of large bodies want it (`notes/http1.md`, technique 3) and has room before the data, so
+//! that a rewritten head is put directly before the body that came with the old one and both leave in one send.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::task::Poll;
+use weir_http1::{Request, Response};
+
+/// Bytes read at once at most.
+pub const READ: usize = 128 * 1024;
+
+/// What a buffer holds beside that of what is not used up yet: the largest head that a listener lets in, with what weir adds
+/// to it on the way to a built-in server.
+const BEHIND: usize = 16 * 1024;
+
+/// Room before the data, for a head that grows.
+pub const HEADROOM: usize = 8 * 1024;
+
+/// A whole buffer.
+const SIZE: usize = HEADROOM + READ + BEHIND;
+
+/// Buffers that are kept though nobody uses them.
+const KEPT: usize = 4;
+
+/// Small buffers and heads that are kept, and how large one may have grown.
+const KEPT_SMALL: usize = 64;
+const SMALL: usize = 16 * 1024;
+
+/// The free buffers of a loop.
+#[derive(Default)]
+#[expect(
+    clippy::vec_box,
+    reason = "heads go from hand to hand in their boxes, which are used again as they are"
+)]
+pub struct Buffers {
+    free: RefCell<Vec<Box<[u8]>>>,
+    small: RefCell<Vec<Vec<u8>>>,
+    requests: RefCell<Vec<Box<Request>>>,
+    responses: RefCell<Vec<Box<Response>>>,
+}
+
+impl Buffers {
+    /// A buffer without data, large enough for `READ` bytes.
+    pub fn take(self: &Rc<Self>) -> Chunk {
+        let data = self.free.borrow_mut().pop();
+        let data = data.unwrap_or_else(|| vec![0; SIZE].into_boxed_slice());
+        Chunk { data, from: HEADROOM, to: HEADROOM, home: self.clone() }
+    }
+}
+
+/// Bytes that were read and not yet used up.
+pub struct Chunk {
+    data: Box<[u8]>,
+    from: usize,
+    to: usize,
+    home: Rc<Buffers>,
+}
+
+impl Chunk {
+    /// What is there.
+    pub fn bytes(&self) -> &[u8] {
+        &self.data[self.from..self.to]
+    }
+
+    /// Whether nothing is left.
+    pub fn is_empty(&self) -> bool {
+        self.from == self.to
+    }
+
+    /// The first `n` bytes are used up.
+    pub fn consume(&mut self, n: usize) {
+        self.from = (self.from + n).min(self.to);
+    }
+
+    /// Where to read to; never empty after [`Chunk::make_room`], unless [`Chunk::is_full`].
+    pub fn space(&mut self) -> &mut [u8] {
+        let begin = if self.is_large() { HEADROOM } else { 0 };
+        if self.from == self.to {
+            (self.from, self.to) = (begin, begin);
+        } else if self.to == self.data.len() && self.from > begin {
+            self.data.copy_within(self.from..self.to, begin);
+            self.to = begin + self.to - self.from;
+            self.from = begin;
+        }
+        let to = (self.to + READ).min(self.data.len());
+        &mut self.data[self.to..to]
+    }
+
+    /// `n` bytes were read into [`Chunk::space`].
+    pub fn filled(&mut self, n: usize) {
+        self.to = (self.to + n).min(self.data.len());
+    }
+
+    /// Whether no more can be read before something is used up.
+    pub fn is_full(&self) -> bool {
+        self.is_large() && self.to == self.data.len() && self.from <= HEADROOM
+    }
+
+    fn is_large(&self) -> bool {
+        self.data.len() == SIZE
+    }
+
+    /// A small copy that is full becomes larger by half, or a large buffer again: what comes byte by byte is copied a few times
+    /// in all, not at each byte.
+    pub fn make_room(&mut self) {
+        let length = self.to - self.from;
+        if self.is_large() || length < self.data.len() {
+            return;
+        }
+        if length >= SMALL {
+            let mut large = self.home.clone().take();
+            large.space()[..length].copy_from_slice(self.bytes());
+            large.filled(length);
+            *self = large;
+        } else {
+            (self.from, self.to, self.data) = (0, length, with_room(self.bytes()));
+        }
+    }
+
+    /// Puts bytes directly before what is there; `false` if there is no room.
+    pub fn put_before(&mut self, head: &[u8]) -> bool {
+        let Some(from) = self.from.checked_sub(head.len()) else { return false };
+        self.data[from..self.from].copy_from_slice(head);
+        self.from = from;
+        true
+    }
+
+    /// A small copy of what is left, so that the large buffer goes back.
+    pub fn shrink(&mut self) {
+        if !self.is_large() || self.to - self.from > READ / 2 {
+            return;
+        }
+        let to = self.to - self.from;
+        let small = with_room(self.bytes());
+        let large = std::mem::replace(&mut self.data, small);
+        (self.from, self.to) = (0, to);
+        self.home.give_back(large);
+    }
+}
+
+/// What a connection has read and nobody has used up: nothing, or bytes in a lent buffer. Body data goes from one
+/// connection to another as the first bytes of this, so that a head can be put before it where it lies.
+#[derive(Default)]
+pub struct Input(Option<Chunk>);
+
+impl Input {
+    /// What is there.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], Chunk::bytes)
+    }
+
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether no more can be read before something is used up.
+    pub fn is_full(&self) -> bool {
+        self.0.as_ref().is_some_and(Chunk::is_full)
+    }
+
+    /// The first `n` bytes are used up; with the last of them the buffer goes back.
+    pub fn consume(&mut self, n: usize) {
+        if let Some(chunk) = &mut self.0 {
+            chunk.consume(n);
+            if chunk.is_empty() {
+                self.0 = None;
+            }
+        }
+    }
+
+    /// Has `read` put bytes behind those that are there; it returns how many, as this does.
+    pub fn fill<E>(
+        &mut self,
+        buffers: &Rc<Buffers>,
+        read: impl FnOnce(&mut [u8]) -> Poll<Result<usize, E>>,
+    ) -> Poll<Result<usize, E>> {
+        let chunk = self.0.get_or_insert_with(|| buffers.take());
+        chunk.make_room();
+        let read = read(chunk.space());
+        if let Poll::Ready(Ok(n)) = read {
+            chunk.filled(n);
+        }
+        if chunk.is_empty() {
+            self.0 = None;
+        }
+        read
+    }
+
+    /// Puts bytes directly before what is there; `false` if there is no room.
+    pub fn put_before(&mut self, head: &[u8]) -> bool {
+        self.0.as_mut().is_some_and(|chunk| chunk.put_before(head))
+    }
+
+    /// A few bytes that stay for long hold no large buffer.
+    pub fn shrink(&mut self) {
+        if let Some(chunk) = &mut self.0 {
+            chunk.shrink();
+        }
+    }
+}
+
+/// A copy with room for half as much again.
+fn with_room(bytes: &[u8]) -> Box<[u8]> {
+    let mut copy = Vec::with_capacity(bytes.len() + (bytes.len() / 2).max(256));
+    copy.extend_from_slice(bytes);
+    copy.resize(copy.capacity(), 0);
+    copy.into_boxed_slice()
+}
+
+impl Buffers {
+    /// A growing buffer for what is to be written.
+    pub fn small(&self) -> Vec<u8> {
+        self.small.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// It is not needed any more.
+    pub fn keep_small(&self, mut buffer: Vec<u8>) {
+        buffer.clear();
+        keep(&self.small, buffer, |b| (1..=SMALL).contains(&b.capacity()));
+    }
+
+    /// A request's head, to be parsed. Boxed, since it goes from hand to hand.
+    pub fn request(&self) -> Box<Request> {
+        self.requests.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// It is not needed any more.
+    pub fn keep_request(&self, request: Box<Request>) {
+        keep(&self.requests, request, |_| true);
+    }
+
+    /// A response's head, to be parsed.
+    pub fn response(&self) -> Box<Response> {
+        self.responses.borrow_mut().pop().unwrap_or_default()
+    }
+
+    /// It is not needed any more.
+    pub fn keep_response(&self, response: Box<Response>) {
+        keep(&self.responses, response, |_| true);
+    }
+
+    fn give_back(&self, data: Box<[u8]>) {
+        let mut free = self.free.borrow_mut();
+        if data.len() == SIZE && free.len() < KEPT {
+            #[cfg(feature = "poison")]
+            let data = {
+                let mut data = data;
+                data.fill(0xdb);
+                data
+            };
+            free.push(data);
+        }
+    }
+}
+
+fn keep<T>(list: &RefCell<Vec<T>>, one: T, worth_it: impl Fn(&T) -> bool) {
+    let mut list = list.borrow_mut();
+    if list.len() < KEPT_SMALL && worth_it(&one) {
+        list.push(one);
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        self.home.give_back(std::mem::take(&mut self.data));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A head that comes byte by byte, between whose bytes the connection rests.
+    #[test]
+    fn what_comes_byte_by_byte_is_copied_a_few_times() {
+        let buffers: Rc<Buffers> = Rc::default();
+        let mut input = Input::default();
+        let (mut moves, mut last) = (0, None);
+        let whole: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
+        for byte in &whole {
+            let read = input.fill(&buffers, |space| {
+                space[0] = *byte;
+                Poll::Ready(Ok::<_, ()>(1))
+            });
+            assert_eq!(read, Poll::Ready(Ok(1)));
+            input.shrink();
+            let place = Some(input.bytes().as_ptr().addr());
+            moves += u32::from(std::mem::replace(&mut last, place) != place);
+        }
+        assert_eq!(input.bytes(), whole);
+        assert!(moves < 60, "{moves}");
+        input.consume(99_990);
+        assert!(input.put_before(b"head") && input.bytes().starts_with(b"head"));
+        input.consume(14);
+        assert!(input.is_empty());
+    }
+}

@@ -1,0 +1,15 @@
+//! What a thread runs on: tasks and sockets, timers, buffers, the clock. Knows no other room.
+
+pub mod buffers;
+pub mod clock;
+pub mod core;
+pub mod date;
+pub mod deadlines;
+pub mod heavy;
+pub mod held;
+pub mod reuse;
+pub mod runtime;
+pub mod system;
+pub mod timers;
+
+pub use core::Core;

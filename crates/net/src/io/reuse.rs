@@ -1,0 +1,115 @@
+//! Memory of futures that are made for each request, used again: requests come in bursts, and the system's allocator keeps
+//! seven free pieces of a size at hand.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// Pieces of one kind that are kept.
+const KEPT: usize = 256;
+
+/// The free pieces of a loop, by the kind of future.
+#[derive(Default)]
+pub struct Reuse(RefCell<Vec<Rc<dyn Any>>>);
+
+/// Those of one kind.
+struct Kind<F>(RefCell<Vec<Piece<F>>>);
+
+type Piece<F> = Pin<Box<Option<F>>>;
+
+/// A boxed future whose memory goes back when it is dropped.
+pub struct Reused<F> {
+    /// `None` once it was dropped only.
+    piece: Option<Piece<F>>,
+    home: Rc<Kind<F>>,
+}
+
+/// Where futures of one kind get their memory.
+pub struct Memory<F>(Rc<Kind<F>>);
+
+impl Reuse {
+    /// Boxes a future; where its kind has memory is kept in mind.
+    pub fn boxed<F: Future + 'static>(&self, memory: &mut Option<Memory<F>>, future: F) -> Reused<F> {
+        memory.get_or_insert_with(|| self.memory()).boxed(future)
+    }
+
+    fn memory<F: 'static>(&self) -> Memory<F> {
+        let mut kinds = self.0.borrow_mut();
+        if let Some(kind) = kinds.iter().find(|kind| kind.is::<Kind<F>>())
+            && let Ok(kind) = kind.clone().downcast()
+        {
+            return Memory(kind);
+        }
+        let kind = Rc::new(Kind::<F>(RefCell::default()));
+        kinds.push(kind.clone());
+        Memory(kind)
+    }
+}
+
+impl<F: Future> Memory<F> {
+    fn boxed(&self, future: F) -> Reused<F> {
+        let piece = self.0.0.borrow_mut().pop();
+        let piece = match piece {
+            Some(mut piece) => {
+                piece.as_mut().set(Some(future));
+                piece
+            }
+            None => Box::pin(Some(future)),
+        };
+        Reused { piece: Some(piece), home: self.0.clone() }
+    }
+}
+
+impl<F: Future> Future for Reused<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        match self.piece.as_mut().and_then(|piece| piece.as_mut().as_pin_mut()) {
+            Some(future) => future.poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<F> Drop for Reused<F> {
+    fn drop(&mut self) {
+        let Some(mut piece) = self.piece.take() else { return };
+        // What it owned goes now, and may begin something of its kind itself.
+        piece.as_mut().set(None);
+        let mut free = self.home.0.borrow_mut();
+        if free.len() < KEPT {
+            free.push(piece);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::task::Waker;
+
+    #[test]
+    fn memory_is_used_again_and_what_it_held_is_dropped() {
+        let (reuse, held) = (Reuse::default(), Rc::new(()));
+        let make = |ready: bool| {
+            let held = held.clone();
+            poll_fn(move |_| if ready { Poll::Ready(Rc::strong_count(&held)) } else { Poll::Pending })
+        };
+        let mut cx = Context::from_waker(Waker::noop());
+        let at = |boxed: &Reused<_>| boxed.piece.as_ref().map(|p| std::ptr::from_ref(&**p).addr());
+        let mut memory = None;
+        let mut first = reuse.boxed(&mut memory, make(true));
+        let place = at(&first);
+        assert_eq!(Pin::new(&mut first).poll(&mut cx), Poll::Ready(2));
+        drop(first);
+        assert_eq!(Rc::strong_count(&held), 1);
+        let (second, third) = (reuse.boxed(&mut memory, make(false)), reuse.boxed(&mut None, make(false)));
+        assert!(at(&second) == place && at(&third) != place);
+        drop(second);
+        assert_eq!(Rc::strong_count(&held), 2);
+    }
+}

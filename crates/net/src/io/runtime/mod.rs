@@ -1,0 +1,344 @@
+//! What a loop runs on: tasks of one thread and the readiness of its sockets, by one epoll descriptor.
+//!
+//! A turn runs the tasks that are ready, then asks the system which sockets are, and waits for them if no task is. Sockets
+//! are registered once and edge-triggered, without an interest in writing until a write was refused; a listener is told as
+//! long as somebody waits there, so that nobody accepts in vain. Measured against tokio's runtime in `bench/README.md`: a
+//! balancer's requests are many short turns of two sockets, so that what each readiness costs is a good part of all.
+//!
+//! Wakers may be used from any thread: other threads put the task into a list and notify the loop if it sleeps, its own sockets do neither.
+
+mod source;
+mod stream;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use source::Source;
+pub use stream::{Acceptor, Stream};
+pub use task::Joined;
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
+use slab::Slab;
+use source::{Readiness, Waits};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::task::{Context, Poll};
+use task::{Task, WakeList};
+
+/// Tasks that run before the sockets are asked again.
+const TURN: usize = 256;
+
+/// Reads and writes of one task before it lets others have their turn.
+const BUDGET: u32 = 64;
+
+/// Bytes that one task reads and writes before it lets others have their turn.
+const BUDGET_BYTES: usize = 256 * 1024;
+
+/// Events taken at once.
+const EVENTS: usize = 1024;
+
+/// The number of the wake list's descriptor among the sources.
+const NOTICE: u64 = u64::MAX;
+
+/// Tasks and sockets of one thread. Cloned, it is the same one.
+#[derive(Clone)]
+pub struct Runtime(Rc<Inner>);
+
+struct Inner {
+    epoll: OwnedFd,
+    sources: RefCell<Slab<Rc<Readiness>>>,
+    tasks: RefCell<Slab<Rc<Task>>>,
+    ready: RefCell<VecDeque<Rc<Task>>>,
+    /// Tasks that have used up their budget: ready once the sockets were asked again.
+    later: RefCell<Vec<Rc<Task>>>,
+    /// The task that runs now.
+    current: RefCell<Option<Rc<Task>>>,
+    /// How often the sockets were asked, and one.
+    looks: Cell<u64>,
+    budget: Cell<u32>,
+    budget_bytes: Cell<usize>,
+    wake_list: Arc<WakeList>,
+    /// Tasks that a waker has put into the list.
+    woken: Receiver<usize>,
+}
+
+impl Runtime {
+    /// Without tasks and sockets.
+    pub fn new() -> io::Result<Runtime> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let ring = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
+        // Each notice is an edge of its own, so that nobody needs to read it.
+        epoll::add(&epoll, &ring, EventData::new_u64(NOTICE), EventFlags::IN | EventFlags::ET)?;
+        let (list, woken) = channel();
+        Ok(Runtime(Rc::new(Inner {
+            epoll,
+            sources: RefCell::default(),
+            tasks: RefCell::default(),
+            ready: RefCell::default(),
+            later: RefCell::default(),
+            current: RefCell::default(),
+            looks: Cell::new(1),
+            budget: Cell::new(BUDGET),
+            budget_bytes: Cell::new(BUDGET_BYTES),
+            wake_list: Arc::new(WakeList::new(list, ring)),
+            woken,
+        })))
+    }
+
+    /// Begins a task; a panic ends it alone.
+    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) -> Joined {
+        let task = {
+            let mut tasks = self.0.tasks.borrow_mut();
+            let entry = tasks.vacant_entry();
+            let task = Task::new(entry.key(), &self.0.wake_list, Some(Box::pin(future)));
+            entry.insert(task.clone());
+            task
+        };
+        self.wake(&task);
+        Joined(task)
+    }
+
+    /// Runs a future and all tasks until that future has ended; then all tasks are dropped.
+    ///
+    /// # Errors
+    /// When the system does not tell which sockets are ready.
+    pub fn block_on<T>(&self, main: impl Future<Output = T>) -> io::Result<T> {
+        let mut main = pin!(main);
+        let me = {
+            let mut tasks = self.0.tasks.borrow_mut();
+            let entry = tasks.vacant_entry();
+            let task = Task::new(entry.key(), &self.0.wake_list, None);
+            entry.insert(task).clone()
+        };
+        self.wake(&me);
+        let _at_the_end = DropsTasks(self);
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            if let Some(value) = self.turn(&me, &mut |cx| main.as_mut().poll(cx)) {
+                return Ok(value);
+            }
+            self.wait(&mut events)?;
+        }
+    }
+
+    /// Runs tasks that are ready; the value of the main one, if that has ended.
+    fn turn<T>(&self, me: &Rc<Task>, main: &mut dyn FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
+        self.collect();
+        for _ in 0..TURN {
+            let Some(task) = self.0.ready.borrow_mut().pop_front() else { break };
+            task.queued.set(false);
+            if Rc::ptr_eq(&task, me) {
+                self.enter(&task);
+                let polled = main(&mut Context::from_waker(&task.waker));
+                self.leave();
+                if let Poll::Ready(value) = polled {
+                    return Some(value);
+                }
+            } else {
+                self.run(&task);
+            }
+        }
+        None
+    }
+
+    fn run(&self, task: &Rc<Task>) {
+        let Some(future) = task.future.take() else { return };
+        self.enter(task);
+        let rest = task.poll(future);
+        self.leave();
+        match rest {
+            Some(future) => task.future.set(Some(future)),
+            None => {
+                self.0.tasks.borrow_mut().try_remove(task.key);
+                task.has_ended();
+            }
+        }
+    }
+
+    fn enter(&self, task: &Rc<Task>) {
+        self.0.budget.set(BUDGET);
+        self.0.budget_bytes.set(BUDGET_BYTES);
+        *self.0.current.borrow_mut() = Some(task.clone());
+    }
+
+    fn leave(&self) {
+        *self.0.current.borrow_mut() = None;
+    }
+
+    /// A task is ready.
+    fn wake(&self, task: &Rc<Task>) {
+        if !task.queued.replace(true) {
+            self.0.ready.borrow_mut().push_back(task.clone());
+        }
+    }
+
+    /// What wakers have put into the list.
+    fn collect(&self) {
+        while let Ok(key) = self.0.woken.try_recv() {
+            let task = self.0.tasks.borrow().get(key).cloned();
+            if let Some(task) = task {
+                task.taken();
+                self.wake(&task);
+            }
+        }
+    }
+
+    /// Asks which sockets are ready; waits, if no task is.
+    fn wait(&self, events: &mut Vec<Event>) -> io::Result<()> {
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut timeout = Some(&at_once);
+        let is_idle = || self.0.ready.borrow().is_empty() && self.0.later.borrow().is_empty();
+        if is_idle() {
+            // Whoever puts a task into the list from now on notifies; what is there already is seen here.
+            self.0.wake_list.sleeps();
+            self.collect();
+            if is_idle() {
+                timeout = None;
+            }
+        }
+        events.clear();
+        self.0.looks.set(self.0.looks.get() + 1);
+        let waited = epoll::wait(&self.0.epoll, rustix::buffer::spare_capacity(events), timeout);
+        self.0.wake_list.is_up();
+        match waited {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        for event in &*events {
+            let key = event.data.u64();
+            let source = usize::try_from(key).ok().and_then(|k| self.0.sources.borrow().get(k).cloned());
+            if let Some(source) = source {
+                source.told(self, event.flags);
+            }
+        }
+        // Behind those to whom something has come.
+        self.0.ready.borrow_mut().extend(self.0.later.borrow_mut().drain(..));
+        Ok(())
+    }
+
+    /// Who is to be woken: the task that runs, if the waker is its own.
+    fn waits(&self, cx: &Context<'_>) -> Waits {
+        match &*self.0.current.borrow() {
+            Some(task) if task.waker.will_wake(cx.waker()) => Waits::Task(task.clone()),
+            _ => Waits::Other(cx.waker().clone()),
+        }
+    }
+
+    /// How often the sockets were asked, and one.
+    pub fn looks(&self) -> u64 {
+        self.0.looks.get()
+    }
+
+    /// Whether the task that runs may still read and write in its turn.
+    pub fn has_budget(&self) -> bool {
+        self.0.budget.get() > 0 && self.0.budget_bytes.get() > 0
+    }
+
+    /// One read or write; `false`: it is others' turn, and the task is woken once the sockets were asked again.
+    fn spend(&self, cx: &Context<'_>) -> bool {
+        if !self.has_budget() {
+            self.later(cx);
+            return false;
+        }
+        self.0.budget.set(self.0.budget.get() - 1);
+        true
+    }
+
+    /// So many bytes were read or written.
+    fn spent(&self, bytes: usize) {
+        self.0.budget_bytes.set(self.0.budget_bytes.get().saturating_sub(bytes));
+    }
+
+    /// The task that runs gets another turn behind those that are ready now.
+    pub fn again(&self, cx: &Context<'_>) {
+        match self.waits(cx) {
+            Waits::Task(task) => self.wake(&task),
+            _ => cx.waker().wake_by_ref(),
+        }
+    }
+
+    /// The task that runs gets another turn once the sockets were asked again, so that those have theirs to whom something
+    /// has come meanwhile.
+    pub fn later(&self, cx: &Context<'_>) {
+        match self.waits(cx) {
+            Waits::Task(task) if !task.queued.replace(true) => self.0.later.borrow_mut().push(task),
+            Waits::Task(_) => {}
+            _ => cx.waker().wake_by_ref(),
+        }
+    }
+
+    /// Waits until the sockets were asked again.
+    pub async fn next_turn(&self) {
+        let mut asked = false;
+        std::future::poll_fn(|cx| {
+            if std::mem::replace(&mut asked, true) {
+                return Poll::Ready(());
+            }
+            self.later(cx);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Drops all tasks; what they begin meanwhile too.
+    fn end(&self) {
+        self.0.ready.borrow_mut().clear();
+        self.0.later.borrow_mut().clear();
+        loop {
+            let Some(key) = self.0.tasks.borrow().iter().map(|(key, _)| key).next() else { break };
+            let task = self.0.tasks.borrow_mut().remove(key);
+            task.cancel();
+        }
+        self.0.ready.borrow_mut().clear();
+    }
+}
+
+/// Tasks hold what holds the runtime: they are dropped when it ends, by a panic too.
+struct DropsTasks<'a>(&'a Runtime);
+
+impl Drop for DropsTasks<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// A wait until those have read who are ready now.
+///
+/// So that a turn reads all that has come and then sends all that follows from it: the same code, of weir and of the system,
+/// does the same thing many times in a row, which is cheaper than reading and sending by turns (`bench/README.md`).
+#[derive(Default)]
+pub struct AfterOthers(bool);
+
+impl AfterOthers {
+    /// Whether they have; else the task is woken then.
+    pub fn poll(&mut self, rt: &Runtime, cx: &Context<'_>) -> Poll<()> {
+        if self.0 || rt.0.ready.borrow().is_empty() {
+            return Poll::Ready(());
+        }
+        self.0 = true;
+        rt.again(cx);
+        Poll::Pending
+    }
+}
+
+/// Lets others have their turn.
+pub async fn yield_now() {
+    let mut yielded = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}

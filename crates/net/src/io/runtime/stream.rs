@@ -1,0 +1,165 @@
+//! Connections and listeners on the runtime: the system's calls, made when the system has said that they will do something.
+
+use crate::io::runtime::Runtime;
+use crate::io::runtime::source::{Source, Watch};
+use rustix::net::{SocketAddrAny, SocketFlags, acceptfrom_with};
+use socket2::SockAddr;
+use std::future::poll_fn;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::task::{Context, Poll, ready};
+
+/// A connection of the standard library, which must not block.
+pub struct Stream<S> {
+    // Closed before its place is free for another.
+    io: S,
+    source: Source,
+}
+
+impl<S: AsFd> Stream<S>
+where
+    for<'a> &'a S: Read + Write,
+{
+    /// Watched from now on.
+    pub fn new(rt: &Runtime, io: S) -> io::Result<Stream<S>> {
+        let source = Source::watch(rt, &io, Watch::Connection)?;
+        Ok(Stream { io, source })
+    }
+
+    /// A connection to that address, made by a socket that must not block.
+    pub async fn connect(rt: &Runtime, socket: socket2::Socket, address: &SockAddr) -> io::Result<Stream<S>>
+    where
+        S: From<OwnedFd>,
+    {
+        match socket.connect(address) {
+            Ok(()) => {}
+            Err(e) if e.raw_os_error() == Some(rustix::io::Errno::INPROGRESS.raw_os_error()) => {}
+            Err(e) => return Err(e),
+        }
+        let source = Source::watch(rt, &socket, Watch::Connecting)?;
+        poll_fn(|cx| source.poll_writable(cx)).await;
+        if let Some(e) = socket.take_error()? {
+            return Err(e);
+        }
+        Ok(Stream { io: S::from(OwnedFd::from(socket)), source })
+    }
+
+    /// Whether something may be read, an end or an error included; else the task is woken then.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.source.poll_readable(cx)
+    }
+
+    /// Reads what has come, at most as much as fits; 0 is the end of the stream.
+    pub fn poll_read(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        ready!(self.source.poll_readable(cx));
+        if !self.source.spend(cx) {
+            return Poll::Pending;
+        }
+        loop {
+            match (&self.io).read(into) {
+                Ok(n) => {
+                    self.source.spent(n);
+                    // As much as there was; for what comes from now on there will be an event.
+                    if n > 0 && n < into.len() {
+                        self.source.is_read();
+                    }
+                    return Poll::Ready(Ok(n));
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    self.source.is_empty();
+                    return self.source.poll_readable(cx).map(|()| Err(e));
+                }
+                Err(e) => return Poll::Ready(Err(e)),
+            }
+        }
+    }
+
+    /// Reads what is there, in nobody's turn and without waiting.
+    pub fn read_now(&self, into: &mut [u8]) -> io::Result<usize> {
+        (&self.io).read(into)
+    }
+
+    /// Writes as much as is taken.
+    pub fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.source.poll_writable(cx));
+        if !self.source.spend(cx) {
+            return Poll::Pending;
+        }
+        loop {
+            match (&self.io).write(bytes) {
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    self.source.is_full(&self.io)?;
+                    return self.source.poll_writable(cx).map(|()| Err(e));
+                }
+                written => {
+                    self.source.spent(*written.as_ref().unwrap_or(&0));
+                    return Poll::Ready(written);
+                }
+            }
+        }
+    }
+
+    /// Whether the task that runs may still read and write in its turn.
+    pub fn has_budget(&self) -> bool {
+        self.source.has_budget()
+    }
+
+    /// The connection itself.
+    pub fn io(&self) -> &S {
+        &self.io
+    }
+}
+
+impl<S: AsFd> AsFd for Stream<S> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.io.as_fd()
+    }
+}
+
+/// A listening socket.
+pub struct Acceptor {
+    listener: OwnedFd,
+    source: Source,
+}
+
+impl Acceptor {
+    /// Watched from now on.
+    pub fn new(rt: &Runtime, listener: OwnedFd) -> io::Result<Acceptor> {
+        let source = Source::watch(rt, &listener, Watch::Listener)?;
+        Ok(Acceptor { listener, source })
+    }
+
+    /// A connection that does not block, and whose it is. One in each turn, in which others have theirs: that more wait is
+    /// told again, without asking in vain when none does.
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<(OwnedFd, Option<SocketAddrAny>)>> {
+        self.source.listen(&self.listener)?;
+        ready!(self.source.poll_readable(cx));
+        self.source.is_read();
+        match self.accept() {
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                self.source.poll_readable(cx).map(|()| Err(e))
+            }
+            accepted => Poll::Ready(accepted),
+        }
+    }
+
+    /// The same, without an event.
+    pub fn accept(&self) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
+        Ok(acceptfrom_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?)
+    }
+
+    /// Nobody accepts for a while: until then the system does not tell who waits.
+    pub fn quiet(&self) {
+        // Should it fail, the loop looks in vain until somebody accepts again.
+        let _ = self.source.quiet(&self.listener);
+    }
+}
+
+impl Drop for Acceptor {
+    fn drop(&mut self) {
+        // Loops share Unix listeners: this descriptor is not the only one.
+        self.source.forget(&self.listener);
+    }
+}

@@ -1,0 +1,261 @@
+//! Timers true to 0.1 ms: a heap per loop and one timerfd for its head. (epoll's own wait is a millisecond coarse.)
+//!
+//! It wakes a little early and stays awake until then, by [`wake_latency`].
+//!
+//! For what is seldom or short: `timeout`, `delay`, backoff, waits. Limits of seconds that every request has are
+//! [`crate::io::deadlines`], which cost one store.
+
+mod wake_latency;
+
+use crate::io::clock::Clock;
+use crate::io::runtime::{Runtime, Source};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use slab::Slab;
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use wake_latency::WakeLatency;
+
+/// So many dropped entries are no matter.
+const SWEPT: usize = 1024;
+
+/// The timers of a loop.
+pub struct Timers {
+    clock: Clock,
+    fd: OwnedFd,
+    source: Source,
+    entries: RefCell<Slab<Entry>>,
+    /// (when, which was set first, entry); entries that were dropped or moved are skipped when they come up.
+    heap: RefCell<BinaryHeap<Reverse<(u64, u64, usize)>>>,
+    next: Cell<u64>,
+    armed_ns: Cell<u64>,
+    /// When the descriptor is to tell, if that is to show how late it does.
+    tells_ns: Cell<Option<u64>>,
+    latency: RefCell<WakeLatency>,
+}
+
+struct Entry {
+    /// The serial number of the heap's entry that counts.
+    serial: u64,
+    fired: bool,
+    waker: Option<Waker>,
+}
+
+impl Timers {
+    /// Timers on this runtime.
+    pub fn new(runtime: &Runtime, clock: Clock) -> io::Result<Rc<Timers>> {
+        let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+        Ok(Rc::new(Timers {
+            clock,
+            source: Source::new(runtime, &fd)?,
+            fd,
+            entries: RefCell::default(),
+            heap: RefCell::default(),
+            next: Cell::new(0),
+            armed_ns: Cell::new(u64::MAX),
+            tells_ns: Cell::new(None),
+            latency: RefCell::default(),
+        }))
+    }
+
+    /// Ends at that time.
+    pub fn at(self: &Rc<Self>, at_ns: u64) -> Sleep {
+        let serial = self.next.get();
+        self.next.set(serial + 1);
+        let key = self.entries.borrow_mut().insert(Entry { serial, fired: false, waker: None });
+        self.heap.borrow_mut().push(Reverse((at_ns, serial, key)));
+        self.sweep();
+        if at_ns < self.armed_ns.get() {
+            self.arm(at_ns);
+        }
+        Sleep { timers: self.clone(), key }
+    }
+
+    /// Throws out what was dropped, once that is more than what counts: each costs a few steps, whenever it is thrown out.
+    fn sweep(&self) {
+        let (mut heap, entries) = (self.heap.borrow_mut(), self.entries.borrow());
+        if heap.len() > 2 * entries.len() + SWEPT {
+            heap.retain(|Reverse((_, serial, key))| entries.get(*key).is_some_and(|e| e.serial == *serial));
+        }
+    }
+
+    /// Ends after that time.
+    pub fn after(self: &Rc<Self>, ns: u64) -> Sleep {
+        self.at(self.clock.now().saturating_add(ns))
+    }
+
+    fn arm(&self, at_ns: u64) {
+        self.armed_ns.set(at_ns);
+        let now = self.clock.now();
+        let tells_ns = self.latency.borrow_mut().begins(now, at_ns);
+        self.tells_ns.set((tells_ns > now).then_some(tells_ns));
+        // Zero would switch the timer off.
+        let left = tells_ns.saturating_sub(now).clamp(1, i64::MAX as u64) as i64;
+        let spec = Itimerspec {
+            it_interval: Timespec { tv_sec: 0, tv_nsec: 0 },
+            it_value: Timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 },
+        };
+        // It fails for a bad descriptor or time only, and both are ours.
+        let _ = timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &spec);
+    }
+
+    /// Wakes whose time has come; when the next is due, if there is one.
+    fn fire(&self) -> Option<u64> {
+        let now = self.clock.now();
+        loop {
+            let (at, serial, key) = self.heap.borrow().peek()?.0;
+            let counts = self.entries.borrow().get(key).is_some_and(|e| e.serial == serial);
+            if counts && at > now {
+                return Some(at);
+            }
+            self.heap.borrow_mut().pop();
+            let waker = match self.entries.borrow_mut().get_mut(key) {
+                Some(entry) if counts => {
+                    entry.fired = true;
+                    entry.waker.take()
+                }
+                _ => None,
+            };
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Fires and goes on with it while the next is so near that to sleep would be to come late; then arms for that.
+    fn poll_fire(&self, rt: &Runtime, since: &mut Option<u64>, cx: &mut Context<'_>) -> Poll<()> {
+        let next = self.fire();
+        let now = self.clock.now();
+        let mut latency = self.latency.borrow_mut();
+        if let Some(since) = since.replace(now) {
+            latency.was_awake(now - since);
+        }
+        match next {
+            Some(at) if latency.stays_awake(now, at) => {
+                rt.again(cx);
+                Poll::Pending
+            }
+            next => {
+                drop(latency);
+                next.map_or_else(|| self.armed_ns.set(u64::MAX), |at| self.arm(at));
+                Poll::Ready(())
+            }
+        }
+    }
+
+    /// Drives the timers for ever; a task of its own.
+    pub async fn run(self: Rc<Self>, rt: Runtime) {
+        loop {
+            poll_fn(|cx| self.source.poll_readable(cx)).await;
+            // How often it expired does not matter; once it is read, the next time is an event of its own.
+            let has_expired = rustix::io::read(&self.fd, &mut [0; 8]).is_ok();
+            self.source.is_read();
+            // Set anew since it told, it shows nothing of how late that was.
+            let late_ns =
+                self.tells_ns.take().filter(|_| has_expired).map(|at| self.clock.now().saturating_sub(at));
+            let mut since = None;
+            poll_fn(|cx| self.poll_fire(&rt, &mut since, cx)).await;
+            // Only now: it was woken by the latency as it was.
+            if let Some(late_ns) = late_ns {
+                self.latency.borrow_mut().woken(late_ns);
+            }
+        }
+    }
+}
+
+/// A wait; dropped, it is off.
+pub struct Sleep {
+    timers: Rc<Timers>,
+    key: usize,
+}
+
+impl Sleep {
+    /// Whether its time has come; else the task is woken then.
+    pub fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut entries = self.timers.entries.borrow_mut();
+        let Some(entry) = entries.get_mut(self.key) else { return Poll::Ready(()) };
+        if entry.fired {
+            return Poll::Ready(());
+        }
+        if entry.waker.as_ref().is_none_or(|w| !w.will_wake(cx.waker())) {
+            entry.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+/// Whether a limit that may be absent has ended.
+pub fn has_ended(limit: &mut Option<Sleep>, cx: &mut Context<'_>) -> bool {
+    limit.as_mut().is_some_and(|sleep| sleep.poll_ended(cx).is_ready())
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_ended(cx)
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        // A waker may be the last that knows a task with sleeps of its own: it goes once nothing is borrowed.
+        let entry = self.timers.entries.borrow_mut().try_remove(self.key);
+        drop(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_dropped_does_not_pile_up() {
+        let runtime = Runtime::new().unwrap();
+        let all = async {
+            let timers = Timers::new(&runtime, Clock::start()).unwrap();
+            runtime.spawn(timers.clone().run(runtime.clone()));
+            let hour_ns = 3_600_000_000_000;
+            let kept: Vec<Sleep> = (0..10).map(|_| timers.after(hour_ns)).collect();
+            let soon = timers.after(20_000_000);
+            for _ in 0..100_000 {
+                drop(timers.after(hour_ns));
+                assert!(timers.heap.borrow().len() <= 2 * (kept.len() + 2) + SWEPT + 1);
+            }
+            soon.await;
+            let serials = |t: &Timers| t.heap.borrow().iter().filter(|r| r.0.1 < 10).count();
+            assert_eq!(serials(&timers), 10, "what counts stays");
+        };
+        runtime.block_on(all).unwrap();
+    }
+
+    /// Waking early must not show. It prints how late they end, for `bench/timers`: the timers without the connections.
+    #[test]
+    fn sleeps_never_end_early() {
+        let (runtime, clock) = (Runtime::new().unwrap(), Clock::start());
+        let all = async {
+            let timers = Timers::new(&runtime, clock).unwrap();
+            runtime.spawn(timers.clone().run(runtime.clone()));
+            for delay_ns in [100_000, 370_000, 1_000_000, 2_500_000, 10_000_000] {
+                let mut late_ns = Vec::new();
+                for _ in 0..100 {
+                    let due_ns = clock.now() + delay_ns;
+                    timers.at(due_ns).await;
+                    late_ns.push(clock.now().checked_sub(due_ns).expect("not before its time"));
+                }
+                late_ns.sort_unstable();
+                let [median, p90] = [50, 90].map(|i| late_ns[i] as f64 / 1e3);
+                println!("sleeps of {} ms end {median:.1} us late, p90 {p90:.1}", delay_ns as f64 / 1e6);
+            }
+        };
+        runtime.block_on(all).unwrap();
+    }
+}

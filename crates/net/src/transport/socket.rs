@@ -1,0 +1,222 @@
+//! A connected socket as the relay sees it: four poll functions. TLS is a further variant, around one of the others.
+
+use crate::io::runtime::{Runtime, Stream};
+use crate::transport::tls;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::{SockRef, TcpKeepalive};
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use weir_topology::plan::fixed;
+
+/// A connection that no loop watches yet, and that does not block.
+pub enum Raw {
+    /// TCP, of either version of IP.
+    Tcp(TcpStream),
+    /// A Unix socket.
+    Unix(UnixStream),
+}
+
+impl Raw {
+    /// Watched by this loop from now on.
+    ///
+    /// # Errors
+    /// When the system watches no more.
+    pub fn watch(self, rt: &Runtime) -> io::Result<Socket> {
+        Ok(match self {
+            Raw::Tcp(stream) => Socket::Tcp(Stream::new(rt, stream)?),
+            Raw::Unix(stream) => Socket::Unix(Stream::new(rt, stream)?),
+        })
+    }
+}
+
+/// A stream of bytes both ways.
+pub enum Socket {
+    /// TCP, of either version of IP.
+    Tcp(Stream<TcpStream>),
+    /// A Unix socket, named or one of a pair.
+    Unix(Stream<UnixStream>),
+    /// TLS on one of them.
+    Tls(Box<tls::Stream>),
+    /// It was closed, though somebody may still know it.
+    Closed,
+}
+
+/// What every use of a closed socket says.
+fn closed<T>() -> Poll<io::Result<T>> {
+    Poll::Ready(Err(io::ErrorKind::NotConnected.into()))
+}
+
+impl Socket {
+    /// Whether something may be read, an end or an error included; else the task is woken then.
+    pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Socket::Tcp(s) => s.poll_readable(cx),
+            Socket::Unix(s) => s.poll_readable(cx),
+            Socket::Tls(s) => s.poll_readable(cx),
+            Socket::Closed => Poll::Ready(()),
+        }
+    }
+
+    /// Reads what has come, at most as much as fits; 0 is the end of the stream.
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Socket::Tcp(s) => s.poll_read(cx, into),
+            Socket::Unix(s) => s.poll_read(cx, into),
+            Socket::Tls(s) => s.poll_read(cx, into),
+            Socket::Closed => closed(),
+        }
+    }
+
+    /// Writes as much as is taken.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Socket::Tcp(s) => s.poll_write(cx, bytes),
+            Socket::Unix(s) => s.poll_write(cx, bytes),
+            Socket::Tls(s) => s.poll_write(cx, bytes),
+            Socket::Closed => closed(),
+        }
+    }
+
+    /// What was written has left this process. Plain sockets keep nothing back; TLS does.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Socket::Tcp(_) | Socket::Unix(_) => Poll::Ready(Ok(())),
+            Socket::Tls(s) => s.poll_flush(cx),
+            Socket::Closed => closed(),
+        }
+    }
+
+    /// Bytes that were written and have not left this process.
+    pub fn held(&self) -> usize {
+        if let Socket::Tls(s) = self { s.held() } else { 0 }
+    }
+
+    /// Reads what is there, in nobody's turn and without waiting; not for TLS, whose bytes mean nothing by themselves.
+    pub fn read_now(&self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(s) => s.read_now(into),
+            Socket::Unix(s) => s.read_now(into),
+            Socket::Tls(_) | Socket::Closed => Err(io::ErrorKind::NotConnected.into()),
+        }
+    }
+
+    /// Says that nothing more will be written.
+    pub fn poll_shutdown(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Socket::Tcp(s) => Poll::Ready(s.io().shutdown(Shutdown::Write)),
+            Socket::Unix(s) => Poll::Ready(s.io().shutdown(Shutdown::Write)),
+            Socket::Tls(s) => s.poll_shutdown(cx),
+            Socket::Closed => closed(),
+        }
+    }
+
+    /// It is about to be closed in order. TLS says so, which a plain socket does by closing.
+    pub fn say_end(&mut self) {
+        if let Socket::Tls(s) = self {
+            s.say_end();
+        }
+    }
+
+    /// Why TLS on it failed, if it did.
+    pub fn tls_failure(&self) -> Option<tls::Why> {
+        if let Socket::Tls(s) = self { s.failure() } else { None }
+    }
+
+    /// Whether the other side has ended or broken the connection, though bytes may still lie unread.
+    pub fn is_hung_up(&self) -> bool {
+        match self {
+            Socket::Tls(s) => s.is_hung_up(),
+            _ => self.events(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR),
+        }
+    }
+
+    /// Whether something can be read, though no event may have told yet.
+    pub fn has_input(&mut self) -> bool {
+        match self {
+            Socket::Tls(s) => s.has_input(),
+            _ => self.events(PollFlags::IN),
+        }
+    }
+
+    /// Whether the connection is broken in both directions.
+    pub fn is_broken(&self) -> bool {
+        match self {
+            Socket::Tls(s) => s.is_broken(),
+            _ => self.events(PollFlags::HUP | PollFlags::ERR),
+        }
+    }
+
+    /// Whether the task that runs may still read and write in its turn.
+    pub fn has_budget(&self) -> bool {
+        match self {
+            Socket::Tcp(s) => s.has_budget(),
+            Socket::Unix(s) => s.has_budget(),
+            Socket::Tls(s) => s.plain().has_budget(),
+            Socket::Closed => true,
+        }
+    }
+
+    /// The other side's address; `None` for Unix sockets.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Socket::Tcp(s) => s.io().peer_addr().ok(),
+            Socket::Tls(s) => s.plain().peer(),
+            Socket::Unix(_) | Socket::Closed => None,
+        }
+    }
+
+    /// Whether TLS agreed on HTTP/2 (ALPN).
+    pub fn is_h2(&self) -> bool {
+        matches!(self, Socket::Tls(s) if s.tls().alpn_protocol() == Some(b"h2"))
+    }
+
+    /// This side's address; `None` for Unix sockets.
+    pub fn local(&self) -> Option<SocketAddr> {
+        match self {
+            Socket::Tcp(s) => s.io().local_addr().ok(),
+            Socket::Tls(s) => s.plain().local(),
+            Socket::Unix(_) | Socket::Closed => None,
+        }
+    }
+
+    /// From now on closing it ends in a reset, or does not any more: only a reset cannot be taken for the end of a body that
+    /// ends with its connection.
+    pub fn end_in_reset(&self, reset: bool) {
+        if let Some(fd) = self.fd() {
+            let linger = reset.then_some(std::time::Duration::ZERO);
+            // It fails for what is closed already, and for Unix sockets, which know no reset.
+            let _ = socket2::SockRef::from(&fd).set_linger(linger);
+        }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Socket::Tcp(s) => Some(s.as_fd()),
+            Socket::Unix(s) => Some(s.as_fd()),
+            Socket::Tls(s) => s.plain().fd(),
+            Socket::Closed => None,
+        }
+    }
+
+    /// A closed socket is whatever is asked.
+    fn events(&self, any: PollFlags) -> bool {
+        let Some(fd) = self.fd() else { return true };
+        let mut fds = [PollFd::from_borrowed_fd(fd, any)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut fds, Some(&at_once)).is_ok() && fds[0].revents().intersects(any)
+    }
+}
+
+/// A peer that vanished is noticed, while idle by probes, with unacknowledged bytes by their age.
+pub fn watch_peer(socket: &SockRef<'_>) -> io::Result<()> {
+    let probes = TcpKeepalive::new()
+        .with_time(Duration::from_nanos(fixed::TCP_KEEPALIVE_NS))
+        .with_interval(Duration::from_nanos(fixed::TCP_KEEPALIVE_INTERVAL_NS))
+        .with_retries(fixed::TCP_KEEPALIVE_PROBES);
+    socket.set_tcp_keepalive(&probes)?;
+    socket.set_tcp_user_timeout(Some(Duration::from_nanos(fixed::TCP_USER_TIMEOUT_NS)))
+}

@@ -1,0 +1,63 @@
+//! What a client's handshake came to: the name that it asked for, and whether a request's Host fits it.
+
+use super::server::Certificates;
+use std::sync::Arc;
+
+/// The outcome, kept for as long as the connection lasts.
+pub struct Agreed {
+    /// The name that the client asked for (SNI), in lower case.
+    name: Option<Box<str>>,
+    /// The certificates as they were then.
+    certificates: Arc<Certificates>,
+    /// Whether HTTP/2 was agreed on (ALPN).
+    pub is_h2: bool,
+}
+
+impl Agreed {
+    /// Of a handshake with this name and protocol.
+    pub fn new(name: Option<&str>, alpn: Option<&[u8]>, certificates: Arc<Certificates>) -> Agreed {
+        let name = name.map(|name| name.to_ascii_lowercase().into());
+        Agreed { name, certificates, is_h2: alpn == Some(b"h2") }
+    }
+
+    /// Whether a request for this host may come on this connection (421 else, RFC 9110, 15.5.20): the host is the name that
+    /// was asked for, or the certificate that was shown for that name covers it. A client that asked for none (by an IP
+    /// address, say) has compared what it wanted itself.
+    pub fn covers(&self, host: &[u8]) -> bool {
+        let Some(name) = self.name.as_deref() else { return true };
+        let host = host_only(host);
+        host.is_empty()
+            || host.eq_ignore_ascii_case(name.as_bytes())
+            || std::str::from_utf8(host).is_ok_and(|host| self.certificates.share(name, host))
+    }
+}
+
+/// A Host without port and final dot.
+fn host_only(host: &[u8]) -> &[u8] {
+    let host = match host.iter().rposition(|b| *b == b':') {
+        Some(at) if host[at + 1..].iter().all(u8::is_ascii_digit) && !host[..at].ends_with(b":") => {
+            &host[..at]
+        }
+        _ => host,
+    };
+    host.strip_suffix(b".").unwrap_or(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_compared_without_port_and_dot() {
+        for (host, only) in [
+            ("a.example", "a.example"),
+            ("a.example:8443", "a.example"),
+            ("a.example.", "a.example"),
+            ("[::1]:443", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("", ""),
+        ] {
+            assert_eq!(host_only(host.as_bytes()), only.as_bytes(), "{host}");
+        }
+    }
+}

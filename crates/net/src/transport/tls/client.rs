@@ -1,0 +1,110 @@
+//! `server(tls=tls.client(...))`: TLS to an origin, whose certificate is always verified. The authorities and the own
+//! certificate are as they are now: read at start and again when told.
+
+use super::files::{CannotUse, authorities, certified, system_authorities};
+use super::verify::Verifier;
+use super::{Stream, Why, provider};
+use crate::io::buffers::Buffers;
+use crate::transport::socket::Socket;
+use rustls::client::{ClientConfig, ClientConnection, Resumption};
+use rustls::pki_types::ServerName;
+use rustls::sign::SingleCertAndKey;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::{Arc, PoisonError, RwLock};
+use weir_topology::plan::TlsClient;
+
+/// Sessions that are kept for an origin's connections at most, of all loops.
+const SESSIONS: usize = 256;
+
+/// What a `tls.client(...)` of the file says, for all servers and loops that say the same.
+#[derive(Debug)]
+pub struct Client {
+    files: TlsClient,
+    /// Locked once for each handshake.
+    now: RwLock<Arc<ClientConfig>>,
+}
+
+impl Client {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// The first file that is of no use.
+    pub fn read(files: &TlsClient) -> Result<Client, CannotUse> {
+        Ok(Client { files: files.clone(), now: RwLock::new(config(files)?) })
+    }
+
+    /// Reads the files again, for connections that begin from now on. Sessions of before are forgotten: they were verified
+    /// by what the files said then.
+    ///
+    /// # Errors
+    /// The first file that is of no use; all stays as it was then.
+    pub fn read_again(&self) -> Result<(), CannotUse> {
+        let config = config(&self.files)?;
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = config;
+        Ok(())
+    }
+
+    /// TLS on a connection that stands; `host`: of the address, where no other name is said; `offers`: by ALPN.
+    pub async fn connect(
+        &self,
+        plain: Socket,
+        host: &str,
+        offers: &[&str],
+        buffers: &Rc<Buffers>,
+    ) -> Result<Socket, Why> {
+        let name = self.files.name.as_deref().unwrap_or(host);
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| Why::WrongName)?;
+        let config = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let offers = offers.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        let tls = ClientConnection::new_with_alpn(config, name, offers).map_err(|e| Why::of(&e))?;
+        let mut stream = Box::new(Stream::new(plain, tls, buffers.clone()));
+        poll_fn(|cx| stream.poll_handshake(cx)).await?;
+        Ok(Socket::Tls(stream))
+    }
+}
+
+/// What the servers of a file say of TLS, each once.
+#[derive(Debug, Default)]
+pub struct Clients(Vec<Arc<Client>>);
+
+impl Clients {
+    /// Reads what one says, unless another has said the same.
+    ///
+    /// # Errors
+    /// The first file that is of no use.
+    pub fn read(&mut self, files: &TlsClient) -> Result<(), CannotUse> {
+        if self.get(files).is_none() {
+            self.0.push(Arc::new(Client::read(files)?));
+        }
+        Ok(())
+    }
+
+    /// What one says.
+    pub fn get(&self, files: &TlsClient) -> Option<Arc<Client>> {
+        self.0.iter().find(|one| one.files == *files).cloned()
+    }
+
+    /// Reads all files again.
+    pub fn read_again(&self) -> impl Iterator<Item = Result<(), CannotUse>> {
+        self.0.iter().map(|one| one.read_again())
+    }
+}
+
+fn config(files: &TlsClient) -> Result<Arc<ClientConfig>, CannotUse> {
+    let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
+    let (roots, named) = files.ca.as_deref().map_or_else(system_authorities, authorities)?;
+    let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    let verifier =
+        Verifier::new(roots, named).map_err(|e| CannotUse(format!("TLS cannot be set up: {e}")))?;
+    let builder = builder.map_err(failed)?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = match &files.certificate {
+        None => builder.with_no_client_auth(),
+        Some(pair) => {
+            let own = Arc::unwrap_or_clone(certified(pair)?);
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(own)))
+        }
+    };
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,146 @@
+//! Certificates, keys and bundles of authorities, read from PEM files; whatever is wrong with one is a sentence with its
+//! path and the remedy.
+
+use super::provider;
+use super::validity::{Today, Validity};
+use rustls::pki_types::pem::{Error as PemError, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys, RootCertStore};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use weir_topology::plan::CertificateFiles;
+
+/// Why a file is of no use, with its path and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CannotUse(pub String);
+
+impl fmt::Display for CannotUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CannotUse {}
+
+fn wrong<T>(what: &str, path: &str, why: impl fmt::Display) -> Result<T, CannotUse> {
+    Err(CannotUse(format!("the {what} \"{path}\" {why}")))
+}
+
+/// A PEM file is no larger than this.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// A chain with its key.
+pub(crate) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, CannotUse> {
+    let CertificateFiles { cert, key } = files;
+    let chain = certificates("certificate", cert)?;
+    match chain.first().and_then(|own| Validity::of(own)).map(Validity::today) {
+        Some(Today::Valid) => {}
+        Some(Today::Expired) => return wrong("certificate", cert, "has expired; renew it"),
+        Some(Today::NotYet) => {
+            return wrong("certificate", cert, "is not valid yet; look at this machine's clock, or wait");
+        }
+        None => return wrong("certificate", cert, "cannot be understood; is it one of X.509?"),
+    }
+    let secret = private_key(key)?;
+    match CertifiedKey::from_der(chain, secret, &provider()) {
+        Ok(certified) => Ok(Arc::new(certified)),
+        Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
+            let why = format!("does not fit the certificate \"{cert}\"; give the key that it was made with");
+            wrong("key", key, why)
+        }
+        Err(Error::InvalidCertificate(_)) => {
+            wrong("certificate", cert, "cannot be understood; is it one of X.509?")
+        }
+        Err(_) => wrong("key", key, "is of no kind that weir knows; take ECDSA P-256, P-384, Ed25519 or RSA"),
+    }
+}
+
+/// Authorities, and the certificates that a file names as such.
+pub(crate) type Authorities = (RootCertStore, Vec<CertificateDer<'static>>);
+
+/// The authorities of a bundle.
+pub(crate) fn authorities(path: &str) -> Result<Authorities, CannotUse> {
+    let mut roots = RootCertStore::empty();
+    let all = certificates("bundle of authorities", path)?;
+    for certificate in &all {
+        if roots.add(certificate.clone()).is_err() {
+            let why = "has a certificate that cannot be understood; take it out";
+            return wrong("bundle of authorities", path, why);
+        }
+    }
+    Ok((roots, all))
+}
+
+/// The authorities that the system trusts.
+pub(crate) fn system_authorities() -> Result<Authorities, CannotUse> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(CannotUse(
+            "the system has no certificates of authorities; install its package ca-certificates, or name a file with \
+             `tls.client(ca=\"...\")`"
+                .to_owned(),
+        ));
+    }
+    Ok((roots, Vec::new()))
+}
+
+/// All certificates of a file, of which there must be one.
+fn certificates(what: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, CannotUse> {
+    let bytes = read(what, path)?;
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    match all {
+        Ok(all) if all.is_empty() => {
+            wrong(what, path, "has no certificate; it must be PEM, with `-----BEGIN CERTIFICATE-----`")
+        }
+        Ok(all) => Ok(all),
+        Err(_) => wrong(what, path, "is damaged: its PEM cannot be read"),
+    }
+}
+
+fn private_key(path: &str) -> Result<PrivateKeyDer<'static>, CannotUse> {
+    let bytes = read("key", path)?;
+    match PrivateKeyDer::from_pem_slice(&bytes) {
+        Ok(key) => Ok(key),
+        Err(PemError::NoItemsFound) if contains(&bytes, b"ENCRYPTED PRIVATE KEY") => {
+            wrong("key", path, "is encrypted; take it out with `openssl pkey -in KEY -out PLAIN`")
+        }
+        Err(PemError::NoItemsFound) => {
+            wrong("key", path, "has no private key; it must be PEM, with `-----BEGIN PRIVATE KEY-----`")
+        }
+        Err(_) => wrong("key", path, "is damaged: its PEM cannot be read"),
+    }
+}
+
+fn contains(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.windows(word.len()).any(|w| w == word)
+}
+
+fn read(what: &str, path: &str) -> Result<Vec<u8>, CannotUse> {
+    // Before it is opened: a pipe would wait for its writer.
+    match std::fs::metadata(Path::new(path)) {
+        Ok(file) if !file.is_file() => return wrong(what, path, "is no regular file"),
+        Ok(file) if file.len() > MOST_BYTES => {
+            return wrong(what, path, format_args!("is larger than {} MiB", MOST_BYTES >> 20));
+        }
+        Ok(_) => {}
+        Err(e) => return unreadable(what, path, &e),
+    }
+    std::fs::read(path).or_else(|e| unreadable(what, path, &e))
+}
+
+fn unreadable<T>(what: &str, path: &str, e: &std::io::Error) -> Result<T, CannotUse> {
+    match e.kind() {
+        std::io::ErrorKind::NotFound => wrong(
+            what,
+            path,
+            "cannot be read: there is no such file; its path begins in the folder of the file that names it",
+        ),
+        std::io::ErrorKind::PermissionDenied => {
+            wrong(what, path, "cannot be read: permission denied; let the user that weir runs as read it")
+        }
+        _ => wrong(what, path, format_args!("cannot be read: {e}")),
+    }
+}

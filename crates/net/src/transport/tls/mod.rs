@@ -1,0 +1,25 @@
+//! TLS: a transport. What is read of certificates and keys, a connection's two directions, both ends' handshakes.
+
+mod agreed;
+mod client;
+mod files;
+mod server;
+mod stream;
+mod validity;
+mod verify;
+mod why;
+
+pub use agreed::Agreed;
+pub use client::{Client, Clients};
+pub use files::CannotUse;
+pub use server::Server;
+pub use stream::Stream;
+pub use why::Why;
+
+use rustls::crypto::CryptoProvider;
+use std::sync::Arc;
+
+/// Who does the arithmetic.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}

@@ -1,0 +1,163 @@
+//! `listen(tls=tls.server(...))`: a listener's certificates, as they are now. Read at start and again when told; what is open
+//! keeps what it began with.
+
+use super::files::{CannotUse, authorities, certified};
+use super::{Agreed, Stream, provider};
+use crate::io::buffers::Buffers;
+use crate::transport::socket::Socket;
+use rustls::client::verify_server_name;
+use rustls::pki_types::ServerName;
+use rustls::server::{
+    ClientHello, NoServerSessionStorage, ParsedCertificate, ProducesTickets, ResolvesServerCert,
+    WebPkiClientVerifier,
+};
+use rustls::sign::CertifiedKey;
+use rustls::{ServerConfig, ServerConnection};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::{Arc, PoisonError, RwLock};
+use weir_topology::plan::{ClientAuth, TlsServer};
+
+/// A listener's TLS, for all loops.
+#[derive(Debug)]
+pub struct Server {
+    files: TlsServer,
+    /// What is offered by ALPN, the best first.
+    protocols: Vec<Vec<u8>>,
+    /// Locked once for each handshake.
+    now: RwLock<Current>,
+}
+
+/// What new connections begin with.
+#[derive(Clone, Debug)]
+struct Current {
+    config: Arc<ServerConfig>,
+    certificates: Arc<Certificates>,
+}
+
+impl Server {
+    /// Reads the files. `protocols`: what ALPN offers.
+    ///
+    /// # Errors
+    /// The first file that is of no use.
+    pub fn read(files: &TlsServer, protocols: &[&str]) -> Result<Server, CannotUse> {
+        let protocols: Vec<Vec<u8>> = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
+        let now = current(files, &protocols, None)?;
+        Ok(Server { files: files.clone(), protocols, now: RwLock::new(now) })
+    }
+
+    /// Reads the files again, for connections that begin from now on.
+    ///
+    /// # Errors
+    /// The first file that is of no use; all stays as it was then.
+    pub fn read_again(&self) -> Result<(), CannotUse> {
+        let tickets = self.current().config.ticketer.clone();
+        // A ticket stands for a client's certificate: who was let in by an authority that has gone shows it again.
+        let tickets = self.files.client_ca.is_none().then_some(tickets);
+        let now = current(&self.files, &self.protocols, tickets)?;
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = now;
+        Ok(())
+    }
+
+    /// The server's end of a connection that was just accepted.
+    pub fn accept(&self, plain: Socket, buffers: Rc<Buffers>) -> Option<Accepting> {
+        let Current { config, certificates } = self.current();
+        let tls = ServerConnection::new(config).ok()?;
+        Some(Accepting { stream: Stream::new(plain, tls, buffers), certificates })
+    }
+
+    fn current(&self) -> Current {
+        // What is in it is whole, even if a thread died while it held the lock.
+        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// A handshake in progress.
+pub struct Accepting {
+    pub stream: Stream,
+    certificates: Arc<Certificates>,
+}
+
+impl Accepting {
+    /// The connection, and what was agreed on.
+    pub fn done(self) -> (Socket, Agreed) {
+        let tls = self.stream.tls();
+        let name = match tls {
+            rustls::Connection::Server(tls) => tls.server_name(),
+            rustls::Connection::Client(_) => None,
+        };
+        let agreed = Agreed::new(name, tls.alpn_protocol(), self.certificates.clone());
+        (Socket::Tls(Box::new(self.stream)), agreed)
+    }
+}
+
+fn current(
+    files: &TlsServer,
+    protocols: &[Vec<u8>],
+    tickets: Option<Arc<dyn ProducesTickets>>,
+) -> Result<Current, CannotUse> {
+    let all: Result<Vec<_>, _> = files.certificates.iter().map(certified).collect();
+    let certificates = Arc::new(Certificates(all?));
+    let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
+    let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    let builder = builder.map_err(failed)?;
+    let builder = match &files.client_ca {
+        None => builder.with_no_client_auth(),
+        Some(path) => {
+            let roots = Arc::new(authorities(path)?.0);
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
+            let verifier = match files.client_auth {
+                ClientAuth::Require => verifier,
+                ClientAuth::Request => verifier.allow_unauthenticated(),
+            };
+            let unusable = |e| CannotUse(format!("the bundle of authorities \"{path}\" cannot be used: {e}"));
+            builder.with_client_cert_verifier(verifier.build().map_err(unusable)?)
+        }
+    };
+    let mut config = builder.with_cert_resolver(certificates.clone());
+    config.alpn_protocols = protocols.to_vec();
+    // Sessions are in tickets alone, whose key changes every six hours: loops need no common memory.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.ticketer = match tickets {
+        Some(tickets) => tickets,
+        None => rustls::crypto::ring::Ticketer::new().map_err(failed)?,
+    };
+    Ok(Current { config: Arc::new(config), certificates })
+}
+
+/// The certificates of a listener, in the order of the file.
+pub struct Certificates(Vec<Arc<CertifiedKey>>);
+
+impl fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} certificates", self.0.len())
+    }
+}
+
+impl Certificates {
+    /// Those that cover a name, then the first: what is shown for it is the first of them that the client can use.
+    fn for_name<'a>(&'a self, name: Option<&'a str>) -> impl Iterator<Item = &'a Arc<CertifiedKey>> {
+        let covering = self.0.iter().filter(move |one| name.is_some_and(|name| covers(one, name)));
+        covering.chain(self.0.first())
+    }
+
+    /// Whether the certificate that is shown for one name covers another too.
+    pub fn share(&self, name: &str, host: &str) -> bool {
+        self.for_name(Some(name)).next().is_some_and(|one| covers(one, host))
+    }
+}
+
+impl ResolvesServerCert for Certificates {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let fits = |one: &&Arc<CertifiedKey>| one.key.choose_scheme(hello.signature_schemes()).is_some();
+        let mut all = self.for_name(hello.server_name());
+        // Of several for one name (ECDSA and RSA, say) the first whose key the client knows; none: any other.
+        all.find(fits).or_else(|| self.0.iter().find(fits)).cloned()
+    }
+}
+
+fn covers(one: &CertifiedKey, name: &str) -> bool {
+    let Ok(name) = ServerName::try_from(name) else { return false };
+    let parsed = one.cert.first().and_then(|own| ParsedCertificate::try_from(own).ok());
+    parsed.is_some_and(|parsed| verify_server_name(&parsed, &name).is_ok())
+}

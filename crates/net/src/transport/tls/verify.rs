@@ -1,0 +1,85 @@
+//! Whether an origin is who it should be: signed by an authority and for that name; or, where the file names the origin's very
+//! certificate with `ca=`, that one. Such certificates (`openssl req -x509` makes them) say of themselves that they are
+//! authorities, which no server may show otherwise.
+
+use super::provider;
+use super::validity::{Today, Validity};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use std::sync::Arc;
+
+/// Who verifies.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    by_authority: Arc<WebPkiServerVerifier>,
+    /// Certificates that the file names.
+    named: Vec<CertificateDer<'static>>,
+}
+
+impl Verifier {
+    /// By these authorities, or as one of these certificates.
+    ///
+    /// # Errors
+    /// When there is no authority.
+    pub fn new(roots: RootCertStore, named: Vec<CertificateDer<'static>>) -> Result<Verifier, String> {
+        let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
+        let by_authority = builder.build().map_err(|e| e.to_string())?;
+        Ok(Verifier { by_authority, named })
+    }
+
+    fn is_named(&self, shown: &CertificateDer<'_>) -> bool {
+        self.named.iter().any(|one| one.as_ref() == shown.as_ref())
+    }
+}
+
+/// What is asked beside who has signed it.
+fn verify_itself(shown: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<ServerCertVerified, Error> {
+    verify_server_name(&ParsedCertificate::try_from(shown)?, name)?;
+    match Validity::of(shown).map(Validity::today) {
+        Some(Today::Valid) => Ok(ServerCertVerified::assertion()),
+        Some(Today::Expired) => Err(CertificateError::Expired.into()),
+        Some(Today::NotYet) => Err(CertificateError::NotValidYet.into()),
+        None => Err(CertificateError::BadEncoding.into()),
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match self.by_authority.verify_server_cert(shown, between, name, ocsp, now) {
+            Err(Error::InvalidCertificate(_)) if self.is_named(shown) => verify_itself(shown, name),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.by_authority.verify_tls12_signature(message, shown, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.by_authority.verify_tls13_signature(message, shown, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.by_authority.supported_verify_schemes()
+    }
+}
