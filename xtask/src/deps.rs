@@ -13,7 +13,7 @@ const LEVELS: &[&[&str]] = &[
     &["weir-policy"],
     &["weir-model", "weir-http1"],
     &["weir-topology"],
-    &["weir-net"],
+    &["weir-workload", "weir-net"],
     &["weir-sim", "weir-serve"],
     &["weir-report"],
     &["weir"],

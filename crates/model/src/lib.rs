@@ -5,6 +5,7 @@
 pub mod concurrent;
 pub mod crossing;
 pub mod dist;
+pub mod draws;
 pub mod faulty;
 pub mod flaky;
 pub mod loops;

@@ -98,8 +98,8 @@ impl Mix {
         (kind, sender.map(hash_number))
     }
 
-    /// The kind of a request, and its key.
-    fn draw(&self, key: Key) -> (u32, Option<u64>) {
+    /// The kind of a request (its index), and its key as a number, if it has one; not for what is recorded.
+    pub fn draw(&self, key: Key) -> (u32, Option<u64>) {
         let Some(total) = self.upto.last() else { return (0, None) };
         let kind = match self.upto.len() {
             1 => 0,

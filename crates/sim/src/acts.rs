@@ -1,13 +1,13 @@
 //! What steps do: draws, targets, slots, attempts, errors, and the end of a request.
 
 use crate::bounds::HORIZON_NS;
-use crate::draws::purpose;
 #[cfg(test)]
 use crate::engine::Sabotage;
 use crate::engine::{END_OF_TIME, Engine, HOLD, PATIENCE};
 use crate::order::{BRANCH_BITS, Class, Entry, later_attempt, order_key, ranked};
 use crate::request_state::LINE;
 use std::sync::atomic::Ordering;
+use weir_model::draws::purpose;
 use weir_model::flaky;
 use weir_policy::config::{Exclude, Work};
 use weir_policy::{Kind, Release};

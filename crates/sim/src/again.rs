@@ -3,9 +3,9 @@
 
 use crate::blocks::Layout;
 use crate::code::Code;
-use crate::draws::purpose;
 use crate::engine::Engine;
 use std::collections::BTreeMap;
+use weir_model::draws::purpose;
 use weir_stats::Key;
 use weir_topology::plan::{NodeId, Spec};
 

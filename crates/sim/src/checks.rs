@@ -8,11 +8,11 @@
 use crate::blocks::NOT;
 use crate::code::Op;
 use crate::detail::scaled;
-use crate::draws::purpose;
 use crate::engine::{CHECKS_DUE, END_OF_TIME, Engine};
 use crate::order::{Class, Entry, order_key};
 use crate::request_state::{BEGINS, CHECK, IDLE, LINE, PARKED};
 use crate::scopes::{CHECKED, Limit};
+use weir_model::draws::purpose;
 use weir_model::queue::Entry as QueueEntry;
 use weir_policy::Kind;
 use weir_topology::plan::Mode;

@@ -8,8 +8,8 @@
 use crate::bounds::AT_ONE_INSTANT;
 use crate::engine::{END_OF_TIME, Engine, THINK};
 use crate::order::{Class, Entry, REQUEST_BITS, order_key};
-use crate::source::{Load, Window};
 use weir_model::traffic::Thinking;
+use weir_workload::{Load, Window};
 
 /// The users of a replication; none where traffic is open.
 #[derive(Default)]

@@ -15,7 +15,6 @@ use crate::clients::Clients;
 use crate::code::Code;
 use crate::deferred::Deferred;
 use crate::detail::Details;
-use crate::draws::purpose;
 use crate::guards::Guards;
 use crate::ledger::Ledger;
 use crate::lines::Lines;
@@ -25,9 +24,10 @@ use crate::pending::Pending;
 use crate::request_state::RequestStates;
 use crate::scopes::Scopes;
 use crate::shares::Shares;
-use crate::source::{Load, Source};
+use crate::source::Source;
 pub(crate) use members::{Instance, Member};
 use std::sync::atomic::{AtomicBool, Ordering};
+use weir_model::draws::purpose;
 use weir_model::faulty::Faulty;
 use weir_model::queue::Links;
 use weir_model::warmup::Warmup;
@@ -36,6 +36,7 @@ use weir_policy::budget;
 use weir_policy::config::Balance;
 use weir_policy::rate::RateLimit;
 use weir_stats::Key;
+use weir_workload::Load;
 
 /// What a test breaks, to see the self-check fire that guards it.
 #[cfg(test)]

@@ -9,9 +9,9 @@ use crate::again::further;
 use crate::blocks::Draft;
 use crate::code::Op;
 use crate::compile::{Compiler, Post};
-use crate::draws::purpose;
 use crate::engine::Engine;
 use crate::request_state::{BEGINS, FAN};
+use weir_model::draws::purpose;
 
 impl Compiler<'_> {
     pub(crate) fn fanout(&mut self, stage: u32, draft: &Draft, position: usize, need: u32) -> Option<Post> {

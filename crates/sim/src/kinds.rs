@@ -9,15 +9,16 @@
 use crate::blocks::{Draft, NOT};
 use crate::code::Op;
 use crate::compile::{Compiler, Post};
-use crate::draws::purpose;
 use crate::engine::Engine;
-use weir_model::mix::{Keys as DrawnKeys, Mix};
+use weir_model::draws::purpose;
+use weir_model::mix::Mix;
 use weir_policy::config::Exclude;
 use weir_policy::retry::is_idempotent;
 use weir_policy::split::Split;
 use weir_policy::{Kind, key};
 use weir_stats::Key;
-use weir_topology::plan::{KeySource, Keys, RequestShape, Scenario, Spec, To};
+use weir_topology::plan::{KeySource, RequestShape, Scenario, Spec, To};
+use weir_workload::mix;
 
 /// What requests are, and what nodes read of them.
 #[derive(Clone, Debug, Default)]
@@ -74,22 +75,6 @@ impl By {
             _ => By::Kind(Vec::new()),
         }
     }
-}
-
-/// What the traffic of a scenario draws, or a trace says.
-pub(crate) fn mix(scenario: &Scenario) -> Mix {
-    let keys = |keys: &Keys| match *keys {
-        Keys::Uniform(n) => DrawnKeys::Uniform(n),
-        Keys::Zipf(n, s) => DrawnKeys::zipf(n, s),
-    };
-    let mix = Mix::new(scenario.mix.iter().map(|r| (r.weight, r.key.as_ref().map(keys))).collect());
-    let Some(recorded) = &scenario.recorded else { return mix };
-    let hashes: Vec<u64> = recorded.keys.iter().map(|k| key::hash(k.as_bytes())).collect();
-    let sender = |at: usize| {
-        let key = recorded.senders.get(at).copied().flatten()?;
-        hashes.get(key as usize).copied()
-    };
-    mix.recorded((0..).zip(&recorded.kinds).map(|(at, kind)| (*kind, sender(at))).collect())
 }
 
 /// What kinds of requests say where a key is read, hashed.

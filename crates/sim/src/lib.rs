@@ -18,7 +18,6 @@ mod compile;
 mod cut;
 mod deferred;
 mod detail;
-mod draws;
 mod engine;
 mod fanout;
 mod guards;

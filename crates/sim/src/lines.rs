@@ -9,12 +9,12 @@
 use crate::blocks::{Draft, NOT, inside, spare};
 use crate::code::{Code, Op};
 use crate::compile::{Compiler, Post};
-use crate::draws::purpose;
 use crate::engine::{END_OF_TIME, Engine, FLIP};
 use crate::order::{Class, Entry, order_key};
 use crate::request_state::{CHECK, PARKED};
 use crate::scopes::{GHOST, Limit};
 use std::collections::{BTreeMap, BTreeSet};
+use weir_model::draws::purpose;
 use weir_model::faulty::{Faulty, Law};
 use weir_policy::Kind;
 use weir_stats::Key;

@@ -3,7 +3,7 @@
 //! What belongs to the process is one for all: queues, rate limits, budgets, what clients stick to, and of a balancer health,
 //! limits of targets and the line before them (`weir_policy::upstream`).
 
-use crate::draws::purpose;
+use weir_model::draws::purpose;
 use weir_stats::Key;
 use weir_topology::plan::{Point, Scenario, Spec};
 

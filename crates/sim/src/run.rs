@@ -11,7 +11,6 @@ use crate::order::RANKS;
 #[cfg(test)]
 use crate::reference::{Reference, Tables};
 use crate::result::{Results, ScenarioResult};
-use crate::source::{Load, load_unless};
 use crate::summary::{self, Replication, Row};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,6 +18,7 @@ use std::sync::mpsc;
 use weir_stats::{Histogram, Key};
 use weir_topology::Plan;
 use weir_topology::plan::{Point, Scenario};
+use weir_workload::{Load, load_unless};
 
 #[cfg(test)]
 pub(crate) use crate::source::load;

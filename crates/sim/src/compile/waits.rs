@@ -3,10 +3,10 @@
 use super::Compiler;
 use crate::blocks::{Draft, NOT, offset};
 use crate::code::{DrawSite, Op, QueueSite, ShareSite, WaitSite};
-use crate::draws::of_place as purpose;
 use crate::lost::LossySite;
 use crate::rare::LossSite;
 use crate::reach::loses_for_good;
+use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{Dist, OnCancel, concurrent};

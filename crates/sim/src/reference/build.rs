@@ -4,10 +4,10 @@ mod sites;
 
 use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset, spare};
 use crate::code::Code;
-use crate::draws::of_place as purpose;
 use crate::loops::loops;
 pub(crate) use sites::*;
 use std::collections::{BTreeMap, BTreeSet};
+use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent, faulty, warmup};

@@ -3,8 +3,8 @@
 use super::branch::{Branch, Phase};
 use super::build::Act;
 use super::run::{Flow, Reference, what};
-use crate::draws::purpose;
 use crate::order::{Class, Entry, order_key};
+use weir_model::draws::purpose;
 use weir_topology::plan::Mode;
 
 /// The number that checks have in the order of events: they come by balancer and target, after all requests.

@@ -5,12 +5,13 @@ use super::build::NOBODY;
 use super::run::Sabotage;
 use super::run::{Flow, Reference, what};
 use crate::bounds::{AT_ONE_INSTANT, Cut};
-use crate::draws::purpose;
 use crate::ledger::Snapshot;
 use crate::order::{Class, Entry, order_key, ranked};
-use crate::source::{Load, Source, Window};
+use crate::source::Source;
+use weir_model::draws::purpose;
 use weir_model::traffic::Thinking;
 use weir_policy::key::hash_number;
+use weir_workload::{Load, Window};
 
 /// The clients of a replication.
 pub(super) struct Clients {

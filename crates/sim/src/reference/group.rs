@@ -5,7 +5,7 @@ use super::build::{Act, NOBODY};
 use super::run::{Flow, Reference};
 use crate::again::further;
 use crate::bounds::Cut;
-use crate::draws::purpose;
+use weir_model::draws::purpose;
 use weir_policy::Kind;
 
 impl Reference<'_> {

@@ -5,8 +5,8 @@ use super::build::NOBODY;
 use super::run::{Flow, Reference, what};
 use crate::again::further;
 use crate::bounds::Cut;
-use crate::draws::purpose;
 use crate::order::{Class, Entry, later_attempt, order_key, ranked};
+use weir_model::draws::purpose;
 use weir_policy::hedge::{Hedging, Step};
 
 impl Reference<'_> {

@@ -1,10 +1,10 @@
 //! Steps that are not on the way of every request: in a function of their own, so that the hot one stays small.
 
 use crate::code::Op;
-use crate::draws::purpose;
 use crate::engine::Engine;
 use crate::order::{Class, order_key, ranked};
 use crate::request_state::LINE;
+use weir_model::draws::purpose;
 use weir_policy::Kind;
 use weir_stats::Key;
 

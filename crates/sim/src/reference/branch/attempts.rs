@@ -2,8 +2,8 @@
 
 use super::{Attempts, Branches};
 use crate::again::further;
-use crate::draws::purpose;
 use crate::reference::build::NOBODY;
+use weir_model::draws::purpose;
 use weir_policy::config::Exclude;
 use weir_policy::retry::Attempt;
 use weir_stats::Key;

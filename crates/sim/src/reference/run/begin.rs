@@ -2,7 +2,6 @@
 
 use super::Reference;
 use crate::code::Code;
-use crate::draws::purpose;
 use crate::ledger::Ledger;
 use crate::meter::Meter;
 use crate::order::Class;
@@ -13,9 +12,9 @@ use crate::reference::build::Tables;
 use crate::reference::clients::Clients;
 use crate::reference::faults::Cells;
 use crate::reference::servers::Server;
-use crate::source::Load;
 use std::sync::atomic::AtomicBool;
 use weir_model::concurrent::Jobs;
+use weir_model::draws::purpose;
 use weir_model::queue::{Links, Queue};
 use weir_model::warmup::Warmup;
 use weir_policy::Upstream;
@@ -23,6 +22,7 @@ use weir_policy::budget::Tokens;
 use weir_policy::prequal::Busy;
 use weir_policy::rate::RateLimit;
 use weir_stats::Key;
+use weir_workload::Load;
 
 impl<'a> Reference<'a> {
     /// `key` is the replication's.

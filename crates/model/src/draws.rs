@@ -5,8 +5,8 @@
 macro_rules! purposes {
     ($(#[$about:meta])* $module:ident { $($(#[$what:meta])* $name:ident = $number:literal,)* }) => {
         $(#[$about])*
-        pub(crate) mod $module {
-            $($(#[$what])* pub(crate) const $name: u64 = $number;)*
+        pub mod $module {
+            $($(#[$what])* pub const $name: u64 = $number;)*
 
             #[cfg(test)]
             pub(super) const ALL: &[(&str, u64)] = &[$((stringify!($name), $name)),*];

@@ -1,0 +1,21 @@
+//! What the requests of a scenario are.
+
+use weir_model::mix::{Keys as DrawnKeys, Mix};
+use weir_policy::key;
+use weir_topology::plan::{Keys, Scenario};
+
+/// What the traffic of a scenario draws, or a trace says.
+pub fn mix(scenario: &Scenario) -> Mix {
+    let keys = |keys: &Keys| match *keys {
+        Keys::Uniform(n) => DrawnKeys::Uniform(n),
+        Keys::Zipf(n, s) => DrawnKeys::zipf(n, s),
+    };
+    let mix = Mix::new(scenario.mix.iter().map(|r| (r.weight, r.key.as_ref().map(keys))).collect());
+    let Some(recorded) = &scenario.recorded else { return mix };
+    let hashes: Vec<u64> = recorded.keys.iter().map(|k| key::hash(k.as_bytes())).collect();
+    let sender = |at: usize| {
+        let key = recorded.senders.get(at).copied().flatten()?;
+        hashes.get(key as usize).copied()
+    };
+    mix.recorded((0..).zip(&recorded.kinds).map(|(at, kind)| (*kind, sender(at))).collect())
+}

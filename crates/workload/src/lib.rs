@@ -1,0 +1,11 @@
+//! Which requests a scenario sends, and when: the same for the simulator, which asks in virtual time, and for the generator that
+//! sends them for real. Sans-I/O.
+#![forbid(unsafe_code)]
+
+mod kinds;
+mod requests;
+mod sending;
+
+pub use kinds::mix;
+pub use requests::{Request, Requests};
+pub use sending::{Load, Window, load_unless};
