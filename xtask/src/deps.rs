@@ -14,7 +14,7 @@ const LEVELS: &[&[&str]] = &[
     &["weir-model", "weir-http1"],
     &["weir-topology"],
     &["weir-workload", "weir-net"],
-    &["weir-sim", "weir-serve"],
+    &["weir-sim", "weir-serve", "weir-load"],
     &["weir-report"],
     &["weir"],
 ];

@@ -13,18 +13,19 @@ use std::path::PathBuf;
     version,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    after_help = "Not built yet: graph, compare, load, verify, fit, profile.",
+    after_help = "Not built yet: graph, compare, verify, fit, profile.",
     after_long_help = "\
 Examples:
   weir check bamboo.star                           what is wrong with a file
   weir sim bamboo.star                             simulate all of its scenarios
   weir sim bamboo.star --sweep routers=1,2,4,8     once for each number of routers
   weir serve edge.star                             run it as a load balancer
+  weir load bamboo.star --to http://127.0.0.1:8080 send its requests there
 
 Exit codes: 0 done; 1 the answer is no; 2 wrong usage or a wrong topology; 3 the environment failed;
 4 weir found a fault in itself; 130 interrupted.
 
-Not built yet: graph, compare, load, verify, fit, profile."
+Not built yet: graph, compare, verify, fit, profile."
 )]
 pub(crate) struct Cli {
     /// What to do.
@@ -51,9 +52,8 @@ pub(crate) enum Command {
     Compare(Later),
     /// Run a topology as a load balancer
     Serve(Serve),
-    /// Drive a scenario's load at a URL
-    #[command(hide = true, disable_help_flag = true)]
-    Load(Later),
+    /// Send a scenario's requests to a URL, open loop
+    Load(Load),
     /// Compare simulation and reality
     #[command(hide = true, disable_help_flag = true)]
     Verify(Later),
@@ -228,6 +228,67 @@ impl Sim {
     }
 }
 
+/// `weir load`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir load bamboo.star --to http://127.0.0.1:8080
+  weir load bamboo.star random --to https://[::1]:8443 --h2 --insecure
+  weir load quickstart.star --to http://10.0.0.7 --duration 60s --speed 2 --hgrm run.hgrm
+
+The requests are those of the simulation with the same seed: the same instants, kinds, keys and bodies. Each is sent
+at its instant, whatever has come back; its latency counts from there to the last byte. A run that was sent too late
+is void (exit code 1).")]
+pub(crate) struct Load {
+    #[command(flatten)]
+    pub(crate) file: File,
+    /// Which of the file's scenarios [default: its only one]
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenario: Option<String>,
+    /// Where to: http://HOST:PORT or https://HOST:PORT
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
+    /// Seed of all draws
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Requests, instead of what the file says
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) requests: Option<u64>,
+    /// For how long, instead of what the file says: 30s, 5m
+    #[arg(long, value_name = "D", value_parser = weir_topology::duration_ns)]
+    pub(crate) duration: Option<u64>,
+    /// So many times as fast
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
+    pub(crate) speed: f64,
+    /// Connections at once, at most [default: as many as requests need]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) connections: Option<u32>,
+    /// Speak HTTP/2 (over TLS by ALPN, else at once)
+    #[arg(long)]
+    pub(crate) h2: bool,
+    /// Take any certificate
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Form of what goes to standard output
+    #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
+    pub(crate) output: LoadForm,
+    /// Also write each request as a row of CSV
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Also write the latencies for HdrHistogram's plotter
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hgrm: Option<PathBuf>,
+}
+
+/// The form of a load run's result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoadForm {
+    /// A table.
+    Text,
+    /// `weir.load/1`.
+    Json,
+}
+
 /// Which nodes a result lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Nodes {
@@ -268,6 +329,12 @@ fn setting(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("write NAME=VALUE".into()),
     }
+}
+
+/// A number above 0.
+fn positive(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "write a number, such as 2 or 0.5")?;
+    if number > 0.0 && number.is_finite() { Ok(number) } else { Err("write a number above 0".into()) }
 }
 
 /// `name=a,b,c`.

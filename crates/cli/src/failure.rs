@@ -5,6 +5,8 @@ use std::io::Write;
 /// An end other than success.
 #[derive(Debug)]
 pub(crate) enum Failure {
+    /// 1: the answer is no. A sentence; printed after `error: `.
+    No(String),
     /// 2: wrong usage or a wrong topology. A sentence, or several with their places; printed after `error: `.
     Usage(String),
     /// 2: worded from the first to the last character by the topology's diagnostics; empty where clap has spoken.
@@ -26,6 +28,7 @@ impl Failure {
     /// The exit code of the process.
     pub(crate) fn code(&self) -> u8 {
         match self {
+            Failure::No(_) => 1,
             Failure::Usage(_) | Failure::Worded(_) => 2,
             Failure::Environment(_) => 3,
             Failure::Fault(_) => 4,
@@ -36,7 +39,9 @@ impl Failure {
     /// Says it on standard error; where that is closed, nobody is left to hear.
     pub(crate) fn tell(&self) {
         let text = match self {
-            Failure::Usage(text) | Failure::Environment(text) => format!("error: {text}\n"),
+            Failure::No(text) | Failure::Usage(text) | Failure::Environment(text) => {
+                format!("error: {text}\n")
+            }
             Failure::Worded(text) => text.clone(),
             Failure::Fault(text) => format!(
                 "error: weir found a fault in itself: {text}\n\

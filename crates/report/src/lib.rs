@@ -9,6 +9,7 @@ mod csv;
 mod entry;
 mod html;
 mod json;
+mod load;
 mod number;
 mod offered;
 mod sites;
@@ -19,6 +20,7 @@ pub use number::duration;
 pub use text::Sites;
 
 use std::io::{self, Write};
+use weir_load::Outcome;
 use weir_sim::Results;
 use weir_topology::Plan;
 
@@ -55,6 +57,30 @@ pub fn text(results: &Results, sites: Sites, out: &mut dyn Write) -> io::Result<
 /// What `out` says.
 pub fn html(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     html::write(results, out)
+}
+
+/// Writes the contract's JSON of a load run (`weir.load/1`), ending with a new line.
+///
+/// # Errors
+/// What `out` says.
+pub fn load_json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    load::json(outcome, out)
+}
+
+/// Writes a load run's figures as a table.
+///
+/// # Errors
+/// What `out` says.
+pub fn load_text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    load::table(outcome, out)
+}
+
+/// Writes each request of a load run as a row of CSV.
+///
+/// # Errors
+/// What `out` says.
+pub fn load_rows(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    load::rows(outcome, out)
 }
 
 /// Writes what a plan offers to its queues, for `weir check`.

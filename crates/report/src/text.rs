@@ -113,7 +113,7 @@ fn indented(lines: &str) -> String {
 }
 
 /// The sentence in lines of at most the width of a table, the further ones indented; words are never cut.
-fn wrapped(sentence: &str) -> String {
+pub(crate) fn wrapped(sentence: &str) -> String {
     let mut out = String::new();
     let mut used = 0;
     for word in sentence.split(' ') {

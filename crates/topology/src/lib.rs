@@ -47,3 +47,12 @@ pub use matching::{Asked, Matched};
 pub use offered::{Effort, SiteLoad, bounded_sites, effort, offered_load};
 pub use plan::Plan;
 pub use plan_json::PlanError;
+
+/// A duration as the language writes it, `30s` or `1.5 ms`, ns.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub fn duration_ns(text: &str) -> Result<u64, String> {
+    let ns = value::parse_duration(text)?;
+    u64::try_from(ns).ok().filter(|ns| *ns > 0).ok_or_else(|| "write a time above 0, such as 30s".to_owned())
+}

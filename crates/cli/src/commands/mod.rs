@@ -2,6 +2,7 @@
 
 mod check;
 mod later;
+mod load;
 mod plan;
 mod serve;
 mod sim;
@@ -19,7 +20,7 @@ pub(crate) fn run(command: Option<Command>) -> Result<(), Failure> {
         Some(Command::Graph(args)) => later::run("graph", &args),
         Some(Command::Compare(args)) => later::run("compare", &args),
         Some(Command::Serve(args)) => serve::run(&args),
-        Some(Command::Load(args)) => later::run("load", &args),
+        Some(Command::Load(args)) => load::run(&args),
         Some(Command::Verify(args)) => later::run("verify", &args),
         Some(Command::Fit(args)) => later::run("fit", &args),
         Some(Command::Profile(args)) => later::run("profile", &args),

@@ -1,17 +1,16 @@
 //! Making a connection to an origin: TCP by the addresses of its name, a Unix socket, or a pair with the built-in servers.
 
-use socket2::{Domain, SockAddr, SockRef, Type};
+use socket2::{Domain, Type};
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::rc::Rc;
 use tokio::sync::mpsc::UnboundedSender;
 use weir_net::io::Core;
-use weir_net::io::runtime::Stream;
-use weir_net::transport::socket::{Raw, Socket, watch_peer};
-use weir_topology::plan::fixed;
+use weir_net::transport::connect;
+use weir_net::transport::socket::{Raw, Socket};
 
 /// The way to the built-in servers of this process: a connection for the one with this root.
 pub(crate) type BuiltInServers = UnboundedSender<(u32, UnixStream)>;
@@ -75,12 +74,9 @@ impl Place {
                 if let Some(port) = port {
                     list = list.iter().map(|a| SocketAddr::new(a.ip(), port)).collect();
                 }
-                tcp(core, &list).await.map(Socket::Tcp)
+                connect::tcp(core, &list).await.map(Socket::Tcp)
             }
-            Place::Unix(path) => {
-                let socket = socket(Domain::UNIX)?;
-                Stream::connect(&core.runtime, socket, &SockAddr::unix(path)?).await.map(Socket::Unix)
-            }
+            Place::Unix(path) => connect::unix(core, path).await.map(Socket::Unix),
             Place::BuiltIn(root, servers) => {
                 let (ours, theirs) =
                     socket2::Socket::pair(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None)?;
@@ -106,57 +102,4 @@ impl Place {
             Place::Unix(_) | Place::BuiltIn(..) => true,
         }
     }
-}
-
-/// Happy Eyeballs (RFC 8305): addresses in order, each begun when the one before has failed or taken too long.
-async fn tcp(core: &Core, addresses: &[SocketAddr]) -> io::Result<Stream<TcpStream>> {
-    if let [only] = addresses {
-        return one(core, *only).await;
-    }
-    let mut attempts = Vec::new();
-    let mut rest = addresses.iter();
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
-    let mut next = core.timers.after(0);
-    std::future::poll_fn(|cx| {
-        loop {
-            while next.poll_ended(cx).is_ready() {
-                let Some(address) = rest.next() else { break };
-                attempts.push(Box::pin(one(core, *address)));
-                next = core.timers.after(fixed::NEXT_ADDRESS_NS);
-            }
-            let mut failed = false;
-            let mut at = 0;
-            while at < attempts.len() {
-                match attempts[at].as_mut().poll(cx) {
-                    std::task::Poll::Ready(Ok(stream)) => return std::task::Poll::Ready(Ok(stream)),
-                    std::task::Poll::Ready(Err(e)) => {
-                        last = e;
-                        failed = true;
-                        drop(attempts.swap_remove(at));
-                    }
-                    std::task::Poll::Pending => at += 1,
-                }
-            }
-            if attempts.is_empty() && rest.len() == 0 {
-                let why = std::mem::replace(&mut last, io::ErrorKind::Other.into());
-                return std::task::Poll::Ready(Err(why));
-            }
-            if !failed || rest.len() == 0 {
-                return std::task::Poll::Pending;
-            }
-            next = core.timers.after(0);
-        }
-    })
-    .await
-}
-
-async fn one(core: &Core, address: SocketAddr) -> io::Result<Stream<TcpStream>> {
-    let socket = socket(Domain::for_address(address))?;
-    socket.set_tcp_nodelay(true)?;
-    watch_peer(&SockRef::from(&socket))?;
-    Stream::connect(&core.runtime, socket, &address.into()).await
-}
-
-fn socket(domain: Domain) -> io::Result<socket2::Socket> {
-    socket2::Socket::new(domain, Type::STREAM.nonblocking().cloexec(), None)
 }

@@ -2,7 +2,7 @@
 //! certificate are as they are now: read at start and again when told.
 
 use super::files::{CannotUse, authorities, certified, system_authorities};
-use super::verify::Verifier;
+use super::verify::{Anyone, Verifier};
 use super::{Stream, Why, provider};
 use crate::io::buffers::Buffers;
 use crate::transport::socket::Socket;
@@ -61,6 +61,25 @@ impl Client {
         let mut stream = Box::new(Stream::new(plain, tls, buffers.clone()));
         poll_fn(|cx| stream.poll_handshake(cx)).await?;
         Ok(Socket::Tls(stream))
+    }
+}
+
+impl Client {
+    /// One that takes any certificate: for whoever tests a server of their own and says so.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn unverified() -> Result<Client, CannotUse> {
+        let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
+        let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+        let anyone = Arc::new(Anyone(provider()));
+        let mut config = builder
+            .map_err(failed)?
+            .dangerous()
+            .with_custom_certificate_verifier(anyone)
+            .with_no_client_auth();
+        config.resumption = Resumption::in_memory_sessions(SESSIONS);
+        Ok(Client { files: TlsClient::default(), now: RwLock::new(Arc::new(config)) })
     }
 }
 

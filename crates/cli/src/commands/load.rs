@@ -1,0 +1,115 @@
+//! `weir load FILE --to URL`: sends a scenario's requests and says how they were answered.
+
+use crate::args::{Load, LoadForm};
+use crate::failure::Failure;
+use crate::output::{self, Target};
+use crate::{input, interrupt};
+use std::io::{self, IsTerminal, Write};
+use weir_load::{CannotReach, Error, Options, Outcome, Protocol, Second};
+use weir_topology::plan::{Plan, Point, Scenario};
+
+pub(crate) fn run(args: &Load) -> Result<(), Failure> {
+    let at_once = interrupt::at_once();
+    let plan = input::load(&args.file)?;
+    let chosen = choose(&plan, args.scenario.as_deref())?;
+    let save = args.save.as_deref().map(Target::open).transpose()?;
+    let hgrm = args.hgrm.as_deref().map(Target::open).transpose()?;
+    let stop = interrupt::stop_flag(&at_once);
+    let options = Options {
+        to: args.to.clone(),
+        seed: args.seed,
+        requests: args.requests,
+        duration_ns: args.duration,
+        speed: args.speed,
+        connections: args.connections.map(|n| n as usize),
+        protocol: if args.h2 { Protocol::H2 } else { Protocol::H1 },
+        insecure: args.insecure,
+        rows: save.is_some() || hgrm.is_some(),
+    };
+    let shown = !args.file.quiet && io::stderr().is_terminal();
+    let tell = move |second: &Second| {
+        if shown {
+            tell_second(second);
+        }
+    };
+    let outcome = weir_load::run(chosen, &options, tell, &stop).map_err(|e| failure(args, e))?;
+    if shown {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+    if let Some(save) = save {
+        save.write(|out| weir_report::load_rows(&outcome, out))?;
+    }
+    if let Some(hgrm) = hgrm {
+        hgrm.write(|out| weir_load::hgrm(&outcome.rows, out))?;
+    }
+    output::to_stdout(|out| match args.output {
+        LoadForm::Text => weir_report::load_text(&outcome, out),
+        LoadForm::Json => weir_report::load_json(&outcome, out),
+    })?;
+    answer(&outcome)
+}
+
+/// The exit code of a run.
+fn answer(outcome: &Outcome) -> Result<(), Failure> {
+    match &outcome.void {
+        _ if outcome.interrupted => Err(Failure::Interrupted),
+        Some(why) => Err(Failure::No(format!(
+            "the run is void: {why}; send fewer requests a second, or free this machine of other work"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn failure(args: &Load, error: Error) -> Failure {
+    match error {
+        Error::Target(CannotReach::Url(why)) | Error::Scenario(why) => Failure::Usage(why),
+        Error::Target(why) => Failure::Environment(why.to_string()),
+        Error::System(e) => Failure::Environment(format!("cannot send: {}", crate::failure::reason(&e))),
+        Error::Connect(why) => {
+            let why = why.split(" (os error").next().unwrap_or(&why).to_owned();
+            Failure::Environment(format!("cannot connect to {}: {why}", args.to))
+        }
+        Error::Tls(why) => Failure::Environment(why),
+        Error::Interrupted => Failure::Interrupted,
+    }
+}
+
+/// The scenario that is meant.
+fn choose<'a>(plan: &'a Plan, name: Option<&str>) -> Result<(&'a Point, &'a Scenario), Failure> {
+    let [point] = plan.points.as_slice() else {
+        let n = plan.points.len();
+        let what =
+            format!("{} makes {n} topologies of its sweeps; set each swept parameter with -p", plan.file);
+        return Err(Failure::Usage(what));
+    };
+    let known = || point.scenarios.iter().map(|s| s.name.as_str()).collect::<Vec<_>>().join(", ");
+    let found = match (name, point.scenarios.as_slice()) {
+        (None, [only]) => Some(only),
+        (None, []) => {
+            let what = "has no scenario; add one: scenario(\"main\", node, traffic.poisson(rate = 100), requests = 10000)";
+            return Err(Failure::Usage(format!("{} {what}", plan.file)));
+        }
+        (None, _) => {
+            return Err(Failure::Usage(format!(
+                "{} has several scenarios; name one: {}",
+                plan.file,
+                known()
+            )));
+        }
+        (Some(name), all) => all.iter().find(|s| s.name == name),
+    };
+    let unknown =
+        || format!("{} has no scenario `{}`; it has {}", plan.file, name.unwrap_or_default(), known());
+    found.map(|scenario| (point, scenario)).ok_or_else(|| Failure::Usage(unknown()))
+}
+
+/// One line that is drawn anew each second.
+fn tell_second(second: &Second) {
+    let ms = |ns: Option<f64>| ns.map_or_else(|| "–".to_owned(), |ns| format!("{:.2}", ns / 1e6));
+    let [p50, p99] = second.quantiles_ns.map(ms);
+    let Second { at_s, sent, failed, in_flight, .. } = second;
+    let _ = write!(
+        io::stderr(),
+        "\r\x1b[K{at_s} s: {sent}/s, {failed} failed, {in_flight} in flight, p50 {p50} ms, p99 {p99} ms"
+    );
+}

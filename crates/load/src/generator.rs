@@ -1,0 +1,189 @@
+//! The requests that are on their way, and the connections that they share.
+
+use crate::shape::Shape;
+use crate::tally::Tally;
+use crate::target::Target;
+use crate::{h1, h2};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use weir_net::io::Core;
+use weir_net::io::timers::{Sleep, has_ended};
+use weir_net::transport::socket::Socket;
+use weir_net::transport::{connect, tls};
+use weir_policy::Kind;
+use weir_workload::Request;
+
+/// How long the first connection may take, ns.
+const FIRST_NS: u64 = 5_000_000_000;
+
+/// A request on its way.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub request: Request,
+    /// When it was to be sent, ns after the run's begin.
+    pub intended_ns: u64,
+    /// When it was sent first.
+    pub sent_ns: Option<u64>,
+    /// How much later than intended it was sent; `None`: that was not in the generator's hands.
+    pub lag_ns: Option<u64>,
+    pub selected: bool,
+    /// Who thinks again when it has ended (closed traffic).
+    pub user: Option<u32>,
+    /// Whether it was sent again.
+    pub again: bool,
+}
+
+/// How a request ended: the status of its answer, or why there is none.
+pub(crate) type Went = Result<u16, Kind>;
+
+/// All of a run.
+pub(crate) struct Generator {
+    pub core: Rc<Core>,
+    pub target: Target,
+    pub tls: Option<Arc<tls::Client>>,
+    pub shapes: Vec<Shape>,
+    /// When a request is given up, ns after its intended instant.
+    pub limit_ns: u64,
+    /// The clock at the run's begin.
+    pub begun_ns: Cell<u64>,
+    /// Connections at once, at most.
+    pub most: usize,
+    pub is_h2: bool,
+    pub tally: RefCell<Tally>,
+    pub h1: h1::Idle,
+    pub h2: h2::Connections,
+    /// Connections that are open or being made, and all that were made.
+    pub open: Cell<usize>,
+    pub connections: Cell<u64>,
+    /// Requests without a connection yet.
+    pub waiting: RefCell<VecDeque<Job>>,
+    pub in_flight: Cell<u64>,
+    /// Users of closed traffic whose request has ended, and who waits for them.
+    pub answered: RefCell<Vec<u32>>,
+    pub watcher: RefCell<Option<Waker>>,
+}
+
+impl Generator {
+    /// Now, ns after the run's begin.
+    pub fn now(&self) -> u64 {
+        self.core.now().saturating_sub(self.begun_ns.get())
+    }
+
+    /// A request's instant has come.
+    pub fn begin(self: &Rc<Self>, mut job: Job) {
+        self.tally.borrow_mut().arrives(&job);
+        self.in_flight.set(self.in_flight.get() + 1);
+        job.lag_ns = Some(self.now().saturating_sub(job.intended_ns));
+        self.send(job);
+    }
+
+    /// Gives a request to a connection, or makes one.
+    pub fn send(self: &Rc<Self>, job: Job) {
+        if self.is_h2 { h2::send(self, job) } else { h1::send(self, job) }
+    }
+
+    /// A request is written now.
+    pub fn is_sent(&self, job: &mut Job, was_free: bool) {
+        let now = self.now();
+        if was_free && job.sent_ns.is_none() {
+            job.lag_ns = Some(now.saturating_sub(job.intended_ns));
+        }
+        job.sent_ns.get_or_insert(now);
+    }
+
+    /// A request waits for a connection.
+    pub fn wait(&self, job: Job) {
+        self.waiting.borrow_mut().push_back(job);
+    }
+
+    /// Whether another connection may be made; then its place is taken.
+    pub fn may_open(&self) -> bool {
+        let room = self.open.get() < self.most;
+        self.open.set(self.open.get() + usize::from(room));
+        room
+    }
+
+    /// The limit of a request.
+    pub fn limit(&self, job: &Job) -> Sleep {
+        let at = self.begun_ns.get().saturating_add(job.intended_ns).saturating_add(self.limit_ns);
+        self.core.timers.at(at)
+    }
+
+    /// A request has ended.
+    pub fn end(&self, job: &Job, went: &Went) {
+        let now = self.now();
+        self.tally.borrow_mut().ends(job, went, now);
+        self.in_flight.set(self.in_flight.get() - 1);
+        let watched = if let Some(user) = job.user {
+            self.answered.borrow_mut().push(user);
+            true
+        } else {
+            self.in_flight.get() == 0
+        };
+        if watched && let Some(waker) = self.watcher.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+
+    /// A connection has ended, or was never made: those who wait go elsewhere.
+    pub fn is_closed(self: &Rc<Self>) {
+        self.open.set(self.open.get() - 1);
+        let next = self.waiting.borrow_mut().pop_front();
+        if let Some(job) = next {
+            self.send(job);
+        }
+    }
+
+    /// A connection, before the request that it is made for is given up.
+    pub async fn connect(&self, job: &Job) -> Result<Socket, Kind> {
+        let mut limit = Some(self.limit(job));
+        let mut dialling = pin!(self.dial());
+        let made = poll_fn(|cx| match dialling.as_mut().poll(cx) {
+            Poll::Ready(made) => Poll::Ready(Some(made)),
+            Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        })
+        .await;
+        match made {
+            Some(Ok(socket)) => {
+                self.connections.set(self.connections.get() + 1);
+                Ok(socket)
+            }
+            Some(Err(why)) => {
+                self.tally.borrow_mut().no_connection.get_or_insert(why);
+                Err(Kind::ConnectFailed)
+            }
+            None => Err(Kind::Timeout),
+        }
+    }
+
+    /// Whether a connection can be made at all, before anything is sent; else why not.
+    pub async fn try_to_connect(&self) -> Result<(), String> {
+        let mut limit = Some(self.core.timers.after(FIRST_NS));
+        let mut dialling = pin!(self.dial());
+        poll_fn(|cx| match dialling.as_mut().poll(cx) {
+            Poll::Ready(made) => Poll::Ready(made.map(drop)),
+            Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err("no answer within 5 s".to_owned())),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
+    }
+
+    async fn dial(&self) -> Result<Socket, String> {
+        let made = connect::tcp(&self.core, &self.target.addresses).await;
+        let socket = made.map(Socket::Tcp).map_err(|e| e.to_string())?;
+        let Some(tls) = &self.tls else { return Ok(socket) };
+        let offers: &[&str] = if self.is_h2 { &["h2"] } else { &["http/1.1"] };
+        let secured = tls.connect(socket, &self.target.host, offers, &self.core.buffers).await;
+        let socket = secured.map_err(|why| format!("TLS: {why}"))?;
+        if self.is_h2 && !socket.is_h2() {
+            return Err("the server does not choose HTTP/2 (ALPN)".to_owned());
+        }
+        Ok(socket)
+    }
+}

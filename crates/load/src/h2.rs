@@ -1,0 +1,280 @@
+//! HTTP/2: requests share connections, as many at once as the server takes; then another connection is made.
+
+use crate::generator::{Generator, Job};
+use crate::shape::{Shape, piece};
+use bytes::Bytes;
+use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
+use h2::{Reason, SendStream};
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use weir_net::io::timers::has_ended;
+use weir_net::transport::wire::Wire;
+use weir_policy::Kind;
+use weir_topology::plan::fixed::{
+    H2_CONNECTION_WINDOW_BYTES, H2_STREAM_WINDOW_BYTES, MAX_RESPONSE_HEAD_BYTES,
+};
+
+/// Bytes of frames that wait for the socket before no more are taken.
+const AHEAD: usize = 64 * 1024;
+
+/// Connections that stand, and how many are being made.
+#[derive(Default)]
+pub(crate) struct Connections {
+    standing: RefCell<Vec<Rc<Shared>>>,
+    making: Cell<usize>,
+}
+
+/// A connection that requests share.
+struct Shared {
+    sender: SendRequest<Bytes>,
+    streams: Cell<usize>,
+    ending: Cell<bool>,
+}
+
+impl Shared {
+    fn has_room(&self) -> bool {
+        !self.ending.get() && self.streams.get() < self.sender.current_max_send_streams()
+    }
+}
+
+/// Gives a request to the connection that carries the fewest.
+pub(crate) fn send(g: &Rc<Generator>, job: Job) {
+    let least = {
+        let standing = g.h2.standing.borrow();
+        standing.iter().filter(|c| c.has_room()).min_by_key(|c| c.streams.get()).cloned()
+    };
+    if let Some(conn) = least {
+        begin(g, conn, job, true);
+    } else if g.h2.making.get() == 0 && g.may_open() {
+        g.h2.making.set(1);
+        g.core.runtime.spawn(connection(g.clone(), job));
+    } else {
+        if g.h2.making.get() == 0 {
+            g.tally.borrow_mut().waited += 1;
+        }
+        g.wait(job);
+    }
+}
+
+/// Begins a request on a connection that has room. `was_free`: it had not to wait for that.
+fn begin(g: &Rc<Generator>, conn: Rc<Shared>, job: Job, was_free: bool) {
+    conn.streams.set(conn.streams.get() + 1);
+    g.core.runtime.spawn(request(g.clone(), conn, job, was_free));
+}
+
+async fn request(g: Rc<Generator>, conn: Rc<Shared>, mut job: Job, was_free: bool) {
+    g.is_sent(&mut job, was_free);
+    let went = exchange(&g, &conn, &job).await;
+    conn.streams.set(conn.streams.get() - 1);
+    match went {
+        Err(Failed::Unprocessed) if !job.again => {
+            g.tally.borrow_mut().again += 1;
+            job.again = true;
+            g.send(job);
+        }
+        Err(Failed::Unprocessed) => g.end(&job, &Err(Kind::Reset)),
+        Err(Failed::With(kind)) => g.end(&job, &Err(kind)),
+        Ok(status) => g.end(&job, &Ok(status)),
+    }
+    if conn.has_room() {
+        let next = g.waiting.borrow_mut().pop_front();
+        if let Some(next) = next {
+            begin(&g, conn, next, false);
+        }
+    }
+}
+
+/// Makes a connection for a request, and drives it.
+async fn connection(g: Rc<Generator>, job: Job) {
+    let made = open(&g, &job).await;
+    g.h2.making.set(0);
+    match made {
+        Err(kind) => g.end(&job, &Err(kind)),
+        Ok((sender, connection)) => {
+            let conn = Rc::new(Shared { sender, streams: Cell::new(0), ending: Cell::new(false) });
+            g.h2.standing.borrow_mut().push(conn.clone());
+            begin(&g, conn.clone(), job, false);
+            while conn.has_room() {
+                let next = g.waiting.borrow_mut().pop_front();
+                let Some(next) = next else { break };
+                begin(&g, conn.clone(), next, false);
+            }
+            drive(&g, &conn, connection).await;
+            g.h2.standing.borrow_mut().retain(|other| !Rc::ptr_eq(other, &conn));
+        }
+    }
+    g.is_closed();
+}
+
+type Made = (SendRequest<Bytes>, Connection<Io, Bytes>);
+
+/// A connection whose server has said how many requests it takes at once.
+async fn open(g: &Generator, job: &Job) -> Result<Made, Kind> {
+    let socket = g.connect(job).await?;
+    let mut limit = Some(g.limit(job));
+    let wire = Wire::new(socket, g.core.buffers.clone());
+    let (sender, mut connection) = settings().handshake(Io(wire)).await.map_err(|_| refused(g))?;
+    poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
+        Poll::Ready(_) => Poll::Ready(Err(refused(g))),
+        Poll::Pending if sender.current_max_send_streams() > 0 => Poll::Ready(Ok(())),
+        Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(Kind::Timeout)),
+        Poll::Pending => Poll::Pending,
+    })
+    .await?;
+    Ok((sender, connection))
+}
+
+fn refused(g: &Generator) -> Kind {
+    let why = || "the server does not speak HTTP/2".to_owned();
+    g.tally.borrow_mut().no_connection.get_or_insert_with(why);
+    Kind::ConnectFailed
+}
+
+async fn drive(g: &Rc<Generator>, conn: &Shared, mut connection: Connection<Io, Bytes>) {
+    poll_fn(|cx| Pin::new(&mut connection).poll(cx)).await.ok();
+    conn.ending.set(true);
+    // What it carried fails by itself; those tasks hold the connection's last references.
+    g.core.runtime.next_turn().await;
+}
+
+/// What this side tells of itself.
+fn settings() -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .enable_push(false)
+        .initial_max_send_streams(0)
+        .initial_window_size(H2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
+        .max_header_list_size(u32::try_from(MAX_RESPONSE_HEAD_BYTES).unwrap_or(u32::MAX));
+    builder
+}
+
+/// Why a request has no answer.
+enum Failed {
+    /// The server did nothing with it, and says so.
+    Unprocessed,
+    With(Kind),
+}
+
+impl Failed {
+    fn of(e: &h2::Error) -> Failed {
+        match e.reason() {
+            Some(Reason::REFUSED_STREAM) => Failed::Unprocessed,
+            Some(Reason::NO_ERROR) if e.is_go_away() => Failed::Unprocessed,
+            Some(Reason::PROTOCOL_ERROR | Reason::FRAME_SIZE_ERROR | Reason::COMPRESSION_ERROR)
+                if !e.is_remote() =>
+            {
+                Failed::With(Kind::BadResponse)
+            }
+            _ => Failed::With(Kind::Reset),
+        }
+    }
+}
+
+/// Sends a request and reads its answer.
+async fn exchange(g: &Generator, conn: &Shared, job: &Job) -> Result<u16, Failed> {
+    let shape: &Shape = &g.shapes[job.request.kind as usize];
+    let request = shape.request(job.request.sender.as_deref());
+    let sent = conn.sender.clone().send_request(request, shape.body_bytes == 0);
+    let (answer, body) = match sent {
+        Ok(sent) => sent,
+        Err(_) => {
+            conn.ending.set(true);
+            return Err(Failed::Unprocessed);
+        }
+    };
+    let mut limit = Some(g.limit(job));
+    let mut under_way = UnderWay { answer, status: 0, recv: None, body, left: shape.body_bytes };
+    poll_fn(|cx| match under_way.poll(cx) {
+        Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(Failed::With(Kind::Timeout))),
+        polled => polled,
+    })
+    .await
+}
+
+/// A request and its answer on their way; dropped, the stream is reset.
+struct UnderWay {
+    answer: ResponseFuture,
+    status: u16,
+    recv: Option<h2::RecvStream>,
+    body: SendStream<Bytes>,
+    /// Bytes of the request's body that were not sent.
+    left: u64,
+}
+
+impl UnderWay {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<u16, Failed>> {
+        // A server may answer before it has read all; what it says then counts.
+        let _ = self.poll_send(cx);
+        if self.recv.is_none() {
+            let answer = ready!(Pin::new(&mut self.answer).poll(cx)).map_err(|e| Failed::of(&e))?;
+            self.status = answer.status().as_u16();
+            self.recv = Some(answer.into_body());
+        }
+        let Some(recv) = &mut self.recv else { return Poll::Pending };
+        while let Some(data) = ready!(recv.poll_data(cx)) {
+            let n = data.map_err(|e| Failed::of(&e))?.len();
+            recv.flow_control().release_capacity(n).map_err(|e| Failed::of(&e))?;
+        }
+        ready!(recv.poll_trailers(cx)).map_err(|e| Failed::of(&e))?;
+        Poll::Ready(Ok(self.status))
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), h2::Error>> {
+        while self.left > 0 {
+            let mut next = piece(self.left);
+            self.body.reserve_capacity(next.len());
+            match ready!(self.body.poll_capacity(cx)) {
+                None => return Poll::Ready(Ok(())),
+                Some(room) => next.truncate(room?),
+            }
+            self.left -= next.len() as u64;
+            self.body.send_data(next, self.left == 0)?;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A connection's bytes as the `h2` crate wants them.
+struct Io(Wire);
+
+impl AsyncRead for Io {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let wire = &mut self.0;
+        if wire.input().is_empty() && ready!(wire.poll_fill(cx))? == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let n = into.remaining().min(wire.input().len());
+        into.put_slice(&wire.input()[..n]);
+        wire.consume(n);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Io {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let wire = &mut self.0;
+        if wire.unsent() >= AHEAD {
+            ready!(wire.poll_flush(cx))?;
+        }
+        wire.queue(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}

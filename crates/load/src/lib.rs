@@ -1,0 +1,23 @@
+//! An open-loop generator: sends a scenario's requests to a URL at their intended instants, whatever comes back.
+//!
+//! Requests are those of the simulation (`weir-workload`): the same arrivals, kinds, keys and bodies for the same seed. A latency
+//! counts from the intended instant to the last byte, so that a server that stalls is not asked more kindly (Gil Tene's
+//! "coordinated omission"). One thread, one runtime: requests are paced by one timer, connections are tasks beside it.
+#![forbid(unsafe_code)]
+
+mod closed;
+mod generator;
+mod h1;
+mod h2;
+mod hgrm;
+mod outcome;
+mod run;
+mod shape;
+mod tally;
+mod target;
+
+pub use hgrm::hgrm;
+pub use outcome::{Lag, Latency, Outcome, Requests, Row};
+pub use run::{Error, Options, Protocol, run};
+pub use tally::Second;
+pub use target::{CannotReach, Target};

@@ -1,0 +1,261 @@
+//! A run: the scenario's requests in their order, each at its instant.
+
+use crate::closed;
+use crate::generator::{Generator, Job};
+use crate::outcome::Outcome;
+use crate::shape::{Host, key_sources, shapes};
+use crate::tally::{Second, Tally};
+use crate::target::{CannotReach, Target};
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use weir_net::io::Core;
+use weir_net::io::clock::Clock;
+use weir_net::io::runtime::Runtime;
+use weir_net::transport::tls;
+use weir_stats::Key;
+use weir_topology::plan::{KeySource, Point, Scenario, TlsClient};
+use weir_workload::{Load, Request, Requests, load_unless};
+
+/// Requests that are begun in a row before answers are looked at.
+const ROW: u32 = 32;
+/// How often the run looks whether it is told to stop, ns.
+const TICK_NS: u64 = 100_000_000;
+/// The first request's instant comes so long after the start, ns: the first connections are made in time.
+const HEAD_START_NS: u64 = 10_000_000;
+/// Connections of HTTP/1.1 at once, where nothing is said.
+const MOST_CONNECTIONS: usize = 10_000;
+
+/// Which version of HTTP is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1.
+    #[default]
+    H1,
+    /// HTTP/2: by ALPN over TLS, by prior knowledge else.
+    H2,
+}
+
+/// How a load is sent.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to.
+    pub to: String,
+    /// Seed of all draws: the requests are those of the first replication of a simulation with it.
+    pub seed: u64,
+    /// Requests, instead of what the file says.
+    pub requests: Option<u64>,
+    /// For how long requests arrive, ns, instead of what the file says.
+    pub duration_ns: Option<u64>,
+    /// So many times as fast.
+    pub speed: f64,
+    /// Connections at once, at most; `None`: as many as requests need, up to 10,000.
+    pub connections: Option<usize>,
+    /// Which version is spoken.
+    pub protocol: Protocol,
+    /// Whether certificates are taken unseen.
+    pub insecure: bool,
+    /// Whether each request is kept in [`Outcome::rows`].
+    pub rows: bool,
+}
+
+/// Why there is no run.
+#[derive(Debug)]
+pub enum Error {
+    /// The URL leads nowhere.
+    Target(CannotReach),
+    /// No connection can be made: why.
+    Connect(String),
+    /// The scenario cannot be sent, in words.
+    Scenario(String),
+    /// The machine has nothing to run on.
+    System(io::Error),
+    /// TLS cannot be set up.
+    Tls(String),
+    /// It was told to stop before anything was sent.
+    Interrupted,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Target(why) => why.fmt(f),
+            Error::Connect(why) | Error::Scenario(why) | Error::Tls(why) => f.write_str(why),
+            Error::System(e) => e.fmt(f),
+            Error::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Sends a scenario's requests and waits for all answers. `tell` hears of each second; `stop` ends the run.
+///
+/// # Errors
+/// [`Error`]; requests that fail are none.
+pub fn run(
+    (point, scenario): (&Point, &Scenario),
+    options: &Options,
+    tell: impl Fn(&Second) + 'static,
+    stop: &Arc<AtomicBool>,
+) -> Result<Outcome, Error> {
+    let target = Target::resolve(&options.to).map_err(Error::Target)?;
+    let sources = key_sources(point);
+    let host = Host { https: target.https, authority: &target.authority };
+    let shapes = shapes(scenario, &sources, &host).map_err(Error::Scenario)?;
+    let tls = target.https.then(|| client(options.insecure)).transpose().map_err(Error::Tls)?;
+    let mut scenario = scenario.clone();
+    if options.duration_ns.is_some() {
+        (scenario.duration_ns, scenario.requests) = (options.duration_ns, None);
+    }
+    let requests = options.requests.or(scenario.requests);
+    let key = Key::new(options.seed).with(0);
+    let load = load_unless(&scenario, requests, key, stop).ok_or(Error::Interrupted)?;
+    let runtime = Runtime::new().map_err(Error::System)?;
+    let core = Core::new(runtime.clone(), Clock::start(), key).map_err(Error::System)?;
+    let g = Rc::new(Generator {
+        begun_ns: Cell::default(),
+        core,
+        tls,
+        shapes,
+        limit_ns: scenario.patience_ns.unwrap_or(scenario.deadline_ns),
+        most: options.connections.unwrap_or(MOST_CONNECTIONS),
+        is_h2: options.protocol == Protocol::H2,
+        tally: RefCell::new(Tally::new(options.rows)),
+        h1: RefCell::default(),
+        h2: Default::default(),
+        open: Cell::new(0),
+        connections: Cell::new(0),
+        waiting: RefCell::default(),
+        in_flight: Cell::new(0),
+        answered: RefCell::default(),
+        watcher: RefCell::default(),
+        target,
+    });
+    let sender = Sender { g: g.clone(), load, requests: Requests::new(&scenario, key), speed: options.speed };
+    let done = runtime.block_on(sender.send_all(stop.clone(), tell)).map_err(Error::System)??;
+    let unsent = sources.contains(&KeySource::Client) && scenario.mix.iter().any(|kind| kind.key.is_some());
+    Ok(outcome(&g, (&scenario, options), !done, unsent))
+}
+
+fn client(insecure: bool) -> Result<Arc<tls::Client>, String> {
+    let client = if insecure { tls::Client::unverified() } else { tls::Client::read(&TlsClient::default()) };
+    client.map(Arc::new).map_err(|e| e.to_string())
+}
+
+fn outcome(
+    g: &Generator,
+    (scenario, options): (&Scenario, &Options),
+    interrupted: bool,
+    unsent: bool,
+) -> Outcome {
+    let tally = g.tally.take();
+    let mut warnings = tally.warnings();
+    if unsent {
+        let what =
+            "`key.client()` reads the client's address, which is the same for all requests of this run";
+        warnings.push(what.to_owned());
+    }
+    Outcome {
+        to: options.to.clone(),
+        scenario: scenario.name.clone(),
+        seed: options.seed,
+        rate_per_s: tally.rate_per_s(),
+        lag: tally.lag(),
+        connections: g.connections.get(),
+        void: tally.void(),
+        warnings,
+        interrupted,
+        requests: tally.requests,
+        all: tally.all,
+        ok: tally.ok,
+        rows: tally.rows.unwrap_or_default(),
+    }
+}
+
+/// Sends the requests of a run.
+pub(crate) struct Sender {
+    pub g: Rc<Generator>,
+    pub load: Load,
+    pub requests: Requests,
+    pub speed: f64,
+}
+
+impl Sender {
+    /// Sends them all and waits for their ends; `false`: told to stop before.
+    async fn send_all(self, stop: Arc<AtomicBool>, tell: impl Fn(&Second) + 'static) -> Result<bool, Error> {
+        let core = self.g.core.clone();
+        core.runtime.spawn(core.timers.clone().run(core.runtime.clone()));
+        self.g.try_to_connect().await.map_err(Error::Connect)?;
+        self.g.begun_ns.set(core.now() + HEAD_START_NS);
+        let ticking = self.g.clone();
+        core.runtime.spawn(async move { tick(&ticking, tell).await });
+        let mut sending = std::pin::pin!(self.send());
+        let mut next = core.timers.after(TICK_NS);
+        poll_fn(|cx| {
+            while next.poll_ended(cx).is_ready() {
+                if stop.load(Ordering::Relaxed) {
+                    return Poll::Ready(Ok(false));
+                }
+                next = core.timers.after(TICK_NS);
+            }
+            sending.as_mut().poll(cx).map(|()| Ok(true))
+        })
+        .await
+    }
+
+    async fn send(mut self) {
+        match self.load.thinking.take() {
+            Some(thinking) => closed::send(&self, thinking).await,
+            None => self.send_open().await,
+        }
+        let g = self.g;
+        poll_fn(|cx| {
+            *g.watcher.borrow_mut() = Some(cx.waker().clone());
+            if g.in_flight.get() == 0 { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    /// An instant of the scenario in this run.
+    pub fn at(&self, ns: u64) -> u64 {
+        if self.speed == 1.0 { ns } else { (ns as f64 / self.speed) as u64 }
+    }
+
+    async fn send_open(&mut self) {
+        let mut in_a_row = 0;
+        for ordinal in 0..self.load.requests {
+            let Some(arrives_ns) = self.load.arrivals.next_ns() else { return };
+            let intended_ns = self.at(arrives_ns);
+            in_a_row += 1;
+            if intended_ns > self.g.now() {
+                self.g.core.timers.at(self.g.begun_ns.get() + intended_ns).await;
+                in_a_row = 0;
+            } else if in_a_row == ROW {
+                self.g.core.runtime.next_turn().await;
+                in_a_row = 0;
+            }
+            let (selected, _) = self.load.selects(arrives_ns, ordinal);
+            self.begin(self.requests.open(ordinal), intended_ns, selected, None);
+        }
+    }
+
+    pub fn begin(&self, request: Request, intended_ns: u64, selected: bool, user: Option<u32>) {
+        let (sent_ns, lag_ns) = (None, None);
+        self.g.begin(Job { request, intended_ns, sent_ns, lag_ns, selected, user, again: false });
+    }
+}
+
+/// Tells of each second.
+async fn tick(g: &Generator, tell: impl Fn(&Second)) {
+    for second in 1.. {
+        g.core.timers.at(g.begun_ns.get() + second * 1_000_000_000).await;
+        let heard = g.tally.borrow_mut().second(second, g.in_flight.get());
+        tell(&heard);
+    }
+}

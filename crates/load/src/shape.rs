@@ -1,0 +1,189 @@
+//! What is sent for each kind of a scenario's requests: rendered once, but for who sends it.
+
+use bytes::Bytes;
+use http::header::{COOKIE, HOST, HeaderName, HeaderValue, USER_AGENT};
+use http::{HeaderMap, Method, Uri};
+use weir_policy::retry::is_idempotent;
+use weir_topology::plan::{KeySource, Point, RequestShape, Scenario, Spec};
+
+/// Who asks.
+const AGENT: &str = concat!("weir-load/", env!("CARGO_PKG_VERSION"));
+
+/// Bytes of bodies that are sent at once.
+pub(crate) const PIECE: usize = 64 * 1024;
+
+/// A kind of request.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub method: Method,
+    pub idempotent: bool,
+    pub is_head: bool,
+    pub body_bytes: u64,
+    /// HTTP/1.1: the head up to the sender's fields.
+    head: Vec<u8>,
+    /// HTTP/2: the same.
+    uri: Uri,
+    fields: HeaderMap,
+    /// Where it says who sends it: fields and cookies that it lacks.
+    sender_fields: Vec<HeaderName>,
+    sender_cookies: Vec<String>,
+    cookies: String,
+}
+
+/// Where the nodes of a topology read who sends a request.
+pub(crate) fn key_sources(point: &Point) -> Vec<KeySource> {
+    let mut sources: Vec<KeySource> = Vec::new();
+    for spec in &point.specs {
+        let key = match spec {
+            Spec::Split { key, .. } | Spec::Rate { key, .. } => key.as_ref(),
+            Spec::Lb(lb) => lb.key.as_ref(),
+            _ => None,
+        };
+        if let Some(key) = key.filter(|key| !sources.contains(key)) {
+            sources.push(key.clone());
+        }
+    }
+    sources
+}
+
+/// The kinds of a scenario's requests, sent to this authority.
+///
+/// # Errors
+/// A request that cannot be sent, in words.
+pub(crate) fn shapes(
+    scenario: &Scenario,
+    sources: &[KeySource],
+    to: &Host<'_>,
+) -> Result<Vec<Shape>, String> {
+    let plain = RequestShape {
+        weight: 1.0,
+        method: "GET".to_owned(),
+        path: "/".to_owned(),
+        host: None,
+        headers: Vec::new(),
+        key: None,
+        body_bytes: 0,
+    };
+    let kinds = if scenario.mix.is_empty() { std::slice::from_ref(&plain) } else { &scenario.mix };
+    kinds.iter().map(|kind| Shape::new(kind, sources, to)).collect()
+}
+
+/// Where requests go that name no host.
+pub(crate) struct Host<'a> {
+    pub https: bool,
+    pub authority: &'a str,
+}
+
+impl Shape {
+    fn new(kind: &RequestShape, sources: &[KeySource], to: &Host<'_>) -> Result<Shape, String> {
+        let cannot = |what: &str| {
+            format!("the scenario's request {} {} cannot be sent: {what}", kind.method, kind.path)
+        };
+        let method = Method::from_bytes(kind.method.as_bytes()).map_err(|_| cannot("its method"))?;
+        let host = kind.host.as_deref().unwrap_or(to.authority);
+        let scheme = if to.https { "https" } else { "http" };
+        let uri = Uri::builder().scheme(scheme).authority(host).path_and_query(kind.path.as_str());
+        let uri = uri.build().map_err(|e| cannot(&e.to_string()))?;
+        let mut fields = HeaderMap::new();
+        fields.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        let mut cookies = Vec::new();
+        for (name, value) in &kind.headers {
+            let name = HeaderName::from_bytes(name.as_bytes())
+                .map_err(|_| cannot(&format!("the name of `{name}`")))?;
+            match name {
+                HOST => {}
+                COOKIE => cookies.push(value.clone()),
+                name => {
+                    let value = HeaderValue::from_bytes(value.as_bytes());
+                    fields.append(&name, value.map_err(|_| cannot(&format!("the value of `{name}`")))?);
+                }
+            }
+        }
+        let cookies = cookies.join("; ");
+        let has_cookie = |name: &str| cookies.split(';').any(|c| c.trim().split('=').next() == Some(name));
+        let (mut sender_fields, mut sender_cookies) = (Vec::new(), Vec::new());
+        for source in sources {
+            match source {
+                KeySource::Header(name) if !fields.contains_key(name.as_str()) => {
+                    sender_fields.extend(HeaderName::from_bytes(name.as_bytes()).ok());
+                }
+                KeySource::Cookie(name) if !has_cookie(name) => sender_cookies.push(name.clone()),
+                _ => {}
+            }
+        }
+        let body_bytes = kind.body_bytes;
+        if body_bytes > 0 {
+            fields.insert(http::header::CONTENT_LENGTH, HeaderValue::from(body_bytes));
+        }
+        let mut head = format!("{} {} HTTP/1.1\r\nHost: {host}\r\n", kind.method, kind.path).into_bytes();
+        for (name, value) in &fields {
+            line(&mut head, name, value.as_bytes());
+        }
+        Ok(Shape {
+            idempotent: is_idempotent(&kind.method),
+            is_head: method == Method::HEAD,
+            method,
+            body_bytes,
+            head,
+            uri,
+            fields,
+            sender_fields,
+            sender_cookies,
+            cookies,
+        })
+    }
+
+    /// What a request says of who sends it: the value of its Cookie field.
+    fn cookie(&self, sender: Option<&str>) -> Option<String> {
+        let own = (!self.cookies.is_empty()).then(|| self.cookies.clone());
+        let more = sender
+            .into_iter()
+            .flat_map(|s| self.sender_cookies.iter().map(move |name| format!("{name}={s}")));
+        let all: Vec<String> = own.into_iter().chain(more).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// Its head in HTTP/1.1.
+    pub fn write(&self, sender: Option<&str>, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.head);
+        if let Some(sender) = sender {
+            self.sender_fields.iter().for_each(|name| line(out, name, sender.as_bytes()));
+        }
+        if let Some(cookie) = self.cookie(sender) {
+            line(out, &COOKIE, cookie.as_bytes());
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// The same in HTTP/2.
+    pub fn request(&self, sender: Option<&str>) -> http::Request<()> {
+        let mut request = http::Request::new(());
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.version_mut() = http::Version::HTTP_2;
+        *request.headers_mut() = self.fields.clone();
+        let said = sender.and_then(|sender| HeaderValue::from_str(sender).ok());
+        for (name, value) in self.sender_fields.iter().zip(said.iter().cycle()) {
+            request.headers_mut().insert(name.clone(), value.clone());
+        }
+        let cookie = self.cookie(sender).and_then(|cookie| HeaderValue::from_str(&cookie).ok());
+        if let Some(cookie) = cookie {
+            request.headers_mut().insert(COOKIE, cookie);
+        }
+        request
+    }
+}
+
+fn line(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
+    out.extend_from_slice(name.as_str().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// The next piece of a body of which so much is left.
+pub(crate) fn piece(left: u64) -> Bytes {
+    static BODY: [u8; PIECE] = [b'w'; PIECE];
+    let n = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+    Bytes::from_static(&BODY[..n])
+}

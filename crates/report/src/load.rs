@@ -1,0 +1,135 @@
+//! What a load run found out: the contract's JSON (`weir.load/1`), a table, and each request as CSV.
+
+use crate::number::{self, count};
+use crate::table::{Side, Table};
+use crate::{WIDTH, text};
+use serde_json::{Map, Value, json};
+use std::io::{self, Write};
+use weir_load::{Latency, Outcome};
+use weir_stats::Histogram;
+
+pub(crate) fn json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    let Outcome { to, scenario, seed, requests, lag, .. } = outcome;
+    let errors: Map<String, Value> =
+        requests.errors.iter().map(|(kind, n)| (kind.name().to_owned(), json!(n))).collect();
+    let ms = |ns: Option<f64>| ns.map(|ns| ns / 1e6);
+    let document = json!({
+        "schema": "weir.load/1",
+        "version": env!("CARGO_PKG_VERSION"),
+        "to": to,
+        "scenario": scenario,
+        "seed": seed,
+        "requests": {
+            "total": requests.total,
+            "selected": requests.selected,
+            "ok": requests.ok,
+            "failed": requests.failed(),
+            "errors": errors,
+        },
+        "success": success(outcome),
+        "rate_per_s": outcome.rate_per_s,
+        "latency_ms": { "all": latency(&outcome.all), "ok": latency(&outcome.ok) },
+        "lag_ms": {
+            "p50": ms(lag.p50_ns),
+            "p99": ms(lag.p99_ns),
+            "max": ms(lag.max_ns.map(|ns| ns as f64)),
+        },
+        "connections": outcome.connections,
+        "void": outcome.void,
+        "warnings": outcome.warnings,
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}
+
+fn latency(samples: &Histogram) -> Value {
+    let of = Latency::of(samples);
+    let mut map = Map::new();
+    map.insert("min".to_owned(), json!(of.min));
+    map.insert("mean".to_owned(), json!(of.mean));
+    for ((name, _), value) in Latency::QUANTILES.iter().zip(of.quantiles) {
+        map.insert((*name).to_owned(), json!(value));
+    }
+    map.insert("max".to_owned(), json!(of.max));
+    Value::Object(map)
+}
+
+/// The share of requests that succeeded; `None`: none counts.
+fn success(outcome: &Outcome) -> Option<f64> {
+    let r = &outcome.requests;
+    (r.selected > 0).then(|| r.ok as f64 / r.selected as f64)
+}
+
+pub(crate) fn table(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    if let Some(why) = &outcome.void {
+        let line =
+            format!("void: {why}; this machine was too busy for this rate, so that the figures mean nothing");
+        write!(out, "{}", text::wrapped(&line))?;
+    }
+    for warning in &outcome.warnings {
+        write!(out, "{}", text::wrapped(&format!("warning: {warning}")))?;
+    }
+    if outcome.void.is_some() || !outcome.warnings.is_empty() {
+        writeln!(out)?;
+    }
+    if outcome.interrupted {
+        writeln!(out, "Interrupted: what follows is what was finished.\n")?;
+    }
+    let r = &outcome.requests;
+    writeln!(out, "{} to {}", outcome.scenario, outcome.to)?;
+    let share = success(outcome).map(|share| share * 100.0);
+    writeln!(
+        out,
+        "  {} of {} requests count; {} % succeeded",
+        count(r.selected),
+        count(r.total),
+        number::plain(share)
+    )?;
+    if r.failed() > 0 {
+        let kinds: Vec<String> =
+            r.errors.iter().map(|(kind, n)| format!("{} {}", count(*n), kind.name())).collect();
+        writeln!(out, "  {} failed: {}", count(r.failed()), kinds.join(", "))?;
+    }
+    let lag = |ns: Option<f64>| number::plain(ns.map(|ns| ns / 1e6));
+    writeln!(
+        out,
+        "  {} requests/s on {} connections; sent late by {} ms (p50), {} ms (p99)\n",
+        number::plain(outcome.rate_per_s),
+        count(outcome.connections),
+        lag(outcome.lag.p50_ns),
+        lag(outcome.lag.p99_ns)
+    )?;
+    writeln!(out, "{}", latencies(outcome).text(WIDTH))?;
+    writeln!(out, "weir {} · seed {}", env!("CARGO_PKG_VERSION"), outcome.seed)
+}
+
+fn latencies(outcome: &Outcome) -> Table {
+    let mut t = Table::new();
+    t.column("latency ms", Side::Left);
+    for heading in ["min", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"] {
+        t.column(heading, Side::Right);
+    }
+    let mut row = |name: &str, samples: &Histogram| {
+        let of = Latency::of(samples);
+        let cells = [of.min, of.mean].into_iter().chain(of.quantiles).chain([of.max]).map(number::plain);
+        t.row(std::iter::once(name.to_owned()).chain(cells).collect());
+    };
+    row("all", &outcome.all);
+    if outcome.requests.failed() > 0 {
+        row("ok", &outcome.ok);
+    }
+    t
+}
+
+pub(crate) fn rows(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "request,intended_ns,sent_ns,ended_ns,latency_ns,status,error,selected")?;
+    for row in &outcome.rows {
+        let sent = row.sent_ns.map_or_else(String::new, |ns| ns.to_string());
+        let status = if row.status == 0 { String::new() } else { row.status.to_string() };
+        let error = row.error.map_or("", |kind| kind.name());
+        let latency = row.ended_ns.saturating_sub(row.intended_ns);
+        let (request, intended, ended, selected) = (row.request, row.intended_ns, row.ended_ns, row.selected);
+        writeln!(out, "{request},{intended},{sent},{ended},{latency},{status},{error},{selected}")?;
+    }
+    Ok(())
+}
