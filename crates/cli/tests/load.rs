@@ -57,9 +57,9 @@ fn what_is_simulated_is_sent() {
     ] {
         let log = scratch.path("access.log");
         let http = format!("http = http(access_log = \"{log}\", log_format = \"json\")");
-        let mut weir =
+        let mut served =
             Weir::new(&format!("listen(\"127.0.0.1:0\", respond(200), name = \"web\", {http}{tls})\n"));
-        let to = format!("{scheme}://{}", weir.addr("web"));
+        let to = format!("{scheme}://{}", served.addr("web"));
         let args = [&["load", &file, "--to", &to, "--output", "json", "--quiet"], more].concat();
         // The last one trusts the authority; the one before asks for nothing.
         let result = json_of(weir().args(&args).env("SSL_CERT_FILE", &authority.file));
@@ -71,8 +71,8 @@ fn what_is_simulated_is_sent() {
         );
         assert_eq!((result["schema"].as_str(), result["success"].as_f64()), (Some("weir.load/1"), Some(1.0)));
         assert!(result["latency_ms"]["all"]["p95"].as_f64().is_some_and(|ms| ms > 0.0), "{result}");
-        weir.signal(rustix::process::Signal::TERM);
-        assert_eq!(weir.ends(), Some(0));
+        served.signal(rustix::process::Signal::TERM);
+        assert_eq!(served.ends(), Some(0));
         let text = std::fs::read_to_string(&log).expect("a log");
         let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
         std::fs::remove_file(&log).expect("it is there");
@@ -98,7 +98,7 @@ fn latency_counts_from_the_intended_instant() {
         "scenario(\"s\", server(), traffic.constant(every = 5*ms), requests = 40, window = \"all\")\n",
     );
     let (rows, hgrm) = (scratch.path("rows.csv"), scratch.path("run.hgrm"));
-    let weir = Weir::before("server(\"slow\", model = delay(20*ms))");
+    let weir = Weir::before("server(\"slow\", model = 20*ms)");
     let to = format!("http://{}", weir.addr("web"));
     let args = [
         "load",
@@ -139,7 +139,7 @@ fn a_closed_loop_waits_for_its_answers() {
         "closed.star",
         "scenario(\"s\", server(), traffic.closed(3, 1*ms), requests = 60, window = \"all\")\n",
     );
-    let weir = Weir::before("server(\"slow\", model = delay(10*ms))");
+    let weir = Weir::before("server(\"slow\", model = 10*ms)");
     let to = format!("http://{}", weir.addr("web"));
     let result = json(&["load", &file, "--to", &to, "--output", "json"]);
     assert_eq!(result["requests"]["ok"], 60, "{result}");
@@ -150,7 +150,7 @@ fn a_closed_loop_waits_for_its_answers() {
 fn failures_are_told_by_their_kinds() {
     let scratch = Scratch::new("load-fails");
     let file = scratch.file("f.star", "scenario(\"s\", server(), traffic.constant(every = 2*ms), requests = 20, window = \"all\", patience = 300*ms)\n");
-    for (node, kind) in [("respond(503)", "status_5xx"), ("server(\"x\", model = delay(30*s))", "timeout")] {
+    for (node, kind) in [("respond(503)", "status_5xx"), ("server(\"x\", model = 30*s)", "timeout")] {
         let weir = Weir::before(node);
         let to = format!("http://{}", weir.addr("web"));
         let result = json(&["load", &file, "--to", &to, "--output", "json"]);
