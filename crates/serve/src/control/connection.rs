@@ -3,7 +3,6 @@
 use super::event_loop::Loop;
 use super::handoff::InTransit;
 use super::handshake;
-use super::load::Carried;
 use super::protocol::{self, Protocol};
 use super::proxied;
 use crate::exchange::serve::serve;
@@ -29,6 +28,22 @@ struct Requests {
     bound: Rc<Bound>,
     /// That a request will come, until the first has.
     fresh: Cell<Option<Carried>>,
+}
+
+/// A request under way, or a client that will ask soon: its loop carries it until it is dropped.
+struct Carried(Rc<Loop>);
+
+impl Carried {
+    fn by(lp: &Rc<Loop>) -> Carried {
+        lp.process.loads.begins(lp.number);
+        Carried(lp.clone())
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        self.0.process.loads.ends(self.0.number);
+    }
 }
 
 impl Requests {

@@ -3,8 +3,6 @@
 //!
 //! Each loop counts its own, by a load and a store; whoever accepts a connection reads those of all.
 
-use super::event_loop::Loop;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The loads of all loops.
@@ -27,27 +25,19 @@ impl LoopLoads {
         self.0.get(number).map_or(0, |load| load.0.load(Relaxed))
     }
 
-    /// On its own thread only.
+    /// A loop, whose thread this is, carries one more.
+    pub fn begins(&self, number: u32) {
+        self.set(number, |n| n + 1);
+    }
+
+    /// It carries one less.
+    pub fn ends(&self, number: u32) {
+        self.set(number, |n| n.saturating_sub(1));
+    }
+
     fn set(&self, number: u32, to: impl FnOnce(usize) -> usize) {
         if let Some(Load(load)) = self.0.get(number as usize) {
             load.store(to(load.load(Relaxed)), Relaxed);
         }
-    }
-}
-
-/// Something that a loop carries until it is dropped.
-pub(crate) struct Carried(Rc<Loop>);
-
-impl Carried {
-    /// By this loop, whose thread this is.
-    pub fn by(lp: &Rc<Loop>) -> Carried {
-        lp.process.loads.set(lp.number, |n| n + 1);
-        Carried(lp.clone())
-    }
-}
-
-impl Drop for Carried {
-    fn drop(&mut self) {
-        self.0.process.loads.set(self.0.number, |n| n.saturating_sub(1));
     }
 }
