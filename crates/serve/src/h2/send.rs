@@ -9,6 +9,9 @@ use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll};
 
+/// The largest piece of a body that is kept in one: what most clients take as a frame.
+const PIECE: usize = 16 * 1024;
+
 /// A piece of a body, which counts among what this process holds until the connection has written it.
 pub(crate) struct Data {
     bytes: Bytes,
@@ -66,16 +69,15 @@ impl Outgoing {
         self.ended = ended;
     }
 
-    /// These bytes wait to be flushed.
-    pub fn queue(&mut self, bytes: Bytes) {
-        if !bytes.is_empty() {
-            self.unsent += bytes.len();
-            self.waiting.push_back(bytes.into());
-        }
+    /// These bytes wait to be flushed: each piece in memory of its own, so that what was sent is given back and not kept by what
+    /// was not.
+    pub fn queue(&mut self, bytes: &[u8]) {
+        self.unsent += bytes.len();
+        self.waiting.extend(bytes.chunks(PIECE).map(|piece| Data::new(Bytes::copy_from_slice(piece))));
     }
 
     /// Sends these bytes, or as many as the other side takes; the rest waits.
-    pub fn push(&mut self, cx: &mut Context<'_>, bytes: Bytes) -> io::Result<()> {
+    pub fn push(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<()> {
         self.queue(bytes);
         match self.poll_flush(cx) {
             Poll::Ready(done) => done,
