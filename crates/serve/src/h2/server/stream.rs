@@ -10,7 +10,6 @@ use crate::io::buffers::Input;
 use crate::io::deadlines::{Deadline, TICK_NS};
 use crate::io::held;
 use crate::transport::session::Session;
-use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use std::cell::{Cell, OnceCell, Ref, RefCell, RefMut};
@@ -183,7 +182,7 @@ impl Stream {
         if !bodiless {
             let mut send = self.send.borrow_mut();
             // Flushed by whoever has a task to be woken.
-            send.queue(Bytes::copy_from_slice(&rendered[at..]));
+            send.queue(&rendered[at..]);
             send.finish(None);
         }
         self.conn.core.buffers.keep_small(rendered);
@@ -207,9 +206,9 @@ impl Stream {
 
     /// Sends the first `n` bytes of what an origin's connection has read.
     pub fn send_data(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
-        let data = Bytes::copy_from_slice(&from.bytes()[..n]);
+        let sent = self.send.borrow_mut().push(cx, &from.bytes()[..n]);
         from.consume(n);
-        self.send.borrow_mut().push(cx, data)
+        sent
     }
 
     /// Ends the response's body. `named`: whether the head's Connection names a field.
