@@ -7,6 +7,8 @@
 
 mod control;
 mod exchange;
+#[cfg(test)]
+mod generated;
 mod graph;
 mod h1;
 mod h2;

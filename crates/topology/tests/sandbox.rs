@@ -1,7 +1,6 @@
 //! Evaluation in a child: this program is its own child, so it has no harness.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 use weir_topology::sandbox::{CHILD, Failure, child_main, evaluate_in_child};
 use weir_topology::{Evaluated, Request, evaluate};
 
@@ -37,7 +36,7 @@ fn same_as_in_process() {
     }
 }
 
-/// Each dies in its own way, within seconds, and names the file.
+/// Each dies in its own way, by a limit of the child's own, and names the file.
 fn past_a_limit() {
     let memory = "evaluating t.star needs more than 1 GiB of memory";
     let deep = "t.star is nested too deeply to be evaluated";
@@ -56,10 +55,8 @@ fn past_a_limit() {
             "evaluating t.star takes more than 5 s of processor time",
         ),
     ] {
-        let start = Instant::now();
         let Err(Failure::Wrong(findings)) = child(source) else { panic!("{wanted}: not refused") };
         assert_eq!(findings.len(), 1, "{findings:?}");
         assert_eq!(findings[0].message, wanted);
-        assert!(start.elapsed() < Duration::from_secs(8), "{wanted}: took {:?}", start.elapsed());
     }
 }

@@ -44,6 +44,11 @@ impl Drop for Held {
     }
 }
 
+/// No more than so many may wait, instead of a part of the memory. Said once, before anything waits.
+pub fn limit_to(bytes: usize) {
+    let _ = MOST.set(bytes);
+}
+
 /// Whether more wait than may.
 pub fn is_over() -> bool {
     HELD.load(Relaxed) > *MOST.get_or_init(most)

@@ -179,6 +179,11 @@ impl Wire {
         self.out.len() - self.sent + self.socket.held()
     }
 
+    /// The memory that this takes, or nothing if nothing waits.
+    pub fn kept(&self) -> usize {
+        if self.unsent() == 0 { 0 } else { self.out.capacity() + self.socket.held() }
+    }
+
     /// Writes what waits.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.sent < self.out.len() {

@@ -20,7 +20,7 @@ pub(crate) fn most_clients() -> usize {
 /// No loop.
 const NOWHERE: usize = usize::MAX;
 
-/// Connections that a loop may have more than another, beside a quarter.
+/// Connections that a loop may have more than another, or requests that it may carry more, beside a quarter.
 const SLACK: usize = 2;
 
 /// The clients of one listener, over all loops.
@@ -61,13 +61,19 @@ impl Clients {
         }))
     }
 
-    /// The loop on which a client that loop `me` has accepted is to be served.
-    pub fn lightest(&self, me: usize) -> usize {
-        let load = |on: usize| self.0.on_loop.get(on).map_or(usize::MAX, |n| n.load(Ordering::Relaxed));
-        match (0..self.0.on_loop.len()).min_by_key(|on| load(*on)) {
-            Some(least) if load(me) >= load(least) + load(least) / 4 + SLACK => least,
-            _ => me,
+    /// The loop on which a client that loop `me` has accepted is to be served. `carries`: what a loop carries.
+    pub fn lightest(&self, me: usize, carries: impl Fn(usize) -> usize) -> usize {
+        let has = |on: usize| self.0.on_loop.get(on).map_or(usize::MAX, |n| n.load(Ordering::Relaxed));
+        let loops = 0..self.0.on_loop.len();
+        let is_more = |one: usize, other: usize| one >= other + other / 4 + SLACK;
+        let mine = carries(me);
+        if let Some(idlest) = loops.clone().min_by_key(|on| (carries(*on), has(*on)))
+            && is_more(mine, carries(idlest))
+        {
+            return idlest;
         }
+        let fewest = loops.filter(|on| !is_more(carries(*on), mine)).min_by_key(|on| has(*on));
+        fewest.filter(|fewest| is_more(has(me), has(*fewest))).unwrap_or(me)
     }
 
     /// Whether a limit is to be said of, which is once: `each`: that of one address.
@@ -160,7 +166,10 @@ mod tests {
         let mut held = Vec::new();
         for _ in 0..1000 {
             held.push(
-                clients.take_place().and_then(|place| place.on(None, clients.lightest(0)).ok()).unwrap(),
+                clients
+                    .take_place()
+                    .and_then(|place| place.on(None, clients.lightest(0, |_| 0)).ok())
+                    .unwrap(),
             );
         }
         let loads: Vec<usize> = clients.0.on_loop.iter().map(|n| n.load(Ordering::Relaxed)).collect();
@@ -169,6 +178,29 @@ mod tests {
         assert!(loads[1..].iter().all(|n| *n >= 200 && *n <= 260), "{loads:?}");
         held.clear();
         assert!(clients.0.on_loop.iter().all(|n| n.load(Ordering::Relaxed) == 0));
+    }
+
+    #[test]
+    fn what_loops_carry_counts_before_how_many_they_have() {
+        let clients = Clients::new(usize::MAX, None, 3);
+        let on = |loops: &[(usize, usize)]| -> Vec<Counted> {
+            let each = loops.iter().flat_map(|(on, many)| std::iter::repeat_n(*on, *many));
+            each.filter_map(|on| clients.take_place()?.on(None, on).ok()).collect()
+        };
+        let _held = on(&[(0, 1), (1, 100), (2, 30)]);
+        for (carry, expected) in [
+            // A connection that carries a hundred requests weighs more than a hundred that rest.
+            ([100, 0, 0], [2, 2, 2]),
+            ([0, 0, 0], [0, 0, 0]),
+            ([1, 0, 0], [0, 0, 0]),
+            // About the same: by their number.
+            ([90, 100, 100], [0, 0, 0]),
+            ([90, 120, 100], [0, 0, 0]),
+            ([100, 90, 70], [2, 2, 2]),
+        ] {
+            let served_on = [0, 1, 2].map(|me| clients.lightest(me, |on| carry[on]));
+            assert_eq!(served_on, expected, "{carry:?}");
+        }
     }
 
     #[test]

@@ -14,7 +14,9 @@ use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
 use crate::transport::session::Session;
 use std::any::Any;
+use std::cell::Cell;
 use std::future::Future;
+use std::pin::Pin;
 use std::rc::Rc;
 use weir_http1::Request;
 use weir_net::transport::wire::Wire;
@@ -24,6 +26,24 @@ struct Requests {
     lp: Rc<Loop>,
     session: Rc<Session>,
     bound: Rc<Bound>,
+    /// That a request will come, until the first has.
+    fresh: Cell<Option<Carried>>,
+}
+
+/// A request under way, or a client that will ask soon: its loop carries it until it is dropped.
+struct Carried(Rc<Loop>);
+
+impl Carried {
+    fn by(lp: &Rc<Loop>) -> Carried {
+        lp.process.loads.begins(lp.number);
+        Carried(lp.clone())
+    }
+}
+
+impl Drop for Carried {
+    fn drop(&mut self) {
+        self.0.process.loads.ends(self.0.number);
+    }
 }
 
 impl Requests {
@@ -36,7 +56,9 @@ impl Requests {
         let (core, bound) = (self.lp.core.clone(), self.bound.clone());
         let graph = self.lp.graph().cloned();
         let entry = self.session.listener.entry;
+        let carried = self.fresh.take().unwrap_or_else(|| Carried::by(&self.lp));
         async move {
+            let _carried = carried;
             // Nobody comes in before there is a graph.
             let Some(graph) = graph else { return After::Abort };
             let node = graph.entry(entry);
@@ -83,23 +105,41 @@ pub(crate) fn begin(
     let session = Rc::new(Session::new(listener.clone(), ends, deadline, core.is_draining(), place));
     let bound = Rc::<Bound>::default();
     let known = lp.know(session.clone(), bound.clone());
+    let fresh = Cell::new(Some(Carried::by(lp)));
     // The loop knows it now, and counts it itself.
     drop(transit);
-    let handler = Requests { lp: lp.clone(), session: session.clone(), bound };
-    let lp = lp.clone();
-    lp.core.clone().runtime.spawn(async move {
+    let handler = Requests { lp: lp.clone(), session: session.clone(), bound, fresh };
+    let wire = Wire::new(socket, core.buffers.clone());
+    let greeting = Box::pin(greet(lp.clone(), session.clone(), wire));
+    lp.core.runtime.spawn(async move {
         let _known = known;
-        let mut wire = Wire::new(socket, lp.core.buffers.clone());
-        if proxied::learn(&lp, &session, &mut wire).await
-            && let Some(mut wire) = handshake::perhaps(&lp.core, &session, wire).await
-        {
-            match protocol::choose(&lp.core, &session, &mut wire).await {
-                Protocol::H1 => h1::server::serve(&lp.core, session.clone(), wire, handler).await,
-                // In one piece, so that connections of HTTP/1.1 have no place for it.
-                Protocol::H2 => Box::pin(h2::server::serve(&lp.core, session.clone(), wire, handler)).await,
-                Protocol::None => {}
-            }
+        // Each in one piece of its own: a connection keeps no room for what it has behind it, or never comes to.
+        if let Some(serving) = greeting.await.and_then(|greeted| serving(greeted, &session, handler)) {
+            serving.await;
         }
         session.give_up_place();
     });
+}
+
+/// The rest of a connection on which this protocol is spoken.
+fn serving(
+    (protocol, wire): (Protocol, Wire),
+    session: &Rc<Session>,
+    handler: Requests,
+) -> Option<Pin<Box<dyn Future<Output = ()>>>> {
+    let (core, session) = (handler.lp.core.clone(), session.clone());
+    match protocol {
+        Protocol::H1 => Some(Box::pin(h1::server::serve(core, session, wire, handler))),
+        Protocol::H2 => Some(Box::pin(h2::server::serve(core, session, wire, handler))),
+        Protocol::None => None,
+    }
+}
+
+/// What comes before requests: who the client is, TLS, the protocol.
+async fn greet(lp: Rc<Loop>, session: Rc<Session>, mut wire: Wire) -> Option<(Protocol, Wire)> {
+    if !proxied::learn(&lp, &session, &mut wire).await {
+        return None;
+    }
+    let mut wire = handshake::perhaps(&lp.core, &session, wire).await?;
+    Some((protocol::choose(&lp.core, &session, &mut wire).await, wire))
 }

@@ -273,6 +273,7 @@ impl Drop for Known {
 mod tests {
     use super::*;
     use crate::control::handoff::Transits;
+    use crate::control::load::LoopLoads;
     use crate::control::process::Mail;
     use crate::graph::state::ProcessState;
     use crate::log::ErrorLog;
@@ -295,6 +296,7 @@ mod tests {
             errors: Arc::new(ErrorLog::start(clock, true)?),
             state: Arc::new(ProcessState::new(notices, Key::new(1))),
             transits: Transits::new(1),
+            loads: LoopLoads::new(1),
             serving: AtomicU32::new(1),
             ending: tokio::sync::watch::Sender::new(false),
             pulses: (0..2).map(|_| Default::default()).collect(),

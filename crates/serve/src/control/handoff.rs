@@ -1,8 +1,9 @@
 //! Handing an accepted connection to another loop: the system spreads connections over sockets by a hash, which is lumpy where
 //! they are few, and one loop may get all that stay long.
 //!
-//! A loop hands over what it accepts while it has more than a quarter and a few more connections of that listener than the
-//! loop that has fewest. So with many connections nothing is moved, and with few the loops differ by a handful at most.
+//! A loop hands over what it accepts while it carries more than a quarter and a few more requests than the loop that carries
+//! least ([`super::load`]): a connection may carry a hundred. Where they carry the same it does so by the connections of that
+//! listener. So with many connections nothing is moved, and with few the loops differ by a handful at most.
 //!
 //! Once any loop has closed its listening sockets nothing is handed over any more. A loop that drains waits for what was on its
 //! way to it before: who hands over counts first and looks whether all is closed then, who closes does it the other way round.
@@ -49,9 +50,9 @@ impl Transits {
         self.closed.store(true, SeqCst);
     }
 
-    /// Whether any are on their way to a loop.
-    pub fn are_coming(&self, to: u32) -> bool {
-        self.coming.get(to as usize).is_some_and(|n| n.load(SeqCst) > 0)
+    /// How many are on their way to a loop.
+    pub fn coming(&self, to: usize) -> usize {
+        self.coming.get(to).map_or(0, |n| n.load(SeqCst) as usize)
     }
 }
 

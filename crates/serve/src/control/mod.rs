@@ -9,6 +9,7 @@ mod connection;
 mod event_loop;
 mod handoff;
 mod handshake;
+mod load;
 mod mailbox;
 mod process;
 mod protocol;

@@ -2,6 +2,7 @@
 //! is the process's.
 
 use super::handoff::Transits;
+use super::load::LoopLoads;
 use super::mailbox::ToLoop;
 use super::watchdog::Pulse;
 use crate::graph::state::ProcessState;
@@ -28,6 +29,8 @@ pub(crate) struct Process {
     pub state: Arc<ProcessState>,
     /// Connections that are being handed over.
     pub transits: Transits,
+    /// What each loop carries.
+    pub loads: LoopLoads,
     /// Loops that have not ended.
     pub serving: AtomicU32,
     /// Told when the threads that serve no client are to end.
@@ -88,6 +91,11 @@ impl Process {
     /// Tells all loops, and the owner, but this thread.
     pub fn tell_others(&self, me: u32, message: impl Fn() -> ToLoop) {
         (0..=self.owner()).filter(|number| *number != me).for_each(|number| self.tell(number, message()));
+    }
+
+    /// What a loop carries, with what is on its way there.
+    pub fn carries(&self, number: usize) -> usize {
+        self.loads.of(number) + self.transits.coming(number)
     }
 
     /// The signs of life of a thread; the built-in servers' are not watched.

@@ -4,6 +4,7 @@ use super::admission::Admission;
 use super::certificates::Certificates;
 use super::clients::{Clients, most_clients};
 use super::handoff::Transits;
+use super::load::LoopLoads;
 use super::mailbox::ToLoop;
 use super::process::{Mail, Process};
 use super::threads::{self, Conf, Drain, Shared, all_ended};
@@ -26,6 +27,7 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use weir_net::io::clock::Clock;
+use weir_net::io::held;
 use weir_net::io::system::{explained, has_room_for, remedy};
 use weir_net::transport::tls::CannotUse;
 use weir_stats::Key;
@@ -43,6 +45,8 @@ pub struct Options {
     pub nameserver: Option<SocketAddr>,
     /// Nothing is said on standard error of targets that go up and down, or of names; only why requests failed.
     pub quiet: bool,
+    /// Bytes of HTTP/2 bodies that may wait in this process, all told; `None`: a part of the memory. What is said first counts.
+    pub buffered: Option<usize>,
 }
 
 /// A listener that accepts.
@@ -189,6 +193,9 @@ pub fn start(
     let loops = sockets.len();
     let (clock, seed) = (Clock::start(), seed()?);
     let errors = Arc::new(ErrorLog::start(clock, options.quiet)?);
+    if let Some(bytes) = options.buffered {
+        held::limit_to(bytes);
+    }
     // The loops, the owner, and for what is the process's the built-in servers too.
     let (mail, mailboxes): (Vec<_>, Vec<_>) = (0..=loops).map(|_| unbounded_channel()).unzip();
     let (notices, notified): (Vec<_>, Vec<_>) = (0..loops + 2).map(|_| unbounded_channel()).unzip();
@@ -214,6 +221,7 @@ pub fn start(
         errors,
         state,
         transits: Transits::new(loops),
+        loads: LoopLoads::new(loops),
         serving: AtomicU32::new(loops as u32),
         ending: tokio::sync::watch::Sender::new(false),
         pulses: (0..=loops).map(|_| watchdog::Pulse::default()).collect(),

@@ -380,7 +380,7 @@ impl Shared {
         lp.drain();
         // Those who were let in last are not known yet.
         lp.core.timers.after(LOOK_NS).await;
-        let are_coming = || self.process.transits.are_coming(lp.number);
+        let are_coming = || self.process.transits.coming(lp.number as usize) > 0;
         let word_ns = lp.core.now().saturating_add(DRAIN_WORD_NS);
         while (lp.is_busy() || are_coming()) && lp.core.now() < end_ns {
             lp.core.timers.after(LOOK_NS).await;

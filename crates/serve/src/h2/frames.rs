@@ -228,26 +228,8 @@ mod tests {
             assert_eq!(account(cut), whole, "pieces of {cut}");
         }
     }
-
-    /// Nor do they of bytes that are no frames at all.
-    #[test]
-    fn anything_may_come() {
-        let mut state = 1u64;
-        for _ in 0..300 {
-            let bytes: Vec<u8> = (0..200)
-                .map(|_| {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    // Mostly small: frames that are short.
-                    if state >> 62 == 0 { (state >> 33) as u8 } else { (state >> 33) as u8 & 9 }
-                })
-                .collect();
-            let account = |cut: usize| {
-                let mut frames = Frames::default();
-                bytes.chunks(cut).for_each(|piece| frames.received(piece, 0));
-                (frames.score, frames.have, frames.skip)
-            };
-            let whole = account(bytes.len());
-            assert!([1, 2, 3, 7, 64].iter().all(|cut| account(*cut) == whole), "{bytes:?}");
-        }
-    }
 }
+
+#[cfg(test)]
+#[path = "frames_tests.rs"]
+mod generated_tests;

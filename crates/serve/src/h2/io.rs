@@ -91,7 +91,7 @@ impl Shared {
         let flushed = wire.poll_flush(cx);
         let taken = usize::try_from(wire.taken() - before).unwrap_or(usize::MAX);
         self.frames.borrow_mut().taken(taken);
-        self.held.borrow_mut().set(wire.unsent());
+        self.held.borrow_mut().set(wire.kept());
         flushed
     }
 }

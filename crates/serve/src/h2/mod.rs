@@ -8,6 +8,7 @@ mod io;
 pub(crate) mod recv;
 pub(crate) mod send;
 pub(crate) mod server;
+mod stall;
 
 pub(crate) use io::{Io, Shared};
 

@@ -1,13 +1,21 @@
 //! A body that goes out on a stream, of either side: capacity is reserved before anything is handed to the connection, which
 //! holds no more of a stream than its peer's window takes. The rest waits here.
+//!
+//! Small pieces that come together leave together: peers count small DATA frames that nobody has read yet, and end a connection
+//! that has too many of them, with all that others have on it.
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use h2::{Reason, SendStream};
 use http::HeaderMap;
 use std::collections::VecDeque;
 use std::io;
 use std::task::{Context, Poll};
 use weir_net::io::held::Held;
+
+/// Pieces below this are put together, up to as much as a frame holds.
+const SMALL: usize = 4 * 1024;
+/// The largest piece of a body that is kept in one: what most peers take as a frame.
+const FRAME: usize = 16 * 1024;
 
 /// A piece of a body, which counts among what this process holds until the connection has written it.
 pub(crate) struct Data {
@@ -52,6 +60,8 @@ pub(crate) struct Outgoing {
     /// Once the head was sent.
     stream: Option<SendStream<Data>>,
     waiting: VecDeque<Data>,
+    /// Small pieces that wait behind that.
+    small: BytesMut,
     unsent: usize,
     /// The end waits behind that, with its trailers.
     end: Option<Option<HeaderMap>>,
@@ -66,20 +76,37 @@ impl Outgoing {
         self.ended = ended;
     }
 
-    /// These bytes wait to be flushed.
-    pub fn queue(&mut self, bytes: Bytes) {
-        if !bytes.is_empty() {
-            self.unsent += bytes.len();
-            self.waiting.push_back(bytes.into());
+    /// These bytes wait to be flushed: each piece in memory of its own, so that what was sent is given back and not kept by what
+    /// was not.
+    pub fn queue(&mut self, bytes: &[u8]) {
+        self.unsent += bytes.len();
+        if bytes.len() < SMALL {
+            self.small.extend_from_slice(bytes);
+        }
+        if bytes.len() >= SMALL || self.small.len() >= FRAME - SMALL {
+            self.gather();
+        }
+        if bytes.len() >= SMALL {
+            self.waiting.extend(bytes.chunks(FRAME).map(|piece| Data::new(Bytes::copy_from_slice(piece))));
         }
     }
 
-    /// Sends these bytes, or as many as the other side takes; the rest waits.
-    pub fn push(&mut self, cx: &mut Context<'_>, bytes: Bytes) -> io::Result<()> {
+    /// The same, or as many of them as the other side takes, once there is enough for a frame.
+    pub fn push(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> io::Result<()> {
         self.queue(bytes);
+        if self.unsent < FRAME {
+            return Ok(());
+        }
         match self.poll_flush(cx) {
             Poll::Ready(done) => done,
             Poll::Pending => Ok(()),
+        }
+    }
+
+    /// Small pieces become one.
+    fn gather(&mut self) {
+        if !self.small.is_empty() {
+            self.waiting.push_back(self.small.split().freeze().into());
         }
     }
 
@@ -87,7 +114,7 @@ impl Outgoing {
     pub fn finish(&mut self, trailers: Option<HeaderMap>) {
         if !self.ended && self.end.is_none() {
             self.end = Some(trailers);
-            if self.waiting.is_empty() {
+            if self.unsent == 0 {
                 // What is broken shows when it is flushed.
                 let _ = self.send_end();
             }
@@ -96,6 +123,7 @@ impl Outgoing {
 
     /// Hands over what the other side has room for; ready when that was all.
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.gather();
         while let Some(first) = self.waiting.front_mut() {
             let Some(stream) = &mut self.stream else { return Poll::Ready(Err(broken())) };
             let room = stream.capacity();

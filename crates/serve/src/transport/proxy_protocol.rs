@@ -61,20 +61,34 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Said>, Wrong> {
     if !begins(v1::PROTOCOL_PREFIX.as_bytes()) && !begins(v2::PROTOCOL_PREFIX) {
         return Err(Wrong::Missing);
     }
-    // The library takes a line that is cut in its last fields for a malformed one.
-    if bytes.starts_with(v1::PROTOCOL_PREFIX.as_bytes()) && !bytes.contains(&b'\n') {
-        return if bytes.len() >= MOST_V1 { Err(Wrong::TooLong) } else { Ok(None) };
+    if bytes.starts_with(v1::PROTOCOL_PREFIX.as_bytes()) {
+        return parse_v1(bytes);
     }
     let header = HeaderResult::parse(bytes);
     if header.is_incomplete() {
         return if bytes.len() >= MOST { Err(Wrong::TooLong) } else { Ok(None) };
     }
     let (length, client) = match header {
-        HeaderResult::V1(Ok(header)) => (header.header.len(), of_v1(&header.addresses)),
         HeaderResult::V2(Ok(header)) => (header.len(), of_v2(&header)),
         _ => return Err(Wrong::Malformed),
     };
     if length > MOST { Err(Wrong::TooLong) } else { Ok(Some(Said { length, client })) }
+}
+
+/// A line. The library gets it whole: it takes one that is cut in its last fields for a malformed one, and some malformed ones
+/// for cut ones.
+fn parse_v1(bytes: &[u8]) -> Result<Option<Said>, Wrong> {
+    let Some(end) = bytes.iter().take(MOST_V1).position(|byte| *byte == b'\n') else {
+        return if bytes.len() >= MOST_V1 { Err(Wrong::TooLong) } else { Ok(None) };
+    };
+    let line = &bytes[..=end];
+    let Some(words) = line.strip_suffix(b"\r\n") else { return Err(Wrong::Malformed) };
+    // "The receiver must ignore anything presented before the CRLF" (section 2.1).
+    if words == b"PROXY UNKNOWN" || words.starts_with(b"PROXY UNKNOWN ") {
+        return Ok(Some(Said { length: line.len(), client: None }));
+    }
+    let header = v1::Header::try_from(line).map_err(|_| Wrong::Malformed)?;
+    Ok(Some(Said { length: line.len(), client: of_v1(&header.addresses) }))
 }
 
 fn of_v1(addresses: &v1::Addresses) -> Option<SocketAddr> {
@@ -249,3 +263,7 @@ mod tests {
         assert!(parse(&endless).is_err());
     }
 }
+
+#[cfg(test)]
+#[path = "proxy_protocol_tests.rs"]
+mod generated_tests;

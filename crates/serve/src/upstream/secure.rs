@@ -29,7 +29,7 @@ impl Secure {
         limit_ns: Option<u64>,
     ) -> Result<Socket, Failure> {
         let mut limit = limit_ns.map(|ns| core.timers.after(ns));
-        let mut connecting = std::pin::pin!(self.client.connect(plain, &self.host, offers, &core.buffers));
+        let mut connecting = std::pin::pin!(self.client.connect(core, plain, &self.host, offers));
         let done = poll_fn(|cx| match connecting.as_mut().poll(cx) {
             Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(tls::Why::Late)),
             polled => polled,

@@ -5,7 +5,11 @@
 pub mod certificates;
 mod client;
 pub mod configs;
+#[path = "../../src/generated.rs"]
+pub mod generated;
 mod origin;
+mod text;
+mod translate;
 pub mod transport;
 
 pub use client::{Conn, Response, get, get_with, send};

@@ -58,10 +58,12 @@ impl Origin {
                 }
                 let (shared, script, own) = (all.clone(), script.clone(), own.clone());
                 std::thread::spawn(move || {
-                    shared.open.fetch_add(1, SeqCst);
                     shared.connections.fetch_add(1, SeqCst);
-                    let _ = connection(Link::accept(&own, stream), &shared, script.as_ref());
-                    shared.open.fetch_sub(1, SeqCst);
+                    Link::accept(&own, stream, move |link| {
+                        shared.open.fetch_add(1, SeqCst);
+                        let _ = connection(link, &shared, script.as_ref());
+                        shared.open.fetch_sub(1, SeqCst);
+                    });
                 });
             }
         });
@@ -94,7 +96,7 @@ impl Origin {
         self.shared.most.load(SeqCst)
     }
 
-    /// Connections that are open.
+    /// Connections that are open; streams, by HTTP/2.
     pub fn open(&self) -> usize {
         self.shared.open.load(SeqCst)
     }

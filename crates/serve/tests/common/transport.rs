@@ -1,36 +1,52 @@
 //! What connections of a test run on, on both sides of weir: the table that tests of nodes run through.
 
 use super::certificates::Authority;
-use super::configs;
+use super::{configs, translate};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
-use weir_topology::plan::{Point, Spec, TlsClient, TlsServer};
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+use weir_topology::plan::{CertificateFiles, OriginProtocol, Point, Spec, TlsClient, TlsServer};
 
-/// A transport.
+/// What carries messages, on both sides of weir.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     Cleartext,
     Tls,
+    /// HTTP/2 by prior knowledge.
+    Http2,
+    /// HTTP/2 by ALPN.
+    Http2Tls,
 }
 
-/// All of them; cleartext is what a test has anyway.
-pub const OTHERS: &[Transport] = &[Transport::Tls];
+impl Transport {
+    fn is_tls(self) -> bool {
+        matches!(self, Transport::Tls | Transport::Http2Tls)
+    }
+
+    /// Whether it is HTTP/2.
+    pub fn is_http2(self) -> bool {
+        matches!(self, Transport::Http2 | Transport::Http2Tls)
+    }
+}
 
 thread_local! {
     static NOW: Cell<Transport> = const { Cell::new(Transport::Cleartext) };
 }
 
-/// Addresses of listeners and origins that speak TLS now.
-static SECURE: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+/// What listeners and origins speak now, where it is not cleartext.
+static SPOKEN: Mutex<BTreeMap<String, Transport>> = Mutex::new(BTreeMap::new());
 
 /// Who has signed everything, and what everybody shows.
 static AUTHORITY: LazyLock<Authority> = LazyLock::new(|| Authority::new("transports"));
+
+/// What listeners show. In files that are written once: others read them.
+static SHOWN: LazyLock<CertificateFiles> = LazyLock::new(|| AUTHORITY.files(&[HERE]));
 
 /// What origins are called.
 const NAME: &str = "weir.test";
@@ -47,42 +63,50 @@ pub fn on(transport: Transport, test: fn()) {
 
 /// Whether it is TLS in this thread now.
 pub fn is_tls() -> bool {
-    NOW.get() == Transport::Tls
+    NOW.get().is_tls()
 }
 
-fn secure() -> std::sync::MutexGuard<'static, BTreeSet<String>> {
-    SECURE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Whether it is HTTP/2 in this thread now.
+pub fn is_http2() -> bool {
+    NOW.get().is_http2()
 }
 
-/// What begins to listen in this thread speaks TLS there, if that is its transport.
+fn spoken() -> std::sync::MutexGuard<'static, BTreeMap<String, Transport>> {
+    SPOKEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What begins to listen in this thread speaks what the thread's transport is.
 pub fn listens(addr: &str) {
-    if NOW.get() == Transport::Tls {
-        secure().insert(addr.to_owned());
-    }
+    spoken().insert(addr.to_owned(), NOW.get());
 }
 
 /// Nobody listens there any more.
 pub fn ends(addr: &str) {
-    secure().remove(addr);
+    spoken().remove(addr);
 }
 
-fn is_secure(addr: &str) -> bool {
-    secure().contains(addr)
+fn at(addr: &str) -> Transport {
+    spoken().get(addr).copied().unwrap_or(Transport::Cleartext)
 }
 
 /// The same topology on the transport of this thread.
 pub fn adapt(point: &mut Point) {
-    let is_tls = NOW.get() == Transport::Tls;
     for spec in &mut point.specs {
         match spec {
-            Spec::Listen(listen) if is_tls => {
-                let certificates = vec![AUTHORITY.files(&[HERE])];
+            Spec::Listen(listen) if is_tls() => {
+                let certificates = vec![SHOWN.clone()];
                 let tls = TlsServer { certificates, client_ca: None, client_auth: Default::default() };
                 listen.tls = Some(tls);
             }
-            Spec::Server { addr: Some(addr), origin, .. } if is_secure(addr) => {
-                let ca = Some(AUTHORITY.file.clone());
-                origin.tls = Some(TlsClient { ca, name: Some(NAME.to_owned()), certificate: None });
+            Spec::Server { addr: Some(addr), origin, .. } => {
+                let transport = at(addr);
+                if transport.is_tls() {
+                    let ca = Some(AUTHORITY.file.clone());
+                    origin.tls = Some(TlsClient { ca, name: Some(NAME.to_owned()), certificate: None });
+                }
+                if transport == Transport::Http2 {
+                    origin.protocol = OriginProtocol::H2;
+                }
             }
             _ => {}
         }
@@ -100,7 +124,11 @@ impl Link {
     /// To an address, as it is spoken to.
     pub fn connect(addr: &str) -> Link {
         let tcp = TcpStream::connect(addr).expect("a connection");
-        if !is_secure(addr) {
+        let transport = at(addr);
+        if transport.is_http2() {
+            return Link::Plain(by_http2(tcp, transport));
+        }
+        if !transport.is_tls() {
             return Link::Plain(tcp);
         }
         let config = configs::client(&AUTHORITY);
@@ -109,13 +137,25 @@ impl Link {
         Link::Client(Box::new(StreamOwned::new(tls, tcp)))
     }
 
-    /// Of an origin that listens at this address.
-    pub fn accept(addr: &str, tcp: TcpStream) -> Link {
-        if !is_secure(addr) {
-            return Link::Plain(tcp);
+    /// A connection to an origin that listens at this address, for its script: HTTP/2 has a thread for each stream.
+    pub fn accept(addr: &str, tcp: TcpStream, script: impl Fn(Link) + Clone + Send + 'static) {
+        match at(addr) {
+            Transport::Cleartext => script(Link::Plain(tcp)),
+            Transport::Tls => {
+                let tls = ServerConnection::new(configs::server(&AUTHORITY, &[NAME])).expect("a server");
+                script(Link::Origin(Box::new(StreamOwned::new(tls, tcp))));
+            }
+            Transport::Http2 => translate::run(async {
+                translate::origin(translate::of_runtime(tcp), move |end| script(Link::Plain(end))).await;
+            }),
+            Transport::Http2Tls => translate::run(async {
+                let mut config = (*configs::server(&AUTHORITY, &[NAME])).clone();
+                config.alpn_protocols = vec![b"h2".to_vec()];
+                let tls = TlsAcceptor::from(Arc::new(config)).accept(translate::of_runtime(tcp)).await;
+                let Ok(tls) = tls else { return };
+                translate::origin(tls, move |end| script(Link::Plain(end))).await;
+            }),
         }
-        let tls = ServerConnection::new(configs::server(&AUTHORITY, &[NAME])).expect("a server");
-        Link::Origin(Box::new(StreamOwned::new(tls, tcp)))
     }
 
     /// What it runs on.
@@ -131,6 +171,25 @@ impl Link {
     pub fn set_read_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
         self.tcp().set_read_timeout(limit)
     }
+}
+
+/// A connection of HTTP/1.1 whose other end sends everything on by HTTP/2.
+fn by_http2(tcp: TcpStream, transport: Transport) -> TcpStream {
+    let (own, near) = translate::pair();
+    std::thread::spawn(move || {
+        translate::run(async {
+            let tcp = translate::of_runtime(tcp);
+            if !transport.is_tls() {
+                return translate::client(near, tcp, "http").await;
+            }
+            let mut config = configs::client(&AUTHORITY);
+            config.alpn_protocols = vec![b"h2".to_vec()];
+            let name = ServerName::try_from(HERE).expect("a name");
+            let tls = TlsConnector::from(Arc::new(config)).connect(name, tcp).await;
+            translate::client(near, tls.expect("a handshake"), "https").await;
+        });
+    });
+    own
 }
 
 impl Read for Link {

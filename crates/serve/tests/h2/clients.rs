@@ -202,3 +202,20 @@ fn a_connection_ends_by_its_number_of_requests() {
         client.ended.await.expect("no panic").expect("no error");
     });
 }
+
+/// Peers end a connection on which many small frames wait unread, so that those that come together leave together.
+#[test]
+fn small_chunks_are_put_together() {
+    let chunks = "8\r\n01234567\r\n".repeat(2000);
+    let raw = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunks}0\r\n\r\n").into_bytes();
+    let origin = Origin::new(move |_, _| Then::Raw(raw.clone()));
+    let served = before(&origin);
+    run(async {
+        let mut client = Client::new(&served.addr).await;
+        let (answer, _) = client.begin(get("/"), true).await;
+        let mut body = answer.await.expect("a head").into_body();
+        // Long enough for all of it to lie unread.
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        assert_eq!(crate::peer::collect(&mut body).await.expect("a body").len(), 16_000);
+    });
+}

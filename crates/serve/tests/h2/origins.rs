@@ -169,3 +169,30 @@ fn an_origin_of_another_version_is_said_to_be_one() {
     assert_eq!(common::get(&served.addr, "/").status, 503);
     until(|| origin.open() == 0);
 }
+
+/// Each of these clients sends what a connection bears; what all of them send goes over one to the origin, which bears no more.
+#[test]
+fn small_pieces_of_many_clients_are_put_together() {
+    let origin = Origin::new(100, |_, _| ok("done"));
+    let served = before(&origin);
+    run(async {
+        let mut clients = Vec::new();
+        for _ in 0..8 {
+            clients.push(Client::new(&served.addr).await);
+        }
+        for _ in 0..3 {
+            let mut answers = Vec::new();
+            for client in &mut clients {
+                let (answer, mut stream) = client.begin(post("/"), false).await;
+                for n in 0..90 {
+                    stream.send_data(Bytes::from_static(b"x"), n == 89).expect("a window");
+                }
+                answers.push(answer);
+            }
+            for answer in answers {
+                assert_eq!(crate::peer::read(answer).await.expect("an answer").text(), "done");
+            }
+        }
+    });
+    assert_eq!((origin.got().len(), origin.connections()), (24, 1));
+}

@@ -178,7 +178,7 @@ pub fn hedge_waits_for_the_body() {
 
 /// However much is kept for other reasons: past `replay` the attempt is the last.
 #[test]
-fn a_small_replay_is_kept_to() {
+pub fn a_small_replay_is_kept_to() {
     let origin = Origin::new(|_, _| Then::Status(503));
     let put = |n: usize| format!("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: {n}\r\n\r\n{}", "x".repeat(n));
     let served = serve_node(&format!("retry(3, {}, on=[503], replay=1*KiB)", server("a", &origin)));

@@ -67,7 +67,7 @@ pub fn a_slow_client_holds_no_server() {
 
 /// Of chunks the end shows only behind the last byte.
 #[test]
-fn exactly_so_many_bytes_are_waited_for() {
+pub fn exactly_so_many_bytes_are_waited_for() {
     let origin = Origin::named("x");
     let served = serve_node(&format!("buffered(server(\"a\", addr=\"{}\"), 4)", origin.addr));
     let mut conn = Conn::new(&served.addr);

@@ -1,6 +1,6 @@
 //! Clients that leave: what goes on and what does not.
 
-use crate::common::{Conn, Origin, Then, get, pause, serve_node, timed, until};
+use crate::common::{Conn, Origin, Then, get, pause, serve_node, timed, transport, until};
 
 fn queue(on_cancel: &str, ms: u64) -> (Origin, crate::common::Served) {
     let origin = Origin::new(move |_, _| Then::After(ms, Box::new(Then::Ok("x".into()))));
@@ -95,10 +95,13 @@ pub fn a_timeout_outside_leaves_what_goes_on() {
     ));
     let mut conn = Conn::new(&served.addr);
     assert_eq!(conn.get("/", "").status, 504);
-    assert_eq!((conn.get("/", "").body.as_str(), origin.open()), ("1", 2));
+    assert_eq!(conn.get("/", "").body, "1");
+    // A connection keeps both where it carries many requests, and streams that were answered are over.
+    let connections = if transport::is_http2() { 1 } else { 2 };
+    assert_eq!(origin.open(), connections);
     pause(120);
     assert_eq!(conn.get("/", "").status, 200);
-    assert_eq!(origin.connections(), 2, "both connections came back to their pool");
+    assert_eq!(origin.connections(), connections, "both connections came back to their pool");
 }
 
 /// Behind the head too: the response is drained, and the slot held until then.

@@ -61,7 +61,7 @@ pub fn timeout_breaks_a_body() {
 
 /// A client that was not told to go on is not waited for: the time is the origin's.
 #[test]
-fn who_waits_for_a_100_is_not_waited_for() {
+pub fn who_waits_for_a_100_is_not_waited_for() {
     let origin = Origin::named("x");
     let served = serve_node(&format!("timeout(300*ms, server(\"a\", addr=\"{}\"))", origin.addr));
     let mut conn = Conn::new(&served.addr);
@@ -88,7 +88,7 @@ fn who_waits_for_a_100_is_not_waited_for() {
 
 /// An answer has begun, and nobody tells the client to go on any more: its silence has its limit all the same.
 #[test]
-fn an_early_answer_that_stalls_has_an_end() {
+pub fn an_early_answer_that_stalls_has_an_end() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = listener.local_addr().unwrap();
     std::thread::spawn(move || {

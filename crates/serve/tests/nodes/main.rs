@@ -8,6 +8,7 @@ mod balance;
 mod buffered;
 mod cancel;
 mod choose;
+mod everywhere;
 mod faults;
 mod fixed;
 mod limits;

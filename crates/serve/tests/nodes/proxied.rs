@@ -35,7 +35,7 @@ fn named(addr: &str, client: &str) -> Conn {
 }
 
 #[test]
-fn who_the_client_is_goes_through_both() {
+pub fn who_the_client_is_goes_through_both() {
     for version in ["v1", "v2"] {
         let origin = Origin::named("o");
         let (outer, _inner) = chain(version, &origin);
@@ -55,7 +55,7 @@ fn who_the_client_is_goes_through_both() {
 
 /// A header in pieces, before a request that comes with its last byte; then another request on the same connection.
 #[test]
-fn a_header_may_come_in_pieces() {
+pub fn a_header_may_come_in_pieces() {
     let origin = Origin::named("o");
     let (outer, _inner) = chain("v2", &origin);
     let mut conn = Conn::new(&outer.addr);
@@ -70,7 +70,7 @@ fn a_header_may_come_in_pieces() {
 
 /// What is no header is no request either: it is not answered, and nothing of it goes on.
 #[test]
-fn without_a_header_nothing_is_served() {
+pub fn without_a_header_nothing_is_served() {
     let origin = Origin::named("o");
     let (outer, _inner) = chain("v1", &origin);
     let wrong: [&[u8]; 4] = [
@@ -92,7 +92,7 @@ fn without_a_header_nothing_is_served() {
 
 /// The balancer's own checks name nobody.
 #[test]
-fn a_balancer_may_speak_for_itself() {
+pub fn a_balancer_may_speak_for_itself() {
     let origin = Origin::named("o");
     let (outer, _inner) = chain("v1", &origin);
     let mut unknown = Conn::new(&outer.addr);
@@ -103,7 +103,7 @@ fn a_balancer_may_speak_for_itself() {
 
 /// Limits by address are of whom the header names: the balancer's own address has all of them.
 #[test]
-fn limits_by_address_are_of_clients() {
+pub fn limits_by_address_are_of_clients() {
     let served = serve(
         "listen(\"127.0.0.1:0\", respond(200), http=http(proxy_from=[\"127.0.0.0/8\"], max_clients_per_address=1))",
     );
@@ -119,7 +119,7 @@ fn limits_by_address_are_of_clients() {
 
 /// A check says that it comes from weir itself, so that the origin does not take it for a client.
 #[test]
-fn checks_begin_with_a_header_too() {
+pub fn checks_begin_with_a_header_too() {
     for (version, begin) in
         [("v1", &b"PROXY UNKNOWN\r\nGET"[..]), ("v2", &b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0GET"[..])]
     {
@@ -138,7 +138,7 @@ fn checks_begin_with_a_header_too() {
 
 /// An origin that closes after each answer gets a header on each connection.
 #[test]
-fn every_connection_begins_with_one() {
+pub fn every_connection_begins_with_one() {
     let origin = Origin::new(|_, _| {
         Then::Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec())
     });

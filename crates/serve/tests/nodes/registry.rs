@@ -1,6 +1,5 @@
-//! Each kind of node and each policy has a test: a new one does not compile here without.
+//! Each kind of node and each policy has a test: a new one does not compile here without. On which transports: `everywhere.rs`.
 
-use crate::common::transport::{OTHERS, on};
 use crate::{attempts, balance, buffered, choose, faults, fixed, limits, models, queues, rewrite};
 use weir_policy::config::Balance;
 use weir_topology::plan::Spec;
@@ -48,48 +47,6 @@ fn of_policy(balance: &Balance) -> fn() {
         Balance::First => balance::first_is_a_hot_spare,
         Balance::LeastWork => balance::least_work_answers_in_a_model,
     }
-}
-
-/// The tests of all kinds and policies, on every other transport: one after another, since each tells what it is when it fails.
-#[test]
-fn kinds_and_policies_behave_the_same_on_every_transport() {
-    let mut seen = 0;
-    for transport in OTHERS {
-        for (name, test) in all() {
-            println!("{name} on {transport:?}");
-            on(*transport, test);
-            seen += 1;
-        }
-    }
-    assert!(seen >= 30, "{seen}");
-}
-
-const EVERY_KIND: &str = "
-def x(): return server(addr='127.0.0.1:1')
-listen('127.0.0.1:0', respond(200))
-redirect('/')
-rewrite(x()); buffered(x(), 10); delay(1*ms, x()); cable(1*ms, x()); queue(x()); timeout(1*s, x())
-server(model=concurrent(1*ms)); warmup(x(), factor=2, time=1*s); flaky(0.1, x()); faulty(1*s, 1*s, x())
-sequence([x(), x()]); fanout([x(), x()]); weight(2, x()); route([(when(path='/a'), x())]); split([(1, x()), (2, x())])
-limit.rate(x(), 10); hedge(1*s, x()); retry(2, x())
-lb.random([x(), x()]); lb.round_robin([x(), x()]); lb.least_conn([x(), x()]); lb.p2c([x(), x()]); lb.peak_ewma([x(), x()])
-lb.prequal([x(), x()]); lb.ring_hash([x(), x()]); lb.maglev([x(), x()]); lb.first([x(), x()]); lb.least_work([x(), x()])
-";
-
-/// Each test once, with the name of what it is for.
-fn all() -> Vec<(String, fn())> {
-    let specs = crate::common::point(EVERY_KIND).specs;
-    let mut all: Vec<(String, fn())> = Vec::new();
-    for spec in &specs {
-        let name = match spec {
-            Spec::Lb(lb) => format!("{:?}", lb.balance),
-            _ => spec.kind().to_owned(),
-        };
-        if !all.iter().any(|(before, _)| *before == name) {
-            all.push((name, of_spec(spec)));
-        }
-    }
-    all
 }
 
 /// The matches above have no wildcard: that they compile is the test. Here is that they are used.

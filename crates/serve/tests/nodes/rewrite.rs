@@ -61,7 +61,7 @@ pub fn what_is_behind_sees_it() {
 
 /// A prefix fits as it does in `when`: a client cannot choose by the way it writes a path whether it is rewritten.
 #[test]
-fn encoded_letters_are_letters() {
+pub fn encoded_letters_are_letters() {
     let origin = Origin::named("x");
     let served = serve_node(&format!(
         "rewrite(server(\"a\", addr=\"{}\"), path=(\"/api/\", \"/v1/\"), response_set={{\"x-came\": \"{{uri}}\"}})",
@@ -75,7 +75,7 @@ fn encoded_letters_are_letters() {
 
 /// Fields that weir would add itself.
 #[test]
-fn answers_of_weirs_own_change_too() {
+pub fn answers_of_weirs_own_change_too() {
     let dates = |text: &str| {
         let response = get(&serve_node(text).addr, "/");
         let dates = response.headers.iter().filter(|(name, _)| name == "date").count();

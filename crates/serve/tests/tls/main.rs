@@ -2,6 +2,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod hello;
 
 use common::certificates::Authority;
 use common::configs::{client, server};

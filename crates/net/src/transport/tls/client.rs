@@ -4,13 +4,12 @@
 use super::files::{CannotUse, authorities, certified, system_authorities};
 use super::verify::{Anyone, Verifier};
 use super::{Stream, Why, provider};
-use crate::io::buffers::Buffers;
+use crate::io::Core;
 use crate::transport::socket::Socket;
 use rustls::client::{ClientConfig, ClientConnection, Resumption};
 use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
 use std::future::poll_fn;
-use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
 use weir_topology::plan::TlsClient;
 
@@ -45,20 +44,24 @@ impl Client {
         Ok(())
     }
 
-    /// TLS on a connection that stands; `host`: of the address, where no other name is said; `offers`: by ALPN.
+    /// TLS on a connection that stands; `host`: of the address, where no other name is said; `offers`: by ALPN. What the
+    /// origin answers is looked into in its turn: it costs some hundred requests, and with a key of one's own more.
     pub async fn connect(
         &self,
+        core: &Core,
         plain: Socket,
         host: &str,
         offers: &[&str],
-        buffers: &Rc<Buffers>,
     ) -> Result<Socket, Why> {
         let name = self.files.name.as_deref().unwrap_or(host);
         let name = ServerName::try_from(name.to_owned()).map_err(|_| Why::WrongName)?;
         let config = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
         let offers = offers.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let tls = ClientConnection::new_with_alpn(config, name, offers).map_err(|e| Why::of(&e))?;
-        let mut stream = Box::new(Stream::new(plain, tls, buffers.clone()));
+        let mut stream = Box::new(Stream::new(plain, tls, core.buffers.clone()));
+        // What is broken by then shows in the handshake.
+        let _ = poll_fn(|cx| stream.poll_answered(cx)).await;
+        poll_fn(|cx| core.heavy.poll_turn(&core.runtime, cx)).await;
         poll_fn(|cx| stream.poll_handshake(cx)).await?;
         Ok(Socket::Tls(stream))
     }

@@ -117,6 +117,12 @@ impl Stream {
         }
     }
 
+    /// Whether all that was to be said has left, and something has come back, an end or an error included.
+    pub fn poll_answered(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_flush(cx))?;
+        self.poll_readable(cx).map(Ok)
+    }
+
     /// Whether something may be read, an end or an error included; else the task is woken then.
     pub fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.has_own_input() { Poll::Ready(()) } else { self.plain.poll_readable(cx) }

@@ -66,10 +66,10 @@ pub(crate) async fn run(lp: Rc<Loop>, number: usize, socket: ListeningSocket) {
     late::begin(&lp, (number, listener, admission), socket, first);
 }
 
-/// Serves an accepted connection, here or on the loop that has fewest.
+/// Serves an accepted connection, here or on the loop that carries least.
 fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, admission: &Admission, accepted: Accepted, place: Place) {
     let me = lp.number as usize;
-    let lightest = admission.clients.lightest(me);
+    let lightest = admission.clients.lightest(me, |on| lp.process.carries(on));
     let transit = if lightest == me { None } else { InTransit::to(&lp.process, lightest) };
     let on = transit.as_ref().map_or(me, |_| lightest);
     let Place { own, common } = place;

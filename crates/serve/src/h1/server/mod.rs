@@ -78,23 +78,31 @@ enum Reading {
 }
 
 /// Serves a client to the end of its connection.
-pub(crate) async fn serve(core: &Rc<Core>, session: Rc<Session>, wire: Wire, handler: impl Handler) {
+pub(crate) fn serve(
+    core: Rc<Core>,
+    session: Rc<Session>,
+    wire: Wire,
+    handler: impl Handler,
+) -> impl Future<Output = ()> {
+    // Before the future begins, which would keep room for the wire otherwise.
     let conn = Rc::new(Conn {
         wire: RefCell::new(wire),
         write_deadline: OnceCell::new(),
         glance: OnceCell::new(),
         session,
     });
-    let after = requests(core, &conn, &handler).await;
-    match after {
-        After::Linger => Box::pin(linger(core, &conn.session, &conn.wire)).await,
-        // Nothing is unread, so that closing ends the stream in order.
-        After::Close | After::Next => conn.wire.borrow_mut().socket.say_end(),
-        After::Abort => {}
-        After::Reset => conn.wire.borrow().socket.end_in_reset(true),
+    async move {
+        let after = requests(&core, &conn, &handler).await;
+        match after {
+            After::Linger => Box::pin(linger(&core, &conn.session, &conn.wire)).await,
+            // Nothing is unread, so that closing ends the stream in order.
+            After::Close | After::Next => conn.wire.borrow_mut().socket.say_end(),
+            After::Abort => {}
+            After::Reset => conn.wire.borrow().socket.end_in_reset(true),
+        }
+        // What goes on without the client may still know the connection.
+        conn.wire.borrow_mut().close();
     }
-    // What goes on without the client may still know the connection.
-    conn.wire.borrow_mut().close();
 }
 
 async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> After {
@@ -110,7 +118,7 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> A
             Reading::Nothing => return After::Close,
             Reading::Ended => return After::Linger,
             Reading::Refused(_) if served == 0 && is_no_http(conn) => return After::Linger,
-            Reading::Refused(status) => return refuse(core, conn, status).await,
+            Reading::Refused(status) => return Box::pin(refuse(core, conn, status)).await,
             Reading::Whole(request) => {
                 served += 1;
                 let last = http.max_requests.is_some_and(|most| served >= most) || core.recent() >= old_ns;

@@ -6,7 +6,6 @@ use crate::h1::client::{Asking, Broken, HeadError, LIMITS, Progress};
 use crate::h2::fields;
 use crate::h2::recv::Incoming;
 use crate::h2::send::Outgoing;
-use bytes::Bytes;
 use h2::Reason;
 use h2::client::ResponseFuture;
 use std::future::Future;
@@ -98,14 +97,14 @@ impl Stream {
 
     /// Queues a piece of the request's body.
     pub fn queue_data(&mut self, bytes: &[u8]) {
-        self.send.queue(Bytes::copy_from_slice(bytes));
+        self.send.queue(bytes);
     }
 
     /// Sends the first `n` bytes of what the client's connection has read.
     pub fn send_data(&mut self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
-        let data = Bytes::copy_from_slice(&from.bytes()[..n]);
+        let sent = self.send.push(cx, &from.bytes()[..n]);
         from.consume(n);
-        self.send.push(cx, data)
+        sent
     }
 
     /// Ends the request's body. `named`: whether the head's Connection names a field.

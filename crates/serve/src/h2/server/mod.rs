@@ -9,23 +9,22 @@ mod stream;
 pub(crate) use stream::Stream;
 
 use super::send::Data;
+use super::stall::Stall;
 use super::{Io, PREFACE, Shared, fields};
 use crate::h1::page;
 use crate::h1::server::After;
 use crate::transport::linger::linger;
 use crate::transport::session::Session;
-use crate::transport::write_limit::WriteLimit;
 use bytes::Bytes;
 use h2::server::{Builder, Connection, SendResponse};
 use h2::{Reason, RecvStream};
-use std::cell::{Cell, OnceCell};
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Refusal, Request};
 use weir_net::io::Core;
-use weir_net::io::deadlines::Deadline;
 use weir_net::io::reuse::Memory;
 use weir_net::transport::wire::Wire;
 use weir_topology::plan::Http;
@@ -43,7 +42,7 @@ pub(crate) struct Conn {
     /// GOAWAY was said, or is about to be.
     ending: Cell<bool>,
     /// How long the client may take nothing of what waits for it.
-    write_deadline: OnceCell<Deadline>,
+    stall: Stall,
 }
 
 /// Who answers the requests of a connection.
@@ -68,28 +67,36 @@ enum End {
 }
 
 /// Serves a client to the end of its connection.
-pub(crate) async fn serve(core: &Rc<Core>, session: Rc<Session>, wire: Wire, handler: impl Handler) {
+pub(crate) fn serve(
+    core: Rc<Core>,
+    session: Rc<Session>,
+    wire: Wire,
+    handler: impl Handler,
+) -> impl Future<Output = ()> {
+    // Before the future begins, which would keep room for the wire otherwise.
     let conn = Rc::new(Conn {
-        shared: Shared::new(core, wire, PREFACE.len()),
-        core: core.clone(),
+        shared: Shared::new(&core, wire, PREFACE.len()),
+        core,
         streams: Cell::new(0),
         ending: Cell::new(false),
-        write_deadline: OnceCell::new(),
+        stall: Stall::default(),
         session,
     });
-    // Each in one piece of its own: what is needed once is not kept for as long as the connection lasts.
-    let end = match Box::pin(handshake(&conn)).await {
-        Ok(connection) => drive(&conn, connection, &handler).await,
-        Err(end) => end,
-    };
-    if end == End::NoPreface {
-        say_no_preface(&conn).await;
+    async move {
+        // Each in one piece of its own: what is needed once is not kept for as long as the connection lasts.
+        let end = match Box::pin(handshake(&conn)).await {
+            Ok(connection) => drive(&conn, connection, &handler).await,
+            Err(end) => end,
+        };
+        if end == End::NoPreface {
+            say_no_preface(&conn).await;
+        }
+        if end != End::Broken {
+            Box::pin(linger(&conn.core, &conn.session, &conn.shared.wire)).await;
+        }
+        // Streams that are not over yet still know the connection.
+        conn.shared.wire.borrow_mut().close();
     }
-    if end != End::Broken {
-        Box::pin(linger(core, &conn.session, &conn.shared.wire)).await;
-    }
-    // Streams that are not over yet still know the connection.
-    conn.shared.wire.borrow_mut().close();
 }
 
 /// What weir tells of itself (RFC 9113 §6.5.2).
@@ -138,13 +145,8 @@ async fn say_no_preface(conn: &Conn) {
 async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Box<Connection<Io, Data>>, handler: &H) -> End {
     let session = &conn.session;
     session.deadline.set(session.listener.http.idle_timeout_ns);
-    let mut driver = Driver {
-        connection,
-        limit: WriteLimit::default(),
-        old_ns: session.listener.old_ns(&conn.core),
-        served: 0,
-        ended: false,
-    };
+    let mut driver =
+        Driver { connection, old_ns: session.listener.old_ns(&conn.core), served: 0, ended: false };
     let mut memory = None;
     poll_fn(|cx| {
         loop {
@@ -170,7 +172,6 @@ async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Box<Connection<Io, Data>
 /// A connection with what its end depends on.
 struct Driver {
     connection: Box<Connection<Io, Data>>,
-    limit: WriteLimit,
     /// When it ends by its age.
     old_ns: u64,
     served: u64,
@@ -207,7 +208,7 @@ impl Driver {
             return Look::Again;
         }
         let mut wire = shared.wire.borrow_mut();
-        if self.limit.has_ended(cx, conn.limited(), &wire) {
+        if conn.stall.has_ended(cx, (core, session), (wire.unsent(), wire.taken())) {
             return Look::Stalled;
         }
         wire.rest();
@@ -225,11 +226,6 @@ impl Driver {
 }
 
 impl Conn {
-    /// What `write_timeout` is counted by.
-    fn limited(&self) -> (&Session, &OnceCell<Deadline>) {
-        (&self.session, &self.write_deadline)
-    }
-
     /// Where no request is under way, the connection is idle from now on: for `idle_timeout`, or until the client has heard that
     /// it ends.
     fn rests(&self) {

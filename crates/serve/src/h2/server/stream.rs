@@ -6,11 +6,11 @@ use crate::h1::server::{After, BodyError, Head};
 use crate::h2::fields;
 use crate::h2::recv::Incoming;
 use crate::h2::send::{Data, Outgoing};
+use crate::h2::stall::Stall;
 use crate::transport::session::Session;
-use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
-use std::cell::{Cell, OnceCell, Ref, RefCell, RefMut};
+use std::cell::{OnceCell, Ref, RefCell, RefMut};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -18,7 +18,6 @@ use weir_http1::{Client, Edits, Framing, Request, Response, Trailers, Version};
 use weir_net::io::buffers::Input;
 use weir_net::io::deadlines::{Deadline, TICK_NS};
 use weir_net::io::held;
-use weir_topology::plan::fixed::H2_STALLED_NS;
 
 /// Bytes of an answer that wait before more are read from its origin.
 const AHEAD: usize = 8 * 1024;
@@ -33,11 +32,9 @@ pub(crate) struct Stream {
     send: RefCell<Outgoing>,
     has_no_body: bool,
     body_deadline: OnceCell<Deadline>,
-    write_deadline: OnceCell<Deadline>,
+    stall: Stall,
     /// When an answer goes on that waits since too much waits in this process.
     pause: OnceCell<Deadline>,
-    /// What the client had taken when `write_timeout` was last begun; `None`: nothing waits.
-    taken: Cell<Option<u64>>,
 }
 
 /// Whom answers go to: HTTP/2 has trailers for everybody, and nothing to say of its connection.
@@ -59,9 +56,8 @@ impl Stream {
             send: RefCell::default(),
             has_no_body,
             body_deadline: OnceCell::new(),
-            write_deadline: OnceCell::new(),
+            stall: Stall::default(),
             pause: OnceCell::new(),
-            taken: Cell::new(None),
             conn,
         }
     }
@@ -183,7 +179,7 @@ impl Stream {
         if !bodiless {
             let mut send = self.send.borrow_mut();
             // Flushed by whoever has a task to be woken.
-            send.queue(Bytes::copy_from_slice(&rendered[at..]));
+            send.queue(&rendered[at..]);
             send.finish(None);
         }
         self.conn.core.buffers.keep_small(rendered);
@@ -207,9 +203,9 @@ impl Stream {
 
     /// Sends the first `n` bytes of what an origin's connection has read.
     pub fn send_data(&self, cx: &mut Context<'_>, from: &mut Input, n: usize) -> io::Result<()> {
-        let data = Bytes::copy_from_slice(&from.bytes()[..n]);
+        let sent = self.send.borrow_mut().push(cx, &from.bytes()[..n]);
         from.consume(n);
-        self.send.borrow_mut().push(cx, data)
+        sent
     }
 
     /// Ends the response's body. `named`: whether the head's Connection names a field.
@@ -233,24 +229,10 @@ impl Stream {
         self.send.borrow().sent()
     }
 
-    /// Whether the client has had no room for what waits for too long (`write_timeout`); else the task is woken then.
+    /// Whether the client has had no room for what waits for too long; else the task is woken then.
     pub fn is_stalled(&self, cx: &mut Context<'_>) -> bool {
         let send = self.send.borrow();
-        if send.unsent() == 0 {
-            self.taken.set(None);
-            return false;
-        }
-        let session = self.session();
-        let deadline = self.write_deadline.get_or_init(|| session.deadline.another(None));
-        let limit_ns = session.listener.http.write_timeout_ns;
-        if held::is_over() {
-            // Who holds most goes first: those who read nothing while others wait for room.
-            deadline.set_sooner(limit_ns.unwrap_or(u64::MAX).min(H2_STALLED_NS));
-        }
-        if self.taken.replace(Some(send.sent())) != Some(send.sent()) {
-            deadline.set(limit_ns);
-        }
-        deadline.ended(cx)
+        self.stall.has_ended(cx, (&self.conn.core, self.session()), (send.unsent(), send.sent()))
     }
 
     /// Whether the client has reset the stream, or its connection is gone.
