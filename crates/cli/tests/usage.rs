@@ -9,6 +9,8 @@ fn help_is_frozen_and_the_short_one_fits_a_screen() {
         ("help-short.txt", &["-h"][..]),
         ("help-long.txt", &["--help"]),
         ("help-check-short.txt", &["check", "-h"]),
+        ("help-load-short.txt", &["load", "-h"]),
+        ("help-load-long.txt", &["load", "--help"]),
         ("help-plan-short.txt", &["plan", "-h"]),
         ("help-plan-long.txt", &["plan", "--help"]),
         ("help-serve-short.txt", &["serve", "-h"]),
@@ -67,7 +69,7 @@ fn wrong_usage_names_what_is_wrong() {
 
 #[test]
 fn what_is_not_built_yet_says_so() {
-    for command in ["graph", "compare", "load", "verify", "fit", "profile"] {
+    for command in ["graph", "compare", "verify", "fit", "profile"] {
         for rest in [&[][..], &["a.star", "b.star", "--to", "x", "-o", "y", "--help"]] {
             let args: Vec<&str> = [command].into_iter().chain(rest.iter().copied()).collect();
             run(&args).fails(2, &format!("`weir {command}` is not built yet"));

@@ -5,7 +5,7 @@ const PRECISION: u32 = 11;
 const PER_OCTAVE: usize = 1 << PRECISION;
 
 /// Counts of durations in ns. Below 4096 ns every value has a bucket of its own, above that 2048 per octave.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Histogram {
     buckets: Vec<u64>,
     total: u64,
@@ -26,10 +26,16 @@ fn bounds(bucket: usize) -> (u64, u64) {
     (((bucket - octave * PER_OCTAVE) as u64) << octave, 1 << octave)
 }
 
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram::new()
+    }
+}
+
 impl Histogram {
     /// An empty one.
     pub fn new() -> Histogram {
-        Histogram { min: u64::MAX, ..Histogram::default() }
+        Histogram { buckets: Vec::new(), total: 0, sum: 0, min: u64::MAX, max: 0 }
     }
 
     /// Counts one duration.
@@ -143,6 +149,13 @@ pub struct Within {
 mod tests {
     use super::*;
     use crate::Key;
+
+    #[test]
+    fn an_empty_one_takes_any_least() {
+        let mut h = Histogram::default();
+        h.record(7);
+        assert_eq!((h.min(), h.max()), (Some(7), Some(7)));
+    }
 
     #[test]
     fn buckets_and_bounds_agree() {
