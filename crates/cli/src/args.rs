@@ -236,12 +236,13 @@ Examples:
   weir load bamboo.star random --to https://[::1]:8443 --h2 --insecure
   weir load quickstart.star --to http://10.0.0.7 --duration 60s --speed 2 --hgrm run.hgrm
 
-The requests are those of the simulation with the same seed: the same instants, kinds, keys and bodies. Each is sent
-at its instant, whatever has come back; its latency counts from there to the last byte. A run that was sent too late
-is void (exit code 1).")]
+The requests are those of the simulation with the same seed: the same instants, kinds, keys and bodies.
+Each is sent at its instant, whatever has come back; its latency counts from there to the last byte.
+A run whose requests were sent too late is void (exit code 1).")]
 pub(crate) struct Load {
-    #[command(flatten)]
-    pub(crate) file: File,
+    /// Topology file, or its plan (JSON); `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
     /// Which of the file's scenarios [default: its only one]
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenario: Option<String>,
@@ -278,6 +279,19 @@ pub(crate) struct Load {
     /// Also write the latencies for HdrHistogram's plotter
     #[arg(long, value_name = "FILE")]
     pub(crate) hgrm: Option<PathBuf>,
+    /// Set a parameter of the file (also switches its sweep off)
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) params: Vec<(String, String)>,
+    /// Say nothing but results and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+impl Load {
+    /// The file with its parameters.
+    pub(crate) fn file(&self) -> File {
+        File { file: self.file.clone(), params: self.params.clone(), sweeps: Vec::new(), quiet: self.quiet }
+    }
 }
 
 /// The form of a load run's result.

@@ -10,7 +10,7 @@ use weir_topology::plan::{Plan, Point, Scenario};
 
 pub(crate) fn run(args: &Load) -> Result<(), Failure> {
     let at_once = interrupt::at_once();
-    let plan = input::load(&args.file)?;
+    let plan = input::load(&args.file())?;
     let chosen = choose(&plan, args.scenario.as_deref())?;
     let save = args.save.as_deref().map(Target::open).transpose()?;
     let hgrm = args.hgrm.as_deref().map(Target::open).transpose()?;
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Load) -> Result<(), Failure> {
         insecure: args.insecure,
         rows: save.is_some() || hgrm.is_some(),
     };
-    let shown = !args.file.quiet && io::stderr().is_terminal();
+    let shown = !args.quiet && io::stderr().is_terminal();
     let tell = move |second: &Second| {
         if shown {
             tell_second(second);
