@@ -221,26 +221,33 @@ impl Server {
         }
     }
 
-    /// Whether HTTP/2 is spoken, or asked for: not again where the origin has chosen HTTP/1.1 before.
+    /// Whether HTTP/2 is spoken, or asked for: not again while a connection stands on which the origin has chosen HTTP/1.1.
     fn may_multiplex(&self) -> bool {
         match self.origin.protocol {
             OriginProtocol::H1 => false,
             OriginProtocol::H2 => true,
             OriginProtocol::Auto => {
-                self.tls.is_some() && self.origin.send_proxy.is_none() && !self.target.prefers_h1.get()
+                self.tls.is_some() && self.origin.send_proxy.is_none() && self.target.h1_chosen().is_none()
             }
         }
     }
 
     /// A connection of HTTP/1.1.
     async fn alone(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
+        let chosen = self.target.h1_chosen();
         let dialled = self.dial(ex, limit).await?;
-        Ok(self.of_h1(&ex.core, dialled))
+        Ok(self.of_h1(&ex.core, dialled, chosen))
     }
 
-    fn of_h1(&self, core: &Core, (socket, counted): (Socket, Option<Counted>)) -> OriginConn {
+    fn of_h1(
+        &self,
+        core: &Core,
+        (socket, counted): (Socket, Option<Counted>),
+        chosen: Option<Rc<()>>,
+    ) -> OriginConn {
         let mut conn = Box::new(h1::client::Conn::new(core, socket, self.old_ns(core), counted));
         conn.bound = self.origin.send_proxy.is_some();
+        conn.chosen = chosen;
         OriginConn::H1(conn)
     }
 
@@ -274,8 +281,7 @@ impl Server {
         let core = &ex.core;
         let (socket, counted) = self.dial(ex, limit).await?;
         if self.origin.protocol == OriginProtocol::Auto && !socket.is_h2() {
-            self.target.prefers_h1.set(true);
-            return Ok(self.of_h1(core, (socket, counted)));
+            return Ok(self.of_h1(core, (socket, counted), Some(self.target.chooses_h1())));
         }
         let ends = (self.old_ns(core), self.origin.max_requests);
         let opening = h2::client::Conn::open(core, socket, ends, counted);

@@ -9,7 +9,7 @@ use crate::h2::client::Conn;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use weir_net::io::Core;
 use weir_topology::plan::Origin;
 
@@ -24,8 +24,8 @@ pub(crate) struct Target {
     pub multiplexed: Multiplexed,
     /// The longest that any of its nodes lets a connection be idle, ns; `None`: for ever.
     idle_timeout_ns: Cell<Option<u64>>,
-    /// Whether it has chosen HTTP/1.1 where both were offered.
-    pub prefers_h1: Cell<bool>,
+    /// That it has chosen HTTP/1.1 where both were offered: for as long as a connection stands that says so.
+    h1_chosen: RefCell<Weak<()>>,
     /// Whether no way leads here any more: no connection is kept.
     retired: Cell<bool>,
 }
@@ -45,7 +45,7 @@ impl Targets {
                 pool: RefCell::default(),
                 multiplexed: Multiplexed::default(),
                 idle_timeout_ns: Cell::new(Some(0)),
-                prefers_h1: Cell::new(false),
+                h1_chosen: RefCell::default(),
                 retired: Cell::new(false),
             })
         });
@@ -89,6 +89,18 @@ impl Targets {
 }
 
 impl Target {
+    /// Whether it is known to choose HTTP/1.1; what a connection of that has says so to those that come after it.
+    pub fn h1_chosen(&self) -> Option<Rc<()>> {
+        self.h1_chosen.borrow().upgrade()
+    }
+
+    /// It has chosen HTTP/1.1 just now.
+    pub fn chooses_h1(&self) -> Rc<()> {
+        let chosen = self.h1_chosen().unwrap_or_default();
+        *self.h1_chosen.borrow_mut() = Rc::downgrade(&chosen);
+        chosen
+    }
+
     /// An idle connection that may be used.
     pub fn take(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
         let multiplexed = self.multiplexed.take(now_ns, idle_timeout_ns);

@@ -3,7 +3,8 @@
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, date_time_ymd,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weir_topology::plan::CertificateFiles;
 
@@ -25,6 +26,8 @@ impl Authority {
     /// One with a folder.
     pub fn new(name: &str) -> Authority {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
+        static SWEPT: Once = Once::new();
+        SWEPT.call_once(sweep);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("weir-tls-{}-{number}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -71,6 +74,17 @@ impl Authority {
     pub fn words(&self, names: &[&str]) -> String {
         let CertificateFiles { cert, key } = self.files(names);
         format!("\"{cert}\", \"{key}\"")
+    }
+}
+
+/// Removes what is left of processes that are gone: what a test has for as long as it runs is never dropped.
+fn sweep() {
+    for folder in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let name = folder.file_name().to_string_lossy().into_owned();
+        let process = name.strip_prefix("weir-tls-").and_then(|rest| rest.split('-').next());
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            let _ = std::fs::remove_dir_all(folder.path());
+        }
     }
 }
 

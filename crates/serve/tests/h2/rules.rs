@@ -1,6 +1,6 @@
 //! What a request must look like that came by HTTP/2: as one by HTTP/1.1.
 
-use crate::common::{Origin, serve, serve_node};
+use crate::common::{Origin, serve, serve_node, until};
 use crate::peer::{Client, run};
 use http::Request;
 
@@ -62,4 +62,23 @@ fn limits_of_heads_are_the_listeners() {
             assert_eq!(answer.status, status, "{count} of {length}");
         }
     });
+}
+
+/// What the library would refuse by itself leaves no line; up to twice what is allowed weir refuses it.
+#[test]
+fn a_head_that_is_too_large_is_logged() {
+    let folder = std::env::temp_dir().join(format!("weir-h2-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let log = folder.join("access.log");
+    let served = serve(&format!(
+        "listen(\"127.0.0.1:0\", respond(200), http=http(max_head=2*KiB, access_log=\"{}\"))",
+        log.display()
+    ));
+    run(async {
+        let mut client = Client::new(&served.addr).await;
+        let request = Request::get("http://a/large").header("x-a", "v".repeat(3000));
+        assert_eq!(client.ask(request.body(()).expect("a request")).await.expect("an answer").status, 431);
+    });
+    until(|| std::fs::read_to_string(&log).is_ok_and(|text| text.contains("\"status\":431")));
+    std::fs::remove_dir_all(&folder).expect("a folder");
 }

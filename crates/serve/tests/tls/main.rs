@@ -212,3 +212,29 @@ fn health_checks_go_over_tls() {
         assert_eq!(common::get(&served.addr, "/").status, is);
     }
 }
+
+/// An origin that has chosen HTTP/1.1 is asked again once no connection is left that says so: it may be another by then.
+#[test]
+fn who_chose_http_1_is_asked_again() {
+    let authority = Authority::new("again");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let addr = listener.local_addr().expect("an address");
+    let plain = server(&authority, &["origin.test"]);
+    let origin = std::thread::spawn(move || {
+        let mut both = (*plain).clone();
+        both.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        [plain, Arc::new(both)].map(|config| {
+            let (tcp, _) = listener.accept().expect("a client");
+            let mut tls = StreamOwned::new(rustls::ServerConnection::new(config).expect("a server"), tcp);
+            let _ = tls.read(&mut [0; 4096]).expect("a request, or a preface");
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            tls.write_all(answer).and_then(|()| tls.flush()).expect("it is taken");
+            tls.conn.alpn_protocol().map(<[u8]>::to_vec)
+        })
+    });
+    let tls = format!("tls.client(ca=\"{}\", name=\"origin.test\")", authority.file);
+    let served = serve_node(&format!("server(addr=\"{addr}\", tls={tls})"));
+    assert_eq!(common::get(&served.addr, "/").status, 200);
+    common::get(&served.addr, "/");
+    assert_eq!(origin.join().expect("two connections"), [None, Some(b"h2".to_vec())]);
+}

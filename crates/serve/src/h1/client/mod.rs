@@ -6,6 +6,7 @@ mod stream;
 pub(crate) use stream::{Asking, Broken, HeadError, Progress, Stream};
 
 use crate::sync::counter::Counted;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use weir_http1::Limits;
 use weir_net::io::Core;
@@ -36,6 +37,8 @@ pub(crate) struct Conn {
     pub requests: u64,
     /// Whether it belongs to one client's connection (NTLM, Negotiate).
     pub bound: bool,
+    /// That the origin has chosen this version where both were offered.
+    pub chosen: Option<Rc<()>>,
     /// Whether the last answer had no body by its rules: some origins send one nevertheless.
     is_doubtful: bool,
     /// Its place among those that the server may have.
@@ -52,6 +55,7 @@ impl Conn {
             old_ns,
             requests: 0,
             bound: false,
+            chosen: None,
             is_doubtful: false,
             _counted: counted,
         }

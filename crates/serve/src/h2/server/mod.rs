@@ -106,9 +106,15 @@ fn settings(http: &Http) -> Builder {
         .max_concurrent_streams(http.max_streams)
         .initial_window_size(H2_STREAM_WINDOW_BYTES)
         .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
-        .max_header_list_size(u32::try_from(http.max_head).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(header_list(http)).unwrap_or(u32::MAX))
         .max_send_buffer_size(H2_SEND_BUFFER_BYTES);
     builder
+}
+
+/// How large a list of fields the library lets in (RFC 9113 §6.5.2: 32 bytes a field are added): twice what a head may be, so that
+/// heads that are somewhat too large are refused by weir itself, with a line in the log.
+fn header_list(http: &Http) -> u64 {
+    2 * (http.max_head + 32 * u64::from(http.max_headers))
 }
 
 async fn handshake(conn: &Rc<Conn>) -> Result<Box<Connection<Io, Data>>, End> {
