@@ -453,3 +453,11 @@ fn files_open_with_a_question_and_how_to_run_them() {
         assert!(lines.iter().all(|l| l.chars().count() <= 120), "{file} has long lines");
     }
 }
+
+/// It is served as well: `serve_real.rs`.
+#[test]
+fn the_edge_of_one_page_is_simulated() {
+    let scenarios = run_of(&["examples/edge.star"]);
+    let [day] = &scenarios[..] else { panic!("{} scenarios", scenarios.len()) };
+    assert!(success(day) > 0.99, "{}", success(day));
+}
