@@ -18,21 +18,21 @@ fn at_once(addr: &str, n: usize) -> Vec<(f64, u16)> {
     all.into_iter().map(|t| t.join().expect("an answer")).collect()
 }
 
-/// Half of many waits are within 0.1 ms of what was asked for, beyond what a request takes anyway.
+/// No wait is shorter than was asked for, and a tenth of many hardly longer, beyond what a request takes anyway.
 #[test]
 pub fn delays_are_true() {
     let (fast, slow) = (serve_node("server(\"a\")"), serve_node("delay(3*ms, server(\"a\"))"));
-    let median = |addr: &str| {
+    let times = |addr: &str| {
         let mut conn = Conn::new(addr);
         let mut times: Vec<f64> = (0..100).map(|_| timed(|| conn.get("/", "")).0).collect();
         times.sort_by(f64::total_cmp);
-        (times[0], times[50])
+        (times[0], times[10])
     };
-    let (base, _) = median(&fast.addr);
-    let (least, middle) = median(&slow.addr);
+    let (base, _) = times(&fast.addr);
+    let (least, tenth) = times(&slow.addr);
     assert!(least >= 3.0, "{least}");
     // Others use this machine as well.
-    assert!(middle - base - 3.0 < 2.0, "{middle} - {base}");
+    assert!(tenth - base - 3.0 < 2.0, "{tenth} - {base}");
 }
 
 #[test]
