@@ -15,6 +15,7 @@ const LEVELS: &[&[&str]] = &[
     &["weir-topology"],
     &["weir-workload", "weir-net"],
     &["weir-sim", "weir-serve", "weir-load"],
+    &["weir-verify"],
     &["weir-report"],
     &["weir"],
 ];

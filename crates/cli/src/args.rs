@@ -13,7 +13,7 @@ use std::path::PathBuf;
     version,
     arg_required_else_help = true,
     disable_help_subcommand = true,
-    after_help = "Not built yet: graph, compare, verify, fit, profile.",
+    after_help = "Not built yet: graph, compare, fit, profile.",
     after_long_help = "\
 Examples:
   weir check bamboo.star                           what is wrong with a file
@@ -21,11 +21,12 @@ Examples:
   weir sim bamboo.star --sweep routers=1,2,4,8     once for each number of routers
   weir serve edge.star                             run it as a load balancer
   weir load bamboo.star --to http://127.0.0.1:8080 send its requests there
+  weir verify bamboo.star                          whether what was predicted happens
 
 Exit codes: 0 done; 1 the answer is no; 2 wrong usage or a wrong topology; 3 the environment failed;
 4 weir found a fault in itself; 130 interrupted.
 
-Not built yet: graph, compare, verify, fit, profile."
+Not built yet: graph, compare, fit, profile."
 )]
 pub(crate) struct Cli {
     /// What to do.
@@ -54,9 +55,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Send a scenario's requests to a URL, open loop
     Load(Load),
-    /// Compare simulation and reality
-    #[command(hide = true, disable_help_flag = true)]
-    Verify(Later),
+    /// Simulate scenarios, run them for real on this machine, and compare
+    Verify(Verify),
     /// From an access log to a model
     #[command(hide = true, disable_help_flag = true)]
     Fit(Later),
@@ -294,6 +294,57 @@ impl Load {
     }
 }
 
+/// `weir verify`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir verify bamboo.star                          every scenario, five runs each
+  weir verify bamboo.star one_router --runs 10     one of them, more closely
+  weir verify quickstart.star --quick              within half a minute, for CI
+
+Each run is paired with a replication of the simulation: the same requests, the same work, the same choices.
+Servers of the file run as a process of their own, on loopback. Both worlds agree in a statistic where the
+whole 95 % interval of its difference lies within the tolerance. Exit code 0 only if all agree.")]
+pub(crate) struct Verify {
+    /// Topology file, or its plan (JSON); `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Only these scenarios
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<String>,
+    /// Set a parameter of the file (also switches its sweep off)
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) params: Vec<(String, String)>,
+    /// Seed of all draws
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Runs of each scenario [default: 5, with --quick 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub(crate) runs: Option<u32>,
+    /// Requests per run, instead of what the file says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) requests: Option<u64>,
+    /// What may differ: mean, p50, p95, p99 or attempts in %, success or share in points
+    #[arg(long = "tolerance", value_name = "NAME=X", value_parser = tolerance)]
+    pub(crate) tolerances: Vec<(String, f64)>,
+    /// Few and short runs: all within half a minute
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Form of what goes to standard output
+    #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
+    pub(crate) output: LoadForm,
+    /// Say nothing but results and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+impl Verify {
+    /// The file with its parameters.
+    pub(crate) fn file(&self) -> File {
+        File { file: self.file.clone(), params: self.params.clone(), sweeps: Vec::new(), quiet: self.quiet }
+    }
+}
+
 /// The form of a load run's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LoadForm {
@@ -343,6 +394,19 @@ fn setting(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("write NAME=VALUE".into()),
     }
+}
+
+/// `p99=5%`, `share=2`: the statistic and what it may differ by, as a share or in points.
+fn tolerance(text: &str) -> Result<(String, f64), String> {
+    let known = weir_verify::Tolerances::default();
+    let (name, value) = setting(text).map_err(|_| "write NAME=X, such as p99=5%")?;
+    if !known.names().any(|n| n == name) {
+        let names: Vec<&str> = known.names().collect();
+        return Err(format!("there is no statistic `{name}`; there are {}", names.join(", ")));
+    }
+    let in_points = matches!(&name[..], "success" | "share");
+    let number = positive(value.trim_end_matches('%'))?;
+    Ok((name, if in_points { number } else { number / 100.0 }))
 }
 
 /// A number above 0.

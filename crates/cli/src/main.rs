@@ -17,6 +17,9 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|a| a == input::CHILD) {
         return input::child();
     }
+    if std::env::args_os().nth(1).is_some_and(|a| a == weir_verify::CHILD) {
+        return weir_verify::child();
+    }
     let outcome = fault::caught(|| args::parse().and_then(commands::run));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,12 +11,13 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use weir_model::way::Way;
 use weir_net::io::Core;
 use weir_net::io::timers::{Sleep, has_ended};
 use weir_net::transport::socket::Socket;
 use weir_net::transport::{connect, tls};
-use weir_policy::Kind;
-use weir_workload::Request;
+use weir_policy::{Kind, key};
+use weir_workload::{Drawn, OfRun, Request};
 
 /// How long the first connection may take, ns.
 const FIRST_NS: u64 = 5_000_000_000;
@@ -25,6 +26,8 @@ const FIRST_NS: u64 = 5_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Job {
     pub request: Request,
+    /// Which event loop it meets.
+    pub lane: usize,
     /// When it was to be sent, ns after the run's begin.
     pub intended_ns: u64,
     /// When it was sent first.
@@ -41,6 +44,15 @@ pub(crate) struct Job {
 /// How a request ended: the status of its answer, or why there is none.
 pub(crate) type Went = Result<u16, Kind>;
 
+/// The connections to one event loop, or to whichever there are.
+#[derive(Default)]
+pub(crate) struct Lane {
+    pub h1: h1::Idle,
+    pub h2: h2::Connections,
+    /// Requests without a connection yet.
+    pub waiting: RefCell<VecDeque<Job>>,
+}
+
 /// All of a run.
 pub(crate) struct Generator {
     pub core: Rc<Core>,
@@ -55,13 +67,13 @@ pub(crate) struct Generator {
     pub most: usize,
     pub is_h2: bool,
     pub tally: RefCell<Tally>,
-    pub h1: h1::Idle,
-    pub h2: h2::Connections,
+    /// What the processes of a verification know requests of this run by.
+    pub secret: Option<u64>,
+    /// By event loop that requests are to meet; one, where nobody cares.
+    pub lanes: Vec<Lane>,
     /// Connections that are open or being made, and all that were made.
     pub open: Cell<usize>,
     pub connections: Cell<u64>,
-    /// Requests without a connection yet.
-    pub waiting: RefCell<VecDeque<Job>>,
     pub in_flight: Cell<u64>,
     /// Users of closed traffic whose request has ended, and who waits for them.
     pub answered: RefCell<Vec<u32>>,
@@ -98,7 +110,27 @@ impl Generator {
 
     /// A request waits for a connection.
     pub fn wait(&self, job: Job) {
-        self.waiting.borrow_mut().push_back(job);
+        self.lanes[job.lane].waiting.borrow_mut().push_back(job);
+    }
+
+    /// The request that has waited longest for a connection to a loop.
+    pub fn next(&self, lane: usize) -> Option<Job> {
+        self.lanes[lane].waiting.borrow_mut().pop_front()
+    }
+
+    /// Whether the run's instant 0 is still to come.
+    pub fn has_not_begun(&self) -> bool {
+        self.core.now() <= self.begun_ns.get()
+    }
+
+    /// What a request says of itself to the processes of its run.
+    pub fn drawn(&self, job: &Job) -> Option<String> {
+        let Request { ordinal, way, sender, .. } = &job.request;
+        let hash =
+            sender.as_ref().map_or_else(|| key::hash_number(*ordinal), |text| key::hash(text.as_bytes()));
+        let of_run = OfRun { ordinal: *ordinal, selected: job.selected, sender: Some(hash) };
+        let drawn = Drawn { of_run, factor: 1.0, way: Way::new(*way) };
+        self.secret.map(|secret| drawn.value(secret))
     }
 
     /// Whether another connection may be made; then its place is taken.
@@ -133,8 +165,7 @@ impl Generator {
     /// A connection has ended, or was never made: those who wait go elsewhere.
     pub fn is_closed(self: &Rc<Self>) {
         self.open.set(self.open.get() - 1);
-        let next = self.waiting.borrow_mut().pop_front();
-        if let Some(job) = next {
+        if let Some(job) = (0..self.lanes.len()).find_map(|lane| self.next(lane)) {
             self.send(job);
         }
     }
@@ -142,7 +173,7 @@ impl Generator {
     /// A connection, before the request that it is made for is given up.
     pub async fn connect(&self, job: &Job) -> Result<Socket, Kind> {
         let mut limit = Some(self.limit(job));
-        let mut dialling = pin!(self.dial());
+        let mut dialling = pin!(self.dial(job.lane));
         let made = poll_fn(|cx| match dialling.as_mut().poll(cx) {
             Poll::Ready(made) => Poll::Ready(Some(made)),
             Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(None),
@@ -165,7 +196,7 @@ impl Generator {
     /// Whether a connection can be made at all, before anything is sent; else why not.
     pub async fn try_to_connect(&self) -> Result<(), String> {
         let mut limit = Some(self.core.timers.after(FIRST_NS));
-        let mut dialling = pin!(self.dial());
+        let mut dialling = pin!(self.dial(0));
         poll_fn(|cx| match dialling.as_mut().poll(cx) {
             Poll::Ready(made) => Poll::Ready(made.map(drop)),
             Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err("no answer within 5 s".to_owned())),
@@ -174,8 +205,10 @@ impl Generator {
         .await
     }
 
-    async fn dial(&self) -> Result<Socket, String> {
-        let made = connect::tcp(&self.core, &self.target.addresses).await;
+    async fn dial(&self, lane: usize) -> Result<Socket, String> {
+        let all = &self.target.addresses;
+        let addresses = if self.secret.is_some() { all.get(lane..=lane).unwrap_or(all) } else { all };
+        let made = connect::tcp(&self.core, addresses).await;
         let socket = made.map(Socket::Tcp).map_err(|e| e.to_string())?;
         let Some(tls) = &self.tls else { return Ok(socket) };
         let offers: &[&str] = if self.is_h2 { &["h2"] } else { &["http/1.1"] };

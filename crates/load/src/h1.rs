@@ -35,7 +35,7 @@ pub(crate) struct Slot {
 
 /// Gives a request to a connection.
 pub(crate) fn send(g: &Rc<Generator>, mut job: Job) {
-    let free = if job.again { None } else { g.h1.borrow_mut().pop() };
+    let free = if job.again { None } else { g.lanes[job.lane].h1.borrow_mut().pop() };
     if let Some(slot) = free {
         *slot.job.borrow_mut() = Some(job);
         if let Some(waker) = slot.waker.borrow_mut().take() {
@@ -55,6 +55,7 @@ pub(crate) fn send(g: &Rc<Generator>, mut job: Job) {
 
 /// Makes a connection for a request and keeps it for others.
 async fn connection(g: Rc<Generator>, mut job: Job) {
+    let lane = job.lane;
     match g.connect(&job).await {
         Err(kind) => g.end(&job, &Err(kind)),
         Ok(socket) => {
@@ -63,11 +64,11 @@ async fn connection(g: Rc<Generator>, mut job: Job) {
             let mut was_free = false;
             while exchange.run(&g, &mut job, was_free).await {
                 exchange.is_used = true;
-                let next = g.waiting.borrow_mut().pop_front();
+                let next = g.next(lane);
                 was_free = next.is_none();
                 let next = match next {
                     Some(job) => Some(job),
-                    None => rest(&g, &slot, &mut exchange.wire).await,
+                    None => rest(&g.lanes[lane].h1, &slot, &mut exchange.wire).await,
                 };
                 let Some(next) = next else { return g.is_closed() };
                 job = next;
@@ -84,14 +85,14 @@ async fn connection(g: Rc<Generator>, mut job: Job) {
 }
 
 /// The next request of a free connection; `None`: it has ended.
-async fn rest(g: &Generator, slot: &Rc<Slot>, wire: &mut Wire) -> Option<Job> {
-    g.h1.borrow_mut().push(slot.clone());
+async fn rest(idle: &Idle, slot: &Rc<Slot>, wire: &mut Wire) -> Option<Job> {
+    idle.borrow_mut().push(slot.clone());
     poll_fn(|cx| {
         if let Some(job) = slot.job.borrow_mut().take() {
             return Poll::Ready(Some(job));
         }
         if wire.poll_fill(cx).is_ready() {
-            g.h1.borrow_mut().retain(|other| !Rc::ptr_eq(other, slot));
+            idle.borrow_mut().retain(|other| !Rc::ptr_eq(other, slot));
             return Poll::Ready(None);
         }
         *slot.waker.borrow_mut() = Some(cx.waker().clone());
@@ -137,7 +138,7 @@ impl Exchange {
         let shape = &g.shapes[job.request.kind as usize];
         self.asked = Asked { head: shape.is_head, connect: false, upgrade: false };
         (self.left, self.heard, self.decoder) = (shape.body_bytes, false, None);
-        shape.write(job.request.sender.as_deref(), self.wire.queue_to());
+        shape.write(job.request.sender.as_deref(), g.drawn(job).as_deref(), self.wire.queue_to());
         g.is_sent(job, was_free);
         let mut limit = Some(g.limit(job));
         let went = poll_fn(|cx| self.poll(cx, &mut limit)).await;

@@ -45,16 +45,16 @@ impl Shared {
 /// Gives a request to the connection that carries the fewest.
 pub(crate) fn send(g: &Rc<Generator>, job: Job) {
     let least = {
-        let standing = g.h2.standing.borrow();
+        let standing = g.lanes[job.lane].h2.standing.borrow();
         standing.iter().filter(|c| c.has_room()).min_by_key(|c| c.streams.get()).cloned()
     };
     if let Some(conn) = least {
         begin(g, conn, job, true);
-    } else if g.h2.making.get() == 0 && g.may_open() {
-        g.h2.making.set(1);
+    } else if g.lanes[job.lane].h2.making.get() == 0 && g.may_open() {
+        g.lanes[job.lane].h2.making.set(1);
         g.core.runtime.spawn(connection(g.clone(), job));
     } else {
-        if g.h2.making.get() == 0 {
+        if g.lanes[job.lane].h2.making.get() == 0 {
             g.tally.borrow_mut().waited += 1;
         }
         g.wait(job);
@@ -68,6 +68,7 @@ fn begin(g: &Rc<Generator>, conn: Rc<Shared>, job: Job, was_free: bool) {
 }
 
 async fn request(g: Rc<Generator>, conn: Rc<Shared>, mut job: Job, was_free: bool) {
+    let lane = job.lane;
     g.is_sent(&mut job, was_free);
     let went = exchange(&g, &conn, &job).await;
     conn.streams.set(conn.streams.get() - 1);
@@ -82,8 +83,7 @@ async fn request(g: Rc<Generator>, conn: Rc<Shared>, mut job: Job, was_free: boo
         Ok(status) => g.end(&job, &Ok(status)),
     }
     if conn.has_room() {
-        let next = g.waiting.borrow_mut().pop_front();
-        if let Some(next) = next {
+        if let Some(next) = g.next(lane) {
             begin(&g, conn, next, false);
         }
     }
@@ -91,21 +91,21 @@ async fn request(g: Rc<Generator>, conn: Rc<Shared>, mut job: Job, was_free: boo
 
 /// Makes a connection for a request, and drives it.
 async fn connection(g: Rc<Generator>, job: Job) {
+    let lane = job.lane;
     let made = open(&g, &job).await;
-    g.h2.making.set(0);
+    g.lanes[lane].h2.making.set(0);
     match made {
         Err(kind) => g.end(&job, &Err(kind)),
         Ok((sender, connection)) => {
             let conn = Rc::new(Shared { sender, streams: Cell::new(0), ending: Cell::new(false) });
-            g.h2.standing.borrow_mut().push(conn.clone());
+            g.lanes[lane].h2.standing.borrow_mut().push(conn.clone());
             begin(&g, conn.clone(), job, false);
             while conn.has_room() {
-                let next = g.waiting.borrow_mut().pop_front();
-                let Some(next) = next else { break };
+                let Some(next) = g.next(lane) else { break };
                 begin(&g, conn.clone(), next, false);
             }
             drive(&g, &conn, connection).await;
-            g.h2.standing.borrow_mut().retain(|other| !Rc::ptr_eq(other, &conn));
+            g.lanes[lane].h2.standing.borrow_mut().retain(|other| !Rc::ptr_eq(other, &conn));
         }
     }
     g.is_closed();
@@ -179,7 +179,7 @@ impl Failed {
 /// Sends a request and reads its answer.
 async fn exchange(g: &Generator, conn: &Shared, job: &Job) -> Result<u16, Failed> {
     let shape: &Shape = &g.shapes[job.request.kind as usize];
-    let request = shape.request(job.request.sender.as_deref());
+    let request = shape.request(job.request.sender.as_deref(), g.drawn(job).as_deref());
     let sent = conn.sender.clone().send_request(request, shape.body_bytes == 0);
     let (answer, body) = match sent {
         Ok(sent) => sent,

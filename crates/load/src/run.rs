@@ -1,7 +1,7 @@
 //! A run: the scenario's requests in their order, each at its instant.
 
 use crate::closed;
-use crate::generator::{Generator, Job};
+use crate::generator::{Generator, Job, Lane};
 use crate::outcome::Outcome;
 use crate::shape::{Host, key_sources, shapes};
 use crate::tally::{Second, Tally};
@@ -10,10 +10,12 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
+use weir_model::draws::purpose;
 use weir_net::io::Core;
 use weir_net::io::clock::Clock;
 use weir_net::io::runtime::Runtime;
@@ -46,8 +48,10 @@ pub enum Protocol {
 pub struct Options {
     /// Where to.
     pub to: String,
-    /// Seed of all draws: the requests are those of the first replication of a simulation with it.
+    /// Seed of all draws: the requests are those of a replication of a simulation with it.
     pub seed: u64,
+    /// Of which replication, from 0.
+    pub replication: u32,
     /// Requests, instead of what the file says.
     pub requests: Option<u64>,
     /// For how long requests arrive, ns, instead of what the file says.
@@ -62,6 +66,19 @@ pub struct Options {
     pub insecure: bool,
     /// Whether each request is kept in [`Outcome::rows`].
     pub rows: bool,
+    /// The run of a verification that this load is of.
+    pub paired: Option<Paired>,
+}
+
+/// A run of a verification, as its load is sent.
+#[derive(Clone, Debug)]
+pub struct Paired {
+    /// What only the processes of the run know.
+    pub secret: u64,
+    /// The event loops that requests meet: an address each.
+    pub loops: Vec<SocketAddr>,
+    /// The instant 0 of the run, as `CLOCK_MONOTONIC` tells it, ns.
+    pub begins_ns: u64,
 }
 
 /// Why there is no run.
@@ -104,7 +121,7 @@ pub fn run(
     tell: impl Fn(&Second) + 'static,
     stop: &Arc<AtomicBool>,
 ) -> Result<Outcome, Error> {
-    let target = Target::resolve(&options.to).map_err(Error::Target)?;
+    let mut target = Target::resolve(&options.to).map_err(Error::Target)?;
     let sources = key_sources(point);
     let host = Host { https: target.https, authority: &target.authority };
     let shapes = shapes(scenario, &sources, &host).map_err(Error::Scenario)?;
@@ -114,10 +131,16 @@ pub fn run(
         (scenario.duration_ns, scenario.requests) = (options.duration_ns, None);
     }
     let requests = options.requests.or(scenario.requests);
-    let key = Key::new(options.seed).with(0);
+    let key = Key::new(options.seed).with(u64::from(options.replication));
     let load = load_unless(&scenario, requests, key, stop).ok_or(Error::Interrupted)?;
     let runtime = Runtime::new().map_err(Error::System)?;
-    let core = Core::new(runtime.clone(), Clock::start(), key).map_err(Error::System)?;
+    let paired = options.paired.as_ref();
+    if let Some(run) = paired {
+        target.addresses.clone_from(&run.loops);
+    }
+    let lanes = paired.map_or(1, |run| run.loops.len().max(1));
+    let clock = paired.map_or_else(Clock::start, |run| Clock::beginning(run.begins_ns));
+    let core = Core::new(runtime.clone(), clock, key).map_err(Error::System)?;
     let g = Rc::new(Generator {
         begun_ns: Cell::default(),
         core,
@@ -127,11 +150,10 @@ pub fn run(
         most: options.connections.unwrap_or(MOST_CONNECTIONS),
         is_h2: options.protocol == Protocol::H2,
         tally: RefCell::new(Tally::new(options.rows)),
-        h1: RefCell::default(),
-        h2: Default::default(),
+        secret: paired.map(|run| run.secret),
+        lanes: (0..lanes).map(|_| Lane::default()).collect(),
         open: Cell::new(0),
         connections: Cell::new(0),
-        waiting: RefCell::default(),
         in_flight: Cell::new(0),
         answered: RefCell::default(),
         watcher: RefCell::default(),
@@ -192,7 +214,8 @@ impl Sender {
         let core = self.g.core.clone();
         core.runtime.spawn(core.timers.clone().run(core.runtime.clone()));
         self.g.try_to_connect().await.map_err(Error::Connect)?;
-        self.g.begun_ns.set(core.now() + HEAD_START_NS);
+        // In a verification the run begins when its clock does.
+        self.g.begun_ns.set(if self.g.secret.is_some() { 0 } else { core.now() + HEAD_START_NS });
         let ticking = self.g.clone();
         core.runtime.spawn(async move { tick(&ticking, tell).await });
         let mut sending = std::pin::pin!(self.send());
@@ -233,7 +256,7 @@ impl Sender {
             let Some(arrives_ns) = self.load.arrivals.next_ns() else { return };
             let intended_ns = self.at(arrives_ns);
             in_a_row += 1;
-            if intended_ns > self.g.now() {
+            if intended_ns > self.g.now() || self.g.has_not_begun() {
                 self.g.core.timers.at(self.g.begun_ns.get() + intended_ns).await;
                 in_a_row = 0;
             } else if in_a_row == ROW {
@@ -247,7 +270,9 @@ impl Sender {
 
     pub fn begin(&self, request: Request, intended_ns: u64, selected: bool, user: Option<u32>) {
         let (sent_ns, lag_ns) = (None, None);
-        self.g.begin(Job { request, intended_ns, sent_ns, lag_ns, selected, user, again: false });
+        let lanes = self.g.lanes.len() as u32;
+        let lane = weir_model::loops::met(lanes, request.way.with(purpose::MEETS)) as usize;
+        self.g.begin(Job { lane, request, intended_ns, sent_ns, lag_ns, selected, user, again: false });
     }
 }
 

@@ -5,6 +5,7 @@ use http::header::{COOKIE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, Uri};
 use weir_policy::retry::is_idempotent;
 use weir_topology::plan::{KeySource, Point, RequestShape, Scenario, Spec};
+use weir_workload::DRAWN;
 
 /// Who asks.
 const AGENT: &str = concat!("weir-load/", env!("CARGO_PKG_VERSION"));
@@ -144,7 +145,7 @@ impl Shape {
     }
 
     /// Its head in HTTP/1.1.
-    pub fn write(&self, sender: Option<&str>, out: &mut Vec<u8>) {
+    pub fn write(&self, sender: Option<&str>, drawn: Option<&str>, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.head);
         if let Some(sender) = sender {
             self.sender_fields.iter().for_each(|name| line(out, name, sender.as_bytes()));
@@ -152,11 +153,14 @@ impl Shape {
         if let Some(cookie) = self.cookie(sender) {
             line(out, &COOKIE, cookie.as_bytes());
         }
+        if let Some(drawn) = drawn {
+            line(out, &HeaderName::from_static(DRAWN), drawn.as_bytes());
+        }
         out.extend_from_slice(b"\r\n");
     }
 
     /// The same in HTTP/2.
-    pub fn request(&self, sender: Option<&str>) -> http::Request<()> {
+    pub fn request(&self, sender: Option<&str>, drawn: Option<&str>) -> http::Request<()> {
         let mut request = http::Request::new(());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();
@@ -169,6 +173,9 @@ impl Shape {
         let cookie = self.cookie(sender).and_then(|cookie| HeaderValue::from_str(&cookie).ok());
         if let Some(cookie) = cookie {
             request.headers_mut().insert(COOKIE, cookie);
+        }
+        if let Some(drawn) = drawn.and_then(|drawn| HeaderValue::from_str(drawn).ok()) {
+            request.headers_mut().insert(HeaderName::from_static(DRAWN), drawn);
         }
         request
     }

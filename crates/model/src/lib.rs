@@ -14,6 +14,7 @@ pub mod queue;
 pub mod sampler;
 pub mod traffic;
 pub mod warmup;
+pub mod way;
 mod zipf;
 
 pub use dist::Dist;

@@ -121,7 +121,7 @@ impl Serialize for Errors<'_> {
     }
 }
 
-struct Params<'a>(&'a [(String, Value)]);
+pub(crate) struct Params<'a>(pub(crate) &'a [(String, Value)]);
 
 impl Serialize for Params<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -15,6 +15,7 @@ mod offered;
 mod sites;
 mod table;
 mod text;
+mod verify;
 
 pub use number::duration;
 pub use text::Sites;
@@ -23,6 +24,7 @@ use std::io::{self, Write};
 use weir_load::Outcome;
 use weir_sim::Results;
 use weir_topology::Plan;
+use weir_verify::Verification;
 
 /// How wide a table for a terminal may grow.
 const WIDTH: usize = 100;
@@ -73,6 +75,22 @@ pub fn load_json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 /// What `out` says.
 pub fn load_text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
     load::table(outcome, out)
+}
+
+/// Writes the contract's JSON of a verification (`weir.verify/1`), ending with a new line.
+///
+/// # Errors
+/// What `out` says.
+pub fn verify_json(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
+    verify::json(found, out)
+}
+
+/// Writes a verification as tables: both worlds side by side.
+///
+/// # Errors
+/// What `out` says.
+pub fn verify_text(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
+    verify::tables(found, out)
 }
 
 /// Writes each request of a load run as a row of CSV.

@@ -108,7 +108,7 @@ fn latency_row(name: &str, l: &Latency) -> Vec<String> {
     cells
 }
 
-fn indented(lines: &str) -> String {
+pub(crate) fn indented(lines: &str) -> String {
     lines.lines().map(|l| format!("  {l}\n")).collect()
 }
 

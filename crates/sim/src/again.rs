@@ -5,8 +5,7 @@ use crate::blocks::Layout;
 use crate::code::Code;
 use crate::engine::Engine;
 use std::collections::BTreeMap;
-use weir_model::draws::purpose;
-use weir_stats::Key;
+pub(crate) use weir_model::way::further;
 use weir_topology::plan::{NodeId, Spec};
 
 /// The counter of visits of each balancer, choosing node and retry that one way can pass more than once, by the numbers that
@@ -16,12 +15,6 @@ pub(crate) struct Again {
     lbs: BTreeMap<u32, u32>,
     choices: BTreeMap<u32, u32>,
     retries: BTreeMap<u32, u32>,
-}
-
-/// The way, or the attempts, of what a request begins there: further on than `key`, and the so-manieth since that began.
-pub(crate) fn further(key: Key, what: u64, position: u64, turn: u32) -> Key {
-    let key = key.with(what).with(position);
-    if turn == 0 { key } else { key.with(purpose::VISIT).with(u64::from(turn)) }
 }
 
 /// Marks in [`crate::detail::Detail::came`] that a request asks a balancer again that it has come to before.

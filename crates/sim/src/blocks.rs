@@ -5,20 +5,14 @@ mod ways;
 
 use crate::code::{Code, Target, Targets};
 use std::collections::HashMap;
-use weir_stats::Key;
-use weir_topology::plan::{NodeId, Place, Point, Spec, To};
+use weir_topology::plan::{NodeId, Point, Spec, To};
+use weir_workload::place_key;
 
 /// What compiling may not exceed; a clear error instead of a wrapped number.
 pub(crate) const MOST: usize = u32::MAX as usize / 32;
 
 /// No index.
 pub(crate) const NOT: u32 = u32::MAX;
-
-/// The hash of a place that its draws are keyed by.
-fn place_key(place: &Place) -> u64 {
-    let key = Key::new(0).with(u64::from(place.file)).with_text(&place.def).with_text(&place.kind);
-    key.with_text(&place.via).with(u64::from(place.number)).bits()
-}
 
 /// A block before its code is known.
 pub(crate) struct Draft {
@@ -77,13 +71,13 @@ impl<'a> Layout<'a> {
                 }
             }
         }
-        let (block_of, number) = (vec![(NOT, NOT); n], vec![0; n]);
+        let number = weir_workload::numbers(point, &reachable);
+        let block_of = vec![(NOT, NOT); n];
         let drafts = Vec::new();
         let mut layout =
             Layout { point, root, reachable, head: vec![false; n], block_of, drafts, number, members: 0 };
         layout.find_heads();
         layout.make_blocks();
-        layout.number_nodes();
         layout
     }
 
@@ -247,18 +241,6 @@ impl<'a> Layout<'a> {
             base += draft.nodes[0].len() as u32;
         }
         self.members = base;
-    }
-
-    fn number_nodes(&mut self) {
-        let mut next = vec![0; self.point.places.len()];
-        for id in 0..self.point.nodes.len() {
-            if self.reachable[id] {
-                let site = self.point.nodes[id].site as usize;
-                let place = self.point.sites[site].place as usize;
-                self.number[id] = next[place];
-                next[place] += 1;
-            }
-        }
     }
 
     /// The nodes that requests can meet, with their specs.

@@ -28,6 +28,8 @@ pub(crate) use crate::source::load;
 pub struct Options {
     /// The seed of all draws.
     pub seed: u64,
+    /// The first replication, by its number: 0, where no single one is asked for.
+    pub first: u32,
     /// Independent replications; at least 1.
     pub replications: u32,
     /// Overrides the number of requests of every scenario.
@@ -277,7 +279,7 @@ fn replicate(
             .map_err(|e| format!("scenario \"{}\": {e}", job.scenario.name))
     });
     let program = compiled.as_ref().map_err(Clone::clone)?;
-    let key = Key::new(options.seed).with(u64::from(replication));
+    let key = Key::new(options.seed).with(u64::from(options.first) + u64::from(replication));
     let ran = match load_unless(job.scenario, job.requests, key, stop) {
         Some(load) => run_whole(program, load, key, stop),
         None => Err(Cut::Stopped),

@@ -14,7 +14,15 @@ fn plan(source: &str) -> Plan {
 }
 
 fn options() -> Options {
-    Options { seed: 1, replications: 3, requests: None, threads: 2, members: false, scenarios: Vec::new() }
+    Options {
+        seed: 1,
+        first: 0,
+        replications: 3,
+        requests: None,
+        threads: 2,
+        members: false,
+        scenarios: Vec::new(),
+    }
 }
 
 fn simulate(plan: &Plan, options: &Options, fast: bool) -> Result<Results, Error> {

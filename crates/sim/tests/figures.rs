@@ -12,7 +12,15 @@ fn plan(source: &str) -> Plan {
 }
 
 fn options() -> Options {
-    Options { seed: 1, replications: 10, requests: None, threads: 2, members: false, scenarios: Vec::new() }
+    Options {
+        seed: 1,
+        first: 0,
+        replications: 10,
+        requests: None,
+        threads: 2,
+        members: false,
+        scenarios: Vec::new(),
+    }
 }
 
 fn simulate(source: &str, options: &Options) -> Result<Vec<ScenarioResult>, Error> {

@@ -17,7 +17,7 @@ const NUMBER: &str = "$serde_json::private::Number";
 ///
 /// # Errors
 /// JSON that is malformed or does not fit the type, with line and column.
-pub(crate) fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = T::deserialize(Plain(&mut reader)).map_err(|e| e.to_string())?;
     reader.end().map_err(|e| e.to_string())?;

@@ -19,7 +19,7 @@ mod evaluate;
 mod graph;
 mod hash;
 mod http;
-mod json;
+pub mod json;
 mod load;
 mod matching;
 mod names;

@@ -42,7 +42,14 @@ pub struct Serving {
 /// # Errors
 /// All nodes that cannot be served, with their places; or that there is no listener.
 pub fn serving(point: &Point, inject: bool) -> Result<Serving, Vec<Diagnostic>> {
-    let roots = listeners(point);
+    serving_of(point, &listeners(point), inject)
+}
+
+/// The same for what these listeners lead to.
+///
+/// # Errors
+/// As [`serving`].
+pub fn serving_of(point: &Point, roots: &[NodeId], inject: bool) -> Result<Serving, Vec<Diagnostic>> {
     if roots.is_empty() {
         let none = Diagnostic::error("nothing is served: the file has no `listen`");
         return Err(vec![
@@ -51,7 +58,7 @@ pub fn serving(point: &Point, inject: bool) -> Result<Serving, Vec<Diagnostic>> 
     }
     let behind = behind(point);
     let mut walk = Walk { point, behind: &behind, inject, roles: vec![Role::Inside; point.nodes.len()] };
-    let reached = walk.down(&roots);
+    let reached = walk.down(roots);
     let roles = walk.roles;
     let wrong = refused(point, &roles, &reached);
     if !wrong.is_empty() {

@@ -2,10 +2,14 @@
 //! sends them for real. Sans-I/O.
 #![forbid(unsafe_code)]
 
+mod drawn;
 mod kinds;
+mod places;
 mod requests;
 mod sending;
 
+pub use drawn::{DRAWN, Drawn, OfRun};
 pub use kinds::mix;
+pub use places::{Places, numbers, place_key, reachable};
 pub use requests::{Request, Requests};
 pub use sending::{Load, Window, load_unless};

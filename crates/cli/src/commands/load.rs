@@ -24,6 +24,8 @@ pub(crate) fn run(args: &Load) -> Result<(), Failure> {
         connections: args.connections.map(|n| n as usize),
         protocol: if args.h2 { Protocol::H2 } else { Protocol::H1 },
         insecure: args.insecure,
+        replication: 0,
+        paired: None,
         rows: save.is_some() || hgrm.is_some(),
     };
     let shown = !args.quiet && io::stderr().is_terminal();

@@ -6,6 +6,7 @@ mod load;
 mod plan;
 mod serve;
 mod sim;
+mod verify;
 
 use crate::args::Command;
 use crate::failure::Failure;
@@ -21,7 +22,7 @@ pub(crate) fn run(command: Option<Command>) -> Result<(), Failure> {
         Some(Command::Compare(args)) => later::run("compare", &args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Load(args)) => load::run(&args),
-        Some(Command::Verify(args)) => later::run("verify", &args),
+        Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::Fit(args)) => later::run("fit", &args),
         Some(Command::Profile(args)) => later::run("profile", &args),
     }

@@ -46,6 +46,7 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
 fn simulate(plan: &Plan, args: &Sim, stop: &AtomicBool) -> Result<Results, Failure> {
     let options = weir_sim::Options {
         seed: args.seed,
+        first: 0,
         replications: args.replications,
         requests: args.requests,
         threads: args.threads.map_or_else(cores, usize::from),
@@ -59,13 +60,18 @@ fn simulate(plan: &Plan, args: &Sim, stop: &AtomicBool) -> Result<Results, Failu
     if let (Ok(results), false) = (&outcome, args.file.quiet) {
         tell_effort(results, start.elapsed());
     }
-    outcome.map_err(|error| match error {
+    outcome.map_err(|error| failure(plan, error))
+}
+
+/// Why there is no result.
+pub(crate) fn failure(plan: &Plan, error: Error) -> Failure {
+    match error {
         Error::UnknownScenario(name, known) => {
             Failure::Usage(format!("{} has no scenario `{name}`; it has {}", plan.file, known.join(", ")))
         }
         Error::Plan(sentence) => Failure::Usage(sentence),
         Error::SelfCheck(sentences) => Failure::Fault(sentences.join("\n  ")),
-    })
+    }
 }
 
 /// What the run took, on standard error: it differs from run to run, so it is no result.

@@ -17,6 +17,7 @@ pub(crate) fn plan(source: &str) -> Plan {
 pub(crate) fn options() -> Options {
     Options {
         seed: 1,
+        first: 0,
         replications: REPLICATIONS,
         requests: None,
         threads: 2,

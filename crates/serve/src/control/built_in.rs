@@ -5,10 +5,15 @@
 
 use super::connection;
 use super::event_loop::Loop;
+use super::process::Process;
 use crate::exchange::NodeId;
+use crate::transport::bind::{self, Bound, CannotListen};
 use crate::transport::listener::{Entry, Listener};
-use crate::transport::listening::Accepted;
+use crate::transport::listening::{Accepted, ListeningSocket, LoopSocket};
+use crate::transport::socket_file::SocketFiles;
 use std::collections::HashMap;
+use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -16,22 +21,58 @@ use weir_http1::{Limits, Networks};
 use weir_net::transport::socket::Raw;
 use weir_topology::plan::{Http, HttpVersion};
 
-/// Connections to built-in servers, by their roots.
-pub(super) type Arrivals = UnboundedReceiver<(NodeId, UnixStream)>;
+/// How connections come to built-in servers, by their roots.
+pub(super) struct Arrivals {
+    /// From loops of this process.
+    pub handed: UnboundedReceiver<(NodeId, UnixStream)>,
+    /// From other processes.
+    pub listening: Vec<(NodeId, LoopSocket)>,
+}
+
+/// A socket on loopback for each of these, where other processes reach it.
+pub(super) fn bind(roots: &[NodeId]) -> Result<Vec<(NodeId, SocketAddr, LoopSocket)>, CannotListen> {
+    let mut bound = Vec::with_capacity(roots.len());
+    for root in roots {
+        if let Bound::Tcp(sockets, address) = bind::bind("127.0.0.1:0", 1, &SocketFiles::default())? {
+            bound.extend(sockets.into_iter().map(|socket| (*root, address, LoopSocket::Tcp(socket))));
+        }
+    }
+    Ok(bound)
+}
+
+/// Serves those who come by a socket.
+async fn accept(lp: Rc<Loop>, listener: Rc<Listener>, socket: ListeningSocket) {
+    loop {
+        // One that broke before it was accepted is passed over; without descriptors who comes next waits.
+        match poll_fn(|cx| socket.poll_accept(cx)).await {
+            Ok(accepted) => connection::begin(&lp, &listener, accepted, Box::new(()), None),
+            Err(_) => lp.core.timers.after(PAUSE_NS).await,
+        }
+    }
+}
+
+/// How long nobody is accepted when that failed, ns.
+const PAUSE_NS: u64 = 10_000_000;
 
 /// Serves connections for as long as any loop is there.
-pub(super) async fn run(lp: Rc<Loop>, mut arrivals: Arrivals) {
+pub(super) async fn run(lp: Rc<Loop>, arrivals: Arrivals) {
+    let Arrivals { handed: mut arrivals, listening } = arrivals;
+    for (root, socket) in listening {
+        let listener = Rc::new(inside(root, &lp.process));
+        if let Ok(socket) = socket.watch(&lp.core.runtime) {
+            lp.core.runtime.spawn(accept(lp.clone(), listener, socket));
+        }
+    }
     let mut listeners: HashMap<NodeId, Rc<Listener>> = HashMap::new();
     while let Some((root, stream)) = arrivals.recv().await {
-        let token = lp.process.token;
-        let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root, token))).clone();
+        let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root, &lp.process))).clone();
         let accepted = Accepted { socket: Raw::Unix(stream), peer: None };
         connection::begin(&lp, &listener, accepted, Box::new(()), None);
     }
 }
 
 /// No limits but those of memory: both ends are ours.
-fn inside(root: NodeId, token: u64) -> Listener {
+fn inside(root: NodeId, process: &Process) -> Listener {
     let http = Http {
         versions: vec![HttpVersion::H1],
         head_timeout_ns: None,
@@ -62,6 +103,7 @@ fn inside(root: NodeId, token: u64) -> Listener {
         tls: None,
         log: None,
         errors: None,
-        built_in: Some(token),
+        believes: Some(process.token),
+        run: process.run.clone(),
     }
 }

@@ -277,6 +277,7 @@ mod tests {
     use crate::control::process::Mail;
     use crate::graph::state::ProcessState;
     use crate::log::ErrorLog;
+    use crate::upstream::connect::BuiltInServers;
     use std::sync::atomic::{AtomicBool, AtomicU32};
     use tokio::sync::mpsc::unbounded_channel;
     use weir_net::io::clock::Clock;
@@ -292,9 +293,10 @@ mod tests {
             clock,
             seed: 1,
             token: 1,
-            built_in: unbounded_channel().0,
+            built_in: BuiltInServers::Here(unbounded_channel().0),
+            run: None,
             errors: Arc::new(ErrorLog::start(clock, true)?),
-            state: Arc::new(ProcessState::new(notices, Key::new(1))),
+            state: Arc::new(ProcessState::new(notices)),
             transits: Transits::new(1),
             loads: LoopLoads::new(1),
             serving: AtomicU32::new(1),

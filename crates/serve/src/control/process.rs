@@ -5,6 +5,7 @@ use super::handoff::Transits;
 use super::load::LoopLoads;
 use super::mailbox::ToLoop;
 use super::watchdog::Pulse;
+use crate::exchange::paired::Paired;
 use crate::graph::state::ProcessState;
 use crate::log::ErrorLog;
 use crate::upstream::connect::BuiltInServers;
@@ -23,6 +24,8 @@ pub(crate) struct Process {
     /// What nobody outside can guess: the proof of health checks.
     pub token: u64,
     pub built_in: BuiltInServers,
+    /// The run of a verification that it serves.
+    pub run: Option<Arc<Paired>>,
     /// What is said on standard error.
     pub errors: Arc<ErrorLog>,
     /// Queues, limits, budgets, faults.

@@ -1,6 +1,7 @@
 //! Starting and stopping: sockets are bound, threads begin, and a drain ends them.
 
 use super::admission::Admission;
+use super::built_in;
 use super::certificates::Certificates;
 use super::clients::{Clients, most_clients};
 use super::handoff::Transits;
@@ -10,13 +11,16 @@ use super::process::{Mail, Process};
 use super::threads::{self, Conf, Drain, Shared, all_ended};
 use super::watchdog;
 use crate::exchange::NodeId;
+use crate::exchange::paired::{Paired, Part};
 use crate::graph::blueprint::Blueprint;
+use crate::graph::draws::Draws;
 use crate::graph::identity::inside;
 use crate::graph::state::ProcessState;
 use crate::log::{AccessLog, ErrorLog};
 use crate::transport::bind::{self, Bound, CannotListen};
 use crate::transport::listening::LoopSocket;
 use crate::transport::socket_file::SocketFiles;
+use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::{Audience, Names};
 use std::fmt;
 use std::io;
@@ -45,6 +49,8 @@ pub struct Options {
     pub nameserver: Option<SocketAddr>,
     /// Nothing is said on standard error of targets that go up and down, or of names; only why requests failed.
     pub quiet: bool,
+    /// The run of a verification that this process serves.
+    pub paired: Option<Arc<Paired>>,
     /// Bytes of HTTP/2 bodies that may wait in this process, all told; `None`: a part of the memory. What is said first counts.
     pub buffered: Option<usize>,
 }
@@ -107,8 +113,10 @@ impl From<io::Error> for Error {
 
 /// A served topology.
 pub struct Running {
-    /// Its listeners, in the order of the file.
+    /// Its listeners, in the order of the file; in a verification once for each of their loops.
     pub listening: Vec<Listening>,
+    /// Where built-in servers listen that are a process of their own.
+    pub servers: Vec<(NodeId, SocketAddr)>,
     remote: Remote,
     threads: Vec<JoinHandle<io::Result<()>>>,
     /// Told by each loop as it ends, and by the built-in servers as they fail.
@@ -185,13 +193,15 @@ pub fn start(
     nodes: &[NodeId],
     options: &Options,
 ) -> Result<Running, Error> {
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let certificates = Arc::new(Certificates::read(point, nodes).map_err(Error::Tls)?);
-    let Opened { files, listening, confs, sockets, logs } =
-        open(point, (nodes, &certificates), options.loops.unwrap_or(cores))?;
+    let Opened { files, listening, confs, sockets, logs } = open(point, (nodes, &certificates), options)?;
     let sticky_keys = sticky::keys(point).map_err(Error::StickyKey)?;
     let loops = sockets.len();
-    let (clock, seed) = (Clock::start(), seed()?);
+    let paired = options.paired.clone();
+    let clock = paired.as_ref().map_or_else(Clock::start, |run| Clock::beginning(run.begins_ns));
+    let seed = paired.as_ref().map_or_else(self::seed, |run| Ok(run.key.bits()))?;
+    let key = paired.as_ref().map_or(Key::new(seed), |run| run.key);
+    let draws = Draws::new(point, paired.as_ref().map_or(nodes, |run| std::slice::from_ref(&run.root)), key);
     let errors = Arc::new(ErrorLog::start(clock, options.quiet)?);
     if let Some(bytes) = options.buffered {
         held::limit_to(bytes);
@@ -200,15 +210,27 @@ pub fn start(
     let (mail, mailboxes): (Vec<_>, Vec<_>) = (0..=loops).map(|_| unbounded_channel()).unzip();
     let (notices, notified): (Vec<_>, Vec<_>) = (0..loops + 2).map(|_| unbounded_channel()).unzip();
     let mail = Mail(mail.into());
-    let (built_in, arrivals) = unbounded_channel();
-    let state = Arc::new(ProcessState::new(notices.into(), Key::new(seed).with(STATE)));
+    let (built_in, handed) = unbounded_channel();
+    let (built_in, listening_servers) = match paired.as_ref().map(|run| &run.part) {
+        Some(Part::Routes(servers)) => (BuiltInServers::There(Arc::new(servers.clone())), Vec::new()),
+        Some(Part::Serves(roots)) => {
+            (BuiltInServers::Here(built_in), built_in::bind(roots).map_err(Error::Listen)?)
+        }
+        None => (BuiltInServers::Here(built_in), Vec::new()),
+    };
+    let servers = listening_servers.iter().map(|(root, address, _)| (*root, *address)).collect();
+    let arrivals = built_in::Arrivals {
+        handed,
+        listening: listening_servers.into_iter().map(|(root, _, socket)| (root, socket)).collect(),
+    };
+    let state = Arc::new(ProcessState::new(notices.into()));
     let blueprint = Arc::new(Blueprint::new(
         0,
         (point.clone(), serving.clone()),
         sticky_keys,
         &state,
         clock.now(),
-        Key::new(seed),
+        draws,
     ));
     let audience: Arc<dyn Audience> = Arc::new(mail.clone());
     let draw = Key::new(seed).with(NAMES);
@@ -216,8 +238,9 @@ pub fn start(
     let process = Arc::new(Process {
         clock,
         seed,
-        token: self::seed()?,
+        token: paired.as_ref().map_or_else(self::seed, |run| Ok(run.secret))?,
         built_in,
+        run: paired.clone(),
         errors,
         state,
         transits: Transits::new(loops),
@@ -228,6 +251,10 @@ pub fn start(
         drain_said: AtomicBool::new(false),
         mail,
     });
+    if paired.is_some() {
+        // A request of a run meets the loop that it meets in the simulation.
+        process.transits.close();
+    }
     watchdog::watch(clock, process.pulses.clone(), process.errors.clone())?;
     let (to_owner, owner_mail) = unbounded_channel();
     let shared = Shared {
@@ -243,7 +270,7 @@ pub fn start(
     let logs = logs.0.into_iter().map(|(_, log)| log).collect();
     let draining = Arc::default();
     let remote = Remote { loops, logs, certificates, draining, process, blueprint, files };
-    Ok(Running { listening, remote, threads, ended })
+    Ok(Running { listening, servers, remote, threads, ended })
 }
 
 /// What is open before anything runs.
@@ -261,8 +288,10 @@ struct Opened {
 fn open(
     point: &Point,
     (nodes, certificates): (&[NodeId], &Certificates),
-    default: usize,
+    options: &Options,
 ) -> Result<Opened, Error> {
+    let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    let default = options.loops.unwrap_or_else(cores);
     let listens: Vec<(String, &Listen, NodeId)> = nodes.iter().filter_map(|id| listen(point, *id)).collect();
     let count = |l: &Listen| l.loops.map_or(default, |n| n as usize).max(1);
     let loops = listens.iter().map(|(_, l, _)| count(l)).max().unwrap_or(1);
@@ -276,15 +305,23 @@ fn open(
         logs: Logs::default(),
     };
     for (number, (name, listen, node)) in listens.into_iter().enumerate() {
-        let bound = bind::bind(&listen.addr, count(listen), &opened.files).map_err(Error::Listen)?;
-        let (addr, port) = match &bound {
-            Bound::Tcp(_, address) => (address.to_string(), Some(address.port())),
-            Bound::Unix(..) => (listen.addr.clone(), None),
-        };
-        for (at, socket) in bound.sockets().into_iter().enumerate() {
-            opened.sockets[at].push((number, socket));
+        // In a verification each loop has an address of its own, so that a request can meet the one that it meets in the simulation.
+        let at_once = if options.paired.is_some() { 1 } else { count(listen) };
+        let mut port = None;
+        for first in (0..count(listen)).step_by(at_once) {
+            let bound = bind::bind(&listen.addr, at_once, &opened.files).map_err(Error::Listen)?;
+            let addr = match &bound {
+                Bound::Tcp(_, address) => address.to_string(),
+                Bound::Unix(..) => listen.addr.clone(),
+            };
+            if let Bound::Tcp(_, address) = &bound {
+                port = Some(address.port());
+            }
+            for (at, socket) in (first..).zip(bound.sockets()) {
+                opened.sockets[at].push((number, socket));
+            }
+            opened.listening.push(Listening { name: name.clone(), addr });
         }
-        opened.listening.push(Listening { name: name.clone(), addr });
         let own = listen.http.max_clients.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let per_address = listen.http.max_clients_per_address;
         opened.confs.push(Conf {
@@ -302,9 +339,6 @@ fn open(
     }
     Ok(opened)
 }
-
-/// What the process's state draws by, beside the seed.
-const STATE: u64 = 0x53_5441_5445;
 
 /// What is drawn by for names.
 const NAMES: u64 = 0x4e41_4d45;

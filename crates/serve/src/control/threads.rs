@@ -253,9 +253,10 @@ impl Shared {
             owner,
             names: &self.names,
             built_in: &process.built_in,
+            token: process.token,
             tls: &self.certificates.origins,
             room: &room,
-            seed: key.with(1),
+            number,
             listeners: &self.confs.iter().map(|conf| conf.node).collect::<Vec<_>>(),
         };
         lp.has_graph(Rc::new(builder.graph()));
@@ -333,8 +334,14 @@ impl Shared {
             let others = || listeners.iter().filter_map(|(listener, _)| listener.log.as_ref());
             let log = conf.log.as_ref().map(|log| log.on_loop(others()));
             let logs = (log, self.process.errors.clone());
-            let listener =
-                Listener::new(number, &conf.name, &conf.listen.http, (conf.port, conf.tls.clone()), logs);
+            let listener = Listener::new(
+                number,
+                &conf.name,
+                &conf.listen.http,
+                (conf.port, conf.tls.clone()),
+                logs,
+                self.process.run.clone(),
+            );
             listeners.push((Rc::new(listener), conf.admission.clone()));
         }
         listeners

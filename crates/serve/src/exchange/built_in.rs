@@ -5,32 +5,23 @@ use super::RequestContext;
 use super::failure::{Failure, Why};
 use weir_http1::{Edits, Request, Response};
 use weir_policy::Kind;
-use weir_stats::Key;
+use weir_workload::{DRAWN, Drawn, OfRun};
 
 /// The field in which a built-in server tells the kind of a failure to the loop that asked; it goes no further.
 pub(crate) const KIND: &str = "x-weir-kind";
 
-/// The field in which a loop tells a built-in server what the request's choices and its work are drawn by, and how many
-/// times longer its work takes: 16 hexadecimal digits each.
-const DRAW: &str = "x-weir-draw";
-
-/// The changes of a request to a built-in server, with what it draws by.
-pub(crate) fn with_draw(edits: &Edits, ctx: &RequestContext) -> Edits {
-    let mut edits = edits.clone();
-    let draw = format!("{:016x}{:016x}{:016x}", ctx.draw.bits(), ctx.work.bits(), ctx.factor.to_bits());
-    edits.set.retain(|(name, _)| name != DRAW.as_bytes());
-    edits.set.push((DRAW.as_bytes().to_vec(), draw.into_bytes()));
-    edits
+/// What a head says is drawn for its request, if it knows the token.
+pub(crate) fn read_drawn(request: &Request, token: u64) -> Option<Drawn> {
+    Drawn::read(std::str::from_utf8(request.field(DRAWN)?).ok()?, token)
 }
 
-/// Takes over what a loop has said.
-pub(crate) fn read_draw(request: &Request, ctx: &mut RequestContext) {
-    let Some(text) = request.field(DRAW).and_then(|v| std::str::from_utf8(v).ok()) else { return };
-    let number = |at: usize| text.get(at..at + 16).and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    if let (Some(draw), Some(work), Some(factor)) = (number(0), number(16), number(32)) {
-        (ctx.draw, ctx.work) = (Key::from_bits(draw), Key::from_bits(work));
-        ctx.factor = f64::from_bits(factor);
-    }
+/// The changes of a request to a built-in server, with what it draws by.
+pub(crate) fn with_draw(edits: &Edits, ctx: &RequestContext, of_run: OfRun, token: u64) -> Edits {
+    let mut edits = edits.clone();
+    let value = Drawn { of_run, factor: ctx.factor, way: ctx.way.clone() }.value(token);
+    edits.set.retain(|(set, _)| set != DRAWN.as_bytes());
+    edits.set.push((DRAWN.as_bytes().to_vec(), value.into_bytes()));
+    edits
 }
 
 /// The failure that a built-in server's response stands for.

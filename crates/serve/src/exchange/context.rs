@@ -5,23 +5,11 @@ use super::abort::Abort;
 use super::hold::Attempts;
 use super::progress::{Attempt, Detachable, OpenAttempt, Sending};
 use crate::sync::process::Process;
-use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::rc::Rc;
 use weir_http1::Edits;
-use weir_policy::config::Work;
+use weir_model::way::Way;
 use weir_stats::Key;
-
-/// What is drawn at a place; part of a draw's key.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Purpose {
-    Work = 1,
-    Out,
-    Back,
-    LossOut,
-    LossBack,
-    Failure,
-}
 
 /// The attempts of a `hedge` that are open: number, balancer, target.
 pub(crate) type Open = Rc<RefCell<Vec<(u32, NodeId, u32)>>>;
@@ -29,12 +17,8 @@ pub(crate) type Open = Rc<RefCell<Vec<(u32, NodeId, u32)>>>;
 /// What a request carries along; cloned where ways part.
 #[derive(Clone)]
 pub(crate) struct RequestContext {
-    /// What choices on this way are drawn by.
-    pub draw: Key,
-    /// What work on this way is drawn by: with `work="same"` the same for all attempts.
-    pub work: Key,
-    /// Places and purposes that have drawn on it.
-    visits: SmallVec<[u32; 4]>,
+    /// What is drawn by.
+    pub way: Way,
     /// Which targets were tried, with the rule of the `retry` around.
     pub tried: Attempts,
     /// The attempts of the `hedge` around, and the number of this one.
@@ -61,11 +45,9 @@ pub(crate) struct RequestContext {
 
 impl RequestContext {
     /// A request's way before its first node.
-    pub fn new(draw: Key) -> RequestContext {
+    pub fn new(request: Key) -> RequestContext {
         RequestContext {
-            draw,
-            work: draw,
-            visits: SmallVec::new(),
+            way: Way::new(request),
             tried: None,
             open: None,
             abort: Abort::default(),
@@ -80,30 +62,15 @@ impl RequestContext {
         }
     }
 
-    /// The same for another branch: other draws.
-    pub fn branch(&self, number: u32) -> RequestContext {
-        let mut ctx = self.clone();
-        let part = u64::from(number) + 1;
-        (ctx.draw, ctx.work) = (self.draw.with(part), self.work.with(part));
-        ctx.visits.clear();
-        ctx
+    /// Another on the same way, that knows what is drawn on either.
+    pub fn beside(&mut self) -> RequestContext {
+        let way = self.way.shared();
+        self.on(way)
     }
 
-    /// The same for a further attempt, which brings the same work or other.
-    pub fn attempt(&self, number: u32, work: Work) -> RequestContext {
-        match work {
-            Work::Redraw => self.branch(number),
-            Work::Same => RequestContext { draw: self.draw.with(u64::from(number) + 1), ..self.clone() },
-        }
-    }
-
-    /// What is drawn at a place now: what it was before, how often it was there on this way, and what for.
-    pub fn draw_at(&mut self, place: u32, purpose: Purpose) -> Key {
-        let visit = place << 3 | purpose as u32;
-        let before = self.visits.iter().filter(|v| **v == visit).count() as u64;
-        self.visits.push(visit);
-        let key = self.work.with(purpose as u64).with(u64::from(place));
-        if before == 0 { key } else { key.with(before) }
+    /// The same on another way.
+    pub fn on(&self, way: Way) -> RequestContext {
+        RequestContext { way, ..self.clone() }
     }
 
     /// So long work takes behind what has warmed up or is slow.
@@ -143,7 +110,7 @@ mod tests {
         let detachable = Rc::new(Detachable::inside(Some(outer.clone())));
         let mut first =
             RequestContext { detachable: Some(detachable.clone()), ..RequestContext::new(Key::new(1)) };
-        let mut second = first.branch(1);
+        let mut second = first.clone();
         let one = first.begins().unwrap();
         first.sending(Sending::Whole);
         let two = second.begins().unwrap();

@@ -14,6 +14,7 @@ mod failure_log;
 pub(crate) mod hold;
 mod origin_end;
 pub(crate) mod origin_reply;
+pub mod paired;
 pub(crate) mod progress;
 mod relay;
 pub(crate) mod reply;
@@ -44,6 +45,7 @@ use weir_net::io::Core;
 use weir_policy::key;
 use weir_stats::Key;
 use weir_topology::plan::KeySource;
+use weir_workload::OfRun;
 
 /// Index of a node in the graph of a request; it means nothing in another graph.
 pub(crate) type NodeId = u32;
@@ -86,6 +88,8 @@ pub(crate) struct Exchange {
     pub checked: Checked,
     /// What its choices are drawn by.
     pub draw: Key,
+    /// Which request of a verification it is.
+    pub of_run: Cell<OfRun>,
     /// When its head had come.
     pub begun_ns: u64,
     /// Its body, as far as it was read.
@@ -139,6 +143,7 @@ impl Exchange {
         };
         Exchange {
             draw: core.draw(),
+            of_run: Cell::default(),
             begun_ns: core.now(),
             body: RefCell::new(body),
             core,
@@ -229,11 +234,18 @@ impl Exchange {
 
     /// The hash of the request's key; `None` where it has none.
     pub fn key(&self, source: &KeySource) -> Option<u64> {
+        let sender = || self.of_run.get().sender;
         let bytes = match source {
-            KeySource::Header(name) => self.request.field(name)?,
-            KeySource::Cookie(name) => self.request.cookie(name)?,
+            KeySource::Header(name) => match self.request.field(name) {
+                Some(bytes) => bytes,
+                None => return sender(),
+            },
+            KeySource::Cookie(name) => match self.request.cookie(name) {
+                Some(bytes) => bytes,
+                None => return sender(),
+            },
             KeySource::Path => self.request.path(),
-            KeySource::Client => return Some(self.client_key()),
+            KeySource::Client => return Some(sender().unwrap_or_else(|| self.client_key())),
         };
         Some(key::hash(bytes))
     }

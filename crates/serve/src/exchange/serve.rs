@@ -4,6 +4,7 @@ use super::built_in;
 use super::failure::Failure;
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
+use super::paired::Ended;
 use super::reply::{Answer, From, Own, Reply};
 use super::{
     Bound, ClientEnd, Exchange, Graph, NodeId, RequestContext, answer, failure_log, hop, relay, tunnel,
@@ -18,6 +19,7 @@ use std::task::{Context, Poll};
 use weir_http1::{Framing, Here, Request};
 use weir_net::io::Core;
 use weir_policy::Kind;
+use weir_workload::{Drawn, OfRun};
 
 /// To a host that the certificate of the handshake's name does not cover.
 const MISDIRECTED: u16 = 421;
@@ -104,6 +106,19 @@ impl Drop for Unlogged {
 
 /// Hands the line of an exchange over.
 fn log(ex: &Exchange, line: &Line) {
+    if let Some(run) = &ex.listener().run {
+        let OfRun { ordinal, selected, .. } = ex.of_run.get();
+        run.tell(Ended {
+            ordinal,
+            selected,
+            server: ex.listener().built_in(),
+            begun_ns: ex.begun_ns,
+            ended_ns: ex.core.now(),
+            attempts: ex.attempts(),
+            outcome: line.failure.or((line.status >= 500).then_some(Kind::Status5xx)),
+            status: line.status,
+        });
+    }
     let Some(log) = &ex.listener().log else { return };
     let origin = ex.origin.borrow();
     log.write(&Entry {
@@ -146,10 +161,15 @@ async fn answer_here(ex: &Exchange, here: Here, close: bool, line: &mut Line) ->
 /// Runs the nodes, for as long as the client is there.
 async fn find<G: Serves>(ex: &Rc<Exchange>, graph: Rc<G>, node: NodeId) -> Answer {
     let mut ctx = RequestContext::new(ex.draw);
-    if let Some(token) = ex.listener().built_in {
-        Box::pin(read_all(ex)).await?;
-        built_in::read_draw(&ex.request, &mut ctx);
-        ctx.check = built_in::check_cost(&ex.request, token);
+    if let Some(token) = ex.listener().believes {
+        if let Some(Drawn { of_run, factor, way }) = built_in::read_drawn(&ex.request, token) {
+            (ctx.factor, ctx.way) = (factor, way);
+            ex.of_run.set(of_run);
+        }
+        if ex.is_built_in() {
+            Box::pin(read_all(ex)).await?;
+            ctx.check = built_in::check_cost(&ex.request, token);
+        }
     }
     let mut run = pin!(graph.run(ex.clone(), ctx, node));
     poll_fn(|cx| {

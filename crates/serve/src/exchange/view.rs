@@ -54,7 +54,7 @@ impl<'a> View<'a> {
     pub fn key(&self, source: &KeySource) -> Option<u64> {
         let Some(edits) = self.edits else { return self.ex.key(source) };
         match source {
-            KeySource::Header(name) => self.field(name).map(key::hash),
+            KeySource::Header(name) => self.field(name).map(key::hash).or(self.ex.of_run.get().sender),
             KeySource::Cookie(name) if drops(edits, b"cookie") => {
                 let cookies = value(edits, b"cookie")?.split(|b| *b == b';');
                 let named =

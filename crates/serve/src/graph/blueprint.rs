@@ -1,5 +1,6 @@
 //! A plan as all threads build their graphs from it: one epoch, with who is who in it and what its balancers share.
 
+use super::draws::Draws;
 use super::ends::Ends;
 use super::identity::Keys;
 use super::state::ProcessState;
@@ -9,12 +10,8 @@ use crate::nodes::Id;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_policy::health::{Health, HealthConfig};
-use weir_stats::Key;
 use weir_topology::plan::{Lb, Point, Spec, To};
 use weir_topology::serving::{Role, Serving};
-
-/// What health draws by, beside the seed.
-const HEALTH: u64 = 0x4845_414c_5448;
 
 /// A plan that is served.
 pub(crate) struct Blueprint {
@@ -29,8 +26,8 @@ pub(crate) struct Blueprint {
     pub sticky_keys: BTreeMap<NodeId, [u64; 2]>,
     /// When it was made, ns since the start of the process.
     pub made_ns: u64,
-    /// What its health draws by.
-    seed: Key,
+    /// What its nodes draw by.
+    pub draws: Draws,
 }
 
 impl Blueprint {
@@ -41,11 +38,11 @@ impl Blueprint {
         sticky_keys: BTreeMap<NodeId, [u64; 2]>,
         state: &ProcessState,
         made_ns: u64,
-        seed: Key,
+        draws: Draws,
     ) -> Blueprint {
-        let keys = state.prepare(&point, made_ns);
+        let keys = state.prepare(&point, &draws, made_ns);
         let connections = limits(&point, &serving);
-        Blueprint { epoch, keys, connections, sticky_keys, made_ns, seed, point, serving }
+        Blueprint { epoch, keys, connections, sticky_keys, made_ns, draws, point, serving }
     }
 
     /// How other threads know a node.
@@ -98,8 +95,7 @@ impl Blueprint {
             panic: lb.panic,
             on_empty: lb.on_empty,
         };
-        let draw = self.seed.with(HEALTH).with(u64::from(node));
-        Health::new(config, &self.weights(node), self.made_ns, draw)
+        Health::new(config, &self.weights(node), self.made_ns, self.draws.state(node, 0).with(3))
     }
 
     /// Where the ways of a balancer's targets end.

@@ -28,9 +28,8 @@ use weir_policy::health::HealthConfig;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
 use weir_policy::upstream::Around;
-use weir_stats::Key;
 use weir_topology::address::Address;
-use weir_topology::plan::{self, Lb, Origin, Spec, TlsClient};
+use weir_topology::plan::{self, Lb, Origin, Scope, Spec, TlsClient};
 use weir_topology::serving::Role;
 
 /// What kind of thread a graph is for.
@@ -56,9 +55,11 @@ pub(crate) struct Builder<'a> {
     /// The names of targets.
     pub names: &'a Names,
     pub built_in: &'a BuiltInServers,
+    /// What those know this process, or its run, by.
+    pub token: u64,
     pub room: &'a Rc<dyn MakesRoom>,
-    /// What balancers draw by.
-    pub seed: Key,
+    /// The number of this thread.
+    pub number: u32,
     /// What servers say of TLS.
     pub tls: &'a tls::Clients,
     /// The nodes of the listeners, by their numbers.
@@ -116,7 +117,7 @@ impl Builder<'_> {
     fn make(&self, id: NodeId) -> Node {
         let node = &self.blueprint.point.nodes[id as usize];
         let next = self.blueprint.next(id);
-        let place = self.blueprint.point.sites.get(node.site as usize).map_or(id, |site| site.place);
+        let draws = &self.blueprint.draws;
         let name = node.name.as_deref();
         let key = self.blueprint.keys.nodes[id as usize];
         let budget = || self.state.process().budget(key);
@@ -148,12 +149,14 @@ impl Builder<'_> {
             Spec::Buffered { bytes } => {
                 Node::Buffered(buffered::Buffered { bytes: whole(*bytes), node: next })
             }
-            Spec::Delay { time } => Node::Delay(delay::Delay { time: Sampler::new(time), place, node: next }),
+            Spec::Delay { time } => {
+                Node::Delay(delay::Delay { time: Sampler::new(time), key: draws.work(id), node: next })
+            }
             Spec::Cable { time, loss, resend_ns } => Node::Cable(cable::Cable {
                 time: Sampler::new(time),
                 loss: *loss,
                 resend_ns: *resend_ns,
-                place,
+                keys: draws.crossings(id),
                 node: next,
             }),
             Spec::Queue { capacity, timeout_ns, on_cancel, .. } => {
@@ -171,7 +174,7 @@ impl Builder<'_> {
                     work: Sampler::new(work),
                     law: sharing::Law::new(*cores, *contention, *coherency, *threads),
                     on_cancel: *on_cancel,
-                    place,
+                    key: draws.work(id),
                     answer: Rc::new(Own::server(name.unwrap_or("concurrent"))),
                     state: RefCell::default(),
                     driven: Cell::new(false),
@@ -182,7 +185,9 @@ impl Builder<'_> {
                 let law = warming::Law::new(*factor, *requests, *time_ns);
                 Node::Warmup(warmup::Warmup { law, state, node: next })
             }
-            Spec::Flaky { p, kind } => Node::Flaky(flaky::Flaky { p: *p, kind: *kind, place, node: next }),
+            Spec::Flaky { p, kind } => {
+                Node::Flaky(flaky::Flaky { p: *p, kind: *kind, key: draws.failure(id), node: next })
+            }
             Spec::Faulty(config) => {
                 let Some(timeline) = self.state.time_line(key) else { return Node::Pass(next) };
                 Node::Faulty(faulty::Faulty {
@@ -209,7 +214,7 @@ impl Builder<'_> {
                 })
             }
             Spec::Split { weights, key } => Node::Split(split::Split {
-                id,
+                choice: draws.choice(id),
                 shares: Shares::new(weights),
                 nodes: self.blueprint.list(id).to_vec(),
                 key: key.clone(),
@@ -224,9 +229,12 @@ impl Builder<'_> {
                 budget: budget(),
                 node: next,
             }),
-            Spec::Retry(config) => {
-                Node::Retry(Rc::new(retry::Retry { config: config.clone(), node: next, budget: budget() }))
-            }
+            Spec::Retry(config) => Node::Retry(Rc::new(retry::Retry {
+                config: config.clone(),
+                choice: draws.choice(id),
+                node: next,
+                budget: budget(),
+            })),
             Spec::Lb(lb) => Node::Lb(Rc::new(self.balancer(id, lb))),
         }
     }
@@ -250,6 +258,7 @@ impl Builder<'_> {
             most,
             target: self.targets.get(key, origin, place),
             origin: origin.clone(),
+            token: self.token,
             room: self.room.clone(),
         }))
     }
@@ -279,7 +288,7 @@ impl Builder<'_> {
         let shape = Shape { balance: lb.balance.clone(), weights: weights.clone(), targets: of_targets };
         let state = self.state.balancer(own_id.key, shape, || {
             let now = self.core.now();
-            let draw = self.seed.with(u64::from(id));
+            let draw = self.blueprint.draws.state(id, self.on_loop(lb));
             let mut upstream = Upstream::new(&lb.balance, around, &weights, &names, now, draw);
             upstream.follow(now, &Snapshot::of(&self.blueprint.health(id, lb)));
             upstream
@@ -295,6 +304,7 @@ impl Builder<'_> {
             flags: self.state.process().flags(own_id.key),
             listens,
             probes: matches!(lb.balance, Balance::Prequal { .. }),
+            choice: self.blueprint.draws.choice(id),
             key: lb.key.clone(),
             spare: lb.spare,
             sticky: self.sticky(id, lb, &names),
@@ -302,6 +312,11 @@ impl Builder<'_> {
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,
         }
+    }
+
+    /// On which loop's behalf a balancer's state is kept: what is the process's is kept once.
+    fn on_loop(&self, lb: &Lb) -> u32 {
+        if lb.scope == Scope::Process || self.is_built_in() { 0 } else { self.number }
     }
 
     fn sticky(&self, id: NodeId, lb: &Lb, names: &[String]) -> Option<Sticky> {

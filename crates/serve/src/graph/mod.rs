@@ -5,6 +5,7 @@
 
 pub(crate) mod blueprint;
 pub(crate) mod builder;
+pub(crate) mod draws;
 pub(crate) mod ends;
 pub(crate) mod identity;
 mod run;

@@ -6,6 +6,7 @@
 //! is built. Every thread has a number and a mailbox: a message is the identity of a semaphore (or of a time-line of faults)
 //! that is to be looked at again.
 
+use super::draws::Draws;
 use super::identity::{Interner, Keys};
 use crate::exchange::NodeId;
 use crate::nodes::lb::{LbState, Loads, Shape, TargetFlags};
@@ -23,7 +24,6 @@ use weir_model::warmup::Warmup;
 use weir_policy::Upstream;
 use weir_policy::budget::Tokens;
 use weir_policy::rate::RateLimit;
-use weir_stats::Key;
 use weir_topology::plan::{self, Clock, Mode, Point, Spec, To};
 
 /// What a node has that is the process's.
@@ -44,7 +44,6 @@ enum State {
 /// The process's state.
 pub(crate) struct ProcessState {
     mail: Arc<[UnboundedSender<u32>]>,
-    draw: Key,
     known: Mutex<Known>,
 }
 
@@ -60,9 +59,9 @@ struct Known {
 }
 
 impl ProcessState {
-    /// Of threads with these mailboxes; what is drawn is drawn by `draw`.
-    pub fn new(mail: Arc<[UnboundedSender<u32>]>, draw: Key) -> ProcessState {
-        ProcessState { mail, draw, known: Mutex::default() }
+    /// Of threads with these mailboxes.
+    pub fn new(mail: Arc<[UnboundedSender<u32>]>) -> ProcessState {
+        ProcessState { mail, known: Mutex::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -71,7 +70,7 @@ impl ProcessState {
     }
 
     /// Who is who in a plan; its nodes have all that they need from now on.
-    pub fn prepare(&self, point: &Point, now_ns: u64) -> Keys {
+    pub fn prepare(&self, point: &Point, draws: &Draws, now_ns: u64) -> Keys {
         let mut known = self.known();
         let keys = known.interner.keys(point);
         for (node, &key) in point.nodes.iter().zip(&keys.nodes) {
@@ -86,7 +85,7 @@ impl ProcessState {
             }
         }
         flags(point, &keys, &mut known);
-        self.time_lines(point, &keys, &mut known);
+        self.time_lines(point, (&keys, draws), &mut known);
         keys
     }
 
@@ -112,7 +111,7 @@ impl ProcessState {
     }
 
     /// The time-lines of faulty nodes, one for all that share it. The messages of each name its first node.
-    fn time_lines(&self, point: &Point, keys: &Keys, known: &mut Known) {
+    fn time_lines(&self, point: &Point, (keys, draws): (&Keys, &Draws), known: &mut Known) {
         let mut first_of: BTreeMap<plan::Line, NodeId> = BTreeMap::new();
         let mut made: BTreeMap<NodeId, (TimeLine, Vec<NodeId>)> = BTreeMap::new();
         for (id, node) in (0..).zip(&point.nodes) {
@@ -128,7 +127,8 @@ impl ProcessState {
             let (line, nodes) = made.entry(first).or_insert_with(|| {
                 let law = Law::new(faulty.mtbf_ns, faulty.mttr_ns, lazy, faulty.starts_up);
                 let key = keys.nodes[id as usize];
-                let line = TimeLine::new(key, law, lazy, self.draw.with(u64::from(key)), self.mail.clone());
+                let line =
+                    TimeLine::new(key, law, lazy, draws.time_line(id, &faulty.line), self.mail.clone());
                 (line, Vec::new())
             });
             nodes.push(id);

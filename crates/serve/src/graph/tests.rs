@@ -2,11 +2,13 @@
 
 use super::blueprint::Blueprint;
 use super::builder::{Builder, Thread};
+use super::draws::Draws;
 use super::state::LocalState;
 use crate::exchange::NodeId;
 use crate::graph::state::ProcessState;
 use crate::nodes::Node;
 use crate::nodes::lb::{self, Owner};
+use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::Names;
 use crate::upstream::server::MakesRoom;
 use crate::upstream::target::Targets;
@@ -50,14 +52,14 @@ fn plan(ports: [u16; 2]) -> (Arc<plan::Point>, Arc<weir_topology::serving::Servi
 fn a_later_graph_goes_on_with_the_state() {
     let core = Core::new(Runtime::new().expect("epoll"), Clock::start(), Key::new(1)).expect("timers");
     let mail: Arc<[_]> = (0..3).map(|_| unbounded_channel().0).collect();
-    let process = Arc::new(ProcessState::new(mail, Key::new(2)));
+    let process = Arc::new(ProcessState::new(mail));
     let state = LocalState::new(process.clone(), 0);
     let targets = Rc::<Targets>::default();
     let owner = Owner { mail: unbounded_channel().0, is_here: true };
     let room: Rc<dyn MakesRoom> = Rc::new(NoRoom);
     let graph = |epoch, (point, roles): (Arc<plan::Point>, _)| {
-        let keys = BTreeMap::new();
-        let blueprint = Blueprint::new(epoch, (point, roles), keys, &process, 0, Key::new(3));
+        let (keys, draws) = (BTreeMap::new(), Draws::new(&point, &[], Key::new(3)));
+        let blueprint = Blueprint::new(epoch, (point, roles), keys, &process, 0, draws);
         let builder = Builder {
             blueprint: &blueprint,
             core: &core,
@@ -66,10 +68,11 @@ fn a_later_graph_goes_on_with_the_state() {
             targets: &targets,
             owner: &owner,
             names: &Names::default(),
-            built_in: &unbounded_channel().0,
+            built_in: &BuiltInServers::Here(unbounded_channel().0),
+            token: 1,
             tls: &tls::Clients::default(),
             room: &room,
-            seed: Key::new(4),
+            number: 0,
             listeners: &[],
         };
         let id = (0..).find(|id| matches!(blueprint.spec(*id), Spec::Lb(_))).expect("the balancer") as NodeId;

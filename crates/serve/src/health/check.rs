@@ -85,9 +85,8 @@ impl Question {
                     Err(_) => return Ok(false),
                 },
                 Node::Cable(cable) => {
-                    let (out, back) = cable.crossings(&mut ctx);
-                    cable::cross(core, out).await;
-                    cables.push(back);
+                    cable::cross(core, cable.out(&mut ctx)).await;
+                    cables.push(cable);
                 }
                 Node::Faulty(faulty) => match faulty.check(core, &mut ctx).await {
                     Ok(true) => {}
@@ -104,8 +103,8 @@ impl Question {
                 _ => true,
             },
         };
-        for back in cables.into_iter().rev() {
-            cable::cross(core, back).await;
+        for cable in cables.into_iter().rev() {
+            cable::cross(core, cable.back(&mut ctx)).await;
         }
         Ok(passed)
     }

@@ -4,7 +4,6 @@
 //! gives up. Draws: each crossing, and how often it is lost.
 
 use crate::exchange::Exchange;
-use crate::exchange::context::Purpose;
 use crate::exchange::reply::Answer;
 use crate::exchange::{NodeId, RequestContext};
 use std::future::pending;
@@ -12,6 +11,16 @@ use std::rc::Rc;
 use weir_model::crossing;
 use weir_model::sampler::Sampler;
 use weir_net::io::Core;
+use weir_stats::Key;
+
+/// What a cable draws by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keys {
+    pub out: Key,
+    pub back: Key,
+    pub lost_out: Key,
+    pub lost_back: Key,
+}
 
 /// The node.
 pub(crate) struct Cable {
@@ -21,8 +30,8 @@ pub(crate) struct Cable {
     pub loss: f64,
     /// A lost one is sent again after this, ns.
     pub resend_ns: Option<u64>,
-    /// Where it is in the text.
-    pub place: u32,
+    /// What is drawn by: the times out and back, whether they are lost.
+    pub keys: Keys,
     /// What is behind it.
     pub node: NodeId,
 }
@@ -30,26 +39,29 @@ pub(crate) struct Cable {
 impl Cable {
     /// There and back.
     pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
-        let (out, back) = self.crossings(&mut ctx);
-        cross(&ex.core, out).await;
-        let answer = ex.start(ctx, self.node).await;
-        cross(&ex.core, back).await;
+        cross(&ex.core, self.out(&mut ctx)).await;
+        let inner = ctx.beside();
+        let answer = ex.start(inner, self.node).await;
+        cross(&ex.core, self.back(&mut ctx)).await;
         answer
     }
 
-    /// How long it takes there, and back.
-    pub fn crossings(&self, ctx: &mut RequestContext) -> (Option<u64>, Option<u64>) {
-        let out = self.crossing(ctx, Purpose::Out, Purpose::LossOut);
-        (out, self.crossing(ctx, Purpose::Back, Purpose::LossBack))
+    /// How long it takes there; `None`: for ever.
+    pub fn out(&self, ctx: &mut RequestContext) -> Option<u64> {
+        self.crossing(ctx, self.keys.out, self.keys.lost_out)
     }
 
-    /// How long a crossing takes; `None`: for ever.
-    fn crossing(&self, ctx: &mut RequestContext, time: Purpose, loss: Purpose) -> Option<u64> {
-        let ns = self.time.draw(ctx.draw_at(self.place, time));
+    /// How long it takes back.
+    pub fn back(&self, ctx: &mut RequestContext) -> Option<u64> {
+        self.crossing(ctx, self.keys.back, self.keys.lost_back)
+    }
+
+    fn crossing(&self, ctx: &mut RequestContext, time: Key, loss: Key) -> Option<u64> {
+        let ns = self.time.draw(ctx.way.draw(time));
         if self.loss == 0.0 {
             return Some(ns);
         }
-        let extra = crossing::extra_ns(self.loss, self.resend_ns, ctx.draw_at(self.place, loss))?;
+        let extra = crossing::extra_ns(self.loss, self.resend_ns, ctx.way.draw(loss))?;
         Some(ns.saturating_add(extra))
     }
 }

@@ -4,7 +4,7 @@
 //! `on_cancel` "skip" or "finish" a request stays inside, wanted by nobody, unless the process around it crashes.
 //! Draws: the work.
 
-use crate::exchange::context::{Purpose, RequestContext};
+use crate::exchange::context::RequestContext;
 use crate::exchange::reply::{Answer, Own, Reply};
 use crate::sync::process::CrashWatch;
 use slab::Slab;
@@ -18,6 +18,7 @@ use weir_model::queue::Entry;
 use weir_model::sampler::Sampler;
 use weir_net::io::Core;
 use weir_net::io::timers::Sleep;
+use weir_stats::Key;
 
 /// The node.
 pub(crate) struct Concurrent {
@@ -27,8 +28,8 @@ pub(crate) struct Concurrent {
     pub law: Law,
     /// What becomes of a request whose client has gone.
     pub on_cancel: OnCancel,
-    /// Where it is in the text.
-    pub place: u32,
+    /// What is drawn by.
+    pub key: Key,
     /// What it answers.
     pub answer: Rc<Own>,
     pub state: RefCell<State>,
@@ -65,7 +66,7 @@ impl Concurrent {
     pub async fn run(self: &Rc<Self>, core: &Rc<Core>, mut ctx: RequestContext) -> Answer {
         let work_ns = match ctx.check {
             Some(cost_ns) => cost_ns,
-            None => self.work.draw(ctx.draw_at(self.place, Purpose::Work)),
+            None => self.work.draw(ctx.way.draw(self.key)),
         };
         let work_ns = ctx.scaled(work_ns);
         let job = self.enter(core, &ctx, work_ns);

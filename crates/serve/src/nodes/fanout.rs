@@ -20,14 +20,14 @@ pub(crate) struct Fanout {
 
 impl Fanout {
     /// Runs them; the answer that decides is the answer.
-    pub async fn run(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
-        let begin = |(number, node): (u32, &NodeId)| ex.start(ctx.branch(number), *node);
+    pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
+        let begin = |(number, node): (u32, &NodeId)| ex.start(ctx.on(ctx.way.branch(number)), *node);
         let mut open: Vec<Run> = (0..).zip(&self.nodes).map(begin).collect();
         if open.is_empty() {
             return Ok(Reply::own(self.empty.clone()));
         }
         let mut ok = 0;
-        poll_fn(|cx| {
+        let answer = poll_fn(|cx| {
             let mut at = 0;
             while at < open.len() {
                 let Poll::Ready(answer) = open[at].as_mut().poll(cx) else {
@@ -47,6 +47,8 @@ impl Fanout {
             }
             Poll::Pending
         })
-        .await
+        .await;
+        ctx.way.ends_branches();
+        answer
     }
 }

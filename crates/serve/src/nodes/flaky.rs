@@ -2,13 +2,13 @@
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;
-use crate::exchange::context::Purpose;
 use crate::exchange::failure::Why;
 use crate::exchange::reply::Answer;
 use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 use weir_model::flaky;
 use weir_policy::Kind;
+use weir_stats::Key;
 
 /// The node.
 pub(crate) struct Flaky {
@@ -16,8 +16,8 @@ pub(crate) struct Flaky {
     pub p: f64,
     /// How.
     pub kind: Kind,
-    /// Where it is in the text.
-    pub place: u32,
+    /// What is drawn by.
+    pub key: Key,
     /// What is behind it.
     pub node: NodeId,
 }
@@ -25,9 +25,9 @@ pub(crate) struct Flaky {
 impl Flaky {
     /// Runs what is behind, perhaps in vain.
     pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
-        let fails = flaky::fails(self.p, ctx.draw_at(self.place, Purpose::Failure));
-        let reply = ex.start(ctx, self.node).await?;
-        if reply.outcome().is_some() || !fails {
+        let inner = ctx.beside();
+        let reply = ex.start(inner, self.node).await?;
+        if reply.outcome().is_some() || !flaky::fails(self.p, ctx.way.draw(self.key)) {
             return Ok(reply);
         }
         // Those behind have done their work well.

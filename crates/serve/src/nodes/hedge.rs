@@ -95,7 +95,7 @@ impl Attempts<'_> {
     fn begin(&mut self) {
         let number = self.begun;
         self.begun += 1;
-        let mut ctx = if number == 0 { self.ctx.clone() } else { self.ctx.branch(number) };
+        let mut ctx = self.ctx.on(self.ctx.way.hedged(number));
         ctx.first &= number == 0;
         ctx.keep = ctx.keep.max(self.hedge.replay);
         ctx.open = Some((self.open.clone(), number));

@@ -13,11 +13,14 @@ use std::sync::Arc;
 use weir_policy::budget::Tokens;
 use weir_policy::config;
 use weir_policy::retry::{Attempt, Tried};
+use weir_stats::Key;
 
 /// The node.
 pub(crate) struct Retry {
     /// Its rules.
     pub config: config::Retry,
+    /// What backoffs are drawn by.
+    pub choice: Key,
     /// What is behind it.
     pub node: NodeId,
     /// The budget; one per node and process.
@@ -27,6 +30,7 @@ pub(crate) struct Retry {
 impl Retry {
     /// Runs what is behind, as often as it takes.
     pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
+        let same = self.config.work == config::Work::Same;
         let idempotent = ex.request.is_idempotent();
         let tried =
             (self.config.exclude != config::Exclude::None).then(|| Rc::new(RefCell::new(Tried::default())));
@@ -36,7 +40,7 @@ impl Retry {
         let replay = usize::try_from(self.config.replay_bytes).unwrap_or(usize::MAX);
         let mut attempt = Attempt::FIRST;
         loop {
-            let mut inner = ctx.attempt(attempt.0, self.config.work);
+            let mut inner = ctx.on(ctx.way.attempt(attempt.0, same));
             inner.tried = tried.clone().map(|t| (self.config.exclude, t)).or(inner.tried);
             inner.first = ctx.first && attempt == Attempt::FIRST;
             inner.keep = inner.keep.max(replay);
@@ -58,7 +62,7 @@ impl Retry {
                 reply.discard(&ex);
             }
             ex.count_attempt();
-            let wait_ns = self.config.backoff_ns(next, ctx.draw.with(u64::from(next.0)));
+            let wait_ns = self.config.backoff_ns(next, ctx.way.attempt(next.0, same).choice(self.choice));
             if wait_ns > 0 {
                 ex.core.timers.after(wait_ns).await;
             }

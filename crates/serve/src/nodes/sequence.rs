@@ -15,12 +15,12 @@ pub(crate) struct Sequence {
 
 impl Sequence {
     /// Runs them; the last one's answer is the answer.
-    pub async fn run(&self, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
+    pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         let mut last = Reply::own(self.empty.clone());
-        for (number, node) in (0..).zip(&self.nodes) {
+        for node in &self.nodes {
             last.discard(&ex);
-            // Each stands elsewhere on the way, so that what is drawn twice at one place differs.
-            let inner = if number == 0 { ctx.clone() } else { ctx.branch(number) };
+            let mut inner = ctx.beside();
+            inner.way.goes_on();
             last = ex.start(inner, *node).await?;
             if last.outcome().is_some() {
                 break;

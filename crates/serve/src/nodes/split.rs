@@ -7,12 +7,13 @@ use crate::exchange::view::View;
 use crate::exchange::{NodeId, RequestContext};
 use weir_policy::key;
 use weir_policy::split::Split as Shares;
+use weir_stats::Key;
 use weir_topology::plan::KeySource;
 
 /// The node.
 pub(crate) struct Split {
-    /// Its number among the nodes.
-    pub id: NodeId,
+    /// What it chooses by.
+    pub choice: Key,
     /// Who gets how much.
     pub shares: Shares,
     /// Where the shares go.
@@ -25,7 +26,7 @@ impl Split {
     /// Where the request goes on.
     pub fn choose(&self, ex: &Exchange, ctx: &RequestContext) -> NodeId {
         let key = self.key.as_ref().and_then(|source| View::new(ex, ctx.edits.as_deref()).key(source));
-        let bits = key.map_or_else(|| ctx.draw.with(u64::from(self.id)).bits(), key::spread);
+        let bits = key.map_or_else(|| ctx.way.choice(self.choice).bits(), key::spread);
         let at = self.shares.pick(bits) as usize;
         self.nodes[at.min(self.nodes.len().saturating_sub(1))]
     }

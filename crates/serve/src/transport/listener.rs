@@ -1,5 +1,6 @@
 //! `listen(addr, node, ...)`: what connections that were accepted there have in common.
 
+use crate::exchange::paired::Paired;
 use crate::log::{ErrorLog, LoopLog};
 use std::sync::Arc;
 use weir_http1::{Limits, Networks};
@@ -33,8 +34,10 @@ pub(crate) struct Listener {
     pub log: Option<LoopLog>,
     /// Where it is said why requests failed.
     pub errors: Option<Arc<ErrorLog>>,
-    /// Of the inside of built-in servers: the token by which this process knows its own health checks.
-    pub built_in: Option<u64>,
+    /// The token by which the process knows what comes from itself, or from other processes of its run; `None`: nothing is believed.
+    pub believes: Option<u64>,
+    /// Whose events are kept, in a verification.
+    pub run: Option<Arc<Paired>>,
 }
 
 impl Listener {
@@ -45,6 +48,7 @@ impl Listener {
         http: &Http,
         (port, tls): (Option<u16>, Option<Arc<tls::Server>>),
         (log, errors): (Option<LoopLog>, Arc<ErrorLog>),
+        run: Option<Arc<Paired>>,
     ) -> Listener {
         Listener {
             entry: Entry::Listener(number),
@@ -61,7 +65,8 @@ impl Listener {
             tls,
             log,
             errors: Some(errors),
-            built_in: None,
+            believes: run.as_ref().map(|run| run.secret),
+            run,
             http: http.clone(),
         }
     }
@@ -71,9 +76,14 @@ impl Listener {
         if let Entry::Listener(number) = self.entry { Some(number) } else { None }
     }
 
+    /// The root of the built-in server whose inside this is.
+    pub fn built_in(&self) -> Option<u32> {
+        if let Entry::BuiltIn(root) = self.entry { Some(root) } else { None }
+    }
+
     /// Whether this is the inside of the built-in servers.
     pub fn is_built_in(&self) -> bool {
-        self.built_in.is_some()
+        matches!(self.entry, Entry::BuiltIn(_))
     }
 
     /// When a connection made now is too old, a tenth sooner or later.

@@ -44,7 +44,7 @@ impl Attempt {
         let mut edits = ctx.edits.as_deref().unwrap_or(&none);
         let drawn;
         if server.is_built_in() {
-            drawn = built_in::with_draw(edits, ctx);
+            drawn = built_in::with_draw(edits, ctx, ex.of_run.get(), server.token);
             edits = &drawn;
         }
         let asking = Asking { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };

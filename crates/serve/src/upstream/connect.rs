@@ -2,18 +2,26 @@
 
 use socket2::{Domain, Type};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
 use weir_net::io::Core;
 use weir_net::transport::connect;
 use weir_net::transport::socket::{Raw, Socket};
 
-/// The way to the built-in servers of this process: a connection for the one with this root.
-pub(crate) type BuiltInServers = UnboundedSender<(u32, UnixStream)>;
+/// The way to the built-in servers.
+#[derive(Clone, Debug)]
+pub(crate) enum BuiltInServers {
+    /// They are of this process: a connection for the one with this root.
+    Here(UnboundedSender<(u32, UnixStream)>),
+    /// They are a process of their own: where each of them listens, by its root.
+    There(Arc<BTreeMap<u32, SocketAddr>>),
+}
 
 /// Where an origin is.
 #[derive(Clone, Debug)]
@@ -22,7 +30,7 @@ pub(crate) enum Place {
     Tcp(Rc<Addresses>),
     /// A Unix socket.
     Unix(PathBuf),
-    /// A built-in server of this process: the root of its nodes.
+    /// A built-in server: the root of its nodes.
     BuiltIn(u32, BuiltInServers),
 }
 
@@ -77,7 +85,11 @@ impl Place {
                 connect::tcp(core, &list).await.map(Socket::Tcp)
             }
             Place::Unix(path) => connect::unix(core, path).await.map(Socket::Unix),
-            Place::BuiltIn(root, servers) => {
+            Place::BuiltIn(root, BuiltInServers::There(servers)) => {
+                let address = *servers.get(root).ok_or(io::ErrorKind::ConnectionRefused)?;
+                connect::tcp(core, &[address]).await.map(Socket::Tcp)
+            }
+            Place::BuiltIn(root, BuiltInServers::Here(servers)) => {
                 let (ours, theirs) =
                     socket2::Socket::pair(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None)?;
                 let refused = io::ErrorKind::ConnectionRefused;

@@ -61,6 +61,8 @@ pub(crate) struct Server {
     pub tls: Option<Secure>,
     /// Timeouts and limits of its connections.
     pub origin: Origin,
+    /// What built-in servers know this process, or its run, by.
+    pub token: u64,
     /// How many connections there may be, over all loops.
     pub most: Option<ConnectionLimit>,
     /// How room is made under that limit, and that of descriptors.

@@ -107,7 +107,15 @@ fn plan(source: &str) -> Plan {
 }
 
 fn options() -> Options {
-    Options { seed: 1, replications: 1, requests: None, threads: 1, members: false, scenarios: Vec::new() }
+    Options {
+        seed: 1,
+        first: 0,
+        replications: 1,
+        requests: None,
+        threads: 1,
+        members: false,
+        scenarios: Vec::new(),
+    }
 }
 
 /// One replication of a plan's only scenario, seed 1. A run of more than 65,536 events is an error: nothing here is that

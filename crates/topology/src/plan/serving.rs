@@ -22,6 +22,14 @@ pub struct Listen {
     pub http: Http,
 }
 
+impl Listen {
+    /// HTTP in cleartext there, with all that a file need not say.
+    pub fn at(addr: &str) -> Listen {
+        let (protocol, http) = (ListenProtocol::Http, Http::default());
+        Listen { addr: addr.to_owned(), protocol, loops: None, tls: None, http }
+    }
+}
+
 /// What a listener speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

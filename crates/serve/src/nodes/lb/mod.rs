@@ -32,6 +32,7 @@ use target_flags::Claim;
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
 use weir_policy::{Ask, Kind, Picked as Choice, Ticket};
+use weir_stats::Key;
 use weir_topology::plan::{KeySource, Scope};
 
 /// The node.
@@ -45,6 +46,8 @@ pub(crate) struct Lb {
     pub state: Rc<LbState>,
     /// What is behind it.
     pub targets: Vec<NodeId>,
+    /// What picks are drawn by.
+    pub choice: Key,
     /// What is hashed.
     pub key: Option<KeySource>,
     /// Who gets the request when no target is left.
@@ -157,7 +160,7 @@ impl Lb {
     fn asked<'a>(&self, ex: &Exchange, ctx: &RequestContext, exclude: &'a [u32]) -> Ask<'a> {
         let key = self.key.as_ref().and_then(|source| View::new(ex, ctx.edits.as_deref()).key(source));
         let sticky = self.sticky.as_ref().and_then(|s| s.target(ex));
-        Ask { draw: ctx.draw.with(u64::from(self.node)), key, now_ns: self.core.recent(), exclude, sticky }
+        Ask { draw: ctx.way.choice(self.choice), key, now_ns: self.core.recent(), exclude, sticky }
     }
 
     /// Targets that other attempts of this request have tried, or are at.
@@ -228,6 +231,7 @@ impl Lb {
                 if let Some((open, me)) = &ctx.open {
                     open.borrow_mut().push((*me, self.node, ticket.target));
                 }
+                ctx.way.goes_on();
                 ctx.abort.push(&self.state.aborts[ticket.target as usize]);
                 let hold = Picked::new(self.clone(), self.node, ticket, ctx.tried.clone(), permit);
                 Ok((self.targets[ticket.target as usize], Some(hold)))

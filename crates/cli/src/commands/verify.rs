@@ -1,0 +1,61 @@
+//! `weir verify FILE`: scenarios in both worlds, and whether these agree.
+
+use crate::args::{LoadForm, Verify};
+use crate::failure::Failure;
+use crate::{input, interrupt, output};
+use std::io::{self, IsTerminal, Write};
+use weir_topology::Plan;
+use weir_verify::{Error, Options, Progress, Tolerances, Verdict};
+
+/// Runs of a scenario, where nothing is said.
+const RUNS: u32 = 5;
+
+pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
+    let at_once = interrupt::at_once();
+    let plan = input::load(&args.file())?;
+    let stop = interrupt::stop_flag(&at_once);
+    let exe = std::env::current_exe()
+        .map_err(|e| Failure::Environment(format!("weir does not find itself: {e}")))?;
+    let mut tolerances = Tolerances::default();
+    for (name, tolerance) in &args.tolerances {
+        tolerances.set(name, *tolerance);
+    }
+    let options = Options {
+        seed: args.seed,
+        runs: args.runs.unwrap_or(RUNS),
+        requests: args.requests,
+        scenarios: args.scenarios.clone(),
+        tolerances,
+        exe,
+    };
+    let shown = !args.quiet && io::stderr().is_terminal();
+    let tell = |progress: Progress<'_>| {
+        if shown {
+            let Progress { scenario, run, runs } = progress;
+            let _ = write!(io::stderr(), "\r\x1b[K{scenario}: run {run} of {runs}");
+        }
+    };
+    let found = weir_verify::verify(&plan, &options, &tell, &stop);
+    if shown {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+    let found = found.map_err(|e| failure(&plan, e))?;
+    output::to_stdout(|out| match args.output {
+        LoadForm::Text => weir_report::verify_text(&found, out),
+        LoadForm::Json => weir_report::verify_json(&found, out),
+    })?;
+    match found.verdict() {
+        Verdict::Agrees => Ok(()),
+        Verdict::Differs => Err(Failure::No("the worlds differ".to_owned())),
+        Verdict::Undecided => Err(Failure::No("undecided: more runs would tell (--runs)".to_owned())),
+    }
+}
+
+fn failure(plan: &Plan, error: Error) -> Failure {
+    match error {
+        Error::Cannot(why) => Failure::Usage(why.to_string()),
+        Error::Simulated(e) => super::sim::failure(plan, e),
+        Error::System(why) => Failure::Environment(why),
+        Error::Interrupted => Failure::Interrupted,
+    }
+}

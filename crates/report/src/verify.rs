@@ -1,0 +1,183 @@
+//! What a verification found: the contract's JSON (`weir.verify/1`) and tables with both columns and their difference.
+
+use crate::number::{self, UNKNOWN, with_interval};
+use crate::table::{Side, Table};
+use crate::{WIDTH, text};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use weir_stats::Estimate;
+use weir_verify::{ScenarioVerified, Statistic, TargetShares, Unit, Verdict, Verification};
+
+/// Servers of which each one's share is said in a table; of more the farthest.
+const FEW: usize = 8;
+
+pub(crate) fn json(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
+    let document = json!({
+        "schema": "weir.verify/1",
+        "version": env!("CARGO_PKG_VERSION"),
+        "file": found.file,
+        "plan": found.plan,
+        "seed": found.seed,
+        "scenarios": found.scenarios.iter().map(scenario).collect::<Vec<_>>(),
+        "verdict": found.verdict().name(),
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}
+
+fn scenario(s: &ScenarioVerified) -> Value {
+    json!({
+        "name": s.name,
+        "params": crate::json::Params(&s.params),
+        "runs": s.runs,
+        "void_runs": s.void.len(),
+        "statistics": s.statistics.iter().map(statistic).collect::<Vec<_>>(),
+        "targets": s.targets.iter().map(target).collect::<Vec<_>>(),
+        "connections": s.connections,
+        "verdict": s.verdict.name(),
+        "warnings": s.void.iter().map(|why| format!("a run is void: {why}")).chain(s.warnings.clone()).collect::<Vec<_>>(),
+    })
+}
+
+fn statistic(s: &Statistic) -> Value {
+    let unit = match s.name {
+        "mean" | "p50" | "p95" | "p99" => "ms",
+        _ => s.unit.name(),
+    };
+    json!({
+        "name": s.name,
+        "simulated": estimate(&s.simulated),
+        "real": estimate(&s.real),
+        "difference": estimate(&s.difference),
+        "relative": estimate(&s.relative),
+        "tolerance": s.tolerance,
+        "unit": unit,
+        "verdict": s.verdict.name(),
+        "runs_needed": s.runs_needed,
+    })
+}
+
+fn target(t: &TargetShares) -> Value {
+    json!({ "name": t.name, "simulated_share": estimate(&t.simulated), "real_share": estimate(&t.real) })
+}
+
+fn estimate(e: &Estimate) -> Value {
+    json!({ "value": e.value, "low": e.low, "high": e.high })
+}
+
+pub(crate) fn tables(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
+    for s in &found.scenarios {
+        for why in &s.void {
+            let line = format!(
+                "{}: a run is void: {why}; this machine was too busy, so that it does not count",
+                s.name
+            );
+            write!(out, "{}", text::wrapped(&line))?;
+        }
+        for warning in &s.warnings {
+            write!(out, "{}", text::wrapped(&format!("warning: {warning} [{}]", s.name)))?;
+        }
+    }
+    writeln!(
+        out,
+        "{}: simulated, and real on this machine; latency in ms, ± half of the 95 % interval\n",
+        found.file
+    )?;
+    for s in &found.scenarios {
+        writeln!(out, "{}: {}", s.name, sentence(s))?;
+        writeln!(out, "\n{}", text::indented(&statistics(s).text(WIDTH - 2)))?;
+        writeln!(out, "{}", text::indented(&shares(s).text(WIDTH - 2)))?;
+    }
+    writeln!(out, "weir {} · seed {} · plan {}", env!("CARGO_PKG_VERSION"), found.seed, short(&found.plan))
+}
+
+fn short(hash: &str) -> &str {
+    hash.get(..8).unwrap_or(hash)
+}
+
+/// The verdict in words.
+fn sentence(s: &ScenarioVerified) -> String {
+    let runs = if s.runs == 1 { "1 run".to_owned() } else { format!("{} runs", s.runs) };
+    let of = |verdict: Verdict| {
+        s.statistics.iter().filter(|s| s.verdict == verdict).map(|s| s.name).collect::<Vec<_>>().join(", ")
+    };
+    match s.verdict {
+        Verdict::Agrees => format!("both worlds agree ({runs})"),
+        Verdict::Differs => format!("the worlds differ in {} ({runs})", of(Verdict::Differs)),
+        Verdict::Undecided if s.statistics.is_empty() => format!("nothing can be said ({runs})"),
+        Verdict::Undecided => {
+            let needed = s.statistics.iter().filter_map(|s| s.runs_needed).max();
+            let needed = needed.map_or(String::new(), |n| format!("; {n} runs would decide: --runs {n}"));
+            format!("undecided in {} ({runs}{needed})", of(Verdict::Undecided))
+        }
+    }
+}
+
+fn statistics(s: &ScenarioVerified) -> Table {
+    let mut t = Table::new();
+    t.column("", Side::Left);
+    for heading in ["simulated", "real", "difference", "allowed"] {
+        t.column(heading, Side::Right);
+    }
+    t.column("verdict", Side::Left);
+    for s in &s.statistics {
+        let (simulated, real) = match s.unit {
+            Unit::Points => (number::percentage(&s.simulated), number::percentage(&s.real)),
+            Unit::Ratio => (with_interval(&s.simulated), with_interval(&s.real)),
+        };
+        let (difference, allowed) = match s.unit {
+            Unit::Points => (points(&s.difference), format!("{} points", number::plain(Some(s.tolerance)))),
+            Unit::Ratio => (percent(&s.relative), format!("{} %", number::plain(Some(s.tolerance * 100.0)))),
+        };
+        let name = if s.name == "share" { "share of a server" } else { s.name };
+        t.row(vec![name.to_owned(), simulated, real, difference, allowed, s.verdict.name().to_owned()]);
+    }
+    t
+}
+
+/// A difference as a share, in per cent with its sign.
+fn percent(e: &Estimate) -> String {
+    signed(e, " %")
+}
+
+/// A difference of shares, in points.
+fn points(e: &Estimate) -> String {
+    signed(e, "")
+}
+
+fn signed(e: &Estimate, unit: &str) -> String {
+    let Some(value) = e.value else { return UNKNOWN.to_owned() };
+    let half = e.half_width().map_or(String::new(), |half| format!(" ±{:.2}", half * 100.0));
+    format!("{:+.2}{half}{unit}", value * 100.0)
+}
+
+/// The shares of few servers, or of those that differ most.
+fn shares(s: &ScenarioVerified) -> Table {
+    let mut t = Table::new();
+    let heading = if s.targets.len() > FEW {
+        format!("the {FEW} of {} servers that differ most", s.targets.len())
+    } else {
+        "share of".to_owned()
+    };
+    t.column(&heading, Side::Left);
+    for heading in ["simulated", "real", "difference"] {
+        t.column(heading, Side::Right);
+    }
+    let off = |t: &TargetShares| {
+        t.real.value.zip(t.simulated.value).map_or(0.0, |(real, simulated)| real - simulated)
+    };
+    let mut order: Vec<&TargetShares> = s.targets.iter().collect();
+    if order.len() > FEW {
+        order.sort_by(|a, b| off(b).abs().total_cmp(&off(a).abs()));
+        order.truncate(FEW);
+    }
+    for target in order {
+        let row = [
+            number::percentage(&target.simulated),
+            number::percentage(&target.real),
+            format!("{:+.2}", off(target) * 100.0),
+        ];
+        t.row(std::iter::once(target.name.clone()).chain(row).collect());
+    }
+    t
+}

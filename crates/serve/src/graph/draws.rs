@@ -1,0 +1,84 @@
+//! What the nodes of a plan draw by: the simulator's keys, of the same seed the same.
+
+use crate::exchange::NodeId;
+use crate::nodes::cable;
+use std::collections::{BTreeMap, BTreeSet};
+use weir_model::draws::{of_place, purpose};
+use weir_stats::Key;
+use weir_topology::plan::{Line, Point, Spec};
+use weir_workload::Places;
+
+/// The keys of a plan's nodes before any request.
+#[derive(Clone, Debug)]
+pub(crate) struct Draws {
+    places: Places,
+    key: Key,
+    /// Blocks by their numbers in the file: which of those of their place they are.
+    blocks: BTreeMap<u32, u64>,
+}
+
+impl Draws {
+    /// Those of nodes that are met from these on; `key`: the seed's, of a replication.
+    pub fn new(point: &Point, roots: &[NodeId], key: Key) -> Draws {
+        let places = Places::of(point, roots);
+        let mut met: BTreeSet<(u32, u32)> = BTreeSet::new();
+        for (id, node) in (0..).zip(&point.nodes) {
+            if let Spec::Faulty(faulty) = &point.specs[node.spec as usize]
+                && let Line::Block(block) = faulty.line
+                && places.meets(id)
+            {
+                met.insert((places.place_of(id), block));
+            }
+        }
+        let before = |(place, block): &(u32, u32)| met.range((*place, 0)..(*place, *block)).count() as u64;
+        let blocks = met.iter().map(|at| (at.1, before(at))).collect();
+        Draws { places, key, blocks }
+    }
+
+    fn of_place(&self, node: NodeId, what: u64) -> Key {
+        self.places.place(node, self.key.with(purpose::DRAW).with(what))
+    }
+
+    /// Work, or a delay.
+    pub fn work(&self, node: NodeId) -> Key {
+        self.of_place(node, of_place::WORK)
+    }
+
+    /// Whether a `flaky` node fails.
+    pub fn failure(&self, node: NodeId) -> Key {
+        self.of_place(node, of_place::FAILURE)
+    }
+
+    /// A cable's crossings.
+    pub fn crossings(&self, node: NodeId) -> cable::Keys {
+        cable::Keys {
+            out: self.of_place(node, of_place::OUT),
+            back: self.of_place(node, of_place::BACK),
+            lost_out: self.of_place(node, of_place::LOSS_OUT),
+            lost_back: self.of_place(node, of_place::LOSS_BACK),
+        }
+    }
+
+    /// A pick, a split's share, a backoff.
+    pub fn choice(&self, node: NodeId) -> Key {
+        self.places.node(node, self.key.with(purpose::CHOICE))
+    }
+
+    /// What a balancer has of its own on a loop.
+    pub fn state(&self, node: NodeId, on_loop: u32) -> Key {
+        let own = self.places.node(node, self.key.with(purpose::NODE));
+        if on_loop == 0 { own } else { own.with(purpose::LOOP).with(u64::from(on_loop)) }
+    }
+
+    /// The time-line of a faulty node.
+    pub fn time_line(&self, node: NodeId, line: &Line) -> Key {
+        let key = self.key.with(purpose::NODE);
+        match line {
+            Line::Own => self.places.node(node, key),
+            Line::Together(name) => key.with(purpose::TOGETHER).with_text(name),
+            Line::Block(block) => {
+                self.places.place(node, key).with(self.blocks.get(block).copied().unwrap_or_default())
+            }
+        }
+    }
+}

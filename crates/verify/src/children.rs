@@ -1,0 +1,181 @@
+//! The processes of a run: each is this program with the argument [`CHILD`], told by lines on its standard input and ended by
+//! the end of that, so that none outlives who began it.
+
+use crate::part::{Begun, Part, Row, Setup, Told};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{ChildStdin, Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use weir_serve::{Options, Paired, Running, start};
+use weir_stats::Key;
+use weir_topology::json;
+use weir_topology::serving::serving_of;
+
+/// The argument that makes the program a process of a run.
+pub const CHILD: &str = "__part";
+
+/// The line that ends a process: it tells what happened, and exits.
+const END: &str = "end\n";
+
+/// How long a process may take to begin, and to tell what happened.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Of what a process says on standard error so much is kept, bytes.
+const MOST_SAID: usize = 4096;
+
+/// A process of a run; dropped, it is ended.
+#[derive(Debug)]
+pub(crate) struct Child {
+    what: &'static str,
+    child: std::process::Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    said: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Child {
+    /// Begins a process; what it said once it had begun comes back.
+    pub fn begin(exe: &Path, what: &'static str, setup: &Setup) -> Result<(Child, Begun), String> {
+        let failed = |why: String| format!("the {what} of the run cannot begin: {why}");
+        let mut child = Command::new(exe)
+            .arg(CHILD)
+            // Ctrl-C is for who began it.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| failed(e.to_string()))?;
+        let (Some(stdin), Some(stdout), Some(stderr)) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(failed("it has no pipes".to_owned()));
+        };
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let keeps = said.clone();
+        std::thread::spawn(move || keep(stderr, &keeps));
+        let mut child = Child { what, child, stdin: Some(stdin), lines, said };
+        child.tell(setup)?;
+        let begun = child.hear()?;
+        Ok((child, begun))
+    }
+
+    fn tell(&mut self, what: &impl Serialize) -> Result<(), String> {
+        let mut line = serde_json::to_vec(what).map_err(|e| e.to_string())?;
+        line.push(b'\n');
+        let written = self.stdin.as_mut().map(|stdin| stdin.write_all(&line));
+        // One that has ended reads nothing: that shows when it should speak.
+        written.map_or(Ok(()), |_| Ok(()))
+    }
+
+    fn hear<T: DeserializeOwned>(&mut self) -> Result<T, String> {
+        match self.lines.recv_timeout(PATIENCE) {
+            Ok(line) => {
+                json::from_slice(line.as_bytes()).map_err(|e| format!("the {} says nonsense: {e}", self.what))
+            }
+            Err(RecvTimeoutError::Timeout) => Err(format!("the {} of the run does not answer", self.what)),
+            Err(RecvTimeoutError::Disconnected) => {
+                let status = self.child.wait().map_or_else(|e| e.to_string(), |status| status.to_string());
+                let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+                let said = String::from_utf8_lossy(&said);
+                Err(format!("the {} of the run has ended ({status}) {}", self.what, said.trim()))
+            }
+        }
+    }
+
+    /// Ends it; what happened.
+    pub fn end(mut self) -> Result<Told, String> {
+        if let Some(stdin) = &mut self.stdin {
+            let _ = stdin.write_all(END.as_bytes());
+        }
+        self.hear()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Keeps the end of what a process says.
+fn keep(mut from: impl Read, said: &Mutex<Vec<u8>>) {
+    let mut some = [0; 1024];
+    while let Ok(n @ 1..) = from.read(&mut some) {
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.extend_from_slice(&some[..n]);
+        let beyond = said.len().saturating_sub(MOST_SAID);
+        said.drain(..beyond);
+    }
+}
+
+/// A process of a run, from its first line to its last.
+pub fn child() -> ExitCode {
+    match part() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            let _ = writeln!(std::io::stderr(), "{why}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn part() -> Result<(), String> {
+    let mut input = BufReader::new(std::io::stdin());
+    let mut line = String::new();
+    input.read_line(&mut line).map_err(|e| e.to_string())?;
+    let setup: Setup = json::from_slice(line.as_bytes())?;
+    let (ended, heard) = channel();
+    let (running, begun) = begin(setup, ended)?;
+    say(&begun)?;
+    line.clear();
+    input.read_line(&mut line).map_err(|e| e.to_string())?;
+    if line != END {
+        // Nobody is left to hear what happened.
+        return Ok(());
+    }
+    running.remote().drain();
+    running.join().map_err(|e| e.to_string())?;
+    say(&Told { ended: heard.try_iter().map(Row::from).collect(), timers_late_ns: None })
+}
+
+fn begin(
+    setup: Setup,
+    ended: std::sync::mpsc::Sender<weir_serve::Ended>,
+) -> Result<(Running, Begun), String> {
+    let Setup { point, listener, root, key, secret, begins_ns, part } = setup;
+    let serving = serving_of(&point, &[listener], true).map_err(|_| "it cannot be served")?;
+    let (nodes, part) = match part {
+        Part::Routes(servers) => (vec![listener], weir_serve::Part::Routes(servers.into_iter().collect())),
+        Part::Serves(roots) => (Vec::new(), weir_serve::Part::Serves(roots)),
+    };
+    let paired = Paired { key: Key::from_bits(key), secret, root, begins_ns, part, ended };
+    let options =
+        Options { quiet: true, loops: Some(1), paired: Some(Arc::new(paired)), ..Options::default() };
+    let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &options).map_err(|e| e.to_string())?;
+    let loops = running.listening.iter().map(|l| l.addr.parse().map_err(|_| "no address of TCP".to_owned()));
+    let begun = Begun { loops: loops.collect::<Result<_, String>>()?, servers: running.servers.clone() };
+    Ok((running, begun))
+}
+
+fn say(what: &impl Serialize) -> Result<(), String> {
+    let mut line = serde_json::to_vec(what).map_err(|e| e.to_string())?;
+    line.push(b'\n');
+    let mut out = std::io::stdout().lock();
+    out.write_all(&line).and_then(|()| out.flush()).map_err(|e| e.to_string())
+}

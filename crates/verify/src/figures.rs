@@ -1,0 +1,81 @@
+//! What one replication, or one run, says: the same figures of both worlds.
+
+use crate::prepare::Prepared;
+use crate::trial::Real;
+use std::collections::BTreeMap;
+use weir_policy::Kind;
+use weir_sim::ScenarioResult;
+use weir_stats::Histogram;
+use weir_topology::plan::NodeId;
+
+/// Figures of one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Figures {
+    /// Latencies of all requests that count, ms: the mean and the quantiles 0.5, 0.95 and 0.99.
+    pub mean: Option<f64>,
+    pub quantiles: [Option<f64>; 3],
+    /// The share of requests that succeeded.
+    pub success: Option<f64>,
+    /// Attempts per request.
+    pub attempts: Option<f64>,
+    /// Of all requests that came to a server, the share of each.
+    pub shares: BTreeMap<NodeId, f64>,
+}
+
+/// The quantiles that are compared.
+pub(crate) const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)];
+
+impl Figures {
+    /// Those of a simulated replication.
+    pub fn simulated(result: &ScenarioResult, prepared: &Prepared) -> Figures {
+        let latency = &result.latency_all;
+        let requests = |server: &NodeId| {
+            let found = result.nodes.iter().find(|node| node.id == Some(*server));
+            (*server, found.map_or(0, |node| node.requests))
+        };
+        Figures {
+            mean: latency.mean.value,
+            quantiles: [latency.p50.value, latency.p95.value, latency.p99.value],
+            success: result.success.value,
+            attempts: result.attempts_per_request.value,
+            shares: shares(prepared.servers.iter().map(requests)),
+        }
+    }
+
+    /// Those of a run. Without `patience` a request that was given up at the load's limit has no latency, as one that is lost.
+    pub fn real(real: &Real, prepared: &Prepared, patience: bool) -> Figures {
+        let mut latencies = Histogram::new();
+        let (mut selected, mut ok) = (0u64, 0u64);
+        for row in real.load.rows.iter().filter(|row| row.selected) {
+            selected += 1;
+            ok += u64::from(row.error.is_none());
+            if patience || row.error != Some(Kind::Timeout) {
+                latencies.record(row.ended_ns.saturating_sub(row.intended_ns));
+            }
+        }
+        let enough = |q: f64| latencies.count() as f64 * (1.0 - q) >= 10.0 - 1e-9;
+        let quantile = |(_, q): (&str, f64)| latencies.quantile(q).filter(|_| enough(q)).map(|ns| ns / 1e6);
+        let counted = real.routed.iter().filter(|row| row.request.1);
+        let attempts: u64 = counted.map(|row| u64::from(row.attempts.max(1))).sum();
+        let mut at: BTreeMap<NodeId, u64> = prepared.servers.iter().map(|server| (*server, 0)).collect();
+        for row in real.served.iter().filter(|row| row.request.1) {
+            if let Some(n) = row.server.and_then(|server| at.get_mut(&server)) {
+                *n += 1;
+            }
+        }
+        let per = |n: u64| (selected > 0).then(|| n as f64 / selected as f64);
+        Figures {
+            mean: latencies.mean().map(|ns| ns / 1e6),
+            quantiles: QUANTILES.map(quantile),
+            success: per(ok),
+            attempts: per(attempts),
+            shares: shares(at),
+        }
+    }
+}
+
+fn shares(requests: impl IntoIterator<Item = (NodeId, u64)>) -> BTreeMap<NodeId, f64> {
+    let requests: BTreeMap<NodeId, u64> = requests.into_iter().collect();
+    let all: u64 = requests.values().sum();
+    requests.into_iter().map(|(server, n)| (server, n as f64 / all.max(1) as f64)).collect()
+}

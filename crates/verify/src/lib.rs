@@ -1,0 +1,20 @@
+//! One file, two worlds: a scenario is simulated, then served on this machine and loaded over real sockets, and both are
+//! compared (`design.md` §6).
+//!
+//! Run k is paired with replication k: the same requests at the same instants, the same work and the same choices, since all
+//! draws are keyed by what travels in a header that only the processes of the run believe. What remains is what the model says
+//! of the world, and the machine: that is what is compared.
+#![forbid(unsafe_code)]
+
+mod children;
+mod figures;
+mod part;
+mod prepare;
+mod run;
+mod statistics;
+mod trial;
+
+pub use children::{CHILD, child};
+pub use prepare::CannotVerify;
+pub use run::{Error, Options, Progress, ScenarioVerified, TargetShares, Verification, verify};
+pub use statistics::{Statistic, Tolerances, Unit, Verdict};

@@ -1,0 +1,79 @@
+//! What the processes of a run are told and what they tell: lines of JSON, the setup in, the addresses and then what happened out.
+
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use weir_policy::Kind;
+use weir_serve::Ended;
+use weir_topology::plan::{NodeId, Point};
+
+/// What a process is told first.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    pub point: Point,
+    /// What listens for the scenario's requests.
+    pub listener: NodeId,
+    /// Where they enter.
+    pub root: NodeId,
+    /// Of seed and replication: what all is drawn by.
+    pub key: u64,
+    /// What only the processes of the run know.
+    pub secret: u64,
+    /// The instant 0 of the run, as `CLOCK_MONOTONIC` tells it, ns.
+    pub begins_ns: u64,
+    pub part: Part,
+}
+
+/// What a process is.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Part {
+    /// It routes to servers that are another process.
+    Routes(Vec<(NodeId, SocketAddr)>),
+    /// It is the built-in servers with these roots.
+    Serves(Vec<NodeId>),
+}
+
+/// What a process says once it has begun.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    /// Where each loop of the listener is reached.
+    pub loops: Vec<SocketAddr>,
+    /// Where each server is reached.
+    pub servers: Vec<(NodeId, SocketAddr)>,
+}
+
+/// What a process says at its end.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Told {
+    /// Each request that came to it.
+    pub ended: Vec<Row>,
+    /// How much later than wanted timers rang, ns: the median and the 99 % quantile.
+    pub timers_late_ns: Option<(f64, f64)>,
+}
+
+/// A request that has ended, where it came in.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Row {
+    /// Its number in the run, and whether it counts.
+    pub request: (u64, bool),
+    /// The server that it came to; `None`: the listener.
+    pub server: Option<NodeId>,
+    /// Since when and until when it was there, ns after the instant 0.
+    pub between_ns: (u64, u64),
+    pub attempts: u32,
+    pub error: Option<Kind>,
+    pub status: u16,
+}
+
+impl From<Ended> for Row {
+    fn from(e: Ended) -> Row {
+        Row {
+            request: (e.ordinal, e.selected),
+            server: e.server,
+            between_ns: (e.begun_ns, e.ended_ns),
+            attempts: e.attempts,
+            error: e.outcome,
+            status: e.status,
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Paired differences, and whether they are small enough to say that both worlds agree.
+
+use weir_stats::Estimate;
+use weir_stats::t95;
+
+/// How a difference is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// As a share of what was simulated.
+    Ratio,
+    /// In points of per cent.
+    Points,
+}
+
+impl Unit {
+    /// As the contract writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Ratio => "ratio",
+            Unit::Points => "points",
+        }
+    }
+}
+
+/// Whether both worlds agree in a statistic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The whole interval of the difference is within the tolerance.
+    Agrees,
+    /// It is outside.
+    Differs,
+    /// Neither: more runs would tell.
+    Undecided,
+}
+
+impl Verdict {
+    /// As the contract writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Agrees => "agrees",
+            Verdict::Differs => "differs",
+            Verdict::Undecided => "undecided",
+        }
+    }
+
+    /// Of several: one that differs makes all differ.
+    pub fn of_all(verdicts: impl IntoIterator<Item = Verdict>) -> Verdict {
+        verdicts.into_iter().fold(Verdict::Agrees, |all, one| match (all, one) {
+            (Verdict::Differs, _) | (_, Verdict::Differs) => Verdict::Differs,
+            (Verdict::Agrees, Verdict::Agrees) => Verdict::Agrees,
+            _ => Verdict::Undecided,
+        })
+    }
+}
+
+/// Tolerances by statistic.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tolerances(Vec<(String, f64)>);
+
+impl Default for Tolerances {
+    fn default() -> Tolerances {
+        let of = [
+            ("mean", 0.03),
+            ("p50", 0.03),
+            ("p95", 0.03),
+            ("p99", 0.05),
+            ("success", 0.5),
+            ("attempts", 0.03),
+            ("share", 2.0),
+        ];
+        Tolerances(of.map(|(name, tolerance)| (name.to_owned(), tolerance)).into())
+    }
+}
+
+impl Tolerances {
+    /// The statistics that have one.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| &name[..])
+    }
+
+    /// Another tolerance for a statistic: a share of what was simulated, or points; false: there is no such statistic.
+    pub fn set(&mut self, name: &str, tolerance: f64) -> bool {
+        let found = self.0.iter_mut().find(|(known, _)| known == name);
+        found.map(|(_, own)| *own = tolerance).is_some()
+    }
+
+    /// That of a statistic.
+    pub fn of(&self, name: &str) -> f64 {
+        self.0.iter().find(|(known, _)| known == name).map_or(0.0, |(_, tolerance)| *tolerance)
+    }
+}
+
+/// A statistic of both worlds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statistic {
+    /// `mean`, `p50`, `p95`, `p99` (of the latency, ms), `success`, `attempts`, `share`.
+    pub name: &'static str,
+    /// As simulated, over the runs that count.
+    pub simulated: Estimate,
+    /// As it was.
+    pub real: Estimate,
+    /// Real less simulated, run by run.
+    pub difference: Estimate,
+    /// That as a share of what was simulated.
+    pub relative: Estimate,
+    /// What is allowed.
+    pub tolerance: f64,
+    /// Of what.
+    pub unit: Unit,
+    /// What follows.
+    pub verdict: Verdict,
+    /// How many runs would tell, where these do not; `None`: more than can be said.
+    pub runs_needed: Option<u32>,
+}
+
+/// Differences below this agree, whatever share they are, ms.
+const NO_MATTER_MS: f64 = 1.0;
+/// Nobody is asked for more runs.
+const MOST_RUNS: u32 = 10_000;
+
+/// A statistic that is compared: what it is called and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compared {
+    pub name: &'static str,
+    pub unit: Unit,
+    /// Whether it is a latency.
+    pub is_ms: bool,
+}
+
+/// Compares a statistic: pairs of what was simulated and what was. `None`: it cannot be said in any run.
+pub(crate) fn compare(
+    of: Compared,
+    pairs: &[(Option<f64>, Option<f64>)],
+    tolerance: f64,
+) -> Option<Statistic> {
+    let both = |pick: fn(f64, f64) -> f64| {
+        pairs.iter().map(move |(simulated, real)| Some(pick((*simulated)?, (*real)?)))
+    };
+    let simulated = Estimate::of(both(|simulated, _| simulated));
+    let real = Estimate::of(both(|_, real| real));
+    let difference = Estimate::of(both(|simulated, real| real - simulated));
+    let mean = simulated.value?;
+    let share = |value: Option<f64>| value.map(|v| v / mean).filter(|v| v.is_finite());
+    let relative =
+        Estimate { value: share(difference.value), low: share(difference.low), high: share(difference.high) };
+    let mut band = match of.unit {
+        Unit::Ratio => tolerance * mean.abs(),
+        Unit::Points => tolerance / 100.0,
+    };
+    if of.is_ms {
+        band = band.max(NO_MATTER_MS);
+    }
+    let verdict = match (difference.low, difference.high) {
+        (Some(low), Some(high)) if -band <= low && high <= band => Verdict::Agrees,
+        (Some(low), Some(high)) if high < -band || band < low => Verdict::Differs,
+        _ => Verdict::Undecided,
+    };
+    let runs_needed =
+        if verdict == Verdict::Undecided { runs_needed(&difference, pairs.len(), band) } else { None };
+    Some(Statistic {
+        name: of.name,
+        simulated,
+        real,
+        difference,
+        relative,
+        tolerance,
+        unit: of.unit,
+        verdict,
+        runs_needed,
+    })
+}
+
+/// With how many runs the interval would be on one side, if its middle stays.
+fn runs_needed(difference: &Estimate, runs: usize, band: f64) -> Option<u32> {
+    let (value, half) = (difference.value?, difference.half_width());
+    let Some(half) = half else { return Some(2) };
+    let runs = u32::try_from(runs).ok()?;
+    let deviation = half * f64::from(runs).sqrt() / t95(runs.checked_sub(1)?);
+    let room = (value.abs() - band).abs();
+    let enough = |n: &u32| t95(n - 1) * deviation / f64::from(*n).sqrt() < room;
+    (runs + 1..MOST_RUNS).find(enough)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const P50: Compared = Compared { name: "p50", unit: Unit::Ratio, is_ms: true };
+
+    fn verdict(real: [f64; 5]) -> Verdict {
+        let pairs = real.map(|real| (Some(100.0), Some(real)));
+        compare(P50, &pairs, 0.03).unwrap().verdict
+    }
+
+    #[test]
+    fn the_whole_interval_decides() {
+        assert_eq!(verdict([100.1, 100.2, 99.9, 100.0, 100.3]), Verdict::Agrees);
+        assert_eq!(verdict([102.5, 102.6, 102.4, 102.5, 102.5]), Verdict::Agrees);
+        assert_eq!(verdict([104.0, 104.1, 104.2, 104.0, 104.1]), Verdict::Differs);
+        assert_eq!(verdict([96.0, 95.9, 96.1, 96.0, 96.2]), Verdict::Differs);
+        assert_eq!(verdict([90.0, 110.0, 95.0, 105.0, 100.0]), Verdict::Undecided);
+    }
+
+    #[test]
+    fn what_is_undecided_says_how_many_runs_would_tell() {
+        let pairs = [97.0, 103.5, 100.0].map(|real| (Some(100.0), Some(real)));
+        let needed = compare(P50, &pairs, 0.03).unwrap().runs_needed.unwrap();
+        assert!((5..30).contains(&needed), "{needed}");
+        let one = compare(P50, &pairs[..1], 0.03).unwrap();
+        assert_eq!((one.verdict, one.runs_needed), (Verdict::Undecided, Some(2)));
+        let nothing = [(Some(1.0), None)];
+        assert_eq!(compare(P50, &nothing, 0.03).map(|s| s.verdict), None);
+    }
+
+    #[test]
+    fn small_differences_do_not_matter() {
+        let pairs = [0.9, 0.8, 0.7].map(|more| (Some(2.0), Some(2.0 + more)));
+        assert_eq!(compare(P50, &pairs, 0.03).unwrap().verdict, Verdict::Undecided);
+        let pairs = [0.7, 0.71, 0.7].map(|more| (Some(2.0), Some(2.0 + more)));
+        assert_eq!(compare(P50, &pairs, 0.03).unwrap().verdict, Verdict::Agrees);
+    }
+
+    #[test]
+    fn one_that_differs_makes_all_differ() {
+        use Verdict::{Agrees, Differs, Undecided};
+        assert_eq!(Verdict::of_all([Agrees, Agrees]), Agrees);
+        assert_eq!(Verdict::of_all([Agrees, Undecided]), Undecided);
+        assert_eq!(Verdict::of_all([Undecided, Differs, Agrees]), Differs);
+    }
+}

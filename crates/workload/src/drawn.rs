@@ -1,0 +1,75 @@
+//! What a request brings along between processes of weir: what is drawn for it, and which of a verification it is.
+
+use weir_model::way::Way;
+
+/// The field in which a loop tells a built-in server what is drawn for the request, and how many times longer its work takes; the
+/// generator of a verification tells a loop the same. Who knows the token is believed.
+pub const DRAWN: &str = "x-weir-draw";
+
+/// What is drawn for a request, as one that comes from a verification says it.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// Which request of the run.
+    pub of_run: OfRun,
+    /// What its work is multiplied by.
+    pub factor: f64,
+    /// Its way.
+    pub way: Way,
+}
+
+/// A request of a verification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OfRun {
+    /// Its number in the run.
+    pub ordinal: u64,
+    /// Whether it counts.
+    pub selected: bool,
+    /// The hash of its key, where it lacks what a node reads; `None`: it is of no run.
+    pub sender: Option<u64>,
+}
+
+impl Drawn {
+    /// The value of the field that says so.
+    pub fn value(&self, token: u64) -> String {
+        let OfRun { ordinal, selected, sender } = self.of_run;
+        let sender = sender.map_or_else(|| "-".to_owned(), |sender| format!("{sender:x}"));
+        let factor = self.factor.to_bits();
+        let way = self.way.words();
+        format!("{token:016x} {ordinal:x} {} {sender} {factor:x} {way}", u8::from(selected))
+    }
+
+    /// What such a value says, if it has the token.
+    pub fn read(text: &str, token: u64) -> Option<Drawn> {
+        let mut words = text.split(' ');
+        let number = |word: &str| u64::from_str_radix(word, 16).ok();
+        if number(words.next()?)? != token {
+            return None;
+        }
+        let ordinal = number(words.next()?)?;
+        let selected = words.next()? == "1";
+        let sender = words.next().filter(|word| *word != "-").and_then(number);
+        let factor = f64::from_bits(number(words.next()?)?);
+        let way = Way::read(&mut words)?;
+        Some(Drawn { of_run: OfRun { ordinal, selected, sender }, factor, way })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_stats::Key;
+
+    #[test]
+    fn only_who_knows_the_token_is_believed() {
+        for sender in [None, Some(77)] {
+            let of_run = OfRun { ordinal: 41, selected: sender.is_some(), sender };
+            let drawn = Drawn { of_run, factor: 1.25, way: Way::new(Key::new(5)) };
+            let value = drawn.value(9);
+            let read = Drawn::read(&value, 9).unwrap();
+            assert_eq!((read.of_run, read.factor), (of_run, 1.25));
+            assert_eq!(read.way.choice(Key::new(1)), drawn.way.choice(Key::new(1)));
+            assert!(Drawn::read(&value, 8).is_none());
+            assert!(Drawn::read(&value[..20], 9).is_none() && Drawn::read("", 9).is_none());
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What the nodes of a scenario are known by in draws: the place in the text that made each, and its number among those of that
+//! place. So a comment, another function or another scenario changes no draw.
+
+use weir_stats::Key;
+use weir_topology::plan::{Node, NodeId, Place, Point, To};
+
+/// The hash of a place that its draws are keyed by.
+pub fn place_key(place: &Place) -> u64 {
+    let key = Key::new(0).with(u64::from(place.file)).with_text(&place.def).with_text(&place.kind);
+    key.with_text(&place.via).with(u64::from(place.number)).bits()
+}
+
+/// The number of each node among those of its place that `reachable` has.
+pub fn numbers(point: &Point, reachable: &[bool]) -> Vec<u32> {
+    let mut next = vec![0; point.places.len()];
+    let number = |(node, reachable): (&Node, &bool)| {
+        if !reachable {
+            return 0;
+        }
+        let next = &mut next[point.sites[node.site as usize].place as usize];
+        *next += 1;
+        *next - 1
+    };
+    point.nodes.iter().zip(reachable).map(number).collect()
+}
+
+/// The draws of a scenario's nodes: their keys before any request.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// By place.
+    keys: Vec<u64>,
+    /// By node: its place, and its number there.
+    nodes: Vec<(u32, u32)>,
+    met: Vec<bool>,
+}
+
+impl Places {
+    /// Those of the nodes that requests meet which enter at one of these.
+    pub fn of(point: &Point, roots: &[NodeId]) -> Places {
+        let met = reachable(point, roots);
+        let numbers = numbers(point, &met);
+        let place = |node: &Node| point.sites[node.site as usize].place;
+        Places {
+            keys: point.places.iter().map(place_key).collect(),
+            nodes: point.nodes.iter().map(place).zip(numbers).collect(),
+            met,
+        }
+    }
+
+    /// What a node has of its own: `with` that of what it is for.
+    pub fn node(&self, node: NodeId, key: Key) -> Key {
+        let (place, number) = self.nodes[node as usize];
+        key.with(self.keys[place as usize]).with(u64::from(number))
+    }
+
+    /// What is drawn at a node's place.
+    pub fn place(&self, node: NodeId, key: Key) -> Key {
+        key.with(self.keys[self.nodes[node as usize].0 as usize])
+    }
+
+    /// Whether requests can meet it.
+    pub fn meets(&self, node: NodeId) -> bool {
+        self.met[node as usize]
+    }
+
+    /// Its place.
+    pub fn place_of(&self, node: NodeId) -> u32 {
+        self.nodes[node as usize].0
+    }
+}
+
+/// The nodes that requests can meet which enter at one of these: what models a server too.
+pub fn reachable(point: &Point, roots: &[NodeId]) -> Vec<bool> {
+    let mut reachable = vec![false; point.nodes.len()];
+    let mut lists = vec![false; point.lists.len()];
+    let mut open: Vec<NodeId> = roots.to_vec();
+    while let Some(id) = open.pop() {
+        if std::mem::replace(&mut reachable[id as usize], true) {
+            continue;
+        }
+        let node = &point.nodes[id as usize];
+        open.extend(point.specs[node.spec as usize].aside());
+        match node.to {
+            To::None => {}
+            To::Node(next) => open.push(next),
+            To::List(list) if !std::mem::replace(&mut lists[list as usize], true) => {
+                open.extend(&point.lists[list as usize]);
+            }
+            To::List(_) => {}
+        }
+    }
+    reachable
+}
