@@ -95,7 +95,6 @@ fn results(n: usize) -> Results {
         file: "bamboo<4>.star".into(),
         plan: "0123456789abcdef".into(),
         seed: 1,
-        first: 0,
         replications: 10,
         scenarios: all,
         events: 0,
