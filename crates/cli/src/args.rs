@@ -318,7 +318,7 @@ pub(crate) struct Verify {
     /// Seed of all draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Runs of each scenario [default: 5, with --quick 3]
+    /// Runs of each scenario [default: 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub(crate) runs: Option<u32>,
     /// Requests per run, instead of what the file says
@@ -327,9 +327,12 @@ pub(crate) struct Verify {
     /// What may differ: mean, p50, p95, p99 or attempts in %, success or share in points
     #[arg(long = "tolerance", value_name = "NAME=X", value_parser = tolerance)]
     pub(crate) tolerances: Vec<(String, f64)>,
-    /// Few and short runs: all within half a minute
+    /// Short runs: all within half a minute
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Serve this file instead of the one that is simulated, to see that a difference is told
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) reality: Option<PathBuf>,
     /// Form of what goes to standard output
     #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
     pub(crate) output: LoadForm,
@@ -339,6 +342,12 @@ pub(crate) struct Verify {
 }
 
 impl Verify {
+    /// What is served, if not the file.
+    pub(crate) fn reality(&self) -> Option<File> {
+        let file = self.reality.clone()?;
+        Some(File { file, params: self.params.clone(), sweeps: Vec::new(), quiet: self.quiet })
+    }
+
     /// The file with its parameters.
     pub(crate) fn file(&self) -> File {
         File { file: self.file.clone(), params: self.params.clone(), sweeps: Vec::new(), quiet: self.quiet }

@@ -20,6 +20,11 @@ pub(crate) fn json(found: &Verification, out: &mut dyn Write) -> io::Result<()> 
         "seed": found.seed,
         "scenarios": found.scenarios.iter().map(scenario).collect::<Vec<_>>(),
         "verdict": found.verdict().name(),
+        "calibration": {
+            "client_hop_ms": found.calibration.client_hop_ns / 1e6,
+            "server_hop_ms": found.calibration.server_hop_ns / 1e6,
+            "most_per_s": found.calibration.most_per_s,
+        },
     });
     serde_json::to_writer_pretty(&mut *out, &document)?;
     out.write_all(b"\n")

@@ -27,18 +27,19 @@ pub(crate) const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p95", 0.95), ("p
 
 impl Figures {
     /// Those of a simulated replication.
-    pub fn simulated(result: &ScenarioResult, prepared: &Prepared) -> Figures {
+    pub fn simulated(result: &ScenarioResult, servers: &BTreeMap<NodeId, NodeId>) -> Figures {
         let latency = &result.latency_all;
-        let requests = |server: &NodeId| {
-            let found = result.nodes.iter().find(|node| node.id == Some(*server));
-            (*server, found.map_or(0, |node| node.requests))
+        let by_node: BTreeMap<NodeId, u64> =
+            result.nodes.iter().filter_map(|node| Some((node.id?, node.requests))).collect();
+        let requests = |(server, simulated): (&NodeId, &NodeId)| {
+            (*server, by_node.get(simulated).copied().unwrap_or_default())
         };
         Figures {
             mean: latency.mean.value,
             quantiles: [latency.p50.value, latency.p95.value, latency.p99.value],
             success: result.success.value,
             attempts: result.attempts_per_request.value,
-            shares: shares(prepared.servers.iter().map(requests)),
+            shares: shares(servers.iter().map(requests)),
         }
     }
 

@@ -6,14 +6,17 @@
 //! of the world, and the machine: that is what is compared.
 #![forbid(unsafe_code)]
 
+mod calibrate;
 mod children;
 mod figures;
+mod hops;
 mod part;
 mod prepare;
 mod run;
 mod statistics;
 mod trial;
 
+pub use calibrate::{Calibration, calibrate};
 pub use children::{CHILD, child};
 pub use prepare::CannotVerify;
 pub use run::{Error, Options, Progress, ScenarioVerified, TargetShares, Verification, verify};

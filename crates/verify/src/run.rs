@@ -1,17 +1,20 @@
 //! A verification: scenarios one after another, run by run.
 
+use crate::calibrate::{Calibration, calibrate};
 use crate::figures::{Figures, QUANTILES};
+use crate::hops::{Slowed, with_hops};
 use crate::prepare::{CannotVerify, Prepared};
 use crate::statistics::{Compared, Statistic, Tolerances, Unit, Verdict, compare};
-use crate::trial::{Real, trial};
+use crate::trial::trial;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_sim::ScenarioResult;
-use weir_stats::Estimate;
+use weir_stats::{Estimate, Key};
 use weir_topology::Plan;
 use weir_topology::plan::{NodeId, Point, Scenario, Value};
+use weir_workload::load_unless;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -26,6 +29,10 @@ pub struct Options {
     pub scenarios: Vec<String>,
     /// What may differ.
     pub tolerances: Tolerances,
+    /// All runs together may take about so long, ns: fewer requests are sent where they would take longer.
+    pub within_ns: Option<u64>,
+    /// What is served, where that is another plan than what is simulated: to see that a difference is told.
+    pub reality: Option<Plan>,
     /// This program: its copies are the processes of a run.
     pub exe: PathBuf,
 }
@@ -76,6 +83,8 @@ pub struct Verification {
     pub plan: String,
     /// Seed of all draws.
     pub seed: u64,
+    /// What this machine adds, which was simulated too.
+    pub calibration: Calibration,
     /// Each scenario.
     pub scenarios: Vec<ScenarioVerified>,
 }
@@ -131,24 +140,114 @@ pub fn verify(
     tell: &dyn Fn(Progress<'_>),
     stop: &Arc<AtomicBool>,
 ) -> Result<Verification, Error> {
+    let all = chosen(plan, options)?;
+    let calibration = calibrate(options, stop)?;
+    for (_, scenario, _) in &all {
+        can_be_sent(scenario, options, &calibration, stop)?;
+    }
+    let runs = all.len() as u64 * u64::from(options.runs);
+    let within_ns = options.within_ns.map(|ns| (ns / runs.max(1)).saturating_sub(BESIDE_NS));
     let mut scenarios = Vec::new();
-    // All are looked at before the first one runs.
+    for (point, scenario, prepared) in all {
+        let mut options = options.clone();
+        if let Some(ns) = within_ns {
+            options.requests = Some(fitting(scenario, &options, ns, stop)?);
+        }
+        let slowed = with_hops(point, scenario, &prepared.servers, &calibration);
+        scenarios.push(of_scenario((plan, &slowed, scenario), &prepared, &options, tell, stop)?);
+    }
+    Ok(Verification { file: plan.file.clone(), plan: plan.hash.clone(), seed: options.seed, calibration, scenarios })
+}
+
+/// What a run takes beside its requests, ns.
+const BESIDE_NS: u64 = 700_000_000;
+/// However many runs there are, each takes so long at least, ns.
+const LEAST_NS: u64 = 300_000_000;
+
+/// A scenario that is to be verified, with what of it is served.
+type Chosen<'a> = (&'a Point, &'a Scenario, Prepared);
+
+/// The scenarios that are asked for. All are looked at before the first one runs.
+fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Chosen<'a>>, Error> {
+    let scenarios = || plan.points.iter().flat_map(|p| p.scenarios.iter().map(move |s| (p, s)));
+    for name in &options.scenarios {
+        if !scenarios().any(|(_, s)| s.name == *name) {
+            let mut known: Vec<String> = scenarios().map(|(_, s)| s.name.clone()).collect();
+            known.dedup();
+            return Err(Error::Simulated(weir_sim::Error::UnknownScenario(name.clone(), known)));
+        }
+    }
     let mut all = Vec::new();
-    for point in &plan.points {
+    for (at, point) in plan.points.iter().enumerate() {
         for scenario in &point.scenarios {
             if options.scenarios.is_empty() || options.scenarios.contains(&scenario.name) {
-                all.push((point, scenario, Prepared::new(point, scenario).map_err(Error::Cannot)?));
+                let (point_served, scenario_served) = match &options.reality {
+                    None => (point, scenario),
+                    Some(reality) => served_instead(reality, at, &scenario.name)?,
+                };
+                let prepared = Prepared::new(point_served, scenario_served).map_err(Error::Cannot)?;
+                all.push((point, scenario, prepared));
             }
         }
     }
-    for (point, scenario, prepared) in all {
-        scenarios.push(of_scenario((plan, point, scenario), &prepared, options, tell, stop)?);
+    if all.is_empty() {
+        return Err(Error::Cannot(CannotVerify(format!(
+            "{} has no scenario: nothing says what load it gets",
+            plan.file
+        ))));
     }
-    Ok(Verification { file: plan.file.clone(), plan: plan.hash.clone(), seed: options.seed, scenarios })
+    Ok(all)
+}
+
+/// The scenario of another plan that is served in place of one.
+fn served_instead<'a>(reality: &'a Plan, at: usize, name: &str) -> Result<(&'a Point, &'a Scenario), Error> {
+    let found = reality.points.get(at).and_then(|p| Some((p, p.scenarios.iter().find(|s| s.name == name)?)));
+    found.ok_or_else(|| Error::Cannot(CannotVerify(format!("{} has no scenario `{name}`", reality.file))))
+}
+
+/// How many requests of a scenario arrive within that time; at most as many as it has.
+fn fitting(scenario: &Scenario, options: &Options, ns: u64, stop: &AtomicBool) -> Result<u64, Error> {
+    let requests = options.requests.or(scenario.requests);
+    let key = Key::new(options.seed).with(0);
+    let mut load = load_unless(scenario, requests, key, stop).ok_or(Error::Interrupted)?;
+    let within = std::iter::from_fn(|| load.arrivals.next_ns()).take_while(|at| *at < ns.max(LEAST_NS)).count();
+    Ok(requests.map_or(within as u64, |most| most.min(within as u64)).max(1))
+}
+
+/// Of what this machine could send at most, a run may want this share: the generator, the router and the servers share its cores.
+const MOST_SHARE: f64 = 0.6;
+
+/// Whether this machine is fast enough for a scenario.
+fn can_be_sent(
+    scenario: &Scenario,
+    options: &Options,
+    calibration: &Calibration,
+    stop: &AtomicBool,
+) -> Result<(), Error> {
+    let requests = options.requests.or(scenario.requests);
+    let key = Key::new(options.seed).with(0);
+    let mut load = load_unless(scenario, requests, key, stop).ok_or(Error::Interrupted)?;
+    if load.thinking.is_some() {
+        return Ok(());
+    }
+    let (mut n, mut last_ns) = (0u64, 0);
+    while let Some(at) = load.arrivals.next_ns().filter(|_| n < load.requests) {
+        (n, last_ns) = (n + 1, at);
+    }
+    let per_s = n as f64 * 1e9 / last_ns.max(1) as f64;
+    let most = calibration.most_per_s * MOST_SHARE;
+    if n > 1 && per_s > most {
+        return Err(Error::Cannot(CannotVerify(format!(
+            "scenario \"{}\" sends {per_s:.0} requests a second; this machine, which is client, router and servers at once, \
+             manages {:.0}, and up to {most:.0} can be verified: give it a lower rate",
+            scenario.name, calibration.most_per_s
+        ))));
+    }
+    Ok(())
 }
 
 fn of_scenario(
-    (plan, point, scenario): (&Plan, &Point, &Scenario),
+    (plan, slowed, scenario): (&Plan, &Slowed, &Scenario),
     prepared: &Prepared,
     options: &Options,
     tell: &dyn Fn(Progress<'_>),
@@ -158,7 +257,7 @@ fn of_scenario(
     let mut warnings = Vec::new();
     for run in 0..options.runs {
         tell(Progress { scenario: &scenario.name, run: run + 1, runs: options.runs });
-        let result = simulate(plan, point, scenario, options, run, stop)?;
+        let result = simulate(plan, slowed, scenario, options, run, stop)?;
         let Some(real) = trial(prepared, scenario, options, run, stop)? else {
             return Err(Error::Interrupted);
         };
@@ -172,7 +271,8 @@ fn of_scenario(
             continue;
         }
         connections += real.load.connections;
-        pairs.push(figures(&result, &real, prepared, scenario));
+        let simulated = Figures::simulated(&result, &slowed.servers);
+        pairs.push((simulated, Figures::real(&real, prepared, scenario.patience_ns.is_some())));
     }
     let runs = pairs.len() as u32;
     let statistics = statistics(&pairs, &options.tolerances);
@@ -182,7 +282,7 @@ fn of_scenario(
     }
     Ok(ScenarioVerified {
         name: scenario.name.clone(),
-        params: point.params.clone(),
+        params: slowed.point.params.clone(),
         runs,
         void,
         targets: targets(&pairs, prepared),
@@ -196,21 +296,16 @@ fn of_scenario(
 /// Figures of both worlds, of one run.
 type Pair = (Figures, Figures);
 
-fn figures(simulated: &ScenarioResult, real: &Real, prepared: &Prepared, scenario: &Scenario) -> Pair {
-    let patience = scenario.patience_ns.is_some();
-    (Figures::simulated(simulated, prepared), Figures::real(real, prepared, patience))
-}
-
 /// One replication.
 fn simulate(
     plan: &Plan,
-    point: &Point,
+    slowed: &Slowed,
     scenario: &Scenario,
     options: &Options,
     replication: u32,
     stop: &AtomicBool,
 ) -> Result<ScenarioResult, Error> {
-    let of_scenario = Plan { points: vec![point.clone()], ..plan.clone() };
+    let of_scenario = Plan { points: vec![slowed.point.clone()], ..plan.clone() };
     let asked = weir_sim::Options {
         seed: options.seed,
         first: replication,

@@ -9,6 +9,8 @@ use weir_verify::{Error, Options, Progress, Tolerances, Verdict};
 
 /// Runs of a scenario, where nothing is said.
 const RUNS: u32 = 5;
+/// What all runs of `--quick` may take together, ns: the rest of its half minute is for all else.
+const QUICK_NS: u64 = 22_000_000_000;
 
 pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     let at_once = interrupt::at_once();
@@ -26,6 +28,8 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
         requests: args.requests,
         scenarios: args.scenarios.clone(),
         tolerances,
+        within_ns: args.quick.then_some(QUICK_NS),
+        reality: args.reality().map(|file| input::load(&file)).transpose()?,
         exe,
     };
     let shown = !args.quiet && io::stderr().is_terminal();

@@ -1,0 +1,77 @@
+//! What this machine adds to a request: the time of a hop, and how much it can send at all. Measured on scenarios of its own, never
+//! on the one that is verified, and then simulated.
+
+use crate::prepare::Prepared;
+use crate::run::{Error, Options};
+use crate::trial::trial;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use weir_topology::plan::{Plan, Point, Scenario};
+use weir_topology::{Request, evaluate};
+
+/// The scenarios: a router alone, a server behind it that takes a known time, and as much as there can be.
+const SCENARIOS: &str = r#"
+def app():
+    return delay(TAKES, server("app"))
+
+def idle():
+    return server("app")
+
+TAKES = 5 * ms
+scenario("router", respond(200, "ok"), traffic.constant(rate = 400), requests = 400)
+scenario("server", lb.random(pool(8, app)), traffic.constant(rate = 400), requests = 400)
+scenario("most", lb.random(pool(8, idle)), traffic.closed(users = 64, think = 0 * ms), duration = 0.5 * s, window = "all")
+"#;
+
+/// What the server of the second scenario takes, ns.
+const TAKES_NS: f64 = 5e6;
+
+/// What this machine adds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Calibration {
+    /// A request's way to a router and back, with what the router does, ns.
+    pub client_hop_ns: f64,
+    /// The same from a router to a server, with how late timers ring there, ns.
+    pub server_hop_ns: f64,
+    /// Requests a second that client, router and server manage together.
+    pub most_per_s: f64,
+}
+
+/// Measures it, in about three seconds.
+///
+/// # Errors
+/// As [`crate::verify`].
+pub fn calibrate(options: &Options, stop: &Arc<AtomicBool>) -> Result<Calibration, Error> {
+    let plan = plan()?;
+    let point = plan.points.first().ok_or_else(|| Error::System("the calibration is empty".to_owned()))?;
+    let mut means = [0.0; 3];
+    let mut most_per_s = 0.0;
+    for (mean, scenario) in means.iter_mut().zip(&point.scenarios) {
+        let real = run(point, scenario, options, stop)?;
+        *mean = real.load.all.mean().unwrap_or_default();
+        most_per_s = real.load.rate_per_s.unwrap_or_default();
+    }
+    let client_hop_ns = means[0];
+    let server_hop_ns = (means[1] - TAKES_NS - client_hop_ns).max(0.0);
+    Ok(Calibration { client_hop_ns, server_hop_ns, most_per_s })
+}
+
+fn run(
+    point: &Point,
+    scenario: &Scenario,
+    options: &Options,
+    stop: &Arc<AtomicBool>,
+) -> Result<crate::trial::Real, Error> {
+    let prepared = Prepared::new(point, scenario).map_err(Error::Cannot)?;
+    let options = Options { requests: None, ..options.clone() };
+    trial(&prepared, scenario, &options, 0, stop)?.ok_or(Error::Interrupted)
+}
+
+fn plan() -> Result<Plan, Error> {
+    let request = Request { source: SCENARIOS.into(), name: "calibration".into(), ..Request::default() };
+    let evaluated = evaluate(&request);
+    let why = |wrong: Vec<weir_topology::diagnostic::Diagnostic>| {
+        Error::System(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    };
+    Ok(evaluated.map_err(why)?.plan)
+}

@@ -1,0 +1,155 @@
+//! A point with what a machine adds to each hop: a delay before the scenario's first node, and one before each server. They are
+//! nodes at places of their own, so they change no draw.
+
+use crate::calibrate::Calibration;
+use std::collections::BTreeMap;
+use weir_model::Dist;
+use weir_topology::plan::{Lb, Node, NodeId, Place, Point, Scenario, Site, Spec, To};
+
+/// The `def` in which such a node stands: no file can have it.
+const DEF: &str = "<machine>";
+
+/// A point to simulate, with where what was known is in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Slowed {
+    pub point: Point,
+    /// The nodes that each server has become, by what it was.
+    pub servers: BTreeMap<NodeId, NodeId>,
+}
+
+/// Puts the hops of a scenario in.
+pub(crate) fn with_hops(
+    point: &Point,
+    scenario: &Scenario,
+    servers: &[NodeId],
+    calibration: &Calibration,
+) -> Slowed {
+    let mut slowed = before_servers(point, servers, calibration.server_hop_ns);
+    before_root(&mut slowed.point, &scenario.name, calibration.client_hop_ns);
+    slowed
+}
+
+/// A hop before each of these, whoever leads there. It stands right behind what it leads to, which comes before who leads to it.
+fn before_servers(point: &Point, servers: &[NodeId], ns: f64) -> Slowed {
+    let ahead = |id: NodeId| servers.partition_point(|server| *server < id) as NodeId;
+    let own = |id: NodeId| id + ahead(id);
+    let led = |id: NodeId| own(id) + NodeId::from(servers.binary_search(&id).is_ok());
+    let mut to = point.clone();
+    renumber(&mut to, led);
+    let nodes = std::mem::take(&mut to.nodes);
+    for (id, node) in (0..).zip(nodes) {
+        to.nodes.push(node);
+        if servers.binary_search(&id).is_ok() {
+            let hop = hop(&mut to, own(id), ns);
+            to.nodes.push(hop);
+        }
+    }
+    Slowed { servers: servers.iter().map(|id| (*id, own(*id))).collect(), point: to }
+}
+
+/// A hop where the requests of a scenario come in: behind its listener, whose loops they meet, or before its first node.
+fn before_root(point: &mut Point, scenario: &str, ns: f64) {
+    let Some(root) = point.scenarios.iter().find(|s| s.name == scenario).map(|s| s.root) else { return };
+    let node = &point.nodes[root as usize];
+    let listens = matches!(point.specs[node.spec as usize], Spec::Listen(_));
+    let (inner, at) = match node.to {
+        To::Node(inner) if listens => (inner, root),
+        _ => (root, root + 1),
+    };
+    renumber(point, |id| id + NodeId::from(id >= at));
+    let hop = hop(point, inner, ns);
+    point.nodes.insert(at as usize, hop);
+    if listens {
+        point.nodes[root as usize + 1].to = To::Node(at);
+    } else {
+        point.scenarios.iter_mut().filter(|s| s.name == scenario).for_each(|s| s.root = at);
+    }
+}
+
+/// Whoever leads to a node leads to its new number.
+fn renumber(point: &mut Point, new: impl Fn(NodeId) -> NodeId) {
+    point.lists.iter_mut().flatten().for_each(|id| *id = new(*id));
+    for spec in &mut point.specs {
+        match spec {
+            Spec::Server { model: Some(id), .. } | Spec::Lb(Lb { spare: Some(id), .. }) => *id = new(*id),
+            _ => {}
+        }
+    }
+    for node in &mut point.nodes {
+        if let To::Node(id) = &mut node.to {
+            *id = new(*id);
+        }
+    }
+    point.scenarios.iter_mut().for_each(|scenario| scenario.root = new(scenario.root));
+}
+
+fn hop(point: &mut Point, to: NodeId, ns: f64) -> Node {
+    let spec = Spec::Delay { time: Dist::Fixed { ns: ns.max(0.0) as u64 } };
+    let known = point.specs.iter().position(|other| *other == spec);
+    let spec = known.unwrap_or_else(|| {
+        point.specs.push(spec);
+        point.specs.len() - 1
+    });
+    // One place and site for all of a kind: the last that was made, if it is for the same.
+    let is_own = |site: &Site| point.places[site.place as usize].def == DEF;
+    let same = point.sites.last().filter(|site| is_own(site) && site.label.ends_with(&format!("#{spec}")));
+    if same.is_none() {
+        let place = point.places.len() as u32;
+        let of_machine = Place {
+            file: 0,
+            def: DEF.to_owned(),
+            kind: "delay".to_owned(),
+            via: String::new(),
+            number: spec as u32,
+        };
+        point.places.push(of_machine);
+        point.sites.push(Site { place, label: format!("{DEF}/hop#{spec}"), span: String::new() });
+    }
+    Node { site: point.sites.len() as u32 - 1, spec: spec as u32, to: To::Node(to), name: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_topology::{Request, evaluate};
+
+    const FILE: &str = r#"
+apps = pool(3, lambda: queue(delay(5 * ms, server("app"))))
+web = listen("127.0.0.1:0", lb.round_robin(apps), name = "web", loops = 2)
+scenario("listens", web, traffic.constant(rate = 10), requests = 10)
+scenario("bare", lb.round_robin(apps), traffic.constant(rate = 10), requests = 10)
+scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), requests = 10)
+"#;
+
+    #[test]
+    fn each_hop_adds_its_time() {
+        let request = Request { source: FILE.into(), name: "t.star".into(), ..Request::default() };
+        let plan = evaluate(&request).unwrap_or_else(|wrong| panic!("{wrong:?}")).plan;
+        let calibration = Calibration { client_hop_ns: 1e6, server_hop_ns: 2e6, most_per_s: 0.0 };
+        for (name, plain, slow) in [("listens", 5.0, 8.0), ("bare", 5.0, 8.0), ("alone", 7.0, 10.0)] {
+            let point = &plan.points[0];
+            let scenario = point.scenarios.iter().find(|s| s.name == name).unwrap();
+            let prepared = crate::prepare::Prepared::new(point, scenario).unwrap();
+            let slowed = with_hops(point, scenario, &prepared.servers, &calibration);
+            for (point, mean) in [(point, plain), (&slowed.point, slow)] {
+                let options = weir_sim::Options {
+                    seed: 1,
+                    first: 0,
+                    replications: 1,
+                    requests: None,
+                    threads: 1,
+                    members: true,
+                    scenarios: vec![name.to_owned()],
+                };
+                let plan = weir_topology::Plan { points: vec![point.clone()], ..plan.clone() };
+                let stop = std::sync::atomic::AtomicBool::new(false);
+                let results = weir_sim::run(&plan, &options, &|_, _| {}, &stop).unwrap();
+                assert_eq!(results.scenarios[0].latency_all.mean.value, Some(mean), "{name}");
+                let shown = |id: u32| results.scenarios[0].nodes.iter().any(|n| n.id == Some(id) && n.requests > 0);
+                if mean == slow {
+                    assert!(slowed.servers.values().all(|id| shown(*id)), "{name}: each server is still known");
+                }
+            }
+        }
+    }
+}
