@@ -307,8 +307,8 @@ Servers of the file run as a process of their own, on loopback. Both worlds agre
 whole 95 % interval of its difference lies within the tolerance. Exit code 0 only if all agree.")]
 pub(crate) struct Verify {
     /// Topology file, or its plan (JSON); `-` is standard input
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "replay")]
+    file: Option<PathBuf>,
     /// Only these scenarios
     #[arg(value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<String>,
@@ -330,6 +330,12 @@ pub(crate) struct Verify {
     /// Short runs: all within half a minute
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Also write what happened: requests, picks, ends
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Act what was recorded again: the picks must be the same
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    pub(crate) replay: Option<PathBuf>,
     /// Serve this file instead of the one that is simulated, to see that a difference is told
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) reality: Option<PathBuf>,
@@ -349,8 +355,9 @@ impl Verify {
     }
 
     /// The file with its parameters.
-    pub(crate) fn file(&self) -> File {
-        File { file: self.file.clone(), params: self.params.clone(), sweeps: Vec::new(), quiet: self.quiet }
+    pub(crate) fn file(&self) -> Option<File> {
+        let file = self.file.clone()?;
+        Some(File { file, params: self.params.clone(), sweeps: Vec::new(), quiet: self.quiet })
     }
 }
 

@@ -12,6 +12,7 @@ use crate::eligibility::{Admin, Eligibility, Input, Passive, Reason, Transition}
 use crate::outlier::{self, Outliers};
 use crate::panic::is_panic;
 use crate::slow_start::Ramps;
+use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
 /// Transitions kept for metrics and logs until they are taken; more are counted only.
@@ -35,7 +36,7 @@ pub struct HealthConfig {
 }
 
 /// What a balancer must know of a target.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct View {
     /// Its weight now.
     pub weight: f64,

@@ -12,6 +12,7 @@ pub mod bits;
 pub mod bounded;
 pub mod budget;
 pub mod config;
+pub mod deed;
 pub mod eject;
 pub mod eligibility;
 pub mod first;
@@ -43,5 +44,6 @@ pub mod upstream;
 
 pub use ask::Ask;
 pub use balancer::{Balancer, Release};
+pub use deed::{Choice, Deed};
 pub use outcome::{Kind, Outcome};
 pub use upstream::{Picked, Ticket, Upstream};

@@ -4,9 +4,10 @@
 //! ([`crate::upstream::Upstream::follow`]). Cost: one small allocation per change, none per request.
 
 use crate::health::{Health, View};
+use serde::{Deserialize, Serialize};
 
 /// The views of all targets at one moment.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     version: u64,
     /// (view, weight without its ramp) by target.

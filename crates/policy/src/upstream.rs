@@ -16,6 +16,7 @@ use crate::roster::Roster;
 use crate::snapshot::Snapshot;
 use crate::{Outcome, Release};
 use on_loop::{Loops, Own};
+use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
 pub use on_loop::OnLoop;
@@ -37,7 +38,7 @@ pub struct Around {
 }
 
 /// A request that was sent to a target; to be handed back at its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     /// Which.
     pub target: u32,

@@ -24,7 +24,7 @@ use std::io::{self, Write};
 use weir_load::Outcome;
 use weir_sim::Results;
 use weir_topology::Plan;
-use weir_verify::Verification;
+use weir_verify::{Replay, Verification};
 
 /// How wide a table for a terminal may grow.
 const WIDTH: usize = 100;
@@ -91,6 +91,14 @@ pub fn verify_json(found: &Verification, out: &mut dyn Write) -> io::Result<()> 
 /// What `out` says.
 pub fn verify_text(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
     verify::tables(found, out)
+}
+
+/// Writes what came of acting a record again: a sentence, or JSON.
+///
+/// # Errors
+/// What `out` says.
+pub fn replay(replay: &Replay, as_json: bool, out: &mut dyn Write) -> io::Result<()> {
+    verify::replay(replay, as_json, out)
 }
 
 /// Writes each request of a load run as a row of CSV.

@@ -6,7 +6,7 @@ use crate::{WIDTH, text};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::Estimate;
-use weir_verify::{ScenarioVerified, Statistic, TargetShares, Unit, Verdict, Verification};
+use weir_verify::{Replay, ScenarioVerified, Statistic, TargetShares, Unit, Verdict, Verification};
 
 /// Servers of which each one's share is said in a table; of more the farthest.
 const FEW: usize = 8;
@@ -98,6 +98,25 @@ pub(crate) fn tables(found: &Verification, out: &mut dyn Write) -> io::Result<()
 
 fn short(hash: &str) -> &str {
     hash.get(..8).unwrap_or(hash)
+}
+
+pub(crate) fn replay(replay: &Replay, as_json: bool, out: &mut dyn Write) -> io::Result<()> {
+    let Replay { file, runs, balancers, picks, others, first } = replay;
+    if as_json {
+        let document = json!({
+            "schema": "weir.replay/1",
+            "file": file,
+            "runs": runs,
+            "balancers": balancers,
+            "picks": picks,
+            "others": others,
+            "first": first,
+        });
+        serde_json::to_writer_pretty(&mut *out, &document)?;
+        return out.write_all(b"\n");
+    }
+    let same = number::count(picks - others);
+    writeln!(out, "{file}: {same} of {} picks are the same again ({runs} runs)", number::count(*picks))
 }
 
 /// The verdict in words.

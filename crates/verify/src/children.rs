@@ -1,14 +1,14 @@
 //! The processes of a run: each is this program with the argument [`CHILD`], told by lines on its standard input and ended by
 //! the end of that, so that none outlives who began it.
 
-use crate::part::{Begun, Part, Row, Setup, Told};
+use crate::part::{Begun, Part, Setup, Told};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStdin, Command, ExitCode, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use weir_serve::{Options, Paired, Running, start};
@@ -140,8 +140,8 @@ fn part() -> Result<(), String> {
     let mut line = String::new();
     input.read_line(&mut line).map_err(|e| e.to_string())?;
     let setup: Setup = json::from_slice(line.as_bytes())?;
-    let (ended, heard) = channel();
-    let (running, begun) = begin(setup, ended)?;
+    let (tell, heard) = channel();
+    let (running, begun) = begin(setup, tell)?;
     say(&begun)?;
     line.clear();
     input.read_line(&mut line).map_err(|e| e.to_string())?;
@@ -151,20 +151,17 @@ fn part() -> Result<(), String> {
     }
     running.remote().drain();
     running.join().map_err(|e| e.to_string())?;
-    say(&Told { ended: heard.try_iter().map(Row::from).collect(), timers_late_ns: None })
+    say(&heard.try_iter().collect::<Told>())
 }
 
-fn begin(
-    setup: Setup,
-    ended: std::sync::mpsc::Sender<weir_serve::Ended>,
-) -> Result<(Running, Begun), String> {
-    let Setup { point, listener, root, key, secret, begins_ns, part } = setup;
+fn begin(setup: Setup, told: Sender<weir_serve::Told>) -> Result<(Running, Begun), String> {
+    let Setup { point, listener, root, key, secret, begins_ns, records, part } = setup;
     let serving = serving_of(&point, &[listener], true).map_err(|_| "it cannot be served")?;
     let (nodes, part) = match part {
         Part::Routes(servers) => (vec![listener], weir_serve::Part::Routes(servers.into_iter().collect())),
         Part::Serves(roots) => (Vec::new(), weir_serve::Part::Serves(roots)),
     };
-    let paired = Paired { key: Key::from_bits(key), secret, root, begins_ns, part, ended };
+    let paired = Paired { key: Key::from_bits(key), secret, root, begins_ns, part, records, told };
     let options =
         Options { quiet: true, loops: Some(1), paired: Some(Arc::new(paired)), ..Options::default() };
     let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &options).map_err(|e| e.to_string())?;

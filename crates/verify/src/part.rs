@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use weir_policy::Kind;
-use weir_serve::Ended;
+use weir_policy::{Deed, Kind};
+use weir_serve::{Ended, Made};
 use weir_topology::plan::{NodeId, Point};
 
 /// What a process is told first.
@@ -20,6 +20,8 @@ pub(crate) struct Setup {
     pub secret: u64,
     /// The instant 0 of the run, as `CLOCK_MONOTONIC` tells it, ns.
     pub begins_ns: u64,
+    /// Whether all that is done to balancers is told.
+    pub records: bool,
     pub part: Part,
 }
 
@@ -47,8 +49,24 @@ pub(crate) struct Begun {
 pub(crate) struct Told {
     /// Each request that came to it.
     pub ended: Vec<Row>,
-    /// How much later than wanted timers rang, ns: the median and the 99 % quantile.
-    pub timers_late_ns: Option<(f64, f64)>,
+    /// The balancers as they were made.
+    pub made: Vec<Made>,
+    /// All that was done to them: the balancer's node, its loop, the deed.
+    pub did: Vec<(NodeId, u32, Deed)>,
+}
+
+impl FromIterator<weir_serve::Told> for Told {
+    fn from_iter<I: IntoIterator<Item = weir_serve::Told>>(all: I) -> Told {
+        let mut told = Told::default();
+        for one in all {
+            match one {
+                weir_serve::Told::Ended(ended) => told.ended.push(ended.into()),
+                weir_serve::Told::Made(made) => told.made.push(made),
+                weir_serve::Told::Did(lb, on_loop, deed) => told.did.push((lb, on_loop, deed)),
+            }
+        }
+        told
+    }
 }
 
 /// A request that has ended, where it came in.

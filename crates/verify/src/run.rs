@@ -4,9 +4,11 @@ use crate::calibrate::{Calibration, calibrate};
 use crate::figures::{Figures, QUANTILES};
 use crate::hops::{Slowed, with_hops};
 use crate::prepare::{CannotVerify, Prepared};
+use crate::record;
 use crate::statistics::{Compared, Statistic, Tolerances, Unit, Verdict, compare};
-use crate::trial::trial;
+use crate::trial::{Real, trial};
 use std::fmt;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -33,12 +35,14 @@ pub struct Options {
     pub within_ns: Option<u64>,
     /// What is served, where that is another plan than what is simulated: to see that a difference is told.
     pub reality: Option<Plan>,
+    /// Whether what happens is recorded.
+    pub records: bool,
     /// This program: its copies are the processes of a run.
     pub exe: PathBuf,
 }
 
 /// Why there is no verification.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub enum Error {
     /// The scenarios cannot be verified, in words.
     Cannot(CannotVerify),
@@ -46,6 +50,8 @@ pub enum Error {
     Simulated(weir_sim::Error),
     /// The machine failed, in words.
     System(String),
+    /// What happened cannot be written.
+    Record(io::Error),
     /// It was told to stop.
     Interrupted,
 }
@@ -56,6 +62,7 @@ impl fmt::Display for Error {
             Error::Cannot(why) => why.fmt(f),
             Error::Simulated(e) => write!(f, "{e:?}"),
             Error::System(why) => f.write_str(why),
+            Error::Record(e) => e.fmt(f),
             Error::Interrupted => f.write_str("interrupted"),
         }
     }
@@ -130,16 +137,21 @@ pub struct TargetShares {
     pub real: Estimate,
 }
 
-/// Verifies scenarios of a plan.
+/// Verifies scenarios of a plan. What happens is written to `record`.
 ///
 /// # Errors
 /// [`Error`]; a run that the machine was too busy for is none.
 pub fn verify(
     plan: &Plan,
     options: &Options,
+    mut record: Option<&mut dyn Write>,
     tell: &dyn Fn(Progress<'_>),
     stop: &Arc<AtomicBool>,
 ) -> Result<Verification, Error> {
+    let options = &Options { records: record.is_some(), ..options.clone() };
+    if let Some(out) = &mut record {
+        record::write_first(&plan.file, out).map_err(Error::Record)?;
+    }
     let all = chosen(plan, options)?;
     let calibration = calibrate(options, stop)?;
     for (_, scenario, _) in &all {
@@ -154,7 +166,12 @@ pub fn verify(
             options.requests = Some(fitting(scenario, &options, ns, stop)?);
         }
         let slowed = with_hops(point, scenario, &prepared.servers, &calibration);
-        scenarios.push(of_scenario((plan, &slowed, scenario), &prepared, &options, tell, stop)?);
+        let mut hear = |run: u32, real: &Real| match &mut record {
+            Some(out) => record::write_run(&scenario.name, run, real, out).map_err(Error::Record),
+            None => Ok(()),
+        };
+        let world = World { plan, slowed: &slowed, scenario, prepared: &prepared };
+        scenarios.push(world.verify(&options, tell, &mut hear, stop)?);
     }
     Ok(Verification { file: plan.file.clone(), plan: plan.hash.clone(), seed: options.seed, calibration, scenarios })
 }
@@ -246,78 +263,75 @@ fn can_be_sent(
     Ok(())
 }
 
-fn of_scenario(
-    (plan, slowed, scenario): (&Plan, &Slowed, &Scenario),
-    prepared: &Prepared,
-    options: &Options,
-    tell: &dyn Fn(Progress<'_>),
-    stop: &Arc<AtomicBool>,
-) -> Result<ScenarioVerified, Error> {
-    let (mut pairs, mut void, mut connections) = (Vec::new(), Vec::new(), 0);
-    let mut warnings = Vec::new();
-    for run in 0..options.runs {
-        tell(Progress { scenario: &scenario.name, run: run + 1, runs: options.runs });
-        let result = simulate(plan, slowed, scenario, options, run, stop)?;
-        let Some(real) = trial(prepared, scenario, options, run, stop)? else {
-            return Err(Error::Interrupted);
+/// A scenario, as it is simulated and as it is served.
+struct World<'a> {
+    plan: &'a Plan,
+    slowed: &'a Slowed,
+    scenario: &'a Scenario,
+    prepared: &'a Prepared,
+}
+
+impl World<'_> {
+    fn verify(
+        &self,
+        options: &Options,
+        tell: &dyn Fn(Progress<'_>),
+        hear: &mut dyn FnMut(u32, &Real) -> Result<(), Error>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<ScenarioVerified, Error> {
+        let World { slowed, scenario, prepared, .. } = *self;
+        let (mut pairs, mut void, mut connections) = (Vec::new(), Vec::new(), 0);
+        let mut warnings: Vec<String> = Vec::new();
+        for run in 0..options.runs {
+            tell(Progress { scenario: &scenario.name, run: run + 1, runs: options.runs });
+            let result = self.simulate(options, run, stop)?;
+            let real = trial(prepared, scenario, options, run, stop)?.ok_or(Error::Interrupted)?;
+            hear(run, &real)?;
+            let new = |w: &&String| !warnings.contains(*w);
+            warnings.extend(real.load.warnings.iter().filter(new).cloned().collect::<Vec<_>>());
+            if let Some(why) = &real.load.void {
+                void.push(why.clone());
+                continue;
+            }
+            connections += real.load.connections;
+            let simulated = Figures::simulated(&result, &slowed.servers);
+            pairs.push((simulated, Figures::real(&real, prepared, scenario.patience_ns.is_some())));
+        }
+        let runs = pairs.len() as u32;
+        let statistics = statistics(&pairs, &options.tolerances);
+        let of_all = Verdict::of_all(statistics.iter().map(|s| s.verdict));
+        Ok(ScenarioVerified {
+            name: scenario.name.clone(),
+            params: slowed.point.params.clone(),
+            runs,
+            void,
+            targets: targets(&pairs, prepared),
+            verdict: if statistics.is_empty() { Verdict::Undecided } else { of_all },
+            statistics,
+            connections: connections as f64 / f64::from(runs.max(1)),
+            warnings,
+        })
+    }
+
+    /// One replication.
+    fn simulate(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Result<ScenarioResult, Error> {
+        let of_scenario = Plan { points: vec![self.slowed.point.clone()], ..self.plan.clone() };
+        let asked = weir_sim::Options {
+            seed: options.seed,
+            first: replication,
+            replications: 1,
+            requests: options.requests,
+            threads: 1,
+            members: true,
+            scenarios: vec![self.scenario.name.clone()],
         };
-        for warning in
-            real.load.warnings.iter().filter(|w| !warnings.contains(*w)).cloned().collect::<Vec<_>>()
-        {
-            warnings.push(warning);
-        }
-        if let Some(why) = &real.load.void {
-            void.push(why.clone());
-            continue;
-        }
-        connections += real.load.connections;
-        let simulated = Figures::simulated(&result, &slowed.servers);
-        pairs.push((simulated, Figures::real(&real, prepared, scenario.patience_ns.is_some())));
+        let results = weir_sim::run(&of_scenario, &asked, &|_, _| {}, stop).map_err(Error::Simulated)?;
+        results.scenarios.into_iter().next().ok_or(Error::Interrupted)
     }
-    let runs = pairs.len() as u32;
-    let statistics = statistics(&pairs, &options.tolerances);
-    let mut verdict = Verdict::of_all(statistics.iter().map(|s| s.verdict));
-    if statistics.is_empty() {
-        verdict = Verdict::Undecided;
-    }
-    Ok(ScenarioVerified {
-        name: scenario.name.clone(),
-        params: slowed.point.params.clone(),
-        runs,
-        void,
-        targets: targets(&pairs, prepared),
-        statistics,
-        verdict,
-        connections: connections as f64 / f64::from(runs.max(1)),
-        warnings,
-    })
 }
 
 /// Figures of both worlds, of one run.
 type Pair = (Figures, Figures);
-
-/// One replication.
-fn simulate(
-    plan: &Plan,
-    slowed: &Slowed,
-    scenario: &Scenario,
-    options: &Options,
-    replication: u32,
-    stop: &AtomicBool,
-) -> Result<ScenarioResult, Error> {
-    let of_scenario = Plan { points: vec![slowed.point.clone()], ..plan.clone() };
-    let asked = weir_sim::Options {
-        seed: options.seed,
-        first: replication,
-        replications: 1,
-        requests: options.requests,
-        threads: 1,
-        members: true,
-        scenarios: vec![scenario.name.clone()],
-    };
-    let results = weir_sim::run(&of_scenario, &asked, &|_, _| {}, stop).map_err(Error::Simulated)?;
-    results.scenarios.into_iter().next().ok_or(Error::Interrupted)
-}
 
 fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statistic> {
     type Pick = fn(&Figures) -> Option<f64>;

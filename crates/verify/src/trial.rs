@@ -1,7 +1,7 @@
 //! One run for real: processes begin, the load is sent, processes end and tell.
 
 use crate::children::Child;
-use crate::part::{Part, Row, Setup};
+use crate::part::{Part, Row, Setup, Told};
 use crate::prepare::Prepared;
 use crate::run::{Error, Options};
 use std::net::SocketAddr;
@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_load::{Outcome, Protocol};
 use weir_net::io::clock::monotonic_ns;
+use weir_policy::Deed;
+use weir_serve::Made;
 use weir_stats::Key;
 use weir_topology::plan::{HttpVersion, NodeId, Scenario};
 
@@ -28,6 +30,9 @@ pub(crate) struct Real {
     pub routed: Vec<Row>,
     /// As the servers did.
     pub served: Vec<Row>,
+    /// The router's balancers as they were made, and all that was done to them.
+    pub made: Vec<Made>,
+    pub did: Vec<(NodeId, u32, Deed)>,
 }
 
 /// The processes of a run.
@@ -78,12 +83,12 @@ pub(crate) fn trial(
         Ok(outcome) => outcome,
         Err(e) => return Err(Error::System(e.to_string())),
     };
-    let routed = processes.router.end().map_err(Error::System)?.ended;
+    let Told { ended: routed, made, did } = processes.router.end().map_err(Error::System)?;
     let served = match processes.servers {
         Some(servers) => servers.end().map_err(Error::System)?.ended,
         None => Vec::new(),
     };
-    Ok(Some(Real { load: outcome, routed, served }))
+    Ok(Some(Real { load: outcome, routed, served, made, did }))
 }
 
 /// Begins the processes of a run: the servers first, who routes knows them then.
@@ -100,6 +105,7 @@ fn begin(prepared: &Prepared, options: &Options, replication: u32) -> Result<Pro
             key,
             secret,
             begins_ns,
+            records: options.records,
             part,
         };
         let mut addresses: Vec<(NodeId, SocketAddr)> = Vec::new();

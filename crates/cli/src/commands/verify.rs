@@ -2,8 +2,10 @@
 
 use crate::args::{LoadForm, Verify};
 use crate::failure::Failure;
+use crate::output::Target;
 use crate::{input, interrupt, output};
-use std::io::{self, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, BufReader, IsTerminal, Write};
 use weir_topology::Plan;
 use weir_verify::{Error, Options, Progress, Tolerances, Verdict};
 
@@ -14,7 +16,9 @@ const QUICK_NS: u64 = 22_000_000_000;
 
 pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     let at_once = interrupt::at_once();
-    let plan = input::load(&args.file())?;
+    let Some(file) = args.file() else { return replay(args) };
+    let plan = input::load(&file)?;
+    let record = args.record.as_deref().map(Target::open).transpose()?;
     let stop = interrupt::stop_flag(&at_once);
     let exe = std::env::current_exe()
         .map_err(|e| Failure::Environment(format!("weir does not find itself: {e}")))?;
@@ -29,6 +33,7 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
         scenarios: args.scenarios.clone(),
         tolerances,
         within_ns: args.quick.then_some(QUICK_NS),
+        records: args.record.is_some(),
         reality: args.reality().map(|file| input::load(&file)).transpose()?,
         exe,
     };
@@ -39,7 +44,20 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
             let _ = write!(io::stderr(), "\r\x1b[K{scenario}: run {run} of {runs}");
         }
     };
-    let found = weir_verify::verify(&plan, &options, &tell, &stop);
+    let found = match record {
+        None => weir_verify::verify(&plan, &options, None, &tell, &stop),
+        Some(record) => {
+            let mut found = Err(Error::Interrupted);
+            record.write(|out| {
+                found = weir_verify::verify(&plan, &options, Some(out), &tell, &stop);
+                match &mut found {
+                    Err(Error::Record(e)) => Err(std::mem::replace(e, io::ErrorKind::Other.into())),
+                    _ => Ok(()),
+                }
+            })?;
+            found
+        }
+    };
     if shown {
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
@@ -55,11 +73,27 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     }
 }
 
+/// Acts a record again.
+fn replay(args: &Verify) -> Result<(), Failure> {
+    let Some(path) = &args.replay else {
+        return Err(Failure::Usage("say which topology file, or with --replay which record".to_owned()));
+    };
+    let file = File::open(path).map_err(|e| Failure::at(path, "read", &e))?;
+    let replay = weir_verify::replay(BufReader::new(file))
+        .map_err(|why| Failure::Usage(format!("`{}`: {why}", path.display())))?;
+    output::to_stdout(|out| weir_report::replay(&replay, args.output == LoadForm::Json, out))?;
+    match replay.first {
+        None => Ok(()),
+        Some(first) => Err(Failure::No(format!("{} picks are others: {first}", replay.others))),
+    }
+}
+
 fn failure(plan: &Plan, error: Error) -> Failure {
     match error {
         Error::Cannot(why) => Failure::Usage(why.to_string()),
         Error::Simulated(e) => super::sim::failure(plan, e),
         Error::System(why) => Failure::Environment(why),
+        Error::Record(e) => Failure::Environment(crate::failure::reason(&e)),
         Error::Interrupted => Failure::Interrupted,
     }
 }

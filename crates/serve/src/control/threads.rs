@@ -256,6 +256,7 @@ impl Shared {
             token: process.token,
             tls: &self.certificates.origins,
             room: &room,
+            records: process.run.clone().filter(|run| run.records),
             number,
             listeners: &self.confs.iter().map(|conf| conf.node).collect::<Vec<_>>(),
         };

@@ -4,7 +4,12 @@ use super::NodeId;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
-use weir_policy::Outcome;
+use serde::{Deserialize, Serialize};
+use weir_policy::config::Balance;
+use weir_policy::health::HealthConfig;
+use weir_policy::snapshot::Snapshot;
+use weir_policy::upstream::Around;
+use weir_policy::{Deed, Outcome, Upstream};
 use weir_stats::Key;
 
 /// A run that is paired with a replication of the simulation.
@@ -20,8 +25,10 @@ pub struct Paired {
     pub begins_ns: u64,
     /// What this process is in it.
     pub part: Part,
-    /// What hears of each request that has ended.
-    pub ended: Sender<Ended>,
+    /// Whether all that is done to balancers is told.
+    pub records: bool,
+    /// What hears of what happens.
+    pub told: Sender<Told>,
 }
 
 /// What a process of a run is.
@@ -31,6 +38,53 @@ pub enum Part {
     Routes(BTreeMap<NodeId, SocketAddr>),
     /// It is the built-in servers with these roots.
     Serves(Vec<NodeId>),
+}
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Told {
+    /// A request has ended.
+    Ended(Ended),
+    /// A balancer was made.
+    Made(Made),
+    /// Something was done to the balancer of that node, on that loop.
+    Did(NodeId, u32, Deed),
+}
+
+/// A balancer's state as it was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Made {
+    /// The balancer's node.
+    pub lb: NodeId,
+    /// On which loop.
+    pub on_loop: u32,
+    /// When, ns.
+    pub at_ns: u64,
+    /// What it draws by.
+    pub draw: u64,
+    /// Its policy.
+    pub balance: Balance,
+    /// For how long a target to which a connection failed is passed over, ns.
+    pub pass_over_ns: u64,
+    /// Its targets: weights, and what hashes know them by.
+    pub weights: Vec<f64>,
+    /// The names.
+    pub names: Vec<String>,
+    /// The health of its targets.
+    pub health: Snapshot,
+}
+
+impl Made {
+    /// The same anew.
+    pub fn upstream(&self) -> Upstream {
+        let (health, max_in_flight) = (HealthConfig::default(), None);
+        let around = Around { health, max_in_flight, pass_over_ns: self.pass_over_ns, counts: false };
+        let draw = Key::from_bits(self.draw);
+        let mut upstream =
+            Upstream::new(&self.balance, around, &self.weights, &self.names, self.at_ns, draw);
+        upstream.follow(self.at_ns, &self.health);
+        upstream
+    }
 }
 
 /// A request that has ended, where it came in.
@@ -55,8 +109,8 @@ pub struct Ended {
 }
 
 impl Paired {
-    /// Tells of a request; who does not listen any more need not hear it.
-    pub(crate) fn tell(&self, ended: Ended) {
-        let _ = self.ended.send(ended);
+    /// Tells of something; who does not listen any more need not hear it.
+    pub(crate) fn tell(&self, what: Told) {
+        let _ = self.told.send(what);
     }
 }

@@ -4,7 +4,7 @@ use super::built_in;
 use super::failure::Failure;
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
-use super::paired::Ended;
+use super::paired::{Ended, Told};
 use super::reply::{Answer, From, Own, Reply};
 use super::{
     Bound, ClientEnd, Exchange, Graph, NodeId, RequestContext, answer, failure_log, hop, relay, tunnel,
@@ -108,7 +108,7 @@ impl Drop for Unlogged {
 fn log(ex: &Exchange, line: &Line) {
     if let Some(run) = &ex.listener().run {
         let OfRun { ordinal, selected, .. } = ex.of_run.get();
-        run.tell(Ended {
+        run.tell(Told::Ended(Ended {
             ordinal,
             selected,
             server: ex.listener().built_in(),
@@ -117,7 +117,7 @@ fn log(ex: &Exchange, line: &Line) {
             attempts: ex.attempts(),
             outcome: line.failure.or((line.status >= 500).then_some(Kind::Status5xx)),
             status: line.status,
-        });
+        }));
     }
     let Some(log) = &ex.listener().log else { return };
     let origin = ex.origin.borrow();

@@ -6,8 +6,9 @@ use super::ends::{End, Ends};
 use super::identity::inside;
 use super::state::LocalState;
 use crate::exchange::NodeId;
+use crate::exchange::paired::{Made, Paired, Told};
 use crate::exchange::reply::Own;
-use crate::nodes::lb::{self, Owner, Shape, Sticky};
+use crate::nodes::lb::{self, Owner, Recorder, Shape, Sticky};
 use crate::nodes::{Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue};
 use crate::nodes::{rate, redirect, retry, rewrite, route, sequence, split, timeout, warmup};
 use crate::upstream::connect::{Addresses, BuiltInServers, Place};
@@ -18,16 +19,14 @@ use crate::upstream::server::{MakesRoom, Server};
 use crate::upstream::target::Targets;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent as sharing, warmup as warming};
 use weir_net::io::Core;
 use weir_net::transport::tls;
-use weir_policy::Upstream;
 use weir_policy::config::Balance;
-use weir_policy::health::HealthConfig;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
-use weir_policy::upstream::Around;
 use weir_topology::address::Address;
 use weir_topology::plan::{self, Lb, Origin, Scope, Spec, TlsClient};
 use weir_topology::serving::Role;
@@ -58,6 +57,8 @@ pub(crate) struct Builder<'a> {
     /// What those know this process, or its run, by.
     pub token: u64,
     pub room: &'a Rc<dyn MakesRoom>,
+    /// Whom all that is done to balancers is told.
+    pub records: Option<Arc<Paired>>,
     /// The number of this thread.
     pub number: u32,
     /// What servers say of TLS.
@@ -279,18 +280,26 @@ impl Builder<'_> {
         let names: Vec<String> = targets.iter().map(|t| self.blueprint.hash_name(*t)).collect();
         // Health is the process's, and what is in flight is limited by its permits.
         let listens = lb.eject.is_some() || lb.outlier.is_some();
-        let pass_over_ns = if listens { 0 } else { lb.pass_over_ns };
-        let around =
-            Around { health: HealthConfig::default(), max_in_flight: None, pass_over_ns, counts: false };
         let own_id = self.blueprint.id(id);
         let weights = self.blueprint.weights(id);
         let of_targets = self.blueprint.keys.of_targets(&targets);
         let shape = Shape { balance: lb.balance.clone(), weights: weights.clone(), targets: of_targets };
         let state = self.state.balancer(own_id.key, shape, || {
-            let now = self.core.now();
-            let draw = self.blueprint.draws.state(id, self.on_loop(lb));
-            let mut upstream = Upstream::new(&lb.balance, around, &weights, &names, now, draw);
-            upstream.follow(now, &Snapshot::of(&self.blueprint.health(id, lb)));
+            let made = Made {
+                lb: id,
+                on_loop: self.number,
+                at_ns: self.core.now(),
+                draw: self.blueprint.draws.state(id, self.on_loop(lb)).bits(),
+                balance: lb.balance.clone(),
+                pass_over_ns: if listens { 0 } else { lb.pass_over_ns },
+                weights: weights.clone(),
+                names: names.clone(),
+                health: Snapshot::of(&self.blueprint.health(id, lb)),
+            };
+            let upstream = made.upstream();
+            if let Some(records) = &self.records {
+                records.tell(Told::Made(made));
+            }
             upstream
         });
         lb::Lb {
@@ -303,6 +312,7 @@ impl Builder<'_> {
             owner: self.owner.clone(),
             flags: self.state.process().flags(own_id.key),
             listens,
+            records: self.records.clone().map(|run| Recorder { run, lb: id, on_loop: self.number }),
             probes: matches!(lb.balance, Balance::Prequal { .. }),
             choice: self.blueprint.draws.choice(id),
             key: lb.key.clone(),

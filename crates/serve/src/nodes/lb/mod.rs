@@ -8,6 +8,7 @@
 
 mod load;
 mod owner;
+mod recorder;
 mod returns;
 mod state;
 mod sticky;
@@ -15,6 +16,7 @@ mod target_flags;
 
 pub(crate) use load::Loads;
 pub(crate) use owner::{Owner, ToOwner};
+pub(crate) use recorder::Recorder;
 pub(crate) use state::{LbState, Shape};
 pub(crate) use sticky::Sticky;
 pub(crate) use target_flags::TargetFlags;
@@ -24,6 +26,7 @@ use crate::exchange::hold::Picked;
 use crate::exchange::view::View;
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
 use crate::sync::{LocalSemaphore, Permit};
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,7 +34,7 @@ use std::task::Poll;
 use target_flags::Claim;
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
-use weir_policy::{Ask, Kind, Picked as Choice, Ticket};
+use weir_policy::{Ask, Deed, Kind, Picked as Choice, Ticket};
 use weir_stats::Key;
 use weir_topology::plan::{KeySource, Scope};
 
@@ -68,6 +71,8 @@ pub(crate) struct Lb {
     pub flags: Arc<TargetFlags>,
     /// Whether outcomes matter to health (ejection, outlier detection).
     pub listens: bool,
+    /// Whom all is told that is done to the policy, in a verification.
+    pub records: Option<Recorder>,
     /// Whether each request has targets probed (`lb.prequal`).
     pub probes: bool,
 }
@@ -152,8 +157,16 @@ impl Lb {
     /// Targets are probed for a request.
     fn probe(&self, ask: &Ask) {
         if let Some(prequal) = self.state.upstream.borrow_mut().balancer().prequal() {
-            let busy = |target| self.flags.load(target).map(|load| load.busy()).unwrap_or_default();
+            let asked = RefCell::new(Vec::new());
+            let busy = |target| {
+                let busy = self.flags.load(target).map(|load| load.busy()).unwrap_or_default();
+                if self.records.is_some() {
+                    asked.borrow_mut().push((target, busy.in_flight, busy.alone_ns));
+                }
+                busy
+            };
             prequal.probe(ask.now_ns, ask.draw, busy);
+            self.note(|| Deed::Probed { now: ask.now_ns, draw: ask.draw.bits(), busy: asked.take() });
         }
     }
 
@@ -181,16 +194,24 @@ impl Lb {
         let mut upstream = self.state.upstream.borrow_mut();
         if self.state.due_ns.get() <= ask.now_ns {
             upstream.tick(ask.now_ns);
+            self.note(|| Deed::Tick { now: ask.now_ns });
             self.state.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
         }
         if self.state.shown.replace(self.flags.has_probation()) || self.state.shown.get() {
-            self.flags.show(&mut upstream);
+            self.flags.show(|target, probing| {
+                upstream.set_probing(target, probing);
+                self.note(|| Deed::Probing { target, probing });
+            });
         }
         if let Some(semaphore) = &self.semaphore {
-            semaphore.changes(|target, full| upstream.set_full(target, full));
+            semaphore.changes(|target, full| {
+                upstream.set_full(target, full);
+                self.note(|| Deed::Full { target, full });
+            });
         }
         loop {
             let choice = upstream.pick(ask);
+            self.note(|| Deed::pick(ask, choice));
             let Choice::Target(ticket) = choice else { return (choice, None) };
             let target = ticket.target;
             let permit = match &self.semaphore {
@@ -201,6 +222,8 @@ impl Lb {
                     None => {
                         upstream.give_up(ticket);
                         upstream.set_full(target, true);
+                        self.note(|| Deed::GiveUp { ticket });
+                        self.note(|| Deed::Full { target, full: true });
                         continue;
                     }
                 },
@@ -209,6 +232,8 @@ impl Lb {
             if claim == Claim::Tried {
                 upstream.give_up(ticket);
                 upstream.set_probing(target, true);
+                self.note(|| Deed::GiveUp { ticket });
+                self.note(|| Deed::Probing { target, probing: true });
                 self.state.shown.set(true);
                 continue;
             }

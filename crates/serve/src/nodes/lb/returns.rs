@@ -4,7 +4,7 @@ use super::{Lb, ToOwner};
 use crate::exchange::hold::{Counts, End};
 use std::rc::Rc;
 use weir_policy::snapshot::Snapshot;
-use weir_policy::{Kind, Release, Ticket};
+use weir_policy::{Deed, Kind, Release, Ticket};
 
 impl Counts for Lb {
     fn came_back(self: Rc<Self>, ticket: Ticket, end: End) {
@@ -37,6 +37,7 @@ impl Lb {
             } else {
                 upstream.done(now_ns, ticket, outcome, status)
             };
+            self.note(|| Deed::Done { now: now_ns, ticket, outcome, status, relayed });
             if outcome == Some(Kind::ConnectFailed) {
                 self.state.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
             }
@@ -47,6 +48,7 @@ impl Lb {
             self.core.runtime.spawn(async move {
                 lb.core.timers.after(ns).await;
                 lb.state.upstream.borrow_mut().release(target);
+                lb.note(|| Deed::Release { target });
             });
         }
         if self.listens && (outcome.is_some() || ticket.probe || self.flags.wants_successes(target)) {
@@ -60,6 +62,7 @@ impl Lb {
         let now_ns = self.core.now();
         self.left(now_ns, ticket);
         self.state.upstream.borrow_mut().cancelled(now_ns, ticket);
+        self.note(|| Deed::Cancelled { now: now_ns, ticket });
         if ticket.probe {
             self.flags.free_probe(ticket.target);
         }
@@ -73,7 +76,9 @@ impl Lb {
 
     /// The health of the targets is another: who waits may find someone.
     pub fn follow(&self, seen: &Snapshot) {
-        self.state.upstream.borrow_mut().follow(self.core.now(), seen);
+        let now = self.core.now();
+        self.state.upstream.borrow_mut().follow(now, seen);
+        self.note(|| Deed::Follow { now, health: seen.clone() });
         self.notify_first();
     }
 

@@ -8,7 +8,6 @@
 use crate::nodes::lb::load::Load;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::SeqCst};
-use weir_policy::Upstream;
 
 /// No request may try it: it is well, or out.
 const CLOSED: u8 = 0;
@@ -56,9 +55,9 @@ impl TargetFlags {
     }
 
     /// Shows a loop's balancer who is being tried.
-    pub fn show(&self, upstream: &mut Upstream) {
+    pub fn show(&self, mut tell: impl FnMut(u32, bool)) {
         for (target, probe) in (0u32..).zip(&self.probes) {
-            upstream.set_probing(target, probe.load(SeqCst) == TAKEN);
+            tell(target, probe.load(SeqCst) == TAKEN);
         }
     }
 

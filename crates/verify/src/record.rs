@@ -1,0 +1,157 @@
+//! What happened in the runs of a verification, kept as lines of JSON (`weir.record/1`), and acted again: the picks must be the
+//! same, since the simulator's own objects made them.
+
+use crate::trial::Real;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use weir_policy::{Choice, Deed, Upstream};
+use weir_serve::Made;
+use weir_topology::json;
+use weir_topology::plan::NodeId;
+
+/// The first line of a record.
+pub const SCHEMA: &str = "weir.record/1";
+
+/// A line of a record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// What it is, and of which file.
+    Schema(String, String),
+    /// A run begins: its scenario and its number, from 0.
+    Run(String, u32),
+    /// A balancer was made.
+    Made(Made),
+    /// Something was done to a balancer, on a loop.
+    Did(NodeId, u32, Deed),
+    /// A request, as its client saw it.
+    Asked(Asked),
+    /// A request, as a server saw it.
+    Served(Served),
+}
+
+/// A request as its client saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Its number in the run.
+    pub request: u64,
+    /// When it was to be sent, ns.
+    pub intended_ns: u64,
+    /// When its answer had come, ns.
+    pub ended_ns: u64,
+    /// The status of that; 0: none came.
+    pub status: u16,
+}
+
+/// A request as a server saw it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Served {
+    /// Its number in the run.
+    pub request: u64,
+    /// The server's node.
+    pub server: NodeId,
+    /// Since when it was there, ns.
+    pub begun_ns: u64,
+    /// Until when, ns.
+    pub ended_ns: u64,
+}
+
+/// Writes what happened in a run.
+pub(crate) fn write_run(scenario: &str, run: u32, real: &Real, out: &mut dyn Write) -> std::io::Result<()> {
+    let mut line = |line: Line| {
+        serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")
+    };
+    line(Line::Run(scenario.to_owned(), run))?;
+    for made in &real.made {
+        line(Line::Made(made.clone()))?;
+    }
+    for (lb, on_loop, deed) in &real.did {
+        line(Line::Did(*lb, *on_loop, deed.clone()))?;
+    }
+    for row in &real.load.rows {
+        let weir_load::Row { request, intended_ns, ended_ns, status, .. } = *row;
+        line(Line::Asked(Asked { request, intended_ns, ended_ns, status }))?;
+    }
+    for row in &real.served {
+        let (begun_ns, ended_ns) = row.between_ns;
+        if let Some(server) = row.server {
+            line(Line::Served(Served { request: row.request.0, server, begun_ns, ended_ns }))?;
+        }
+    }
+    Ok(())
+}
+
+/// The first line of a record.
+pub(crate) fn write_first(file: &str, out: &mut dyn Write) -> std::io::Result<()> {
+    serde_json::to_writer(&mut *out, &Line::Schema(SCHEMA.to_owned(), file.to_owned()))?;
+    out.write_all(b"\n")
+}
+
+/// What came of acting a record again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replay {
+    /// The topology file's name.
+    pub file: String,
+    /// Runs that it has.
+    pub runs: u32,
+    /// Balancers, each on each loop.
+    pub balancers: u32,
+    /// Picks.
+    pub picks: u64,
+    /// Picks that are others now.
+    pub others: u64,
+    /// The first of them, in words.
+    pub first: Option<String>,
+}
+
+/// Acts a record again.
+///
+/// # Errors
+/// What cannot be read, in words with the line.
+pub fn replay(from: impl BufRead) -> Result<Replay, String> {
+    let mut replay = Replay::default();
+    let mut balancers: BTreeMap<(NodeId, u32), Upstream> = BTreeMap::new();
+    for (number, line) in (1..).zip(from.lines()) {
+        let line = line.map_err(|e| format!("line {number}: {e}"))?;
+        let line: Line = json::from_slice(line.as_bytes()).map_err(|e| format!("line {number}: {e}"))?;
+        match line {
+            Line::Schema(schema, file) if schema == SCHEMA => replay.file = file,
+            Line::Schema(schema, _) => return Err(format!("line {number}: it is `{schema}`, and {SCHEMA} is read here")),
+            _ if replay.file.is_empty() => return Err(format!("line {number}: this is no record: it does not begin with {SCHEMA}")),
+            Line::Run(..) => {
+                replay.runs += 1;
+                balancers.clear();
+            }
+            Line::Made(made) => {
+                replay.balancers += 1;
+                balancers.insert((made.lb, made.on_loop), made.upstream());
+            }
+            Line::Did(lb, on_loop, deed) => {
+                let upstream = balancers.get_mut(&(lb, on_loop));
+                let upstream = upstream.ok_or_else(|| format!("line {number}: nothing made that balancer"))?;
+                let now = upstream.act(&deed);
+                if let (Some(now), Deed::Pick { picked, .. }) = (now, &deed) {
+                    replay.count(number, *picked, now);
+                }
+            }
+            Line::Asked(_) | Line::Served(_) => {}
+        }
+    }
+    if replay.file.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    Ok(replay)
+}
+
+impl Replay {
+    fn count(&mut self, line: u64, then: Choice, now: Choice) {
+        self.picks += 1;
+        if then != now {
+            self.others += 1;
+            let what = || format!("line {line}: {then:?} was picked, and {now:?} is now");
+            self.first.get_or_insert_with(what);
+        }
+    }
+}
