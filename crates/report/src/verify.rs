@@ -39,6 +39,7 @@ fn scenario(s: &ScenarioVerified) -> Value {
         "statistics": s.statistics.iter().map(statistic).collect::<Vec<_>>(),
         "targets": s.targets.iter().map(target).collect::<Vec<_>>(),
         "connections": s.connections,
+        "timers_late_p99_ms": s.timers_late_ns.map(|ns| ns / 1e6),
         "verdict": s.verdict.name(),
         "warnings": s.void.iter().map(|why| format!("a run is void: {why}")).chain(s.warnings.clone()).collect::<Vec<_>>(),
     })
@@ -92,6 +93,9 @@ pub(crate) fn tables(found: &Verification, out: &mut dyn Write) -> io::Result<()
         writeln!(out, "{}: {}", s.name, sentence(s))?;
         writeln!(out, "\n{}", text::indented(&statistics(s).text(WIDTH - 2)))?;
         writeln!(out, "{}", text::indented(&shares(s).text(WIDTH - 2)))?;
+        let late = number::plain(s.timers_late_ns.map(|ns| ns / 1e6));
+        let connections = number::plain(Some(s.connections));
+        writeln!(out, "  {connections} client connections; the servers' timers rang late by {late} ms (p99)\n")?;
     }
     writeln!(out, "weir {} · seed {} · plan {}", env!("CARGO_PKG_VERSION"), found.seed, short(&found.plan))
 }

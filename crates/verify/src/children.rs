@@ -1,6 +1,7 @@
 //! The processes of a run: each is this program with the argument [`CHILD`], told by lines on its standard input and ended by
 //! the end of that, so that none outlives who began it.
 
+use crate::busy::waited_ns;
 use crate::part::{Begun, Part, Setup, Told};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -143,15 +144,17 @@ fn part() -> Result<(), String> {
     let (tell, heard) = channel();
     let (running, begun) = begin(setup, tell)?;
     say(&begun)?;
+    let before = waited_ns();
     line.clear();
     input.read_line(&mut line).map_err(|e| e.to_string())?;
     if line != END {
         // Nobody is left to hear what happened.
         return Ok(());
     }
+    let waited_ns = waited_ns().zip(before).map(|(now, before)| now.saturating_sub(before));
     running.remote().drain();
     running.join().map_err(|e| e.to_string())?;
-    say(&heard.try_iter().collect::<Told>())
+    say(&Told { waited_ns, ..heard.try_iter().collect() })
 }
 
 fn begin(setup: Setup, told: Sender<weir_serve::Told>) -> Result<(Running, Begun), String> {

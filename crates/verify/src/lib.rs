@@ -6,6 +6,7 @@
 //! of the world, and the machine: that is what is compared.
 #![forbid(unsafe_code)]
 
+mod busy;
 mod calibrate;
 mod children;
 mod figures;

@@ -49,6 +49,10 @@ pub(crate) struct Begun {
 pub(crate) struct Told {
     /// Each request that came to it.
     pub ended: Vec<Row>,
+    /// For how long its threads have waited for a core, ns.
+    pub waited_ns: Option<u64>,
+    /// How much later than wanted its timers rang, ns.
+    pub late_ns: Vec<u64>,
     /// The balancers as they were made.
     pub made: Vec<Made>,
     /// All that was done to them: the balancer's node, its loop, the deed.
@@ -61,6 +65,7 @@ impl FromIterator<weir_serve::Told> for Told {
         for one in all {
             match one {
                 weir_serve::Told::Ended(ended) => told.ended.push(ended.into()),
+                weir_serve::Told::Late(ns) => told.late_ns.push(ns),
                 weir_serve::Told::Made(made) => told.made.push(made),
                 weir_serve::Told::Did(lb, on_loop, deed) => told.did.push((lb, on_loop, deed)),
             }

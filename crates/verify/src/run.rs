@@ -122,6 +122,8 @@ pub struct ScenarioVerified {
     pub verdict: Verdict,
     /// Connections that clients made, mean over runs.
     pub connections: f64,
+    /// One timer of a hundred of the servers rang later than this, ns, in the worst run.
+    pub timers_late_ns: Option<f64>,
     /// What to know when reading this.
     pub warnings: Vec<String>,
 }
@@ -280,7 +282,7 @@ impl World<'_> {
         stop: &Arc<AtomicBool>,
     ) -> Result<ScenarioVerified, Error> {
         let World { slowed, scenario, prepared, .. } = *self;
-        let (mut pairs, mut void, mut connections) = (Vec::new(), Vec::new(), 0);
+        let (mut pairs, mut void, mut connections, mut late) = (Vec::new(), Vec::new(), 0, Vec::new());
         let mut warnings: Vec<String> = Vec::new();
         for run in 0..options.runs {
             tell(Progress { scenario: &scenario.name, run: run + 1, runs: options.runs });
@@ -289,11 +291,12 @@ impl World<'_> {
             hear(run, &real)?;
             let new = |w: &&String| !warnings.contains(*w);
             warnings.extend(real.load.warnings.iter().filter(new).cloned().collect::<Vec<_>>());
-            if let Some(why) = &real.load.void {
-                void.push(why.clone());
+            if let Some(why) = real.void() {
+                void.push(why);
                 continue;
             }
             connections += real.load.connections;
+            late.extend(real.late_ns[1]);
             let simulated = Figures::simulated(&result, &slowed.servers);
             pairs.push((simulated, Figures::real(&real, prepared, scenario.patience_ns.is_some())));
         }
@@ -309,6 +312,7 @@ impl World<'_> {
             verdict: if statistics.is_empty() { Verdict::Undecided } else { of_all },
             statistics,
             connections: connections as f64 / f64::from(runs.max(1)),
+            timers_late_ns: late.into_iter().reduce(f64::max),
             warnings,
         })
     }

@@ -1,5 +1,6 @@
 //! One run for real: processes begin, the load is sent, processes end and tell.
 
+use crate::busy;
 use crate::children::Child;
 use crate::part::{Part, Row, Setup, Told};
 use crate::prepare::Prepared;
@@ -11,7 +12,7 @@ use weir_load::{Outcome, Protocol};
 use weir_net::io::clock::monotonic_ns;
 use weir_policy::Deed;
 use weir_serve::Made;
-use weir_stats::Key;
+use weir_stats::{Histogram, Key};
 use weir_topology::plan::{HttpVersion, NodeId, Scenario};
 
 /// The run begins so long after its first process, ns, for the first time; longer where that was too short.
@@ -30,9 +31,35 @@ pub(crate) struct Real {
     pub routed: Vec<Row>,
     /// As the servers did.
     pub served: Vec<Row>,
+    /// For how long threads of the run waited for a core, ns a request; `None`: the system does not say.
+    pub waited_ns: Option<f64>,
+    /// The share of the cores that the host took for others.
+    pub stolen: Option<f64>,
+    /// How much later than wanted the servers' timers rang, ns: half of them, and one of a hundred.
+    pub late_ns: [Option<f64>; 2],
     /// The router's balancers as they were made, and all that was done to them.
     pub made: Vec<Made>,
     pub did: Vec<(NodeId, u32, Deed)>,
+}
+
+/// Threads may wait so long for a core, ns a request, and this share of the median latency.
+const MOST_WAITED: (f64, f64) = (300_000.0, 0.02);
+/// The host may take this share of the cores.
+const MOST_STOLEN: f64 = 0.1;
+
+impl Real {
+    /// Why it says nothing of the model, if it does not: the machine was busy with something else.
+    pub fn void(&self) -> Option<String> {
+        let p50 = self.load.all.quantile(0.5).unwrap_or_default();
+        let (most_ns, most_share) = MOST_WAITED;
+        let waited = self.waited_ns.filter(|ns| *ns > most_ns && *ns > most_share * p50);
+        let of_cores = |ns: f64| format!("its processes waited {:.2} ms a request for a core", ns / 1e6);
+        let taken = || {
+            let stolen = self.stolen.filter(|share| *share > MOST_STOLEN)?;
+            Some(format!("the host took {:.0} % of the cores for others", stolen * 100.0))
+        };
+        self.load.void.clone().or_else(|| waited.map(of_cores)).or_else(taken)
+    }
 }
 
 /// The processes of a run.
@@ -77,18 +104,33 @@ pub(crate) fn trial(
             begins_ns: processes.begins_ns,
         }),
     };
+    let (waited, stolen) = (busy::waited_ns(), busy::stolen());
     let outcome = match weir_load::run((&prepared.point, scenario), &load, |_| {}, stop) {
         Ok(outcome) if outcome.interrupted => return Ok(None),
         Err(weir_load::Error::Interrupted) => return Ok(None),
         Ok(outcome) => outcome,
         Err(e) => return Err(Error::System(e.to_string())),
     };
-    let Told { ended: routed, made, did } = processes.router.end().map_err(Error::System)?;
-    let served = match processes.servers {
-        Some(servers) => servers.end().map_err(Error::System)?.ended,
-        None => Vec::new(),
+    let waited = busy::waited_ns().zip(waited).map(|(now, before)| now.saturating_sub(before));
+    let stolen = busy::stolen().zip(stolen).map(|(now, before)| (now.0 - before.0, now.1 - before.1));
+    let router = processes.router.end().map_err(Error::System)?;
+    let servers = match processes.servers {
+        Some(servers) => servers.end().map_err(Error::System)?,
+        None => Told { waited_ns: Some(0), ..Told::default() },
     };
-    Ok(Some(Real { load: outcome, routed, served, made, did }))
+    let waited = [waited, router.waited_ns, servers.waited_ns].into_iter().sum::<Option<u64>>();
+    let mut late = Histogram::new();
+    servers.late_ns.iter().for_each(|ns| late.record(*ns));
+    Ok(Some(Real {
+        waited_ns: waited.map(|ns| ns as f64 / outcome.requests.total.max(1) as f64),
+        stolen: stolen.map(|(stolen, all)| stolen as f64 / all.max(1) as f64),
+        late_ns: [0.5, 0.99].map(|q| late.quantile(q)),
+        load: outcome,
+        routed: router.ended,
+        served: servers.ended,
+        made: router.made,
+        did: router.did,
+    }))
 }
 
 /// Begins the processes of a run: the servers first, who routes knows them then.

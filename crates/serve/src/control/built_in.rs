@@ -7,6 +7,7 @@ use super::connection;
 use super::event_loop::Loop;
 use super::process::Process;
 use crate::exchange::NodeId;
+use crate::exchange::paired::{Paired, Told};
 use crate::transport::bind::{self, Bound, CannotListen};
 use crate::transport::listener::{Entry, Listener};
 use crate::transport::listening::{Accepted, ListeningSocket, LoopSocket};
@@ -16,6 +17,7 @@ use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
+use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use weir_http1::{Limits, Networks};
 use weir_net::transport::socket::Raw;
@@ -51,6 +53,18 @@ async fn accept(lp: Rc<Loop>, listener: Rc<Listener>, socket: ListeningSocket) {
     }
 }
 
+/// Tells how late timers ring, again and again.
+async fn measure_timers(lp: Rc<Loop>, run: Arc<Paired>) {
+    loop {
+        let at_ns = lp.core.now() + BETWEEN_TIMERS_NS;
+        lp.core.timers.at(at_ns).await;
+        run.tell(Told::Late(lp.core.now().saturating_sub(at_ns)));
+    }
+}
+
+/// How often it is measured how late timers ring, ns: at odd instants.
+const BETWEEN_TIMERS_NS: u64 = 7_130_000;
+
 /// How long nobody is accepted when that failed, ns.
 const PAUSE_NS: u64 = 10_000_000;
 
@@ -64,6 +78,9 @@ pub(super) async fn run(lp: Rc<Loop>, arrivals: Arrivals) {
         }
     }
     let mut listeners: HashMap<NodeId, Rc<Listener>> = HashMap::new();
+    if let Some(run) = lp.process.run.clone() {
+        lp.core.runtime.spawn(measure_timers(lp.clone(), run));
+    }
     while let Some((root, stream)) = arrivals.recv().await {
         let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root, &lp.process))).clone();
         let accepted = Accepted { socket: Raw::Unix(stream), peer: None };

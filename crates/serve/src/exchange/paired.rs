@@ -45,6 +45,8 @@ pub enum Part {
 pub enum Told {
     /// A request has ended.
     Ended(Ended),
+    /// A timer rang so much later than wanted, ns.
+    Late(u64),
     /// A balancer was made.
     Made(Made),
     /// Something was done to the balancer of that node, on that loop.
