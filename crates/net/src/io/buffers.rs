@@ -24,6 +24,9 @@ const SIZE: usize = HEADROOM + READ + BEHIND;
 /// Buffers that are kept though nobody uses them.
 const KEPT: usize = 4;
 
+/// A small buffer to begin with: most heads of answers fit.
+const FIRST: usize = 2 * 1024;
+
 /// Small buffers and heads that are kept, and how large one may have grown.
 const KEPT_SMALL: usize = 64;
 const SMALL: usize = 16 * 1024;
@@ -47,6 +50,11 @@ impl Buffers {
         let data = self.free.borrow_mut().pop();
         let data = data.unwrap_or_else(|| vec![0; SIZE].into_boxed_slice());
         Chunk { data, from: HEADROOM, to: HEADROOM, home: self.clone() }
+    }
+
+    /// One that begins small, and grows with what is read.
+    fn take_small(self: &Rc<Self>) -> Chunk {
+        Chunk { data: vec![0; FIRST].into_boxed_slice(), from: 0, to: 0, home: self.clone() }
     }
 }
 
@@ -177,7 +185,24 @@ impl Input {
         buffers: &Rc<Buffers>,
         read: impl FnOnce(&mut [u8]) -> Poll<Result<usize, E>>,
     ) -> Poll<Result<usize, E>> {
-        let chunk = self.0.get_or_insert_with(|| buffers.take());
+        self.fill_from(|| buffers.take(), read)
+    }
+
+    /// The same with a small buffer to begin with: what may wait for long holds no large one.
+    pub fn fill_small<E>(
+        &mut self,
+        buffers: &Rc<Buffers>,
+        read: impl FnOnce(&mut [u8]) -> Poll<Result<usize, E>>,
+    ) -> Poll<Result<usize, E>> {
+        self.fill_from(|| buffers.take_small(), read)
+    }
+
+    fn fill_from<E>(
+        &mut self,
+        first: impl FnOnce() -> Chunk,
+        read: impl FnOnce(&mut [u8]) -> Poll<Result<usize, E>>,
+    ) -> Poll<Result<usize, E>> {
+        let chunk = self.0.get_or_insert_with(first);
         chunk.make_room();
         let read = read(chunk.space());
         if let Poll::Ready(Ok(n)) = read {
@@ -192,6 +217,11 @@ impl Input {
     /// Puts bytes directly before what is there; `false` if there is no room.
     pub fn put_before(&mut self, head: &[u8]) -> bool {
         self.0.as_mut().is_some_and(|chunk| chunk.put_before(head))
+    }
+
+    /// The memory that this takes.
+    pub fn kept(&self) -> usize {
+        self.0.as_ref().map_or(0, |chunk| chunk.data.len())
     }
 
     /// A few bytes that stay for long hold no large buffer.

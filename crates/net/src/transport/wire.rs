@@ -49,6 +49,16 @@ impl Wire {
 
     /// Reads once; 0 is the end of the stream. With a full buffer it is `Ok(usize::MAX)`: use something up first.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.fill(cx, false)
+    }
+
+    /// The same with a small buffer to begin with, which grows: what may wait for long holds no large one.
+    pub fn poll_fill_small(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        self.fill(cx, true)
+    }
+
+    #[inline]
+    fn fill(&mut self, cx: &mut Context<'_>, small: bool) -> Poll<io::Result<usize>> {
         if self.ended {
             return Poll::Ready(Ok(0));
         }
@@ -58,7 +68,10 @@ impl Wire {
         // Before a buffer is taken: most looks find nothing.
         ready!(self.socket.poll_readable(cx));
         let Wire { input, buffers, socket, ended, .. } = self;
-        let read = input.fill(buffers, |space| socket.poll_read(cx, space));
+        let read = match small {
+            true => input.fill_small(buffers, |space| socket.poll_read(cx, space)),
+            false => input.fill(buffers, |space| socket.poll_read(cx, space)),
+        };
         if let Poll::Ready(Ok(n)) = read {
             *ended = n == 0;
         }

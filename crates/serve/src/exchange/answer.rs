@@ -6,7 +6,8 @@ use crate::h1::page;
 use crate::h1::server::After;
 use crate::log::Line;
 use std::future::poll_fn;
-use std::task::Poll;
+use std::io;
+use std::task::{Context, Poll, ready};
 use weir_http1::Request;
 use weir_net::io::Core;
 use weir_policy::Kind;
@@ -20,8 +21,8 @@ pub(super) async fn refuse(core: &Core, client: &ClientEnd, request: &Request, s
     if let Some(log) = &client.session().listener.log {
         log.refused(client.session().who(), request, status, text.len());
     }
-    client.send_answer(status, &[], text.as_bytes(), true, core.date());
-    send(client).await;
+    let taken = client.send_answer(status, &[], text.as_bytes(), true, core.date());
+    send(client, &text.as_bytes()[taken..]).await;
     After::Linger
 }
 
@@ -55,8 +56,8 @@ type Message<'a> = (u16, &'a [(&'a str, &'a [u8])], &'a [u8]);
 /// Writes status, fields and body, and how much of a body there was into the log's line.
 async fn write(ex: &Exchange, (status, extra, body): Message<'_>, close: bool, line: &mut Line) -> After {
     let complete = ex.is_complete();
-    ex.client.send_answer(status, extra, body, close || !complete, ex.core.date());
-    let sent = send(&ex.client).await;
+    let taken = ex.client.send_answer(status, extra, body, close || !complete, ex.core.date());
+    let sent = send(&ex.client, &body[taken..]).await;
     line.sent = ex.client.sent();
     if sent {
         return ex.client.finish(complete, !ex.request.keep_alive());
@@ -68,12 +69,22 @@ async fn write(ex: &Exchange, (status, extra, body): Message<'_>, close: bool, l
     After::Abort
 }
 
-/// Writes what waits; `false` if the client does not take it.
-async fn send(client: &ClientEnd) -> bool {
-    poll_fn(|cx| match client.poll_flush(cx) {
+/// Writes what waits, and this rest of the body as there is room for it; `false` if the client does not take it.
+async fn send(client: &ClientEnd, mut rest: &[u8]) -> bool {
+    poll_fn(|cx| match poll_send(cx, client, &mut rest) {
         Poll::Ready(done) => Poll::Ready(done.is_ok()),
-        Poll::Pending if client.is_stalled(cx) => Poll::Ready(false),
+        Poll::Pending if client.is_stalled(cx) || (!rest.is_empty() && client.is_gone(cx, true)) => {
+            Poll::Ready(false)
+        }
         Poll::Pending => Poll::Pending,
     })
     .await
+}
+
+fn poll_send(cx: &mut Context<'_>, client: &ClientEnd, rest: &mut &[u8]) -> Poll<io::Result<()>> {
+    while !rest.is_empty() {
+        ready!(client.poll_capacity(cx, 0, false))?;
+        *rest = &rest[client.send_more(cx, rest)?..];
+    }
+    client.poll_flush(cx)
 }

@@ -94,7 +94,7 @@ impl ClientEnd {
         ask!(self, stream => stream.send_switch(response, edits, add));
     }
 
-    /// Sends a whole answer of weir's own.
+    /// Begins a whole answer of weir's own; how much of the body was taken at once.
     pub fn send_answer(
         &self,
         status: u16,
@@ -102,13 +102,28 @@ impl ClientEnd {
         body: &[u8],
         close: bool,
         date: [u8; 29],
-    ) {
-        ask!(self, h1 => h1.send_answer(status, fields, body, close, date), h2 => h2.send_answer(status, fields, body, date));
+    ) -> usize {
+        match self {
+            ClientEnd::H1(stream) => stream.send_answer(status, fields, body, close, date),
+            ClientEnd::H2(stream) => return stream.send_answer(status, fields, body, date),
+        }
+        body.len()
     }
 
-    /// Whether more may be written: not much waits, or no more than `ahead` bytes.
-    pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize) -> Poll<io::Result<()>> {
-        ask!(self, stream => stream.poll_capacity(cx, ahead))
+    /// Sends more of the body of such an answer; how much of it was taken.
+    pub fn send_more(&self, cx: &mut Context<'_>, rest: &[u8]) -> io::Result<usize> {
+        ask!(self, _h1 => Ok(rest.len()), h2 => h2.send_more(cx, rest))
+    }
+
+    /// Whether more may be written: not much waits, or no more than `ahead` bytes; and more may wait in this process, or it is
+    /// `counted` already.
+    pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize, counted: bool) -> Poll<io::Result<()>> {
+        ask!(self, h1 => h1.poll_capacity(cx, ahead), h2 => h2.poll_capacity(cx, ahead, counted))
+    }
+
+    /// Whether what waits for it counts (`net/io/held.rs`).
+    pub fn counts(&self) -> bool {
+        matches!(self, ClientEnd::H2(_))
     }
 
     /// Sends the first `n` bytes of what an origin's connection has read.

@@ -11,6 +11,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_net::io::Core;
+use weir_net::io::held::Held;
 use weir_net::io::timers::Sleep;
 use weir_policy::{Kind, Outcome};
 use weir_topology::plan::fixed::{ON_CANCEL_DRAIN_NS, ON_CANCEL_SILENCE_NS};
@@ -23,6 +24,7 @@ pub(crate) async fn drain(
     in_all: Option<Sleep>,
 ) {
     let _background = core.begin_background();
+    reply.held = Held::default();
     reply.origin.set_deadline(Some(ON_CANCEL_SILENCE_NS));
     let mut in_all = in_all.unwrap_or_else(|| core.timers.after(ON_CANCEL_DRAIN_NS));
     let ended = poll_fn(|cx| {

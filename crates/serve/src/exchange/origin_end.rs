@@ -127,9 +127,18 @@ impl OriginEnd {
         ask!(self, stream => stream.send_end(trailers, named));
     }
 
-    /// Reads up to the next head.
-    pub fn poll_head(&mut self, cx: &mut Context<'_>, core: &Core) -> Poll<Result<Progress, HeadError>> {
-        ask!(self, stream => stream.poll_head(cx, core))
+    /// Reads up to the next head. `sparing`: with little of what comes behind it.
+    pub fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &Core,
+        sparing: bool,
+    ) -> Poll<Result<Progress, HeadError>> {
+        match self {
+            OriginEnd::H1(stream) => stream.poll_head(cx, core, sparing),
+            // Its window bounds what comes.
+            OriginEnd::H2(stream) => stream.poll_head(cx, core),
+        }
     }
 
     /// How often something of the answer's head has come.
@@ -156,6 +165,19 @@ impl OriginEnd {
                 Some(Err(_)) | None => return false,
             }
         })
+    }
+
+    /// A piece of the answer's body that was read already, to a lent buffer, where it counts nowhere.
+    pub fn lent_piece(&mut self) -> Option<Result<Piece, Broken>> {
+        match self {
+            OriginEnd::H1(stream) => stream.next_piece().map(|piece| piece.map_err(Broken::Rule)),
+            OriginEnd::H2(_) => None,
+        }
+    }
+
+    /// Whether what may come counts before it is read: a stream's window.
+    pub fn is_counted(&self) -> bool {
+        matches!(self, OriginEnd::H2(_))
     }
 
     /// What was read and not used up: the data of a piece stands first.

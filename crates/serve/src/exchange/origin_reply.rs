@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response};
 use weir_net::io::Core;
+use weir_net::io::held::Held;
 
 /// A response that comes from an origin.
 pub(crate) struct OriginReply {
@@ -21,6 +22,8 @@ pub(crate) struct OriginReply {
     pub edits: Edits,
     /// Fields of weir's own beside those of the origin (`sticky`).
     pub add: Vec<(&'static str, Vec<u8>)>,
+    /// What was read with the head, until it goes on.
+    pub held: Held,
     /// Bytes of the body that are read ahead of the client at most (`buffered`).
     pub ahead: usize,
 }
@@ -29,7 +32,8 @@ impl OriginReply {
     /// A request that was begun at its origin, and may come to be answered.
     pub fn new(upstream: Rc<dyn Upstream>, origin: OriginEnd, upload: Upload, abort: Abort) -> OriginReply {
         let edits = Edits::default();
-        OriginReply { upstream, origin, upload, abort, passed: 0, edits, add: Vec::new(), ahead: 0 }
+        let held = Held::default();
+        OriginReply { upstream, origin, upload, abort, passed: 0, edits, add: Vec::new(), held, ahead: 0 }
     }
 
     /// The head.

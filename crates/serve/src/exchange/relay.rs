@@ -12,6 +12,7 @@ use crate::log::Line;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use weir_net::io::held::Held;
 use weir_net::io::runtime::AfterOthers;
 use weir_policy::Kind;
 
@@ -39,6 +40,8 @@ pub(super) async fn relay(
     let session = ex.client.session();
     let close = close || !ex.is_complete() || ex.core.is_draining() || session.is_ending();
     ex.is_answered();
+    // What was read with the head goes on at once.
+    reply.held = Held::default();
     ex.client.send_head(&Head {
         response: reply.response(),
         edits: &reply.edits,
@@ -124,9 +127,18 @@ fn poll_body(cx: &mut Context<'_>, ex: &Exchange, reply: &mut OriginReply) -> Po
         if reply.abort.is_set() {
             return Poll::Ready(Err(BrokenBody::Aborted));
         }
-        ready!(ex.client.poll_capacity(cx, reply.ahead).map(client))?;
-        reply.origin.release();
-        match reply.origin.poll_data(cx) {
+        // What counts nowhere goes on at once, to where it counts.
+        let lent = if ex.client.counts() { reply.origin.lent_piece() } else { None };
+        let piece = match lent {
+            Some(piece) => Poll::Ready(piece),
+            None => {
+                let counted = reply.origin.is_counted();
+                ready!(ex.client.poll_capacity(cx, reply.ahead, counted).map(client))?;
+                reply.origin.release();
+                reply.origin.poll_data(cx)
+            }
+        };
+        match piece {
             Poll::Ready(Ok(Piece::Data(n))) => {
                 reply.passed += n as u64;
                 client(ex.client.send_data(cx, reply.origin.input(), n))?;

@@ -18,6 +18,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Framing, Here, Request};
 use weir_net::io::Core;
+use weir_net::io::held::Held;
 use weir_policy::Kind;
 use weir_workload::{Drawn, OfRun};
 
@@ -248,6 +249,7 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
 /// The connection belongs to what both sides agreed on.
 async fn upgrade(ex: &Exchange, mut reply: Box<OriginReply>, mut holds: Holds, line: &mut Line) -> After {
     holds.end_timeouts();
+    reply.held = Held::default();
     ex.client.send_switch(reply.response(), &reply.edits, &reply.add);
     let up_from = reply.origin.queued();
     let ended = tunnel::tunnel(ex, &mut reply).await;

@@ -64,6 +64,12 @@ impl Half {
                 self.shut = client.poll_shutdown(cx).is_ready();
                 break;
             }
+            // What came with the head is here already.
+            let counted = origin.is_counted() || !origin.input().is_empty();
+            match client.poll_capacity(cx, 0, counted) {
+                Poll::Ready(done) => done?,
+                Poll::Pending => break,
+            }
             match origin.poll_tunnel(cx) {
                 Poll::Ready(Ok(true)) => {
                     let n = origin.input().bytes().len();

@@ -25,6 +25,10 @@ pub(crate) struct Incoming {
     ended: bool,
     /// Bytes that were read and gave no window back yet.
     unreleased: usize,
+    /// How much of that was written on while too much waited in this process.
+    kept_back: usize,
+    /// What lies here at most: less than its window.
+    most: usize,
     /// What may lie here unread, or read and not written on.
     held: Held,
     /// When window is given again that was kept back.
@@ -36,6 +40,7 @@ impl Incoming {
     pub fn new(core: &Core, stream: RecvStream, length: Option<u64>, ended: bool) -> Incoming {
         let window = H2_STREAM_WINDOW_BYTES as usize;
         let most = length.map_or(window, |length| usize::try_from(length).unwrap_or(window).min(window));
+        let most = if ended { 0 } else { most };
         Incoming {
             stream,
             buffers: core.buffers.clone(),
@@ -43,7 +48,9 @@ impl Incoming {
             trailers: Trailers::default(),
             ended,
             unreleased: 0,
-            held: Held::new(if ended { 0 } else { most }),
+            kept_back: 0,
+            most,
+            held: Held::new(most),
             pause: core.deadlines.add(),
         }
     }
@@ -60,10 +67,9 @@ impl Incoming {
         }
         while !self.ended {
             let polled = self.stream.poll_data(cx);
+            // Nothing of it lies here. After a while it goes on, though others wait: they may wait for what it ends.
             if polled.is_pending() && self.unreleased > 0 && self.pause.ended(cx) {
-                self.release();
-                // Either it is given now, or this is asked again.
-                let _ = self.pause.ended(cx);
+                self.give(self.kept_back);
             }
             match ready!(polled) {
                 Some(Ok(data)) if data.is_empty() => {}
@@ -77,6 +83,7 @@ impl Incoming {
                         self.trailers = fields::read_trailers(&trailers);
                     }
                     self.ended = true;
+                    self.most = 0;
                     self.held.set(0);
                 }
             }
@@ -94,16 +101,28 @@ impl Incoming {
         });
     }
 
-    /// All that was used up of it was written on: as much more may come, unless too much waits in this process already.
+    /// All that was used up of it was written on: as much more may come; later, where too much waits in this process already.
     pub fn release(&mut self) {
         let written = self.unreleased - self.input.bytes().len();
         if written > 0 && held::is_over() {
-            self.pause.set(Some(TICK_NS));
+            if self.kept_back == 0 {
+                self.pause.set(Some(TICK_NS));
+            }
+            // What was written on lies here no more, and no other comes instead.
+            self.kept_back = written;
+            self.held.set(self.most.saturating_sub(written));
         } else if written > 0 {
-            self.pause.set(None);
-            self.unreleased -= written;
-            // It fails only where more is given back than came.
-            let _ = self.stream.flow_control().release_capacity(written);
+            self.give(written);
         }
+    }
+
+    /// So many bytes more may come.
+    fn give(&mut self, bytes: usize) {
+        self.pause.set(None);
+        self.kept_back = 0;
+        self.unreleased -= bytes;
+        self.held.set(self.most);
+        // It fails only where more is given back than came.
+        let _ = self.stream.flow_control().release_capacity(bytes);
     }
 }

@@ -15,7 +15,7 @@ use weir_net::io::held::Held;
 /// Pieces below this are put together, up to as much as a frame holds.
 const SMALL: usize = 4 * 1024;
 /// The largest piece of a body that is kept in one: what most peers take as a frame.
-const FRAME: usize = 16 * 1024;
+pub(crate) const FRAME: usize = 16 * 1024;
 
 /// A piece of a body, which counts among what this process holds until the connection has written it.
 pub(crate) struct Data {

@@ -10,6 +10,7 @@ use crate::h1::client::{Asking, HeadError, Progress};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response, Version};
+use weir_net::io::held;
 use weir_net::io::timers::Sleep;
 use weir_policy::Kind;
 use weir_topology::plan::fixed::{
@@ -81,8 +82,13 @@ impl Attempt {
             return Poll::Ready(Err(Failed::With(failure)));
         }
         loop {
-            match self.reply.origin.poll_head(cx, &ex.core) {
-                Poll::Ready(Ok(Progress::Final)) => return Poll::Ready(self.may_switch(ex)),
+            let counts = ex.client.counts();
+            match self.reply.origin.poll_head(cx, &ex.core, counts && held::is_over()) {
+                Poll::Ready(Ok(Progress::Final)) => {
+                    let kept = if counts { self.reply.origin.input().kept() } else { 0 };
+                    self.reply.held.set(kept);
+                    return Poll::Ready(self.may_switch(ex));
+                }
                 Poll::Ready(Ok(Progress::Interim)) => {
                     self.interim += 1;
                     if self.interim > MOST_INTERIM {

@@ -150,8 +150,13 @@ impl Stream {
         self.request.end_without(Some(trailers), named, self.conn.wire.queue_to());
     }
 
-    /// Reads up to the next head, which then stands in `response`.
-    pub fn poll_head(&mut self, cx: &mut Context<'_>, core: &Core) -> Poll<Result<Progress, HeadError>> {
+    /// Reads up to the next head, which then stands in `response`. `sparing`: with little of what comes behind it.
+    pub fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        core: &Core,
+        sparing: bool,
+    ) -> Poll<Result<Progress, HeadError>> {
         loop {
             match self.take_head() {
                 Ok(true) if self.response.is_interim() => return Poll::Ready(Ok(Progress::Interim)),
@@ -163,7 +168,8 @@ impl Stream {
                 Ok(false) => {}
                 Err(refusal) => return Poll::Ready(Err(HeadError::Rule(refusal))),
             }
-            match self.conn.wire.poll_fill(cx) {
+            let wire = &mut self.conn.wire;
+            match if sparing { wire.poll_fill_small(cx) } else { wire.poll_fill(cx) } {
                 Poll::Ready(Ok(usize::MAX)) => return Poll::Ready(Err(HeadError::TooLong)),
                 Poll::Ready(Ok(n)) if n > 0 => {
                     self.reads += 1;

@@ -5,7 +5,7 @@ use crate::h1::Piece;
 use crate::h1::server::{After, BodyError, Head};
 use crate::h2::fields;
 use crate::h2::recv::Incoming;
-use crate::h2::send::{Data, Outgoing};
+use crate::h2::send::{Data, FRAME, Outgoing};
 use crate::h2::stall::Stall;
 use crate::transport::session::Session;
 use h2::server::SendResponse;
@@ -159,39 +159,55 @@ impl Stream {
         self.conn.core.buffers.keep_small(rendered);
     }
 
-    /// Sends a rendered head; where what follows it begins. A client that is gone shows when it is asked for more.
-    fn respond(&self, status: u16, rendered: &[u8], ends: bool) -> usize {
-        let (response, end) = fields::response(status, rendered);
+    /// Sends a rendered head. A client that is gone shows when it is asked for more.
+    fn respond(&self, status: u16, rendered: &[u8], ends: bool) {
+        let (response, _) = fields::response(status, rendered);
         if let Some(mut respond) = self.respond.take()
             && let Ok(stream) = respond.send_response(response, ends)
         {
             self.send.borrow_mut().begin(stream, ends);
         }
-        end
     }
 
-    /// Sends a whole answer of weir's own.
-    pub fn send_answer(&self, status: u16, fields: &[(&str, &[u8])], body: &[u8], date: [u8; 29]) {
+    /// Begins a whole answer of weir's own; how much of the body was taken at once. It is flushed by whoever has a task to be woken.
+    pub fn send_answer(&self, status: u16, fields: &[(&str, &[u8])], body: &[u8], date: [u8; 29]) -> usize {
         let mut rendered = self.conn.core.buffers.small();
-        weir_http1::render_answer(status, fields, body, to(self.is_head), Some(&date), &mut rendered);
+        // The head alone, as to HEAD.
+        weir_http1::render_answer(status, fields, body, to(true), Some(&date), &mut rendered);
         let bodiless = self.is_head || matches!(status, 204 | 304) || body.is_empty();
-        let at = self.respond(status, &rendered, bodiless);
-        if !bodiless {
-            let mut send = self.send.borrow_mut();
-            // Flushed by whoever has a task to be woken.
-            send.queue(&rendered[at..]);
+        self.respond(status, &rendered, bodiless);
+        self.conn.core.buffers.keep_small(rendered);
+        if bodiless { body.len() } else { self.queue_piece(body) }
+    }
+
+    /// Sends more of the body of such an answer; how much of it was taken.
+    pub fn send_more(&self, cx: &mut Context<'_>, rest: &[u8]) -> io::Result<usize> {
+        let taken = self.queue_piece(rest);
+        match self.send.borrow_mut().poll_flush(cx) {
+            Poll::Ready(done) => done.map(|()| taken),
+            Poll::Pending => Ok(taken),
+        }
+    }
+
+    /// Queues as much of a body as waits at once, and with the last of it its end.
+    fn queue_piece(&self, body: &[u8]) -> usize {
+        let mut send = self.send.borrow_mut();
+        let taken = body.len().min(FRAME);
+        send.queue(&body[..taken]);
+        if taken == body.len() {
             send.finish(None);
         }
-        self.conn.core.buffers.keep_small(rendered);
+        taken
     }
 
-    /// Whether more may be written: not much waits, or no more than `ahead` bytes.
-    pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize) -> Poll<io::Result<()>> {
+    /// Whether more may be written: not much waits, or no more than `ahead` bytes; and no more waits in this process than may, or
+    /// what comes is `counted` already.
+    pub fn poll_capacity(&self, cx: &mut Context<'_>, ahead: usize, counted: bool) -> Poll<io::Result<()>> {
         let mut send = self.send.borrow_mut();
         if send.unsent() > AHEAD.max(ahead) {
             return send.poll_flush(cx);
         }
-        if held::is_over() {
+        if !counted && held::is_over() {
             let _ = send.poll_flush(cx)?;
             let pause = self.pause.get_or_init(|| self.session().deadline.another(None));
             pause.set(Some(TICK_NS));
