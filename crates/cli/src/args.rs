@@ -330,6 +330,12 @@ pub(crate) struct Verify {
     /// Short runs: all within half a minute
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Who routes in reality
+    #[arg(long, value_name = "weir|haproxy|nginx", default_value = "weir", hide_possible_values = true)]
+    pub(crate) against: Against,
+    /// Also write a page with both curves, differences and shares
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Also write what happened: requests, picks, ends
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
@@ -358,6 +364,28 @@ impl Verify {
     pub(crate) fn file(&self) -> Option<File> {
         let file = self.file.clone()?;
         Some(File { file, params: self.params.clone(), sweeps: Vec::new(), quiet: self.quiet })
+    }
+}
+
+/// Who routes in a verification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Against {
+    /// weir.
+    Weir,
+    /// HAProxy.
+    Haproxy,
+    /// nginx.
+    Nginx,
+}
+
+impl Against {
+    /// The same as the library has it.
+    pub(crate) fn router(self) -> weir_verify::Router {
+        match self {
+            Against::Weir => weir_verify::Router::Weir,
+            Against::Haproxy => weir_verify::Router::Haproxy,
+            Against::Nginx => weir_verify::Router::Nginx,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{comparison, entry, signature, sites, text};
 use std::io::{self, Write};
 use weir_sim::Results;
 
-const STYLE: &str = "\
+pub(crate) const STYLE: &str = "\
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --warn: #b7791f; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1.25rem; }
 h1 { font-size: 1.6rem; margin: 0 0 .25rem; } h2 { font-size: 1.15rem; margin: 2.25rem 0 .25rem; }

@@ -16,6 +16,7 @@ mod sites;
 mod table;
 mod text;
 mod verify;
+mod verify_page;
 
 pub use number::duration;
 pub use text::Sites;
@@ -91,6 +92,14 @@ pub fn verify_json(found: &Verification, out: &mut dyn Write) -> io::Result<()> 
 /// What `out` says.
 pub fn verify_text(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
     verify::tables(found, out)
+}
+
+/// Writes a verification as one self-contained page.
+///
+/// # Errors
+/// What `out` says.
+pub fn verify_html(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
+    verify_page::write(found, out)
 }
 
 /// Writes what came of acting a record again: a sentence, or JSON.

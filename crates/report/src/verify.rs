@@ -95,12 +95,15 @@ pub(crate) fn tables(found: &Verification, out: &mut dyn Write) -> io::Result<()
         writeln!(out, "{}", text::indented(&shares(s).text(WIDTH - 2)))?;
         let late = number::plain(s.timers_late_ns.map(|ns| ns / 1e6));
         let connections = number::plain(Some(s.connections));
-        writeln!(out, "  {connections} client connections; the servers' timers rang late by {late} ms (p99)\n")?;
+        writeln!(
+            out,
+            "  {connections} client connections; the servers' timers rang late by {late} ms (p99)\n"
+        )?;
     }
     writeln!(out, "weir {} · seed {} · plan {}", env!("CARGO_PKG_VERSION"), found.seed, short(&found.plan))
 }
 
-fn short(hash: &str) -> &str {
+pub(crate) fn short(hash: &str) -> &str {
     hash.get(..8).unwrap_or(hash)
 }
 
@@ -124,7 +127,7 @@ pub(crate) fn replay(replay: &Replay, as_json: bool, out: &mut dyn Write) -> io:
 }
 
 /// The verdict in words.
-fn sentence(s: &ScenarioVerified) -> String {
+pub(crate) fn sentence(s: &ScenarioVerified) -> String {
     let runs = if s.runs == 1 { "1 run".to_owned() } else { format!("{} runs", s.runs) };
     let of = |verdict: Verdict| {
         s.statistics.iter().filter(|s| s.verdict == verdict).map(|s| s.name).collect::<Vec<_>>().join(", ")
@@ -141,7 +144,7 @@ fn sentence(s: &ScenarioVerified) -> String {
     }
 }
 
-fn statistics(s: &ScenarioVerified) -> Table {
+pub(crate) fn statistics(s: &ScenarioVerified) -> Table {
     let mut t = Table::new();
     t.column("", Side::Left);
     for heading in ["simulated", "real", "difference", "allowed"] {

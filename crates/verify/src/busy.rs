@@ -15,7 +15,8 @@ pub(crate) fn waited_ns() -> Option<u64> {
 /// Ticks of the machine's cores: those that the host took for others, and all.
 pub(crate) fn stolen() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").ok()?;
-    let ticks: Vec<u64> = text.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
+    let ticks: Vec<u64> =
+        text.lines().next()?.split_whitespace().skip(1).filter_map(|n| n.parse().ok()).collect();
     Some((*ticks.get(7)?, ticks.iter().take(8).sum()))
 }
 

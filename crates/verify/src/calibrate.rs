@@ -63,7 +63,7 @@ fn run(
     stop: &Arc<AtomicBool>,
 ) -> Result<crate::trial::Real, Error> {
     let prepared = Prepared::new(point, scenario).map_err(Error::Cannot)?;
-    let options = Options { requests: None, ..options.clone() };
+    let options = Options { requests: None, records: false, ..options.clone() };
     trial(&prepared, scenario, &options, 0, stop)?.ok_or(Error::Interrupted)
 }
 

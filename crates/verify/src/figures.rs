@@ -11,9 +11,9 @@ use weir_topology::plan::NodeId;
 /// Figures of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
-    /// Latencies of all requests that count, ms: the mean and the quantiles 0.5, 0.95 and 0.99.
+    /// Latencies of all requests that count, ms: the mean and the [`QUANTILES`].
     pub mean: Option<f64>,
-    pub quantiles: [Option<f64>; 3],
+    pub quantiles: [Option<f64>; 5],
     /// The share of requests that succeeded.
     pub success: Option<f64>,
     /// Attempts per request.
@@ -22,8 +22,8 @@ pub(crate) struct Figures {
     pub shares: BTreeMap<NodeId, f64>,
 }
 
-/// The quantiles that are compared.
-pub(crate) const QUANTILES: [(&str, f64); 3] = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)];
+/// The quantiles that are known in both worlds.
+pub(crate) const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
 impl Figures {
     /// Those of a simulated replication.
@@ -36,7 +36,8 @@ impl Figures {
         };
         Figures {
             mean: latency.mean.value,
-            quantiles: [latency.p50.value, latency.p95.value, latency.p99.value],
+            quantiles: [&latency.p50, &latency.p90, &latency.p95, &latency.p99, &latency.p999]
+                .map(|e| e.value),
             success: result.success.value,
             attempts: result.attempts_per_request.value,
             shares: shares(servers.iter().map(requests)),
@@ -55,9 +56,13 @@ impl Figures {
             }
         }
         let enough = |q: f64| latencies.count() as f64 * (1.0 - q) >= 10.0 - 1e-9;
-        let quantile = |(_, q): (&str, f64)| latencies.quantile(q).filter(|_| enough(q)).map(|ns| ns / 1e6);
-        let counted = real.routed.iter().filter(|row| row.request.1);
-        let attempts: u64 = counted.map(|row| u64::from(row.attempts.max(1))).sum();
+        let quantile = |q: f64| latencies.quantile(q).filter(|_| enough(q)).map(|ns| ns / 1e6);
+        // Another proxy does not tell of its attempts: they are what came to the servers.
+        let attempts: u64 = if prepared.against.is_some() {
+            real.served.iter().filter(|row| row.request.1).count() as u64
+        } else {
+            real.routed.iter().filter(|row| row.request.1).map(|row| u64::from(row.attempts.max(1))).sum()
+        };
         let mut at: BTreeMap<NodeId, u64> = prepared.servers.iter().map(|server| (*server, 0)).collect();
         for row in real.served.iter().filter(|row| row.request.1) {
             if let Some(n) = row.server.and_then(|server| at.get_mut(&server)) {

@@ -145,9 +145,13 @@ scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), req
                 let stop = std::sync::atomic::AtomicBool::new(false);
                 let results = weir_sim::run(&plan, &options, &|_, _| {}, &stop).unwrap();
                 assert_eq!(results.scenarios[0].latency_all.mean.value, Some(mean), "{name}");
-                let shown = |id: u32| results.scenarios[0].nodes.iter().any(|n| n.id == Some(id) && n.requests > 0);
+                let shown =
+                    |id: u32| results.scenarios[0].nodes.iter().any(|n| n.id == Some(id) && n.requests > 0);
                 if mean == slow {
-                    assert!(slowed.servers.values().all(|id| shown(*id)), "{name}: each server is still known");
+                    assert!(
+                        slowed.servers.values().all(|id| shown(*id)),
+                        "{name}: each server is still known"
+                    );
                 }
             }
         }

@@ -6,6 +6,7 @@
 //! of the world, and the machine: that is what is compared.
 #![forbid(unsafe_code)]
 
+mod against;
 mod busy;
 mod calibrate;
 mod children;
@@ -18,9 +19,10 @@ mod run;
 mod statistics;
 mod trial;
 
+pub use against::Router;
 pub use calibrate::{Calibration, calibrate};
 pub use children::{CHILD, child};
 pub use prepare::CannotVerify;
 pub use record::{Asked, Line, Replay, SCHEMA, Served, replay};
-pub use run::{Error, Options, Progress, ScenarioVerified, TargetShares, Verification, verify};
+pub use run::{AtQuantile, Error, Options, Progress, ScenarioVerified, TargetShares, Verification, verify};
 pub use statistics::{Statistic, Tolerances, Unit, Verdict};

@@ -1,5 +1,6 @@
 //! What of a scenario is served: where its requests enter, which nodes route, which are built-in servers.
 
+use crate::against::{Asked, Router};
 use std::fmt;
 use std::sync::Arc;
 use weir_topology::plan::{Listen, Node, NodeId, Point, Scenario, Spec, To};
@@ -14,6 +15,8 @@ pub(crate) struct Prepared {
     pub root: NodeId,
     /// What listens for them.
     pub listener: NodeId,
+    /// Another proxy that routes.
+    pub against: Option<Asked>,
     /// The built-in servers, by their roots.
     pub servers: Vec<NodeId>,
 }
@@ -49,7 +52,18 @@ impl Prepared {
         let of_role = |(id, role): (NodeId, &Role)| (*role == Role::BuiltIn).then_some(id);
         let servers = (0..).zip(&serving.roles).filter_map(of_role).collect();
         real_servers(&point, &serving, scenario)?;
-        Ok(Prepared { point: Arc::new(point), root, listener, servers })
+        Ok(Prepared { point: Arc::new(point), root, listener, against: None, servers })
+    }
+
+    /// The same with another proxy that routes.
+    ///
+    /// # Errors
+    /// What that cannot do.
+    pub fn against(mut self, router: Router) -> Result<Prepared, CannotVerify> {
+        if router != Router::Weir {
+            self.against = Some(Asked::new(&self, router)?);
+        }
+        Ok(self)
     }
 
     /// What the scenario's requests enter by.

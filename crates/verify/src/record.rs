@@ -118,8 +118,12 @@ pub fn replay(from: impl BufRead) -> Result<Replay, String> {
         let line: Line = json::from_slice(line.as_bytes()).map_err(|e| format!("line {number}: {e}"))?;
         match line {
             Line::Schema(schema, file) if schema == SCHEMA => replay.file = file,
-            Line::Schema(schema, _) => return Err(format!("line {number}: it is `{schema}`, and {SCHEMA} is read here")),
-            _ if replay.file.is_empty() => return Err(format!("line {number}: this is no record: it does not begin with {SCHEMA}")),
+            Line::Schema(schema, _) => {
+                return Err(format!("line {number}: it is `{schema}`, and {SCHEMA} is read here"));
+            }
+            _ if replay.file.is_empty() => {
+                return Err(format!("line {number}: this is no record: it does not begin with {SCHEMA}"));
+            }
             Line::Run(..) => {
                 replay.runs += 1;
                 balancers.clear();
@@ -130,7 +134,8 @@ pub fn replay(from: impl BufRead) -> Result<Replay, String> {
             }
             Line::Did(lb, on_loop, deed) => {
                 let upstream = balancers.get_mut(&(lb, on_loop));
-                let upstream = upstream.ok_or_else(|| format!("line {number}: nothing made that balancer"))?;
+                let upstream =
+                    upstream.ok_or_else(|| format!("line {number}: nothing made that balancer"))?;
                 let now = upstream.act(&deed);
                 if let (Some(now), Deed::Pick { picked, .. }) = (now, &deed) {
                     replay.count(number, *picked, now);

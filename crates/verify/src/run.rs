@@ -1,5 +1,6 @@
 //! A verification: scenarios one after another, run by run.
 
+use crate::against::Router;
 use crate::calibrate::{Calibration, calibrate};
 use crate::figures::{Figures, QUANTILES};
 use crate::hops::{Slowed, with_hops};
@@ -35,6 +36,8 @@ pub struct Options {
     pub within_ns: Option<u64>,
     /// What is served, where that is another plan than what is simulated: to see that a difference is told.
     pub reality: Option<Plan>,
+    /// Who routes in reality.
+    pub against: Router,
     /// Whether what happens is recorded.
     pub records: bool,
     /// This program: its copies are the processes of a run.
@@ -116,6 +119,8 @@ pub struct ScenarioVerified {
     pub void: Vec<String>,
     /// What was compared.
     pub statistics: Vec<Statistic>,
+    /// Latencies by quantile.
+    pub curve: Vec<AtQuantile>,
     /// The servers' shares of the requests.
     pub targets: Vec<TargetShares>,
     /// What follows.
@@ -126,6 +131,17 @@ pub struct ScenarioVerified {
     pub timers_late_ns: Option<f64>,
     /// What to know when reading this.
     pub warnings: Vec<String>,
+}
+
+/// A quantile of the latency, ms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AtQuantile {
+    /// Which: 0.5 is the median.
+    pub q: f64,
+    /// As simulated.
+    pub simulated: Estimate,
+    /// As it was.
+    pub real: Estimate,
 }
 
 /// A server's share of the requests.
@@ -175,7 +191,13 @@ pub fn verify(
         let world = World { plan, slowed: &slowed, scenario, prepared: &prepared };
         scenarios.push(world.verify(&options, tell, &mut hear, stop)?);
     }
-    Ok(Verification { file: plan.file.clone(), plan: plan.hash.clone(), seed: options.seed, calibration, scenarios })
+    Ok(Verification {
+        file: plan.file.clone(),
+        plan: plan.hash.clone(),
+        seed: options.seed,
+        calibration,
+        scenarios,
+    })
 }
 
 /// What a run takes beside its requests, ns.
@@ -204,7 +226,9 @@ fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Chosen<'a>>, Erro
                     None => (point, scenario),
                     Some(reality) => served_instead(reality, at, &scenario.name)?,
                 };
-                let prepared = Prepared::new(point_served, scenario_served).map_err(Error::Cannot)?;
+                let prepared =
+                    Prepared::new(point_served, scenario_served).and_then(|p| p.against(options.against));
+                let prepared = prepared.map_err(Error::Cannot)?;
                 all.push((point, scenario, prepared));
             }
         }
@@ -229,7 +253,8 @@ fn fitting(scenario: &Scenario, options: &Options, ns: u64, stop: &AtomicBool) -
     let requests = options.requests.or(scenario.requests);
     let key = Key::new(options.seed).with(0);
     let mut load = load_unless(scenario, requests, key, stop).ok_or(Error::Interrupted)?;
-    let within = std::iter::from_fn(|| load.arrivals.next_ns()).take_while(|at| *at < ns.max(LEAST_NS)).count();
+    let within =
+        std::iter::from_fn(|| load.arrivals.next_ns()).take_while(|at| *at < ns.max(LEAST_NS)).count();
     Ok(requests.map_or(within as u64, |most| most.min(within as u64)).max(1))
 }
 
@@ -308,6 +333,7 @@ impl World<'_> {
             params: slowed.point.params.clone(),
             runs,
             void,
+            curve: curve(&pairs),
             targets: targets(&pairs, prepared),
             verdict: if statistics.is_empty() { Verdict::Undecided } else { of_all },
             statistics,
@@ -318,7 +344,12 @@ impl World<'_> {
     }
 
     /// One replication.
-    fn simulate(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Result<ScenarioResult, Error> {
+    fn simulate(
+        &self,
+        options: &Options,
+        replication: u32,
+        stop: &AtomicBool,
+    ) -> Result<ScenarioResult, Error> {
         let of_scenario = Plan { points: vec![self.slowed.point.clone()], ..self.plan.clone() };
         let asked = weir_sim::Options {
             seed: options.seed,
@@ -343,9 +374,9 @@ fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statistic> {
     let plain = |name, unit| Compared { name, unit, is_ms: false };
     let picks: [(Compared, Pick); 6] = [
         (latency("mean"), |f| f.mean),
-        (latency(QUANTILES[0].0), |f| f.quantiles[0]),
-        (latency(QUANTILES[1].0), |f| f.quantiles[1]),
-        (latency(QUANTILES[2].0), |f| f.quantiles[2]),
+        (latency("p50"), |f| f.quantiles[0]),
+        (latency("p95"), |f| f.quantiles[2]),
+        (latency("p99"), |f| f.quantiles[3]),
         (plain("success", Unit::Points), |f| f.success),
         (plain("attempts", Unit::Ratio), |f| f.attempts),
     ];
@@ -372,6 +403,15 @@ fn farthest(pairs: &[Pair]) -> Option<NodeId> {
     servers.max_by(|a, b| off(*a).total_cmp(&off(*b)).then(b.cmp(a)))
 }
 
+fn curve(pairs: &[Pair]) -> Vec<AtQuantile> {
+    let at = |(i, q): (usize, f64)| AtQuantile {
+        q,
+        simulated: Estimate::of(pairs.iter().map(|(simulated, _)| simulated.quantiles[i])),
+        real: Estimate::of(pairs.iter().map(|(_, real)| real.quantiles[i])),
+    };
+    QUANTILES.into_iter().enumerate().map(at).collect()
+}
+
 fn targets(pairs: &[Pair], prepared: &Prepared) -> Vec<TargetShares> {
     let of = |server: &NodeId| {
         let share = |f: &Figures| f.shares.get(server).copied();
@@ -382,4 +422,73 @@ fn targets(pairs: &[Pair], prepared: &Prepared) -> Vec<TargetShares> {
         }
     };
     prepared.servers.iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_topology::{Request, evaluate};
+
+    /// Four routers over forty servers at a utilisation of 0.8.
+    fn source(lb: &str, service: &str, loops: u32) -> String {
+        format!(
+            "def app():\n    return faulty(5*s, 500*ms, queue(delay(dist.exponential({service}), server(\"app\"))))\n\n\
+             apps = pool(40, app)\n\
+             web = listen(\"127.0.0.1:0\", {lb}, loops = {loops}, name = \"web\")\n\
+             scenario(\"one\", web, traffic.poisson(rate = 640), requests = 20000)\n"
+        )
+    }
+
+    fn plan(source: &str) -> Plan {
+        let request = Request { source: source.into(), name: "t.star".into(), ..Request::default() };
+        evaluate(&request).unwrap_or_else(|wrong| panic!("{wrong:?}")).plan
+    }
+
+    /// What would be said if this were reality: the same comparison, with the simulator in both worlds.
+    fn told(simulated: &str, reality: &str) -> (Verdict, Vec<Statistic>) {
+        let options = Options {
+            seed: 1,
+            runs: 5,
+            requests: None,
+            scenarios: Vec::new(),
+            tolerances: Tolerances::default(),
+            within_ns: None,
+            reality: None,
+            against: Router::Weir,
+            records: false,
+            exe: PathBuf::new(),
+        };
+        let worlds = [simulated, reality].map(|source| {
+            let plan = plan(source);
+            let (point, scenario) = (plan.points[0].clone(), plan.points[0].scenarios[0].clone());
+            let prepared = Prepared::new(&point, &scenario).unwrap();
+            let slowed = with_hops(&point, &scenario, &prepared.servers, &Calibration::default());
+            let world = World { plan: &plan, slowed: &slowed, scenario: &scenario, prepared: &prepared };
+            let stop = AtomicBool::new(false);
+            let run = |run| world.simulate(&options, run, &stop).unwrap();
+            (0..options.runs).map(|k| Figures::simulated(&run(k), &slowed.servers)).collect::<Vec<_>>()
+        });
+        let [simulated, reality] = worlds;
+        let pairs: Vec<Pair> = simulated.into_iter().zip(reality).collect();
+        let statistics = statistics(&pairs, &options.tolerances);
+        (Verdict::of_all(statistics.iter().map(|s| s.verdict)), statistics)
+    }
+
+    /// Verification can fail: what is not what was simulated is told apart at a utilisation of 0.8.
+    #[test]
+    fn a_wrong_pairing_is_told_apart() {
+        let least = |more: &str| format!("lb.least_conn(apps{more})");
+        let right = source(&least(", error_hold = 1*s"), "50*ms", 4);
+        assert_eq!(told(&right, &right).0, Verdict::Agrees);
+        for (what, wrong) in [
+            ("other ties", source(&least(", error_hold = 1*s, ties = \"first\""), "50*ms", 4)),
+            ("other loops", source(&least(", error_hold = 1*s"), "50*ms", 1)),
+            ("another policy", source("lb.p2c(apps)", "50*ms", 4)),
+            ("no error hold", source(&least(""), "50*ms", 4)),
+            ("ten per cent longer", source(&least(", error_hold = 1*s"), "55*ms", 4)),
+        ] {
+            let (verdict, statistics) = told(&right, &wrong);
+            assert_eq!(verdict, Verdict::Differs, "{what}: {statistics:#?}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! One run for real: processes begin, the load is sent, processes end and tell.
 
+use crate::against::Other;
 use crate::busy;
 use crate::children::Child;
 use crate::part::{Part, Row, Setup, Told};
@@ -65,11 +66,30 @@ impl Real {
 /// The processes of a run.
 struct Processes {
     servers: Option<Child>,
-    router: Child,
+    router: Routes,
     /// Where the router's loops are reached.
     loops: Vec<SocketAddr>,
     secret: u64,
     begins_ns: u64,
+}
+
+/// Who routes.
+enum Routes {
+    Weir(Child),
+    Other(Other),
+}
+
+impl Routes {
+    /// Ends it; what happened there, if it says so.
+    fn end(self) -> Result<Told, Error> {
+        match self {
+            Routes::Weir(child) => child.end().map_err(Error::System),
+            Routes::Other(other) => {
+                drop(other);
+                Ok(Told { waited_ns: Some(0), ..Told::default() })
+            }
+        }
+    }
 }
 
 /// Runs a scenario for real; `None`: told to stop.
@@ -113,7 +133,7 @@ pub(crate) fn trial(
     };
     let waited = busy::waited_ns().zip(waited).map(|(now, before)| now.saturating_sub(before));
     let stolen = busy::stolen().zip(stolen).map(|(now, before)| (now.0 - before.0, now.1 - before.1));
-    let router = processes.router.end().map_err(Error::System)?;
+    let router = processes.router.end()?;
     let servers = match processes.servers {
         Some(servers) => servers.end().map_err(Error::System)?,
         None => Told { waited_ns: Some(0), ..Told::default() },
@@ -158,10 +178,20 @@ fn begin(prepared: &Prepared, options: &Options, replication: u32) -> Result<Pro
                 Child::begin(&options.exe, "server process", &serves).map_err(Error::System)?;
             (servers, addresses) = (Some(child), begun.servers);
         }
-        let routes = setup(Part::Routes(addresses));
-        let (router, begun) = Child::begin(&options.exe, "router", &routes).map_err(Error::System)?;
+        let (router, loops) = match &prepared.against {
+            Some(asked) => {
+                let other = asked.begin(&addresses).map_err(Error::System)?;
+                let address = other.address;
+                (Routes::Other(other), vec![address])
+            }
+            None => {
+                let routes = setup(Part::Routes(addresses));
+                let (router, begun) = Child::begin(&options.exe, "router", &routes).map_err(Error::System)?;
+                (Routes::Weir(router), begun.loops)
+            }
+        };
         if monotonic_ns() + SPARE_NS < begins_ns {
-            return Ok(Processes { servers, router, loops: begun.loops, secret, begins_ns });
+            return Ok(Processes { servers, router, loops, secret, begins_ns });
         }
         lead_ns *= 2;
         if lead_ns > MOST_LEAD_NS {

@@ -18,6 +18,7 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     let at_once = interrupt::at_once();
     let Some(file) = args.file() else { return replay(args) };
     let plan = input::load(&file)?;
+    let html = args.html.as_deref().map(Target::open).transpose()?;
     let record = args.record.as_deref().map(Target::open).transpose()?;
     let stop = interrupt::stop_flag(&at_once);
     let exe = std::env::current_exe()
@@ -33,6 +34,7 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
         scenarios: args.scenarios.clone(),
         tolerances,
         within_ns: args.quick.then_some(QUICK_NS),
+        against: args.against.router(),
         records: args.record.is_some(),
         reality: args.reality().map(|file| input::load(&file)).transpose()?,
         exe,
@@ -62,6 +64,9 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
         let _ = write!(io::stderr(), "\r\x1b[K");
     }
     let found = found.map_err(|e| failure(&plan, e))?;
+    if let Some(html) = html {
+        html.write(|out| weir_report::verify_html(&found, out))?;
+    }
     output::to_stdout(|out| match args.output {
         LoadForm::Text => weir_report::verify_text(&found, out),
         LoadForm::Json => weir_report::verify_json(&found, out),

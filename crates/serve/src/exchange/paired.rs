@@ -1,10 +1,10 @@
 //! A run of a verification, as a process of it serves: what it believes, when it began, and what it tells of each request.
 
 use super::NodeId;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
-use serde::{Deserialize, Serialize};
 use weir_policy::config::Balance;
 use weir_policy::health::HealthConfig;
 use weir_policy::snapshot::Snapshot;
@@ -82,8 +82,7 @@ impl Made {
         let (health, max_in_flight) = (HealthConfig::default(), None);
         let around = Around { health, max_in_flight, pass_over_ns: self.pass_over_ns, counts: false };
         let draw = Key::from_bits(self.draw);
-        let mut upstream =
-            Upstream::new(&self.balance, around, &self.weights, &self.names, self.at_ns, draw);
+        let mut upstream = Upstream::new(&self.balance, around, &self.weights, &self.names, self.at_ns, draw);
         upstream.follow(self.at_ns, &self.health);
         upstream
     }

@@ -1,0 +1,247 @@
+//! Another proxy in the place of weir's own: its configuration for the same topology, or what of the topology it cannot say.
+
+use crate::prepare::{CannotVerify, Prepared};
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use weir_policy::config::{Balance, Start, Ties};
+use weir_topology::plan::{Lb, NodeId, Spec, To};
+
+/// Who routes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Router {
+    /// weir.
+    #[default]
+    Weir,
+    /// HAProxy.
+    Haproxy,
+    /// nginx.
+    Nginx,
+}
+
+impl Router {
+    /// Its name, which is its command too.
+    pub fn name(self) -> &'static str {
+        match self {
+            Router::Weir => "weir",
+            Router::Haproxy => "haproxy",
+            Router::Nginx => "nginx",
+        }
+    }
+}
+
+/// How long another proxy may take to listen.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What another proxy is to do: one balancer over servers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Asked {
+    router: Router,
+    /// The policy in its words.
+    policy: String,
+    /// The servers, in the order of the balancer, by their roots.
+    servers: Vec<NodeId>,
+    /// Requests in flight at each of them at most.
+    most: Option<u32>,
+}
+
+impl Asked {
+    /// Of a scenario.
+    ///
+    /// # Errors
+    /// What it cannot say, in words.
+    pub fn new(prepared: &Prepared, router: Router) -> Result<Asked, CannotVerify> {
+        let cannot =
+            |what: &str| CannotVerify(format!("{} cannot be told this topology: {what}", router.name()));
+        if prepared.listen().is_some_and(|listen| listen.tls.is_some() || listen.loops.unwrap_or(1) > 1) {
+            return Err(cannot("the listener has TLS, or several event loops; leave both out"));
+        }
+        let point = &prepared.point;
+        let entered = match point.nodes[prepared.listener as usize].to {
+            To::Node(next) => &point.nodes[next as usize],
+            _ => &point.nodes[prepared.listener as usize],
+        };
+        let (Spec::Lb(lb), To::List(list)) = (&point.specs[entered.spec as usize], entered.to) else {
+            return Err(cannot("requests must enter at one balancer over servers without addresses"));
+        };
+        let servers = point.lists[list as usize].clone();
+        if servers.iter().any(|server| prepared.servers.binary_search(server).is_err()) {
+            return Err(cannot("a target of the balancer is no server, or has a weight"));
+        }
+        let more = lb.health.is_some()
+            || lb.eject.is_some()
+            || lb.outlier.is_some()
+            || lb.slow_start.is_some()
+            || lb.sticky.is_some()
+            || lb.spare.is_some()
+            || lb.max_connections.is_some();
+        if more {
+            return Err(cannot(
+                "health checks, ejection, slow start, sticky clients and spare targets are not translated",
+            ));
+        }
+        let policy = policy(lb, router).map_err(|what| cannot(&what))?;
+        if lb.max_in_flight.is_some() && router == Router::Nginx {
+            return Err(cannot("it has no line in which requests wait for `max_in_flight`"));
+        }
+        Ok(Asked { router, policy, servers, most: lb.max_in_flight })
+    }
+
+    fn haproxy(&self, port: u16, addresses: &[SocketAddr]) -> String {
+        let mut text = format!(
+            "global\n  nbthread 1\n  maxconn 20000\n\
+             defaults\n  mode http\n  timeout connect 10s\n  timeout client 300s\n  timeout server 300s\n  timeout queue 300s\n  \
+             option http-keep-alive\n  http-reuse safe\n  retries 0\n\
+             frontend scenario\n  bind 127.0.0.1:{port}\n  default_backend servers\n\
+             backend servers\n  balance {}\n",
+            self.policy
+        );
+        for (number, address) in addresses.iter().enumerate() {
+            let most = self.most.map_or_else(String::new, |most| format!(" maxconn {most}"));
+            let _ = writeln!(text, "  server s{number} {address}{most}");
+        }
+        text
+    }
+
+    fn nginx(&self, port: u16, addresses: &[SocketAddr], folder: &str) -> String {
+        let mut text = format!(
+            "daemon off;\nworker_processes 1;\nmaster_process off;\npid {folder}/pid;\nerror_log {folder}/error crit;\n\
+             events {{ worker_connections 20000; }}\n\
+             http {{\n  access_log off;\n  client_body_temp_path {folder}/b;\n  proxy_temp_path {folder}/p;\n  \
+             fastcgi_temp_path {folder}/f;\n  uwsgi_temp_path {folder}/u;\n  scgi_temp_path {folder}/s;\n  \
+             keepalive_requests 1000000000;\n  upstream servers {{\n{}",
+            if self.policy.is_empty() { String::new() } else { format!("    {};\n", self.policy) }
+        );
+        for address in addresses {
+            let _ = writeln!(text, "    server {address} max_fails=0;");
+        }
+        let kept = addresses.len() * 64;
+        let _ = write!(
+            text,
+            "    keepalive {kept};\n    keepalive_requests 1000000000;\n  }}\n  server {{\n    listen 127.0.0.1:{port} backlog=4096;\n    \
+             location / {{\n      proxy_pass http://servers;\n      proxy_http_version 1.1;\n      \
+             proxy_set_header Connection \"\";\n      proxy_next_upstream off;\n      proxy_read_timeout 300s;\n      \
+             proxy_ignore_client_abort off;\n    }}\n  }}\n}}\n"
+        );
+        text
+    }
+
+    /// Begins it before servers that are reached there.
+    ///
+    /// # Errors
+    /// It is not on this machine, or does not listen: in words.
+    pub fn begin(&self, servers: &[(NodeId, SocketAddr)]) -> Result<Other, String> {
+        let name = self.router.name();
+        let failed = |e: std::io::Error| format!("{name} cannot be run: {e}");
+        let address =
+            |server: &NodeId| servers.iter().find(|(id, _)| id == server).map(|(_, address)| *address);
+        let addresses: Vec<SocketAddr> = self.servers.iter().filter_map(address).collect();
+        // It cannot be told to take a free port and say which.
+        let port =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| l.local_addr()).map_err(failed)?.port();
+        let secret = getrandom::u64().map_err(|e| e.to_string())?;
+        let folder = std::env::temp_dir().join(format!("weir-verify-{secret:016x}"));
+        std::fs::create_dir(&folder).map_err(failed)?;
+        let mut other =
+            Other { child: None, folder: folder.clone(), address: (Ipv4Addr::LOCALHOST, port).into() };
+        let file = folder.join("conf");
+        let text = match self.router {
+            Router::Nginx => self.nginx(port, &addresses, &folder.display().to_string()),
+            _ => self.haproxy(port, &addresses),
+        };
+        std::fs::write(&file, text).map_err(failed)?;
+        let mut command = Command::new(name);
+        match self.router {
+            Router::Nginx => {
+                command.arg("-p").arg(&folder).arg("-c").arg(&file).arg("-e").arg(folder.join("error"))
+            }
+            _ => command.arg("-db").arg("-q").arg("-f").arg(&file),
+        };
+        let path = format!("{}:/usr/sbin:/usr/local/sbin", std::env::var("PATH").unwrap_or_default());
+        command.env("PATH", path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        other.child = Some(command.spawn().map_err(|e| match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                format!("{name} is not on this machine; install it (apt install {name})")
+            }
+            _ => failed(e),
+        })?);
+        other.wait(name)?;
+        Ok(other)
+    }
+}
+
+/// A policy in a proxy's words; else why it has none.
+fn policy(lb: &Lb, router: Router) -> Result<String, String> {
+    let rotates = "of targets with equally many it takes the next in turn: say ties = \"rotate\"";
+    let words =
+        match (&lb.balance, router) {
+            (Balance::LeastConn { error_hold_ns: 1.., .. }, _) => {
+                return Err("it knows no `error_hold`".to_owned());
+            }
+            (Balance::LeastConn { ties, .. }, _) if *ties != Ties::Rotate => return Err(rotates.to_owned()),
+            (Balance::LeastConn { .. }, Router::Haproxy) => "leastconn",
+            (Balance::LeastConn { .. }, _) => "least_conn",
+            (Balance::RoundRobin { start: Start::Random }, _) => {
+                return Err("its cycle begins with the first: say start = \"first\"".to_owned());
+            }
+            (Balance::RoundRobin { .. }, Router::Haproxy) => "roundrobin",
+            (Balance::RoundRobin { .. }, _) => "",
+            (Balance::Random, Router::Haproxy) => "random(1)",
+            (Balance::Random, _) => "random",
+            (Balance::P2c { choices: 2, bias, error_hold_ns: 0, .. }, Router::Haproxy) if *bias == 1.0 => {
+                "random(2)"
+            }
+            (Balance::P2c { choices: 2, bias, error_hold_ns: 0, .. }, _) if *bias == 1.0 => {
+                "random two least_conn"
+            }
+            _ => return Err(
+                "it has no such policy; lb.least_conn, lb.round_robin, lb.random and lb.p2c are translated"
+                    .to_owned(),
+            ),
+        };
+    Ok(words.to_owned())
+}
+
+/// Another proxy that runs; dropped, it is ended.
+#[derive(Debug)]
+pub(crate) struct Other {
+    child: Option<Child>,
+    folder: PathBuf,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Other {
+    /// Waits until it listens.
+    fn wait(&mut self, name: &str) -> Result<(), String> {
+        let until = Instant::now() + PATIENCE;
+        while TcpStream::connect(self.address).is_err() {
+            let ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
+            if ended.is_some() || Instant::now() > until {
+                return Err(format!("{name} does not listen: {}", self.said()));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// What it says on standard error, once it has ended.
+    fn said(&mut self) -> String {
+        let Some(mut child) = self.child.take() else { return String::new() };
+        let _ = child.kill();
+        let said = child.wait_with_output().map(|out| String::from_utf8_lossy(&out.stderr).trim().to_owned());
+        said.unwrap_or_default()
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
