@@ -226,8 +226,7 @@ fn what_cannot_be_verified_is_said() {
 #[test]
 fn an_interrupt_ends_all_processes() {
     let scratch = Scratch::new("verify-interrupt");
-    let source = policy("lb.random(apps)", "traffic.constant(rate = 100)")
-        .replace("requests = 400", "requests = 100000");
+    let source = one("traffic.constant(rate = 100)").replace("requests = 400", "requests = 100000");
     let file = scratch.file("long.star", &source);
     let mut child = weir()
         .args(["verify", &file])
