@@ -62,6 +62,8 @@ fn inside(root: NodeId, token: u64) -> Listener {
         tls: None,
         log: None,
         errors: None,
+        level: 0,
+        inner: None,
         built_in: Some(token),
     }
 }

@@ -1,6 +1,7 @@
 //! `listen(addr, node, ...)`: what connections that were accepted there have in common.
 
 use crate::log::{ErrorLog, LoopLog};
+use crate::transport::own::OwnConnections;
 use std::sync::Arc;
 use weir_http1::{Limits, Networks};
 use weir_net::io::Core;
@@ -14,6 +15,15 @@ pub(crate) enum Entry {
     Listener(usize),
     /// The root of a built-in server.
     BuiltIn(u32),
+}
+
+/// What a listener behind others believes of its own process.
+#[derive(Clone)]
+pub(crate) struct Believed {
+    pub own: Arc<OwnConnections>,
+    /// Whose X-Forwarded-For the listeners before it believe, and it itself; a connection of its own process is taken for one
+    /// without an address of its own.
+    pub trusted: Networks,
 }
 
 /// A listener as one loop sees it.
@@ -33,6 +43,10 @@ pub(crate) struct Listener {
     pub log: Option<LoopLog>,
     /// Where it is said why requests failed.
     pub errors: Option<Arc<ErrorLog>>,
+    /// How many listeners stand before it; see [`weir_topology::plan::levels`].
+    pub level: u32,
+    /// Of a listener behind others: whom it believes.
+    pub inner: Option<Believed>,
     /// Of the inside of built-in servers: the token by which this process knows its own health checks.
     pub built_in: Option<u64>,
 }
@@ -61,6 +75,8 @@ impl Listener {
             tls,
             log,
             errors: Some(errors),
+            level: 0,
+            inner: None,
             built_in: None,
             http: http.clone(),
         }
