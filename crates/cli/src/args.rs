@@ -330,6 +330,9 @@ pub(crate) struct Verify {
     /// Short runs: all within half a minute
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Each `listen` is a process of its own, so that layers of routers are real hops
+    #[arg(long)]
+    pub(crate) processes: bool,
     /// Who routes in reality
     #[arg(long, value_name = "weir|haproxy|nginx", default_value = "weir", hide_possible_values = true)]
     pub(crate) against: Against,

@@ -161,6 +161,24 @@ fn listeners_are_told_in_the_order_of_the_file() {
     run(&["serve", &path, "three"]).fails(2, "no listener is called `three`; the file has one, two, listen");
 }
 
+/// A listener is nothing without those behind it; those before it are not started.
+#[test]
+fn a_named_listener_comes_with_those_behind_it() {
+    let file = "one = listen(\"127.0.0.1:0\", respond(200, \"1\"), name = \"one\")\n\
+                two = listen(\"127.0.0.1:0\", lb.first([one]), name = \"two\")\n\
+                listen(\"127.0.0.1:0\", lb.first([two]), name = \"three\")\n\
+                listen(\"127.0.0.1:0\", respond(200, \"4\"), name = \"four\")\n";
+    for (named, started) in
+        [("three", &["one", "two", "three"][..]), ("two", &["one", "two"]), ("one", &["one"])]
+    {
+        let weir = Weir::with(file, &[named], started.len());
+        let names: Vec<&str> = weir.listening.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, started);
+        assert_eq!(weir.line(Duration::from_millis(100)), None);
+        assert_eq!(weir.connect(named).get("/").expect("an answer").body_text(), "1");
+    }
+}
+
 #[test]
 fn unix_sockets_and_ipv6_lead_to_origins() {
     let scratch = Scratch::new("serve-unix");

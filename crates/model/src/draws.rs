@@ -63,6 +63,8 @@ purposes! {
         LOSS_BACK = 5,
         /// Whether a `flaky` node fails.
         FAILURE = 6,
+        /// Which loop of a `listen` behind another a request meets.
+        HOP = 7,
     }
 }
 

@@ -68,6 +68,20 @@ impl Kind {
         }
     }
 
+    /// The status of the answer by which a client of weir is told.
+    pub fn status(self) -> u16 {
+        match self {
+            Kind::ConnectFailed | Kind::Refused | Kind::Overloaded | Kind::NoTarget => 503,
+            Kind::Timeout | Kind::Lost => 504,
+            Kind::Reset | Kind::BadResponse => 502,
+            Kind::Status5xx => 500,
+            Kind::BadRequest => 400,
+            Kind::NoRoute => 404,
+            // What nginx writes to its log; nobody reads it on the wire.
+            Kind::Cancelled => 499,
+        }
+    }
+
     /// The kind of that name, if there is one.
     pub fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|k| k.name() == name)
@@ -76,3 +90,45 @@ impl Kind {
 
 /// How a request, or one attempt of it, ended: `None` is success.
 pub type Outcome = Option<Kind>;
+
+/// The status of an answer to who came too often.
+pub const TOO_MANY: u16 = 429;
+
+/// What whoever stands before a listener is answered where this comes out behind it, and with which status; 0: nothing says
+/// which. What is full because a rate was reached comes with [`TOO_MANY`].
+pub fn answered(outcome: Outcome, status: u16) -> (Outcome, u16) {
+    match outcome {
+        None | Some(Kind::Status5xx | Kind::Lost | Kind::Cancelled) => (outcome, status),
+        Some(kind) => {
+            let status = if kind == Kind::Overloaded && status == TOO_MANY { status } else { kind.status() };
+            ((status >= 500).then_some(Kind::Status5xx), status)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The contract's table, kind by kind.
+    #[test]
+    fn what_a_hop_answers() {
+        for kind in Kind::ALL {
+            let status = match kind {
+                Kind::ConnectFailed | Kind::Refused | Kind::Overloaded | Kind::NoTarget => 503,
+                Kind::Timeout => 504,
+                Kind::Reset | Kind::BadResponse => 502,
+                Kind::BadRequest => 400,
+                Kind::NoRoute => 404,
+                Kind::Status5xx | Kind::Cancelled | Kind::Lost => {
+                    assert_eq!(answered(Some(kind), 507), (Some(kind), 507));
+                    continue;
+                }
+            };
+            let seen = (status >= 500).then_some(Kind::Status5xx);
+            assert_eq!(answered(Some(kind), 0), (seen, status), "{kind:?}");
+        }
+        assert_eq!(answered(Some(Kind::Overloaded), TOO_MANY), (None, 429));
+        assert_eq!((answered(None, 0), answered(None, 204)), ((None, 0), (None, 204)));
+    }
+}

@@ -51,11 +51,14 @@ impl Engine<'_> {
     /// The balancer that a request meets at a place, on its loop.
     #[inline]
     pub(crate) fn instance(&self, slot: u32, site: &crate::code::LbSite, member: u32) -> u32 {
+        self.on_loop(site, member, self.scopes.slots[slot as usize].meets)
+    }
+
+    /// The balancer at a place, on that loop.
+    #[inline]
+    pub(crate) fn on_loop(&self, site: &crate::code::LbSite, member: u32, meets: u16) -> u32 {
         let first = member.wrapping_add(site.offset);
-        if site.shared {
-            return first;
-        }
-        first + u32::from(self.scopes.slots[slot as usize].meets) * self.code.instances.len() as u32
+        if site.shared { first } else { first + u32::from(meets) * self.code.instances.len() as u32 }
     }
 
     #[cold]
@@ -75,7 +78,8 @@ impl Engine<'_> {
         let state = &self.states.slots[slot as usize];
         let (outcome, exclude) = (state.outcome(), state.exclude());
         if exclude != Exclude::None {
-            self.states.tried[slot as usize].came_back(exclude, instance, target, outcome);
+            let own = self.hops.tag(slot, instance);
+            self.states.tried[slot as usize].came_back(exclude, own, target, outcome);
         }
     }
 
@@ -230,7 +234,8 @@ impl Engine<'_> {
     /// What a very first attempt earns for those that follow others.
     #[inline(never)]
     pub(crate) fn earn(&mut self, slot: u32, budget: u32, now: u64) {
-        if !self.code.cuts || self.scopes.slots[slot as usize].rank >> BRANCH_BITS == 0 {
+        let before = self.hops.attempts_before(slot);
+        if !self.code.cuts || self.scopes.slots[slot as usize].rank >> BRANCH_BITS == before {
             self.budgets[budget as usize].earn(now);
         }
     }
@@ -243,6 +248,9 @@ impl Engine<'_> {
         if state.selected() {
             let part = self.code.stages[stage as usize].part.wrapping_add(member & self.code.mask);
             self.ledger.error_at(part as usize, kind);
+        }
+        if self.code.details {
+            self.details.slots[slot as usize].status = 0;
         }
     }
 

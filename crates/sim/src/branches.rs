@@ -64,6 +64,7 @@ impl Engine<'_> {
         scope.ranks_end = (scope.rank & RANKS) + each;
         (scope.meets, scope.floor) = (from.meets, NOT);
         self.details.branch(parent, child);
+        self.hops.branch(parent, child);
         let retries = self.states.slots[parent as usize].retries;
         let tries_of = if retries > 0 { self.branches.tried_of(parent) } else { NOT };
         let hedge_of = self.branches.row(parent).hedge_of;

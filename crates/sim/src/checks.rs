@@ -55,6 +55,7 @@ impl Engine<'_> {
             let slot = self.states.add(order, now, way, false);
             self.states.checks += 1;
             self.scopes.begin(slot);
+            self.hops.begin(slot);
             self.details.begin(slot, 0, None);
             self.details.slots[slot as usize].check = (index, target);
             let (live, tag) = self.scopes.enter(slot, Limit { end: CHECKED, rank: 0, ..Limit::default() }, 0);
@@ -146,6 +147,10 @@ impl Engine<'_> {
             Op::Pick { lb } | Op::Ask { lb } => {
                 self.states.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
             }
+            // A connection to a listener stands without what is behind it.
+            Op::Hop { hop } if self.connects_only(slot) => {
+                self.states.slots[slot as usize].pc = (code.hops[hop as usize].end - 1) | CHECK;
+            }
             Op::Sequence { .. } | Op::Fan { .. } => self.states.slots[slot as usize].pc += 1,
             Op::Choose { choice } => {
                 let skip = code.kinds.choices[choice as usize].skip;
@@ -230,6 +235,13 @@ impl Engine<'_> {
         let detail = self.details.slots[slot as usize];
         let site = self.guards.get(detail.check.0).map_or(0, |guard| guard.site);
         scaled(self.code.guards.sites[site as usize].check_cost_ns, detail.factor)
+    }
+
+    /// Whether a connection is all that a check asks for.
+    fn connects_only(&mut self, slot: u32) -> bool {
+        let (index, _) = self.details.slots[slot as usize].check;
+        let site = self.guards.get(index).map(|guard| guard.site);
+        site.is_some_and(|site| self.code.guards.sites[site as usize].check_expects.is_empty())
     }
 
     fn check_sleeps(&mut self, slot: u32, now: u64, ns: u64) -> bool {

@@ -10,6 +10,7 @@ mod sites;
 use crate::again::Again;
 use crate::guards::GuardTables;
 use crate::hedges::HedgeSite;
+use crate::hops::HopSite;
 use crate::kinds::Kinds;
 use crate::lines::LineTables;
 use crate::lost::LossySite;
@@ -169,6 +170,13 @@ pub(crate) enum Op {
     },
     /// Back from it.
     Back,
+    /// A listener behind another is come to; the request is back from it.
+    Hop {
+        hop: u32,
+    },
+    Hopped {
+        hop: u32,
+    },
     /// The end of a block.
     Return,
     /// The end of the request.
@@ -261,8 +269,10 @@ pub(crate) struct Code {
     pub rate_sites: Vec<RateSite>,
     pub rates: Vec<Rate>,
     pub flaky: Vec<FlakySite>,
-    /// Event loops that requests meet; at least 1.
+    /// Event loops of the listener where requests come in, at least 1; and the most that any listener has.
+    pub first_loops: u32,
     pub loops: u32,
+    pub hops: Vec<HopSite>,
     /// Whether something that is cut off goes on for nobody.
     pub goes_on: bool,
     pub retries: Vec<RetrySite>,

@@ -9,7 +9,7 @@ use crate::blocks::{Draft, End, Layout, MOST, NOT};
 use crate::code::{Code, FaultSite, FlakySite, LbSite, LimitSite, Op, RateSite, Step};
 use crate::guards::{Behind, probed};
 use crate::lookahead;
-use crate::loops::loops;
+use crate::loops::Loops;
 use std::collections::BTreeMap;
 use weir_model::draws::of_place as purpose;
 use weir_model::faulty::Law;
@@ -27,7 +27,8 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     code.takes_as_get = scenario.mix.is_empty();
     let shapes =
         Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
-    code.loops = loops(layout.point, scenario);
+    let loops = Loops::of(&layout);
+    (code.first_loops, code.loops) = (loops.first, loops.most);
     code.cuts = code.loops > 1;
     let can_be_cut = layout.can_be_cut(scenario.patience_ns.is_some());
     let is_scaling = |spec: &Spec| match spec {
@@ -51,6 +52,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         wait_ns: 0,
         code,
         shapes,
+        outermost: loops.outermost,
         can_be_cut,
         scaled,
         unreached,
@@ -104,6 +106,8 @@ pub(crate) struct Compiler<'a> {
     pub code: Code,
     /// The kinds of the scenario's requests.
     pub shapes: Kinds,
+    /// The listener where requests come in.
+    outermost: Option<u32>,
     /// By node of the plan: whether it can be cut off, is behind something that makes work longer, and may come back with the
     /// news that a connection failed.
     can_be_cut: Vec<bool>,
@@ -261,6 +265,7 @@ impl Compiler<'_> {
                     limit.end = next;
                 }
             }
+            Some(Op::Hopped { hop }) => self.code.hops[hop as usize].end = next,
             Some(Op::Hedged { hedge }) => self.code.hedges[hedge as usize].end = next,
             Some(Op::Survived { down }) => self.code.lines.sites[down as usize].skip = next,
             Some(Op::Pass | Op::Cool { .. }) => {
@@ -309,6 +314,9 @@ impl Compiler<'_> {
             Spec::Rewrite(_) => self.rewrite(spec),
             Spec::Redirect { status, .. } | Spec::Respond { status, .. } => self.answer(*status),
             specs @ (Spec::Route { .. } | Spec::Split { .. }) => self.choice(stage, specs, draft, position),
+            Spec::Listen(listen) if self.outermost != draft.nodes[position].first().copied() => {
+                self.hop(listen.loops.unwrap_or(1), place)
+            }
             Spec::Warmup { factor, requests, time_ns } => {
                 let law = warmup::Law::new(*factor, *requests, *time_ns);
                 self.warmup(law, draft.base, &draft.nodes[position])

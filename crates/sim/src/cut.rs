@@ -77,6 +77,7 @@ impl Engine<'_> {
 
     /// A request is outside of a limit again.
     pub(crate) fn back_to(&mut self, slot: u32, at: u16, limit: &Limit) {
+        self.cut_hops(slot, limit);
         self.states.drop_attempts(slot, limit.retries);
         self.scopes.leave(slot, at);
         if self.code.details {
@@ -116,6 +117,7 @@ impl Engine<'_> {
         if self.code.details {
             self.details.copy(slot, request);
         }
+        self.hops.copy(slot, request);
         // Whose client has gone has failed, which all that it comes past is to see.
         let failed = limit.end == WHOLE && self.scopes.slots[slot as usize].limits == at + 1;
         self.scopes.split(slot, request, at, &holds[floor]);
@@ -154,6 +156,13 @@ impl Engine<'_> {
         }
     }
 
+    /// The balancer that a request holds something of, on the loop that it met there.
+    fn instance_of(&self, slot: u32, lb: u32, hold: &Hold) -> u32 {
+        let meets = self.scopes.slots[slot as usize].meets;
+        let meets = self.hops.met_at(slot, hold.pc, hold.depth, meets);
+        self.on_loop(&self.code.lbs[lb as usize], hold.member, meets)
+    }
+
     pub(crate) fn give_back(&mut self, slot: u32, hold: &Hold, selected: u64, now: u64) {
         let member = hold.member;
         match hold.what {
@@ -168,16 +177,16 @@ impl Engine<'_> {
                 self.leave_share(slot, share, member, selected, now);
             }
             What::Picked { lb, target } => {
-                let instance = self.instance(slot, &self.code.lbs[lb as usize], member);
+                let instance = self.instance_of(slot, lb, hold);
                 self.balancers[instance as usize].balancer.cancelled(now, target, 0);
             }
             What::GuardLine { lb } => {
-                let index = self.instance(slot, &self.code.lbs[lb as usize], member);
+                let index = self.instance_of(slot, lb, hold);
                 self.leave_guard_line(slot, index, now);
             }
             What::Lost { stage } => self.charge(slot, stage, member, now),
             What::Sent { lb, ticket } => {
-                let index = self.instance(slot, &self.code.lbs[lb as usize], member);
+                let index = self.instance_of(slot, lb, hold);
                 self.guard_is_cut(index, ticket, now);
             }
         }

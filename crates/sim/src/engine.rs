@@ -16,6 +16,7 @@ use crate::code::Code;
 use crate::deferred::Deferred;
 use crate::detail::Details;
 use crate::guards::Guards;
+use crate::hops::Hops;
 use crate::ledger::Ledger;
 use crate::lines::Lines;
 use crate::loops;
@@ -95,6 +96,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) shares: Shares,
     pub(crate) details: Details,
     pub(crate) guards: Guards,
+    pub(crate) hops: Hops,
     /// What shares without a key are drawn by.
     pub(crate) choices: Vec<Key>,
     pub(crate) warmups: Vec<Warmup>,
@@ -180,6 +182,7 @@ impl<'a> Engine<'a> {
             shares: Shares::new(code),
             details: Details::default(),
             guards: Guards::new(code, keys),
+            hops: Hops::new(!code.hops.is_empty()),
             choices: code.kinds.nodes.iter().map(|&(_, at, number)| backoff(&(at, number))).collect(),
             warmups: vec![Warmup::default(); code.warmup_count as usize],
             lines: Lines::new(code, key),

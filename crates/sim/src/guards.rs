@@ -88,7 +88,7 @@ impl Behind {
     }
 }
 
-/// The balancers that the ways from a node end in.
+/// The balancers and listeners that the ways from a node end in.
 fn first_balancers(point: &Point, from: NodeId) -> std::collections::BTreeSet<NodeId> {
     let (mut found, mut seen) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
     let mut stack = vec![from];
@@ -96,7 +96,8 @@ fn first_balancers(point: &Point, from: NodeId) -> std::collections::BTreeSet<No
         if !seen.insert(id) {
             continue;
         }
-        if let Spec::Lb(_) = &point.specs[point.nodes[id as usize].spec as usize] {
+        // Who listens answers by itself, whoever is left behind it.
+        if let Spec::Lb(_) | Spec::Listen(_) = &point.specs[point.nodes[id as usize].spec as usize] {
             found.insert(id);
             continue;
         }
@@ -109,13 +110,17 @@ fn first_balancers(point: &Point, from: NodeId) -> std::collections::BTreeSet<No
     found
 }
 
-/// What a target is hashed by: the address of the server that its way ends at first, else that server's name.
+/// What a target is hashed by: the address of the server or listener that its way comes to first, else that server's name.
 pub(crate) fn name_of(point: &Point, target: NodeId) -> String {
     let mut at = target;
     loop {
         let node = &point.nodes[at as usize];
-        if let Spec::Server { addr, .. } = &point.specs[node.spec as usize] {
-            return addr.clone().or_else(|| node.name.clone()).unwrap_or_else(|| "server".into());
+        match &point.specs[node.spec as usize] {
+            Spec::Server { addr, .. } => {
+                return addr.clone().or_else(|| node.name.clone()).unwrap_or_else(|| "server".into());
+            }
+            Spec::Listen(listen) => return listen.addr.clone(),
+            _ => {}
         }
         at = match inside(point, at) {
             To::Node(child) => child,

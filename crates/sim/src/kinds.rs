@@ -213,6 +213,7 @@ impl Engine<'_> {
 
     /// The targets of a balancer that a request is to leave out, as far as its retries say.
     pub(crate) fn left_out(&mut self, slot: u32, instance: u32) {
+        let instance = self.hops.tag(slot, instance);
         self.excluded.clear();
         if self.states.slots[slot as usize].exclude() != Exclude::None {
             let list = self.branches.tried_of(slot);

@@ -23,6 +23,7 @@ mod fanout;
 mod guards;
 mod heap;
 mod hedges;
+mod hops;
 mod kinds;
 mod latency;
 mod ledger;

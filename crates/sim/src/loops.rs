@@ -3,15 +3,51 @@
 //! What belongs to the process is one for all: queues, rate limits, budgets, what clients stick to, and of a balancer health,
 //! limits of targets and the line before them (`weir_policy::upstream`).
 
+use crate::blocks::Layout;
 use weir_model::draws::purpose;
 use weir_stats::Key;
-use weir_topology::plan::{Point, Scenario, Spec};
+use weir_topology::plan::{Listen, NodeId, Point, Spec, To};
 
-/// The loops that a scenario's requests meet: those of the listener where they enter.
-pub(crate) fn loops(point: &Point, scenario: &Scenario) -> u32 {
-    match &point.specs[point.nodes[scenario.root as usize].spec as usize] {
-        Spec::Listen(listen) => listen.loops.unwrap_or(1),
-        _ => 1,
+/// Event loops, of listeners that say how many they have.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Loops {
+    /// The listener where requests come in.
+    pub outermost: Option<NodeId>,
+    /// How many it has; at least 1.
+    pub first: u32,
+    /// The most that any listener has.
+    pub most: u32,
+}
+
+impl Loops {
+    pub fn of(layout: &Layout) -> Loops {
+        let outermost = outermost(layout.point, layout.root);
+        let all = || layout.reached().filter_map(|(id, spec)| Some((id, of_listen(spec)?)));
+        let first = all().find(|(id, _)| Some(*id) == outermost).map_or(1, |(_, loops)| loops);
+        Loops { outermost, first, most: all().map(|(_, loops)| loops).max().unwrap_or(1) }
+    }
+}
+
+/// The loops of a listener.
+fn of_listen(spec: &Spec) -> Option<u32> {
+    match spec {
+        Spec::Listen(Listen { loops, .. }) => Some(loops.unwrap_or(1)),
+        _ => None,
+    }
+}
+
+/// The listener where a scenario's requests come in: its node, or one that nothing stands before but a single way on which
+/// nobody sends again.
+pub(crate) fn outermost(point: &Point, root: NodeId) -> Option<NodeId> {
+    let mut at = root;
+    loop {
+        let node = &point.nodes[at as usize];
+        match (&point.specs[node.spec as usize], node.to) {
+            (Spec::Listen(_), _) => return Some(at),
+            (Spec::Retry(_) | Spec::Hedge(_), _) => return None,
+            (_, To::Node(next)) => at = next,
+            _ => return None,
+        }
     }
 }
 

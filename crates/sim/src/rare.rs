@@ -100,6 +100,11 @@ impl Engine<'_> {
                 let outcome = (status >= 500).then_some(Kind::Status5xx);
                 self.states.slots[slot as usize].set_outcome(outcome);
             }
+            Op::Hop { hop } => self.enter_hop(slot, hop, depth),
+            Op::Hopped { .. } => {
+                self.count_errors(slot, member, pc);
+                self.leave_hop(slot);
+            }
             Op::Warm { warmup } => {
                 let site = &code.warmups[warmup as usize];
                 let factor = self.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now);

@@ -134,7 +134,7 @@ impl RequestState {
         exclude_of(self.bits >> EXCLUDE_SHIFT & 3)
     }
 
-    fn set_exclude(&mut self, exclude: Exclude) {
+    pub fn set_exclude(&mut self, exclude: Exclude) {
         self.bits = self.bits & !(3 << EXCLUDE_SHIFT) | exclude_code(exclude) << EXCLUDE_SHIFT;
     }
 }

@@ -171,12 +171,14 @@ impl Engine<'_> {
                     let picked = if rule == Exclude::None || self.states.tried[slot as usize].is_empty() {
                         of.balancer.pick(draw, &[])
                     } else {
-                        of.pick_anew(draw, &self.states.tried[slot as usize], instance, &mut self.excluded)
+                        let own = self.hops.tag(slot, instance);
+                        of.pick_anew(draw, &self.states.tried[slot as usize], own, &mut self.excluded)
                     };
                     match picked {
                         Some(index) => {
                             if rule != Exclude::None {
-                                self.states.tried[slot as usize].picked(rule, instance, index);
+                                let own = self.hops.tag(slot, instance);
+                                self.states.tried[slot as usize].picked(rule, own, index);
                             }
                             let target = of.targets.get(code, index);
                             let back = (pc as u32 + 1) | if site.counts { 0 } else { IDLE };

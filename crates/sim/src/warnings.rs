@@ -136,17 +136,24 @@ fn taken_as_get(runs: &[Replication]) -> Option<String> {
     })
 }
 
-/// Served, the listener in front of this would have several event loops, and balancers that see less each.
+/// Served, a listener on the way would have several event loops, and balancers that see less each.
 fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
     let spec = |id: u32| &point.specs[point.nodes[id as usize].spec as usize];
-    // Requests enter at a listener, or right behind one.
-    let listener = listeners(point).into_iter().find(|&id| match spec(id) {
-        Spec::Listen(Listen { loops: None, .. }) if id == scenario.root => true,
+    // Requests enter at a listener, or right behind one, and come through others.
+    let on_the_way = || {
+        let stages = code.order.iter().map(|s| &code.stages[*s as usize]);
+        let says_nothing = |stage: &&Stage| {
+            matches!(point.specs[stage.spec as usize], Spec::Listen(Listen { loops: None, .. }))
+        };
+        stages.filter(says_nothing).find_map(|stage| stage.nodes.first().copied())
+    };
+    let before = listeners(point).into_iter().find(|&id| match spec(id) {
         Spec::Listen(Listen { loops, .. }) => {
             point.nodes[id as usize].to == To::Node(scenario.root) && *loops != Some(1)
         }
         _ => false,
-    })?;
+    });
+    let listener = before.or_else(on_the_way)?;
     // What a policy knows of its own picks it knows less of where others pick too.
     let remembers = |stage: &&Stage| match &point.specs[stage.spec as usize] {
         Spec::Lb(lb) => {

@@ -153,11 +153,11 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         to: To,
         name: Option<String>,
     ) -> starlark::Result<NodeId> {
-        if self.context.state.borrow().leads_to_listener(&spec, to) {
-            let message = "leads to a `listen`: nothing but a scenario does, since requests come in there";
+        if self.context.state.borrow().models_a_listener(&spec) {
             self.wrong_but(
-                format!("`{}` {message}", self.name()),
-                "give it the node that the listener leads to",
+                "the model of this server leads to a `listen`: a model is what one server does itself, and a listener takes \
+                 requests from outside",
+                "give the model the node that the listener leads to, or make the listener a target in the server's place",
             );
         }
         let id = self.context.state.borrow_mut().graph.add(site, spec, to, name);

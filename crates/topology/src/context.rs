@@ -6,7 +6,7 @@ use crate::diagnostic::{At, Diagnostic, Severity};
 use crate::graph::Graph;
 use crate::params::Params;
 use crate::places::Calls;
-use crate::plan::{DataFile, Faulty, NodeId, Scenario, Spec, To};
+use crate::plan::{DataFile, Faulty, Scenario, Spec, To};
 use starlark::codemap::{CodeMapId, FileSpan};
 use starlark::eval::Evaluator;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -60,21 +60,30 @@ pub(crate) struct Shared {
 }
 
 impl State {
-    /// Whether a node with this spec would lead to a listener.
-    pub(crate) fn leads_to_listener(&self, spec: &Spec, to: To) -> bool {
-        let is_listener = |id: NodeId| matches!(self.graph.spec(id), Some(Spec::Listen(_)));
-        // Lists may be long, and most files have no listener.
-        !self.listening.names.is_empty()
-            && (spec.aside().is_some_and(is_listener)
-                || match to {
-                    To::None => false,
-                    To::Node(next) => is_listener(next),
-                    To::List(list) => self
-                        .graph
-                        .lists()
-                        .get(list as usize)
-                        .is_some_and(|l| l.iter().any(|id| is_listener(*id))),
-                })
+    /// Whether this is a server whose model leads to a listener.
+    pub(crate) fn models_a_listener(&self, spec: &Spec) -> bool {
+        let Spec::Server { model: Some(model), .. } = spec else { return false };
+        // Most files have no listener.
+        if self.listening.names.is_empty() {
+            return false;
+        }
+        let (mut stack, mut seen, mut lists) = (vec![*model], HashSet::new(), HashSet::new());
+        while let Some(id) = stack.pop() {
+            let (true, Some(spec)) = (seen.insert(id), self.graph.spec(id)) else { continue };
+            if matches!(spec, Spec::Listen(_)) {
+                return true;
+            }
+            stack.extend(spec.aside());
+            match self.graph.node(id).map_or(To::None, |node| node.to) {
+                To::None => {}
+                To::Node(next) => stack.push(next),
+                To::List(list) if lists.insert(list) => {
+                    stack.extend(self.graph.lists().get(list as usize).into_iter().flatten());
+                }
+                To::List(_) => {}
+            }
+        }
+        false
     }
 
     /// The number of a new block, counted as they are evaluated.

@@ -10,10 +10,12 @@ use weir_policy::Kind;
 use weir_policy::config::{Balance, Budget, Check, Eject, Hedge, OnEmpty, Outlier, Rate, Retry, SlowStart};
 
 pub mod fixed;
+mod layers;
 mod serving;
 mod tls;
 mod warned;
 
+pub use layers::{levels, with_inner};
 pub use serving::{
     HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol, Paths, Rewrite,
     SendProxy, listeners,
@@ -226,7 +228,7 @@ pub enum Spec {
         #[serde(default)]
         origin: Origin,
     },
-    /// Where requests come in: nothing leads to it.
+    /// Where requests come in; behind another one it is a hop of its own.
     #[serde(rename = "listen")]
     Listen(Listen),
     /// A fixed answer: a leaf.

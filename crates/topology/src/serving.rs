@@ -8,7 +8,7 @@
 
 use crate::circles::circles;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::plan::{NodeId, Point, Spec, To, listeners};
+use crate::plan::{NodeId, Point, Spec, To, levels, listeners};
 use std::collections::BTreeSet;
 use weir_policy::config::Balance;
 
@@ -60,7 +60,8 @@ pub fn serving_of(point: &Point, roots: &[NodeId], inject: bool) -> Result<Servi
     let mut walk = Walk { point, behind: &behind, inject, roles: vec![Role::Inside; point.nodes.len()] };
     let reached = walk.down(roots);
     let roles = walk.roles;
-    let wrong = refused(point, &roles, &reached);
+    let mut wrong = refused(point, &roles, &reached);
+    wrong.extend(unreachable(point));
     if !wrong.is_empty() {
         return Err(wrong);
     }
@@ -242,6 +243,29 @@ fn refused(point: &Point, roles: &[Role], reached: &BTreeSet<NodeId>) -> Vec<Dia
             ),
         };
         let message = format!("`{}` cannot be served: {why}", spec.kind());
+        wrong.push(at(point, id, Diagnostic::error(message).help(help)));
+    }
+    wrong
+}
+
+/// Errors at listeners behind others that weir itself could not be a client of, once for each site.
+fn unreachable(point: &Point) -> Vec<Diagnostic> {
+    let mut sites = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (id, _) in levels(point).into_iter().filter(|(_, level)| *level > 0) {
+        let Some(Spec::Listen(listen)) = spec_of(point, id) else { continue };
+        let (what, help) = if listen.tls.is_some() {
+            ("has TLS", "leave `tls` out: nothing between them leaves this machine")
+        } else if !listen.http.proxy_from.is_empty() {
+            ("waits for the PROXY protocol", "leave `proxy_from` out: who the client is weir tells itself")
+        } else {
+            continue;
+        };
+        if !sites.insert(point.nodes[id as usize].site) {
+            continue;
+        }
+        let message = format!("a `listen` behind another {what}, and weir reaches it itself, by plain HTTP");
+        let help = format!("{help}; for clients from outside let a second `listen` lead to the same node");
         wrong.push(at(point, id, Diagnostic::error(message).help(help)));
     }
     wrong

@@ -1,7 +1,8 @@
 //! What nodes are when served, the defaults of serving, and plans that hold it all.
 
 use weir_topology::plan::fixed::LIMITS;
-use weir_topology::plan::{Http, Listen, ListenProtocol, Origin, Plan, Point, Spec, listeners};
+use weir_topology::plan::{Http, Listen, ListenProtocol, Origin, Plan, Point, Spec};
+use weir_topology::plan::{levels, listeners, with_inner};
 use weir_topology::serving::{Role, Serving, serving};
 use weir_topology::{Request, evaluate};
 
@@ -260,18 +261,74 @@ fn wrong_plans_are_refused() {
         let why = Plan::from_json(text.replacen(from, to, 1).as_bytes()).expect_err(to).to_string();
         assert!(why.contains(part), "{from} -> {to}: {why}");
     }
-    let two = plan("x = server()\nlisten(\":80\", x)\nlisten(\":81\", x)\ncable(1*ms, x)\n");
+    let two = plan("x = server()\nlisten(\":80\", x)\nlisten(\":81\", x)\nserver(model=cable(1*ms, x))\n");
     let text = String::from_utf8(two.to_json()).expect("UTF-8");
     for (from, to, part) in [
         (":81", ":80", "address"),
         ("listen#2", "listen", "called"),
-        ("\"to\":{\"node\":0}}\n", "\"to\":{\"node\":1}}\n", "nothing leads to a `listen`"),
+        ("\"model\":3", "\"model\":1", "model of a server leads to a `listen`"),
     ] {
         let at = text.rfind(from).unwrap_or_else(|| panic!("{from} is not in {text}"));
         let changed = format!("{}{to}{}", &text[..at], &text[at + from.len()..]);
         let why = Plan::from_json(changed.as_bytes()).expect_err(to).to_string();
         assert!(why.contains(part), "{from} -> {to}: {why}");
     }
+}
+
+const LAYERS: &str = "\
+a = listen(\":81\", server(), name=\"a\")
+b = listen(\":82\", lb.random([a, server()]), name=\"b\")
+c = listen(\":83\", lb.first([server()], on_empty=retry(2, cable(1*ms, b))), name=\"c\")
+d = listen(\":84\", a, name=\"d\")
+e = listen(\":85\", server(), name=\"e\")
+f = listen(\":86\", sequence([c, d]), name=\"f\")
+";
+
+/// How many listeners stand before each, and which are behind which.
+#[test]
+fn listeners_behind_others() {
+    let plan = plan(LAYERS);
+    let point = &plan.points[0];
+    let name = |id: &u32| point.nodes[*id as usize].name.clone().expect("a listener has a name");
+    let levels: Vec<(String, u32)> = levels(point).iter().map(|(id, level)| (name(id), *level)).collect();
+    let expected = [("a", 3), ("b", 2), ("c", 1), ("d", 1), ("e", 0), ("f", 0)];
+    assert_eq!(levels, expected.map(|(name, level)| (name.to_owned(), level)));
+    let all = listeners(point);
+    let of = |chosen: usize| with_inner(point, &all[chosen..=chosen]).iter().map(name).collect::<String>();
+    assert_eq!([of(0), of(1), of(2), of(3), of(4)], ["a", "ab", "abc", "ad", "e"]);
+}
+
+/// A listener behind another is weir's to reach: by plain HTTP, of which everything is its own.
+#[test]
+fn an_inner_listener_that_weir_cannot_reach_is_refused() {
+    let refused = |more: &str, outer: &str| {
+        let plan = plan(&format!("a = listen(\":81\", server(), {more})\n{outer}\n"));
+        serving(&plan.points[0], false).err().map(|wrong| wrong[0].to_string()).unwrap_or_default()
+    };
+    let outer = "listen(\":80\", lb.random([a]))";
+    let pair = std::env::temp_dir().join("x").display().to_string();
+    let tls = format!("tls=tls.server(\"{pair}.pem\", \"{pair}.key\")");
+    for (more, says) in [(tls.as_str(), "has TLS"), ("http=http(proxy_from=[\"::1\"])", "PROXY protocol")] {
+        let said = refused(more, outer);
+        assert!(said.contains(says) && said.contains("t.star:1:5") && said.contains("leave `"), "{said}");
+        assert_eq!(refused(more, ""), "");
+    }
+    assert_eq!(refused("http=http(versions=[\"h2\"])", outer), "");
+}
+
+/// A listener is never part of a built-in server; models before it act where nothing real is behind.
+#[test]
+fn models_before_a_listener() {
+    let inner = |server: &str| format!("cable(1*ms, listen(\":81\", delay(1*ms, {server})))");
+    assert_eq!(roles(&inner("server()"), false), ["cable Model", "listen Proxy", "delay BuiltIn"]);
+    let real = "server(addr=\"127.0.0.1:1\")";
+    assert_eq!(
+        roles(&inner(real), false),
+        ["cable LeftOut", "listen Proxy", "delay LeftOut", "server Proxy"]
+    );
+    let plan = plan(&format!("listen(\":80\", sequence([{}]))\n", inner("server()")));
+    let wrong = serving(&plan.points[0], false).expect_err("more than one origin");
+    assert!(wrong[0].to_string().contains("`sequence` cannot be served"), "{}", wrong[0]);
 }
 
 /// Old plans say nothing of how origins are spoken to.

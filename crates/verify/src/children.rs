@@ -5,7 +5,9 @@ use crate::busy::waited_ns;
 use crate::part::{Begun, Part, Setup, Told};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStdin, Command, ExitCode, Stdio};
@@ -15,6 +17,7 @@ use std::time::Duration;
 use weir_serve::{Options, Paired, Running, start};
 use weir_stats::Key;
 use weir_topology::json;
+use weir_topology::plan::{NodeId, with_inner};
 use weir_topology::serving::serving_of;
 
 /// The argument that makes the program a process of a run.
@@ -161,7 +164,12 @@ fn begin(setup: Setup, told: Sender<weir_serve::Told>) -> Result<(Running, Begun
     let Setup { point, listener, root, key, secret, begins_ns, records, part } = setup;
     let serving = serving_of(&point, &[listener], true).map_err(|_| "it cannot be served")?;
     let (nodes, part) = match part {
-        Part::Routes(servers) => (vec![listener], weir_serve::Part::Routes(servers.into_iter().collect())),
+        Part::Routes { servers, listeners } => {
+            let apart: BTreeMap<NodeId, SocketAddr> = listeners.into_iter().collect();
+            let mut own = with_inner(&point, &[listener]);
+            own.retain(|id| !apart.contains_key(id));
+            (own, weir_serve::Part::Routes { servers: servers.into_iter().collect(), listeners: apart })
+        }
         Part::Serves(roots) => (Vec::new(), weir_serve::Part::Serves(roots)),
     };
     let paired = Paired { key: Key::from_bits(key), secret, root, begins_ns, part, records, told };

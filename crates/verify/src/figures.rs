@@ -1,5 +1,6 @@
 //! What one replication, or one run, says: the same figures of both worlds.
 
+use crate::part::Row;
 use crate::prepare::Prepared;
 use crate::trial::Real;
 use std::collections::BTreeMap;
@@ -61,7 +62,9 @@ impl Figures {
         let attempts: u64 = if prepared.against.is_some() {
             real.served.iter().filter(|row| row.request.1).count() as u64
         } else {
-            real.routed.iter().filter(|row| row.request.1).map(|row| u64::from(row.attempts.max(1))).sum()
+            // Those of routers behind others are further ones.
+            let made = |row: &Row| u64::from(row.attempts.max(1)) - u64::from(row.inner);
+            real.routed.iter().filter(|row| row.request.1).map(made).sum()
         };
         let mut at: BTreeMap<NodeId, u64> = prepared.servers.iter().map(|server| (*server, 0)).collect();
         for row in real.served.iter().filter(|row| row.request.1) {

@@ -30,7 +30,11 @@ pub(crate) struct Setup {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Part {
     /// It routes to servers that are another process.
-    Routes(Vec<(NodeId, SocketAddr)>),
+    Routes {
+        servers: Vec<(NodeId, SocketAddr)>,
+        /// Where listeners behind this one are that are processes of their own.
+        listeners: Vec<(NodeId, SocketAddr)>,
+    },
     /// It is the built-in servers with these roots.
     Serves(Vec<NodeId>),
 }
@@ -81,6 +85,8 @@ pub(crate) struct Row {
     pub request: (u64, bool),
     /// The server that it came to; `None`: the listener.
     pub server: Option<NodeId>,
+    /// Whether it came to a listener behind another.
+    pub inner: bool,
     /// Since when and until when it was there, ns after the instant 0.
     pub between_ns: (u64, u64),
     pub attempts: u32,
@@ -93,6 +99,7 @@ impl From<Ended> for Row {
         Row {
             request: (e.ordinal, e.selected),
             server: e.server,
+            inner: e.inner,
             between_ns: (e.begun_ns, e.ended_ns),
             attempts: e.attempts,
             error: e.outcome,

@@ -3,7 +3,7 @@
 use crate::against::{Asked, Router};
 use std::fmt;
 use std::sync::Arc;
-use weir_topology::plan::{Listen, Node, NodeId, Point, Scenario, Spec, To};
+use weir_topology::plan::{Listen, Node, NodeId, Point, Scenario, Spec, To, with_inner};
 use weir_topology::serving::{Role, Serving, serving_of};
 
 /// A scenario made ready.
@@ -53,6 +53,14 @@ impl Prepared {
         let servers = (0..).zip(&serving.roles).filter_map(of_role).collect();
         real_servers(&point, &serving, scenario)?;
         Ok(Prepared { point: Arc::new(point), root, listener, against: None, servers })
+    }
+
+    /// The listeners behind the outermost one, the innermost first.
+    pub fn inner(&self) -> Vec<NodeId> {
+        let mut inner = with_inner(&self.point, &[self.listener]);
+        inner.retain(|id| *id != self.listener);
+        inner.sort_unstable();
+        inner
     }
 
     /// The same with another proxy that routes.

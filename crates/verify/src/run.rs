@@ -36,6 +36,8 @@ pub struct Options {
     pub within_ns: Option<u64>,
     /// What is served, where that is another plan than what is simulated: to see that a difference is told.
     pub reality: Option<Plan>,
+    /// Whether each `listen` is a process of its own.
+    pub processes: bool,
     /// Who routes in reality.
     pub against: Router,
     /// Whether what happens is recorded.
@@ -454,6 +456,7 @@ mod tests {
             tolerances: Tolerances::default(),
             within_ns: None,
             reality: None,
+            processes: false,
             against: Router::Weir,
             records: false,
             exe: PathBuf::new(),

@@ -75,7 +75,7 @@ struct Processes {
 
 /// Who routes.
 enum Routes {
-    Weir(Child),
+    Weir(Vec<Child>),
     Other(Other),
 }
 
@@ -83,7 +83,18 @@ impl Routes {
     /// Ends it; what happened there, if it says so.
     fn end(self) -> Result<Told, Error> {
         match self {
-            Routes::Weir(child) => child.end().map_err(Error::System),
+            Routes::Weir(children) => {
+                let mut all = Told { waited_ns: Some(0), ..Told::default() };
+                // The outermost first: what it has in progress the others have too.
+                for child in children.into_iter().rev() {
+                    let told = child.end().map_err(Error::System)?;
+                    all.waited_ns = all.waited_ns.zip(told.waited_ns).map(|(all, one)| all + one);
+                    all.ended.extend(told.ended);
+                    all.made.extend(told.made);
+                    all.did.extend(told.did);
+                }
+                Ok(all)
+            }
             Routes::Other(other) => {
                 drop(other);
                 Ok(Told { waited_ns: Some(0), ..Told::default() })
@@ -185,9 +196,20 @@ fn begin(prepared: &Prepared, options: &Options, replication: u32) -> Result<Pro
                 (Routes::Other(other), vec![address])
             }
             None => {
-                let routes = setup(Part::Routes(addresses));
-                let (router, begun) = Child::begin(&options.exe, "router", &routes).map_err(Error::System)?;
-                (Routes::Weir(router), begun.loops)
+                let mut routers = Vec::new();
+                let mut listeners: Vec<(NodeId, SocketAddr)> = Vec::new();
+                let apart = if options.processes { prepared.inner() } else { Vec::new() };
+                // Whoever stands behind others comes before them.
+                for listener in apart.into_iter().chain([prepared.listener]) {
+                    let part = Part::Routes { servers: addresses.clone(), listeners: listeners.clone() };
+                    let routes = Setup { listener, ..setup(part) };
+                    let (router, begun) =
+                        Child::begin(&options.exe, "router", &routes).map_err(Error::System)?;
+                    listeners.extend(begun.loops.first().map(|address| (listener, *address)));
+                    routers.push((router, begun.loops));
+                }
+                let (all, loops): (Vec<Child>, Vec<_>) = routers.into_iter().unzip();
+                (Routes::Weir(all), loops.into_iter().next_back().unwrap_or_default())
             }
         };
         if monotonic_ns() + SPARE_NS < begins_ns {

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::sync::Arc;
 use weir_serve::{Remote, Running, explained};
 use weir_topology::Plan;
-use weir_topology::plan::{NodeId, Point, Spec, listeners};
+use weir_topology::plan::{NodeId, Point, Spec, listeners, with_inner};
 use weir_topology::serving::{Serving, serving};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
@@ -120,7 +120,7 @@ fn swept(plan: &Plan) -> Vec<&str> {
     first.params.iter().enumerate().filter(|(i, _)| differs(*i)).map(|(_, p)| p.0.as_str()).collect()
 }
 
-/// The listeners of these names, all if there are none, in the order of the file.
+/// The listeners of these names and those behind them, all if there are none, in the order of the file.
 pub(crate) fn choose(point: &Point, names: &[String]) -> Result<Vec<NodeId>, Failure> {
     let name = |id: &NodeId| point.nodes[*id as usize].name.as_deref().unwrap_or_default();
     let all = listeners(point);
@@ -131,5 +131,6 @@ pub(crate) fn choose(point: &Point, names: &[String]) -> Result<Vec<NodeId>, Fai
             known.join(", ")
         )));
     }
-    Ok(all.into_iter().filter(|id| names.is_empty() || names.iter().any(|n| n == name(id))).collect())
+    let chosen = all.into_iter().filter(|id| names.is_empty() || names.iter().any(|n| n == name(id)));
+    Ok(with_inner(point, &chosen.collect::<Vec<_>>()))
 }

@@ -34,6 +34,7 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
         scenarios: args.scenarios.clone(),
         tolerances,
         within_ns: args.quick.then_some(QUICK_NS),
+        processes: args.processes,
         against: args.against.router(),
         records: args.record.is_some(),
         reality: args.reality().map(|file| input::load(&file)).transpose()?,

@@ -12,6 +12,7 @@ use crate::h1::server::After;
 use crate::h2;
 use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
+use crate::transport::own::is_own;
 use crate::transport::session::Session;
 use std::any::Any;
 use std::cell::Cell;
@@ -19,6 +20,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use weir_http1::Request;
+use weir_net::transport::socket::Raw;
 use weir_net::transport::wire::Wire;
 
 /// Answers the requests of one connection: each in the graph that is its loop's as it comes.
@@ -97,12 +99,16 @@ pub(crate) fn begin(
     transit: Option<InTransit>,
 ) {
     let core = &lp.core;
+    let is_own = listener.inner.is_some() && matches!(&accepted.socket, Raw::Unix(socket) if is_own(socket));
     // What cannot be watched is closed, as what cannot be accepted is.
     let Ok(socket) = accepted.socket.watch(&core.runtime) else { return };
     let deadline = core.deadlines.add();
     // Only who tells origins of it has to know where the client came to.
     let ends = (accepted.peer, accepted.peer.and_then(|_| socket.local()));
     let session = Rc::new(Session::new(listener.clone(), ends, deadline, core.is_draining(), place));
+    if is_own {
+        session.is_own();
+    }
     let bound = Rc::<Bound>::default();
     let known = lp.know(session.clone(), bound.clone());
     let fresh = Cell::new(Some(Carried::by(lp)));

@@ -41,8 +41,8 @@ pub(crate) struct Loop {
     turn: Cell<u32>,
     /// Listeners before which somebody waits though the listening sockets are closing.
     late: Cell<u32>,
-    /// Told once, when accepting ends.
-    pub closing: tokio::sync::watch::Sender<bool>,
+    /// On how many levels of listeners accepting has ended, from the outermost on.
+    pub closing: tokio::sync::watch::Sender<u32>,
     /// The task that the loop cannot do without and that has ended, if one has.
     failed: tokio::sync::watch::Sender<Option<&'static str>>,
 }
@@ -78,7 +78,7 @@ impl Loop {
             clients: RefCell::default(),
             turn: Cell::new(0),
             late: Cell::new(0),
-            closing: tokio::sync::watch::Sender::new(false),
+            closing: tokio::sync::watch::Sender::new(0),
             failed: tokio::sync::watch::Sender::new(None),
         });
         lp.needs("the timers", lp.core.timers.clone().run(lp.core.runtime.clone()));
@@ -193,11 +193,13 @@ impl Loop {
         }
     }
 
-    /// Begins nothing new: idle connections close, busy ones after their answer.
-    pub fn drain(&self) {
+    /// Begins nothing new at listeners before which so few stand: idle connections close, busy ones after their answer.
+    pub fn drain(&self, level: u32) {
         self.core.drain();
         for (_, client) in self.clients.borrow().iter() {
-            client.session.end();
+            if client.session.listener.level <= level {
+                client.session.end();
+            }
         }
     }
 
@@ -220,9 +222,12 @@ impl Loop {
         self.clients.borrow().len()
     }
 
-    /// Whether clients are connected, or wait for a place, or something goes on without them.
-    pub fn is_busy(&self) -> bool {
-        self.late.get() > 0 || !self.clients.borrow().is_empty() || self.core.has_background()
+    /// Whether clients of listeners before which so few stand are connected, or some wait for a place, or something goes on
+    /// without them.
+    pub fn is_busy(&self, level: u32) -> bool {
+        let of_level = |client: &Client| client.session.listener.level <= level;
+        let connected = || self.clients.borrow().iter().any(|(_, client)| of_level(client));
+        self.late.get() > 0 || connected() || self.core.has_background()
     }
 
     /// From now on some wait for a place, until it is dropped.
@@ -241,7 +246,7 @@ struct Needed {
 impl Drop for Needed {
     fn drop(&mut self) {
         // Accepting ends as a drain begins; a panic may come at any time.
-        if std::thread::panicking() || !*self.lp.closing.borrow() {
+        if std::thread::panicking() || *self.lp.closing.borrow() == 0 {
             self.lp.failed.send_replace(Some(self.what));
         }
     }
@@ -303,6 +308,7 @@ mod tests {
             ending: tokio::sync::watch::Sender::new(false),
             pulses: (0..2).map(|_| Default::default()).collect(),
             drain_said: AtomicBool::new(false),
+            drained: [].into(),
             mail: Mail(mail),
         }))
     }
@@ -315,7 +321,7 @@ mod tests {
         let state = LocalState::new(process.state.clone(), 0);
         runtime.clone().block_on(async move {
             let lp = Loop::new(0, core, process, state);
-            lp.closing.send_replace(drains);
+            lp.closing.send_replace(u32::from(drains));
             let task = lp.needs("accepting", task);
             lp.run(async {
                 task.await;

@@ -42,6 +42,8 @@ pub(crate) struct Process {
     pub pulses: Arc<[Pulse]>,
     /// Whether it was said that a drain is under way.
     pub drain_said: AtomicBool,
+    /// By level of listeners: the loops that have nothing more to do there.
+    pub drained: Box<[AtomicU32]>,
     /// Mailboxes: of the loops that serve, by their numbers, then of the owner.
     pub mail: Mail,
 }

@@ -18,7 +18,9 @@ use crate::graph::identity::inside;
 use crate::graph::state::ProcessState;
 use crate::log::{AccessLog, ErrorLog};
 use crate::transport::bind::{self, Bound, CannotListen};
+use crate::transport::listener::Believed;
 use crate::transport::listening::LoopSocket;
+use crate::transport::own::{Inner, Reached, reached_at};
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::{Audience, Names};
@@ -30,13 +32,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use weir_http1::Networks;
 use weir_net::io::clock::Clock;
 use weir_net::io::held;
 use weir_net::io::system::{explained, has_room_for, remedy};
 use weir_net::transport::tls::CannotUse;
 use weir_stats::Key;
 use weir_topology::diagnostic::Diagnostic;
-use weir_topology::plan::{Http, Listen, Point, Spec};
+use weir_topology::plan::{Http, Listen, Point, Spec, levels, with_inner};
 use weir_topology::serving::Serving;
 use weir_topology::sticky;
 
@@ -154,7 +157,7 @@ impl Remote {
 
     /// What must not be left behind is removed, since the process is to end at once.
     pub fn abandon(&self) {
-        self.files.remove();
+        self.files.remove(u32::MAX);
     }
 
     /// Certificates and bundles are read again, for connections that begin from now on; what cannot be used is said, and
@@ -194,9 +197,11 @@ pub fn start(
     options: &Options,
 ) -> Result<Running, Error> {
     let certificates = Arc::new(Certificates::read(point, nodes).map_err(Error::Tls)?);
-    let Opened { files, listening, confs, sockets, logs } = open(point, (nodes, &certificates), options)?;
+    let Opened { files, listening, confs, sockets, logs, mut inner } =
+        open(point, (nodes, &certificates), options)?;
     let sticky_keys = sticky::keys(point).map_err(Error::StickyKey)?;
     let loops = sockets.len();
+    let layers = confs.iter().map(|conf| conf.level + 1).max().unwrap_or(1);
     let paired = options.paired.clone();
     let clock = paired.as_ref().map_or_else(Clock::start, |run| Clock::beginning(run.begins_ns));
     let seed = paired.as_ref().map_or_else(self::seed, |run| Ok(run.key.bits()))?;
@@ -212,7 +217,11 @@ pub fn start(
     let mail = Mail(mail.into());
     let (built_in, handed) = unbounded_channel();
     let (built_in, listening_servers) = match paired.as_ref().map(|run| &run.part) {
-        Some(Part::Routes(servers)) => (BuiltInServers::There(Arc::new(servers.clone())), Vec::new()),
+        Some(Part::Routes { servers, listeners }) => {
+            let reached = |(id, address): (&NodeId, &SocketAddr)| (*id, Reached::Tcp(*address));
+            inner.at.extend(listeners.iter().map(reached));
+            (BuiltInServers::There(Arc::new(servers.clone())), Vec::new())
+        }
         Some(Part::Serves(roots)) => {
             (BuiltInServers::Here(built_in), built_in::bind(roots).map_err(Error::Listen)?)
         }
@@ -224,14 +233,10 @@ pub fn start(
         listening: listening_servers.into_iter().map(|(root, _, socket)| (root, socket)).collect(),
     };
     let state = Arc::new(ProcessState::new(notices.into()));
-    let blueprint = Arc::new(Blueprint::new(
-        0,
-        (point.clone(), serving.clone()),
-        sticky_keys,
-        &state,
-        clock.now(),
-        draws,
-    ));
+    let plan = (point.clone(), serving.clone());
+    let mut blueprint = Blueprint::new(0, plan, sticky_keys, &state, clock.now(), draws);
+    blueprint.inner = inner;
+    let blueprint = Arc::new(blueprint);
     let audience: Arc<dyn Audience> = Arc::new(mail.clone());
     let draw = Key::new(seed).with(NAMES);
     let names = Names::start(point, serving, options.nameserver, clock, draw, audience, &errors)?;
@@ -249,6 +254,7 @@ pub fn start(
         ending: tokio::sync::watch::Sender::new(false),
         pulses: (0..=loops).map(|_| watchdog::Pulse::default()).collect(),
         drain_said: AtomicBool::new(false),
+        drained: (0..layers).map(|_| AtomicU32::new(0)).collect(),
         mail,
     });
     if paired.is_some() {
@@ -282,6 +288,8 @@ struct Opened {
     /// By loop: the listener's number and the socket.
     sockets: Vec<Vec<(usize, LoopSocket)>>,
     logs: Logs,
+    /// Where those are reached that stand behind others.
+    inner: Inner,
 }
 
 /// Binds the listeners and opens their logs. `default`: the loops of those that do not say.
@@ -303,19 +311,27 @@ fn open(
         confs: Vec::new(),
         sockets: (0..loops).map(|_| Vec::new()).collect(),
         logs: Logs::default(),
+        inner: Inner::default(),
     };
+    let levels = levels(point);
     for (number, (name, listen, node)) in listens.into_iter().enumerate() {
-        // In a verification each loop has an address of its own, so that a request can meet the one that it meets in the simulation.
-        let at_once = if options.paired.is_some() { 1 } else { count(listen) };
+        let level = levels.get(&node).copied().unwrap_or(0);
+        // In a verification ports are free ones, and each loop has one of its own, so that a request can meet the one that it meets in
+        // the simulation.
+        let at = if options.paired.is_some() { ANY_PORT } else { &listen.addr };
+        let at_once = if options.paired.is_some() && level == 0 { 1 } else { count(listen) };
         let mut port = None;
         for first in (0..count(listen)).step_by(at_once) {
-            let bound = bind::bind(&listen.addr, at_once, &opened.files).map_err(Error::Listen)?;
+            let bound = bind::bind(at, at_once, (level, &opened.files)).map_err(Error::Listen)?;
             let addr = match &bound {
                 Bound::Tcp(_, address) => address.to_string(),
                 Bound::Unix(..) => listen.addr.clone(),
             };
             if let Bound::Tcp(_, address) = &bound {
                 port = Some(address.port());
+            }
+            if level > 0 {
+                opened.inner.at.insert(node, reached(&bound, &listen.addr));
             }
             for (at, socket) in (first..).zip(bound.sockets()) {
                 opened.sockets[at].push((number, socket));
@@ -330,6 +346,8 @@ fn open(
             listen: listen.clone(),
             node,
             port,
+            level,
+            inner: None,
             admission: Admission {
                 clients: Clients::new(own.unwrap_or(usize::MAX), per_address, count(listen)),
                 common: own.is_none().then(|| common.clone()),
@@ -337,8 +355,34 @@ fn open(
             log: opened.logs.of(&listen.http)?,
         });
     }
+    believe(point, &mut opened);
     Ok(opened)
 }
+
+/// Listeners behind others believe their own process, as far as those before them believe their peers.
+fn believe(point: &Point, opened: &mut Opened) {
+    let believes = opened.confs.iter().filter(|conf| !conf.listen.http.trusted.is_empty());
+    let believes: Vec<_> =
+        believes.map(|conf| (conf.listen.http.trusted.clone(), with_inner(point, &[conf.node]))).collect();
+    for conf in opened.confs.iter_mut().filter(|conf| conf.level > 0) {
+        let before = believes.iter().filter(|(_, behind)| behind.contains(&conf.node));
+        let mut trusted: Vec<String> = before.flat_map(|(trusted, _)| trusted.iter().cloned()).collect();
+        // What its own process is taken for.
+        trusted.push("unix".to_owned());
+        let trusted = Networks::parse(&trusted).unwrap_or_default();
+        conf.inner = Some(Believed { own: opened.inner.own.clone(), trusted });
+    }
+}
+
+fn reached(bound: &Bound, addr: &str) -> Reached {
+    match bound {
+        Bound::Tcp(_, address) => Reached::Tcp(reached_at(*address)),
+        Bound::Unix(..) => Reached::Unix(addr.strip_prefix("unix:").unwrap_or(addr).into()),
+    }
+}
+
+/// On loopback, whichever is free.
+const ANY_PORT: &str = "127.0.0.1:0";
 
 /// What is drawn by for names.
 const NAMES: u64 = 0x4e41_4d45;
@@ -375,7 +419,7 @@ impl Running {
         self.remote.drain();
         let result = all_ended(self.threads, result);
         self.remote.process.ending.send_replace(true);
-        self.remote.files.remove();
+        self.remote.files.remove(u32::MAX);
         self.remote.logs.iter().for_each(AccessLog::finish);
         self.remote.process.errors.finish();
         result

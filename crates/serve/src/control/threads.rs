@@ -14,7 +14,7 @@ use crate::graph::state::LocalState;
 use crate::health::monitor::Monitor;
 use crate::log::AccessLog;
 use crate::nodes::lb::{Owner, ToOwner};
-use crate::transport::listener::Listener;
+use crate::transport::listener::{Believed, Listener};
 use crate::transport::listening::LoopSocket;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::names::Names;
@@ -43,6 +43,9 @@ pub(super) struct Conf {
     pub listen: Listen,
     pub node: NodeId,
     pub port: Option<u16>,
+    /// How many listeners stand before it, and of one behind others: whom it believes.
+    pub level: u32,
+    pub inner: Option<Believed>,
     pub tls: Option<Arc<tls::Server>>,
     pub admission: Admission,
     pub log: Option<AccessLog>,
@@ -256,6 +259,7 @@ impl Shared {
             token: process.token,
             tls: &self.certificates.origins,
             room: &room,
+            in_run: process.run.is_some(),
             records: process.run.clone().filter(|run| run.records),
             number,
             listeners: &self.confs.iter().map(|conf| conf.node).collect::<Vec<_>>(),
@@ -335,14 +339,12 @@ impl Shared {
             let others = || listeners.iter().filter_map(|(listener, _)| listener.log.as_ref());
             let log = conf.log.as_ref().map(|log| log.on_loop(others()));
             let logs = (log, self.process.errors.clone());
-            let listener = Listener::new(
-                number,
-                &conf.name,
-                &conf.listen.http,
-                (conf.port, conf.tls.clone()),
-                logs,
-                self.process.run.clone(),
-            );
+            let ends = (conf.port, conf.tls.clone());
+            let listener = Listener {
+                level: conf.level,
+                inner: conf.inner.clone(),
+                ..Listener::new(number, &conf.name, &conf.listen.http, ends, logs, self.process.run.clone())
+            };
             listeners.push((Rc::new(listener), conf.admission.clone()));
         }
         listeners
@@ -359,7 +361,8 @@ impl Shared {
             let mut accepting = Vec::new();
             for (listener, socket) in sockets {
                 let socket = socket.watch(&lp.core.runtime)?;
-                accepting.push(lp.needs("accepting", accept::run(lp.clone(), listener, socket)));
+                let task = lp.needs("accepting", accept::run(lp.clone(), listener, socket));
+                accepting.push((self.confs[listener].level, task));
             }
             // Whoever waits for all loops hears of this one, or that it is gone.
             let _ = begun.send(());
@@ -372,33 +375,39 @@ impl Shared {
     }
 
     /// Ends a loop (`serving.md` §2, Drain).
-    async fn drain(&self, lp: &Rc<Loop>, accepting: Vec<Joined>, files: &SocketFiles) {
+    async fn drain(&self, lp: &Rc<Loop>, accepting: Vec<(u32, Joined)>, files: &SocketFiles) {
         let delay_ns = self.confs.iter().map(|c| c.listen.http.drain_delay_ns).max().unwrap_or(0);
         if delay_ns > 0 {
             lp.core.timers.after(delay_ns).await;
         }
         self.process.transits.close();
-        // Before the queues are looked at for the last time: nobody new finds the way in then.
-        files.remove();
-        lp.closing.send_replace(true);
         let end_ns = lp.core.now().saturating_add(lp.drain_timeout_ns());
-        for task in accepting {
-            task.await;
-        }
-        lp.drain();
-        // Those who were let in last are not known yet.
-        lp.core.timers.after(LOOK_NS).await;
-        let are_coming = || self.process.transits.coming(lp.number as usize) > 0;
         let word_ns = lp.core.now().saturating_add(DRAIN_WORD_NS);
-        while (lp.is_busy() || are_coming()) && lp.core.now() < end_ns {
+        let mut accepting = accepting;
+        // Requests on their way may still come to listeners behind those that they came in by.
+        for (level, drained) in (0..).zip(&self.process.drained) {
+            // Before the queues are looked at for the last time: nobody new finds the way in then.
+            files.remove(level);
+            lp.closing.send_replace(level + 1);
+            let (closing, others): (Vec<_>, Vec<_>) = accepting.into_iter().partition(|(at, _)| *at <= level);
+            accepting = others;
+            for (_, task) in closing {
+                task.await;
+            }
+            lp.drain(level);
+            // Those who were let in last are not known yet.
             lp.core.timers.after(LOOK_NS).await;
-            if lp.core.now() >= word_ns && !self.process.drain_said.swap(true, Ordering::Relaxed) {
-                self.process.errors.note(|| {
-                    let left_s = end_ns.saturating_sub(lp.core.now()) as f64 / 1e9;
-                    format!(
-                        "draining: {left_s:.1} s more at most for what is open; a second signal ends at once"
-                    )
-                });
+            let are_coming = || self.process.transits.coming(lp.number as usize) > 0;
+            while (lp.is_busy(level) || are_coming()) && lp.core.now() < end_ns {
+                lp.core.timers.after(LOOK_NS).await;
+                self.say_drain(lp, word_ns, end_ns);
+            }
+            drained.fetch_add(1, Ordering::Relaxed);
+            // Other loops may still send requests on to the next level here.
+            let others = || drained.load(Ordering::Relaxed) < self.process.serving.load(Ordering::Relaxed);
+            while !accepting.is_empty() && others() && lp.core.now() < end_ns {
+                lp.core.timers.after(LOOK_NS).await;
+                self.say_drain(lp, word_ns, end_ns);
             }
         }
         let open = lp.clients();
@@ -409,6 +418,18 @@ impl Shared {
                     "drain_timeout ({s} s) is over: {open} connection{of} of event loop {} cut off",
                     lp.number
                 )
+            });
+        }
+    }
+}
+
+impl Shared {
+    /// Says once, after a while, that a drain is under way.
+    fn say_drain(&self, lp: &Loop, word_ns: u64, end_ns: u64) {
+        if lp.core.now() >= word_ns && !self.process.drain_said.swap(true, Ordering::Relaxed) {
+            self.process.errors.note(|| {
+                let left_s = end_ns.saturating_sub(lp.core.now()) as f64 / 1e9;
+                format!("draining: {left_s:.1} s more at most for what is open; a second signal ends at once")
             });
         }
     }

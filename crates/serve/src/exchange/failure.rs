@@ -84,16 +84,7 @@ pub(crate) enum Why {
 impl Failure {
     /// Of this kind, with the status of the contract's table (`language.md` §3, Failing and retrying).
     pub fn new(kind: Kind) -> Failure {
-        let status = match kind {
-            Kind::ConnectFailed | Kind::Refused | Kind::Overloaded | Kind::NoTarget => 503,
-            Kind::Timeout | Kind::Lost => 504,
-            Kind::Reset | Kind::BadResponse => 502,
-            Kind::Status5xx => 500,
-            Kind::BadRequest => 400,
-            Kind::NoRoute => 404,
-            // What nginx writes to its log; nobody reads it on the wire.
-            Kind::Cancelled => 499,
-        };
+        let status = kind.status();
         let retry_after_s = (kind == Kind::Overloaded).then_some(1);
         Failure { kind, status, retry_after_s, why: Why::Kind(kind), at: None, relayed: false }
     }

@@ -317,11 +317,12 @@ impl Exchange {
 fn hop(client: &ClientEnd) -> Hop<'_> {
     let session = client.session();
     let listener = &session.listener;
+    let believed = session.believed();
     Hop {
-        peer: session.peer().map(|p| p.ip()),
+        peer: session.peer().map(|p| p.ip()).filter(|_| believed.is_none()),
         https: session.agreed().is_some(),
         port: listener.port,
-        trusted: &listener.trusted,
+        trusted: believed.map_or(&listener.trusted, |believed| &believed.trusted),
         upgrades: &listener.http.upgrade,
         connect: &listener.http.connect,
         raw_paths: listener.raw_paths,

@@ -34,8 +34,13 @@ pub struct Paired {
 /// What a process of a run is.
 #[derive(Debug)]
 pub enum Part {
-    /// It routes; built-in servers are a process of their own, where they listen by their roots.
-    Routes(BTreeMap<NodeId, SocketAddr>),
+    /// It routes; built-in servers are a process of their own, with these roots.
+    Routes {
+        /// Where each of them is.
+        servers: BTreeMap<NodeId, SocketAddr>,
+        /// Where listeners are that are processes of their own, behind this one.
+        listeners: BTreeMap<NodeId, SocketAddr>,
+    },
     /// It is the built-in servers with these roots.
     Serves(Vec<NodeId>),
 }
@@ -97,6 +102,8 @@ pub struct Ended {
     pub selected: bool,
     /// The server that it came to; `None`: a listener.
     pub server: Option<NodeId>,
+    /// Whether it came to a listener behind another.
+    pub inner: bool,
     /// Since when it was here, ns.
     pub begun_ns: u64,
     /// Until when.

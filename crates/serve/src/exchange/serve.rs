@@ -113,6 +113,7 @@ fn log(ex: &Exchange, line: &Line) {
             ordinal,
             selected,
             server: ex.listener().built_in(),
+            inner: ex.listener().level > 0,
             begun_ns: ex.begun_ns,
             ended_ns: ex.core.now(),
             attempts: ex.attempts(),

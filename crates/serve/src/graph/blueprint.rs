@@ -7,6 +7,7 @@ use super::state::ProcessState;
 use crate::exchange::NodeId;
 use crate::exchange::upstream::described;
 use crate::nodes::Id;
+use crate::transport::own::Inner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_policy::health::{Health, HealthConfig};
@@ -28,6 +29,8 @@ pub(crate) struct Blueprint {
     pub made_ns: u64,
     /// What its nodes draw by.
     pub draws: Draws,
+    /// Where its own listeners behind others are reached.
+    pub inner: Inner,
 }
 
 impl Blueprint {
@@ -42,7 +45,8 @@ impl Blueprint {
     ) -> Blueprint {
         let keys = state.prepare(&point, &draws, made_ns);
         let connections = limits(&point, &serving);
-        Blueprint { epoch, keys, connections, sticky_keys, made_ns, draws, point, serving }
+        let inner = Inner::default();
+        Blueprint { epoch, keys, connections, sticky_keys, made_ns, draws, inner, point, serving }
     }
 
     /// How other threads know a node.
@@ -104,7 +108,8 @@ impl Blueprint {
         self.list(lb).iter().map(behind).collect()
     }
 
-    /// What a person is told of a target: the server that its only way leads to, with its address, else what its ways part at.
+    /// What a person is told of a target: the server or listener that its only way leads to, with its address, else what its ways
+    /// part at.
     pub fn described(&self, mut id: NodeId) -> String {
         loop {
             let node = &self.point.nodes[id as usize];
@@ -112,6 +117,9 @@ impl Blueprint {
             id = match (self.spec(id), node.to) {
                 (Spec::Server { addr, .. }, _) => {
                     return described(name.unwrap_or("server"), addr.as_deref());
+                }
+                (Spec::Listen(listen), _) => {
+                    return described(name.unwrap_or("listen"), Some(&listen.addr));
                 }
                 (_, To::Node(next)) => next,
                 (spec, _) => {
@@ -121,13 +129,14 @@ impl Blueprint {
         }
     }
 
-    /// What a target is hashed by: the address of the server that its way ends at first, else that server's name.
+    /// What a target is hashed by: the address of the server or listener that its way comes to first, else that server's name.
     pub fn hash_name(&self, mut id: NodeId) -> String {
         loop {
             let node = &self.point.nodes[id as usize];
             let name = || node.name.clone().unwrap_or_default();
             id = match (self.spec(id), node.to) {
                 (Spec::Server { addr: Some(addr), .. }, _) => return addr.clone(),
+                (Spec::Listen(listen), _) => return listen.addr.clone(),
                 (_, To::Node(next)) => next,
                 (_, To::List(list)) => match self.point.lists[list as usize].first() {
                     Some(first) => *first,

@@ -11,6 +11,7 @@ use crate::exchange::reply::Own;
 use crate::nodes::lb::{self, Owner, Recorder, Shape, Sticky};
 use crate::nodes::{Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue};
 use crate::nodes::{rate, redirect, retry, rewrite, route, sequence, split, timeout, warmup};
+use crate::transport::own::Reached;
 use crate::upstream::connect::{Addresses, BuiltInServers, Place};
 use crate::upstream::limit::ConnectionLimit;
 use crate::upstream::names::Names;
@@ -28,7 +29,7 @@ use weir_policy::config::Balance;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
 use weir_topology::address::Address;
-use weir_topology::plan::{self, Lb, Origin, Scope, Spec, TlsClient};
+use weir_topology::plan::{self, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient};
 use weir_topology::serving::Role;
 
 /// What kind of thread a graph is for.
@@ -59,6 +60,8 @@ pub(crate) struct Builder<'a> {
     pub room: &'a Rc<dyn MakesRoom>,
     /// Whom all that is done to balancers is told.
     pub records: Option<Arc<Paired>>,
+    /// Whether it is for a run of a verification.
+    pub in_run: bool,
     /// The number of this thread.
     pub number: u32,
     /// What servers say of TLS.
@@ -94,7 +97,7 @@ impl Builder<'_> {
         let Blueprint { point, serving, .. } = self.blueprint;
         let begin = |(id, node): (NodeId, &plan::Node)| {
             let spec = &point.specs[node.spec as usize];
-            let listens = matches!(spec, Spec::Listen(_)).then_some(id);
+            let listens = matches!(spec, Spec::Listen(_)).then(|| inside(point, id));
             listens.into_iter().chain(spec.aside()).collect::<Vec<_>>()
         };
         let begins = (0..).zip(&point.nodes).flat_map(begin);
@@ -133,7 +136,11 @@ impl Builder<'_> {
                     None => Node::Answer(answer),
                 }
             }
-            Spec::Listen(_) | Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Node::Pass(next),
+            Spec::Listen(listen) => match self.blueprint.inner.at.get(&id) {
+                Some(at) => self.server(id, name, &as_origin(listen), || reached(at)),
+                None => Node::Pass(next),
+            },
+            Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Node::Pass(next),
             Spec::Timeout { time_ns: Some(time_ns) } => {
                 Node::Timeout(timeout::Timeout { time_ns: *time_ns, node: next })
             }
@@ -242,9 +249,14 @@ impl Builder<'_> {
 
     fn server(&self, id: NodeId, name: Option<&str>, origin: &Origin, place: impl FnOnce() -> Place) -> Node {
         let addr = match self.blueprint.spec(id) {
-            Spec::Server { addr: Some(addr), .. } => Some(Rc::from(&addr[..])),
+            Spec::Server { addr: Some(addr), .. } | Spec::Listen(plan::Listen { addr, .. }) => {
+                Some(Rc::from(&addr[..]))
+            }
             _ => None,
         };
+        let listens = matches!(self.blueprint.spec(id), Spec::Listen(_));
+        // A listener is told of draws in a verification only: else it draws for itself.
+        let told = self.blueprint.role(id) == Role::BuiltIn || listens && self.in_run;
         let key = self.blueprint.keys.targets[id as usize];
         let most = self
             .blueprint
@@ -256,10 +268,11 @@ impl Builder<'_> {
             tls: origin.tls.as_ref().zip(addr.as_deref()).and_then(|(tls, addr)| self.secure(tls, addr)),
             addr,
             name: Rc::from(name.unwrap_or("server")),
+            own: listens.then(|| self.blueprint.inner.own.clone()),
             most,
             target: self.targets.get(key, origin, place),
             origin: origin.clone(),
-            token: self.token,
+            token: told.then_some(self.token),
             room: self.room.clone(),
         }))
     }
@@ -347,6 +360,20 @@ impl Builder<'_> {
             Some(Address::Port(_)) | None => (None, &[]),
         };
         Place::Tcp(Rc::new(Addresses::new(name, list)))
+    }
+}
+
+/// How a listener of this process is spoken to: as a server is by default, in a version that it takes.
+fn as_origin(listen: &plan::Listen) -> Origin {
+    let takes_h1 = listen.http.versions.contains(&HttpVersion::H1);
+    let protocol = if takes_h1 { OriginProtocol::H1 } else { OriginProtocol::H2 };
+    Origin { protocol, ..Origin::of(true) }
+}
+
+fn reached(at: &Reached) -> Place {
+    match at {
+        Reached::Tcp(address) => Place::Tcp(Rc::new(Addresses::new(None, &[*address]))),
+        Reached::Unix(path) => Place::Unix(path.clone()),
     }
 }
 

@@ -1,13 +1,13 @@
 //! Where the ways behind a balancer's targets end: what a check asks, and what must be there for a target to be of use.
 
 use crate::exchange::NodeId;
-use weir_topology::plan::{Origin, Point, Spec, TlsClient, To};
+use weir_topology::plan::{Point, Spec, TlsClient, To};
 use weir_topology::serving::{Role, Serving};
 
 /// The end of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// A server, real or built in.
+    /// A server, real or built in, or another listener.
     Server(NodeId),
     /// Another balancer.
     Lb(NodeId),
@@ -69,20 +69,24 @@ impl Ends {
 
     /// The address that a check connects to, as the file has it; `None`: a built-in server's socket, or no connection.
     pub fn addr<'a>(&self, point: &'a Point) -> Option<&'a str> {
-        self.server(point).map(|(addr, _)| addr)
+        match self.asked(point)? {
+            Spec::Server { addr, .. } => addr.as_deref(),
+            Spec::Listen(listen) => Some(&listen.addr),
+            _ => None,
+        }
     }
 
     /// TLS there, as the file has it.
     pub fn tls<'a>(&self, point: &'a Point) -> Option<&'a TlsClient> {
-        self.server(point)?.1.tls.as_ref()
-    }
-
-    fn server<'a>(&self, point: &'a Point) -> Option<(&'a str, &'a Origin)> {
-        let Checked::Server(id) = self.checked else { return None };
-        match &point.specs[point.nodes[id as usize].spec as usize] {
-            Spec::Server { addr, origin, .. } => Some((addr.as_deref()?, origin)),
+        match self.asked(point)? {
+            Spec::Server { addr: Some(_), origin, .. } => origin.tls.as_ref(),
             _ => None,
         }
+    }
+
+    fn asked<'a>(&self, point: &'a Point) -> Option<&'a Spec> {
+        let Checked::Server(id) = self.checked else { return None };
+        point.specs.get(point.nodes[id as usize].spec as usize)
     }
 }
 
@@ -109,6 +113,8 @@ impl<'a> Walk<'a> {
             (Spec::Server { addr: Some(_), .. }, _) if !self.built_in => {
                 Step::Ends(End::Server(id), Checked::Server(id))
             }
+            // A hop of its own, to which this process is a client.
+            (Spec::Listen(_), _) => Step::Ends(End::Server(id), Checked::Server(id)),
             (Spec::Respond { status, .. }, _) => Step::Ends(End::Own, Checked::Status(*status)),
             (Spec::Redirect { status, .. }, _) => Step::Ends(End::Own, Checked::Status(*status)),
             (_, To::Node(next)) => Step::Goes(next),

@@ -3,10 +3,11 @@
 //!
 //! A node with `name=` is its kind and name; one behind which lies one addressed server is its place and that address; others
 //! are place and number there. A target is what its `server` says: address as written, TLS and protocol;
-//! one without address is known as a node. Those of one identity are told apart by their order.
+//! one without address is known as a node, and so is a `listen` that takes a free port. Those of one identity are told apart by their order.
 
 use crate::exchange::NodeId;
 use std::collections::BTreeMap;
+use weir_topology::address::Address;
 use weir_topology::plan::{Node, Origin, Place, Point, Spec, To};
 
 /// The identities that were ever seen, by number.
@@ -52,11 +53,19 @@ impl Interner {
             .collect();
         let target = |(node, own): (&Node, &u32)| match &point.specs[node.spec as usize] {
             Spec::Server { addr: Some(addr), origin, .. } => self.key(of_target(addr, origin)),
+            // Of those that take a free port each is known by its name alone.
+            Spec::Listen(listen) if !is_free_port(&listen.addr) => {
+                self.key(format!("listener {}", listen.addr))
+            }
             _ => *own,
         };
         let targets = point.nodes.iter().zip(&nodes).map(target).collect();
         Keys { nodes, targets }
     }
+}
+
+fn is_free_port(addr: &str) -> bool {
+    Address::parse(addr).is_none_or(|address| address.is_free_port())
 }
 
 fn of_node(point: &Point, node: &Node, address: Option<&str>) -> String {
@@ -85,7 +94,7 @@ fn place(point: &Point, node: &Node) -> String {
     }
 }
 
-/// The address of the one addressed server behind each node; `None` where there is none, or more than one.
+/// The address of the one addressed server or listener behind each node; `None` where there is none, or more than one.
 fn addresses_behind(point: &Point) -> Vec<Option<&str>> {
     enum Behind<'a> {
         Nothing,
@@ -97,6 +106,7 @@ fn addresses_behind(point: &Point) -> Vec<Option<&str>> {
     for node in &point.nodes {
         let found = match (&point.specs[node.spec as usize], node.to) {
             (Spec::Server { addr: Some(addr), .. }, _) => Behind::One(addr),
+            (Spec::Listen(listen), _) => Behind::One(&listen.addr),
             (_, To::None) => Behind::Nothing,
             (_, To::Node(next)) => match &behind[next as usize] {
                 Behind::Nothing => Behind::Nothing,

@@ -72,6 +72,7 @@ fn a_later_graph_goes_on_with_the_state() {
             token: 1,
             tls: &tls::Clients::default(),
             room: &room,
+            in_run: false,
             records: None,
             number: 0,
             listeners: &[],

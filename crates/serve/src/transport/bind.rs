@@ -40,11 +40,15 @@ impl fmt::Display for CannotListen {
 impl std::error::Error for CannotListen {}
 
 /// Binds a listener's address for so many loops; the file of a Unix socket joins the others.
-pub(crate) fn bind(addr: &str, loops: usize, files: &SocketFiles) -> Result<Bound, CannotListen> {
+pub(crate) fn bind(
+    addr: &str,
+    loops: usize,
+    (level, files): (u32, &SocketFiles),
+) -> Result<Bound, CannotListen> {
     let explain = |e: io::Error| CannotListen { addr: addr.to_owned(), why: why(&e) };
     if let Some(path) = addr.strip_prefix("unix:") {
         let path = Path::new(path);
-        return unix(path, loops, files).map_err(|e| match e.kind() {
+        return unix(path, loops, (level, files)).map_err(|e| match e.kind() {
             io::ErrorKind::AddrInUse => {
                 CannotListen { addr: addr.to_owned(), why: in_the_way(path).to_owned() }
             }
@@ -102,7 +106,7 @@ fn local(socket: &Socket) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| io::Error::other("no address"))
 }
 
-fn unix(path: &Path, loops: usize, files: &SocketFiles) -> io::Result<Bound> {
+fn unix(path: &Path, loops: usize, (level, files): (u32, &SocketFiles)) -> io::Result<Bound> {
     let first = {
         // Whoever else takes a socket for a stale one does so before this one listens, or after.
         let _lock = lock_folder(path);
@@ -114,7 +118,7 @@ fn unix(path: &Path, loops: usize, files: &SocketFiles) -> io::Result<Bound> {
             bound => bound,
         }?
     };
-    files.add(SocketFile::of(path)?);
+    files.add(level, SocketFile::of(path)?);
     first.set_nonblocking(true)?;
     let mut sockets: Vec<UnixListener> = Vec::with_capacity(loops);
     for _ in 1..loops {

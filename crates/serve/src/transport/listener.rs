@@ -2,6 +2,7 @@
 
 use crate::exchange::paired::Paired;
 use crate::log::{ErrorLog, LoopLog};
+use crate::transport::own::OwnConnections;
 use std::sync::Arc;
 use weir_http1::{Limits, Networks};
 use weir_net::io::Core;
@@ -15,6 +16,15 @@ pub(crate) enum Entry {
     Listener(usize),
     /// The root of a built-in server.
     BuiltIn(u32),
+}
+
+/// What a listener behind others believes of its own process.
+#[derive(Clone)]
+pub(crate) struct Believed {
+    pub own: Arc<OwnConnections>,
+    /// Whose X-Forwarded-For the listeners before it believe, and it itself; a connection of its own process is taken for one
+    /// without an address of its own.
+    pub trusted: Networks,
 }
 
 /// A listener as one loop sees it.
@@ -38,6 +48,10 @@ pub(crate) struct Listener {
     pub believes: Option<u64>,
     /// Whose events are kept, in a verification.
     pub run: Option<Arc<Paired>>,
+    /// How many listeners stand before it; see [`weir_topology::plan::levels`].
+    pub level: u32,
+    /// Of a listener behind others: whom it believes.
+    pub inner: Option<Believed>,
 }
 
 impl Listener {
@@ -67,6 +81,8 @@ impl Listener {
             errors: Some(errors),
             believes: run.as_ref().map(|run| run.secret),
             run,
+            level: 0,
+            inner: None,
             http: http.clone(),
         }
     }

@@ -1,6 +1,6 @@
 //! What belongs to a client's connection for as long as it lasts, whatever protocol it speaks.
 
-use crate::transport::listener::Listener;
+use crate::transport::listener::{Believed, Listener};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
@@ -18,6 +18,8 @@ pub(crate) struct Session {
     pub deadline: Deadline,
     /// What TLS came to; empty in cleartext.
     agreed: OnceCell<Agreed>,
+    /// Whether this very process is the client; found out with the first request.
+    own: OnceCell<bool>,
     /// Told to end: an idle one closes, a busy one after its answer.
     ending: Cell<bool>,
     lingers: Cell<bool>,
@@ -42,6 +44,7 @@ impl Session {
             local,
             deadline,
             agreed: OnceCell::new(),
+            own: OnceCell::new(),
             ending: Cell::new(ending),
             lingers: Cell::new(false),
             idle_since_ns: Cell::new(u64::MAX),
@@ -77,6 +80,19 @@ impl Session {
     /// What TLS came to; `None` in cleartext.
     pub fn agreed(&self) -> Option<&Agreed> {
         self.agreed.get()
+    }
+
+    /// This very process is the client.
+    pub fn is_own(&self) {
+        let _ = self.own.set(true);
+    }
+
+    /// Where this very process is the client: what is believed of it. To be asked once a request has come.
+    pub fn believed(&self) -> Option<&Believed> {
+        let inner = self.listener.inner.as_ref()?;
+        let ends = self.peer().zip(self.local);
+        let own = || ends.is_some_and(|(peer, local)| inner.own.has(peer, local));
+        self.own.get_or_init(own).then_some(inner)
     }
 
     /// Nothing more is served: another client may come in its place.

@@ -36,21 +36,22 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 
 /// Those of a process; removed when dropped.
 #[derive(Default)]
-pub(crate) struct SocketFiles(Mutex<Vec<SocketFile>>);
+pub(crate) struct SocketFiles(Mutex<Vec<(u32, SocketFile)>>);
 
 impl SocketFiles {
-    /// One more.
-    pub fn add(&self, file: SocketFile) {
-        self.files().push(file);
+    /// One more, of a listener of this level.
+    pub fn add(&self, level: u32, file: SocketFile) {
+        self.files().push((level, file));
     }
 
-    /// Removes them, once: what is there later is another's. To be called while their sockets are still open.
-    pub fn remove(&self) {
-        let files = std::mem::take(&mut *self.files());
-        files.iter().for_each(SocketFile::remove);
+    /// Removes them, once: what is there later is another's. To be called while their sockets are still open. Those of listeners
+    /// before which more than so many stand remain.
+    pub fn remove(&self, level: u32) {
+        let gone: Vec<_> = self.files().extract_if(.., |(of, _)| *of <= level).collect();
+        gone.iter().for_each(|(_, file)| file.remove());
     }
 
-    fn files(&self) -> std::sync::MutexGuard<'_, Vec<SocketFile>> {
+    fn files(&self) -> std::sync::MutexGuard<'_, Vec<(u32, SocketFile)>> {
         // A list is a list, even if a thread died while it held the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -58,6 +59,6 @@ impl SocketFiles {
 
 impl Drop for SocketFiles {
     fn drop(&mut self) {
-        self.remove();
+        self.remove(u32::MAX);
     }
 }

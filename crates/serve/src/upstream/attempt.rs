@@ -44,8 +44,8 @@ impl Attempt {
         let none = Edits::default();
         let mut edits = ctx.edits.as_deref().unwrap_or(&none);
         let drawn;
-        if server.is_built_in() {
-            drawn = built_in::with_draw(edits, ctx, ex.of_run.get(), server.token);
+        if let Some(token) = server.token {
+            drawn = built_in::with_draw(edits, ctx, ex.of_run.get(), token);
             edits = &drawn;
         }
         let asking = Asking { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };

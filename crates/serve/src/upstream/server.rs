@@ -17,12 +17,14 @@ use crate::exchange::reply::{Answer, From, Reply};
 use crate::exchange::upstream::described;
 use crate::exchange::{Exchange, Failure, NodeId, OriginConn, RequestContext, Upstream, built_in};
 use crate::h1;
+use crate::h1::client::Held;
 use crate::h2;
-use crate::sync::counter::Counted;
+use crate::transport::own::OwnConnections;
 use crate::transport::proxy_protocol;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::io::runtime::AfterOthers;
@@ -61,8 +63,10 @@ pub(crate) struct Server {
     pub tls: Option<Secure>,
     /// Timeouts and limits of its connections.
     pub origin: Origin,
-    /// What built-in servers know this process, or its run, by.
-    pub token: u64,
+    /// What whoever is there knows this process, or its run, by; `None`: an origin, which is told nothing of draws.
+    pub token: Option<u64>,
+    /// A listener of this process: how it knows its connections.
+    pub own: Option<Arc<OwnConnections>>,
     /// How many connections there may be, over all loops.
     pub most: Option<ConnectionLimit>,
     /// How room is made under that limit, and that of descriptors.
@@ -241,13 +245,8 @@ impl Server {
         Ok(self.of_h1(&ex.core, dialled, chosen))
     }
 
-    fn of_h1(
-        &self,
-        core: &Core,
-        (socket, counted): (Socket, Option<Counted>),
-        chosen: Option<Rc<()>>,
-    ) -> OriginConn {
-        let mut conn = Box::new(h1::client::Conn::new(core, socket, self.old_ns(core), counted));
+    fn of_h1(&self, core: &Core, Dialled { socket, held }: Dialled, chosen: Option<Rc<()>>) -> OriginConn {
+        let mut conn = Box::new(h1::client::Conn::new(core, socket, self.old_ns(core), held));
         conn.bound = self.origin.send_proxy.is_some();
         conn.chosen = chosen;
         OriginConn::H1(conn)
@@ -281,12 +280,13 @@ impl Server {
     /// Makes a connection of HTTP/2, which the target shares from now on.
     async fn make(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
         let core = &ex.core;
-        let (socket, counted) = self.dial(ex, limit).await?;
-        if self.origin.protocol == OriginProtocol::Auto && !socket.is_h2() {
-            return Ok(self.of_h1(core, (socket, counted), Some(self.target.chooses_h1())));
+        let dialled = self.dial(ex, limit).await?;
+        if self.origin.protocol == OriginProtocol::Auto && !dialled.socket.is_h2() {
+            return Ok(self.of_h1(core, dialled, Some(self.target.chooses_h1())));
         }
+        let Dialled { socket, held } = dialled;
         let ends = (self.old_ns(core), self.origin.max_requests);
-        let opening = h2::client::Conn::open(core, socket, ends, counted);
+        let opening = h2::client::Conn::open(core, socket, ends, held);
         let conn = within(limit, opening).await.ok_or(self.too_late())?;
         let failed =
             |tls: Option<tls::Why>| Failure::new(Kind::ConnectFailed).by(tls.map_or(Why::NoHttp2, Why::Tls));
@@ -308,11 +308,7 @@ impl Server {
     }
 
     /// A socket that is connected, with its place among those that there may be.
-    async fn dial(
-        &self,
-        ex: &Exchange,
-        limit: &mut Option<Sleep>,
-    ) -> Result<(Socket, Option<Counted>), Failure> {
+    async fn dial(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<Dialled, Failure> {
         let core = &*ex.core;
         let counted = match &self.most {
             Some(most) => {
@@ -322,7 +318,10 @@ impl Server {
             None => None,
         };
         match within(limit, self.open(ex)).await {
-            Some(Ok(socket)) => Ok((self.secured(core, socket).await?, counted)),
+            Some(Ok(socket)) => {
+                let own = self.own.as_ref().and_then(|own| own.made(&socket));
+                Ok(Dialled { socket: self.secured(core, socket).await?, held: Held { own, counted } })
+            }
             // This process has nothing left: no target is to blame.
             Some(Err(e)) if is_exhausted(&e) => {
                 let errno = e.raw_os_error().unwrap_or_default();
@@ -352,6 +351,12 @@ impl Server {
     fn too_late(&self) -> Failure {
         Failure::new(Kind::ConnectFailed).by(Why::ConnectLimit(self.origin.connect_timeout_ns))
     }
+}
+
+/// A connection that stands, and what it holds in this process.
+struct Dialled {
+    socket: Socket,
+    held: Held,
 }
 
 /// What this comes to, if it does so in time.

@@ -11,6 +11,7 @@ mod choose;
 mod everywhere;
 mod faults;
 mod fixed;
+mod layers;
 mod limits;
 mod models;
 mod proxied;

@@ -12,6 +12,7 @@ impl Compiler<'_> {
         let keys = self.code.draws.iter().map(|d| d.key).chain(self.code.flaky.iter().map(|f| f.key));
         let keys = keys.chain(self.code.losses.iter().map(|l| l.key));
         let keys = keys.chain(self.code.lossy.iter().map(|l| l.key));
+        let keys = keys.chain(self.code.hops.iter().map(|h| h.key));
         keys.for_each(|key| stages_of[key as usize] += 1);
         for key in 0..stages_of.len() as u32 {
             // A place in a single block repeats only where one node is gone to after another, or members of that block lead to
@@ -28,6 +29,7 @@ impl Compiler<'_> {
                 self.code.flaky.iter_mut().filter(|f| f.key == key).for_each(|f| f.visits = counter);
                 self.code.losses.iter_mut().filter(|l| l.key == key).for_each(|l| l.visits = counter);
                 self.code.lossy.iter_mut().filter(|l| l.key == key).for_each(|l| l.visits = counter);
+                self.code.hops.iter_mut().filter(|h| h.key == key).for_each(|h| h.visits = counter);
             }
         }
     }

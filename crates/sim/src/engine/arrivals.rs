@@ -95,7 +95,8 @@ impl Engine<'_> {
     fn begin_beside(&mut self, slot: u32, ordinal: u64, client: u64, arrived: u64) {
         let way = self.states.slots[slot as usize].way;
         self.scopes.begin(slot);
-        self.scopes.slots[slot as usize].meets = loops::meets(self.code.loops, way) as u16;
+        self.hops.begin(slot);
+        self.scopes.slots[slot as usize].meets = loops::meets(self.code.first_loops, way) as u16;
         if self.code.details {
             self.draw_kind(slot, ordinal, client, way);
         }

@@ -49,12 +49,12 @@ impl Engine<'_> {
 
     /// A request goes to a target, from the step of the balancer where it stands.
     fn send_to(&mut self, slot: u32, index: u32, ticket: Ticket) {
-        let exclude = self.states.slots[slot as usize].exclude();
+        let (exclude, own) = (self.states.slots[slot as usize].exclude(), self.hops.tag(slot, index));
         if exclude != Exclude::None {
             let list = self.branches.tried_of(slot);
-            self.states.tried[list as usize].picked(exclude, index, ticket.target);
+            self.states.tried[list as usize].picked(exclude, own, ticket.target);
         }
-        self.branches.note_open(slot, index, ticket.target);
+        self.branches.note_open(slot, own, ticket.target);
         let Some(targets) = self.guards.get(index).map(|guard| guard.targets) else { return };
         let to = targets.get(self.code, ticket.target);
         if let Some(busy) = self.guards.busy.get_mut(to.member as usize) {
@@ -194,7 +194,8 @@ impl Engine<'_> {
         if exclude != Exclude::None {
             let reached = outcome.filter(|_| !detail.relayed);
             let list = self.branches.tried_of(slot);
-            self.states.tried[list as usize].came_back(exclude, index, target, reached);
+            let own = self.hops.tag(slot, index);
+            self.states.tried[list as usize].came_back(exclude, own, target, reached);
         }
         let Some((guard, on)) = self.guards.on_loop(index) else { return };
         if let (None, Some(key), Some(memory)) = (outcome, detail.key, &mut guard.memory) {

@@ -6,6 +6,7 @@ use super::build::NOBODY;
 use super::run::{Flow, Reference, what};
 use crate::bounds::{HORIZON_NS, MOST_IN_VAIN};
 use crate::code::Targets;
+use crate::hops::tag;
 use crate::order::{Class, Entry, order_key};
 use weir_model::queue::Line;
 use weir_policy::config::Exclude;
@@ -95,13 +96,13 @@ impl Reference<'_> {
         let site = &self.tables.lbs[lb as usize];
         let branch = &self.branches.slots[slot as usize];
         let picks = self.balancers[index as usize].picks;
-        let draw = self.branches.choice_key(slot, picks, branch.came);
+        let (draw, own) = (self.branches.choice_key(slot, picks, branch.came), tag(index, branch.serial));
         self.excluded.clear();
         if branch.exclude != Exclude::None && branch.tries_of != NOBODY {
-            self.branches.tried[branch.tries_of as usize].at(index, &mut self.excluded);
+            self.branches.tried[branch.tries_of as usize].at(own, &mut self.excluded);
         }
         if branch.hedge_of != NOBODY {
-            self.branches.open_elsewhere(slot, index, &mut self.excluded);
+            self.branches.open_elsewhere(slot, own, &mut self.excluded);
         }
         let key = site.key.and_then(|key| self.key(slot, key));
         let memory = self.balancers[index as usize].memory.as_ref();
@@ -115,11 +116,12 @@ impl Reference<'_> {
     fn go_to(&mut self, slot: u32, index: u32, ticket: Ticket) -> Flow {
         let branch = self.branches.slots[slot as usize];
         let (exclude, tries_of, hedge_of) = (branch.exclude, branch.tries_of, branch.hedge_of);
+        let own = tag(index, branch.serial);
         if exclude != Exclude::None && tries_of != NOBODY {
-            self.branches.tried[tries_of as usize].picked(exclude, index, ticket.target);
+            self.branches.tried[tries_of as usize].picked(exclude, own, ticket.target);
         }
         if hedge_of != NOBODY {
-            self.branches.note_open(slot, index, ticket.target);
+            self.branches.note_open(slot, own, ticket.target);
         }
         let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
         if let Some(busy) = self.busy.get_mut(to.member as usize) {
@@ -131,6 +133,7 @@ impl Reference<'_> {
             index: ticket.target,
             probe: ticket.probe,
             at_ns: self.now,
+            on: self.on(self.balancers[index as usize].lb, slot),
         };
         self.branches.push_frame(slot, frame);
         let branch = &mut self.branches.slots[slot as usize];
@@ -144,8 +147,7 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot as usize];
         let Some(spares) = site.spares else { return self.refuse(slot, Kind::NoTarget) };
         let to = self.tables.spares[branch.member.wrapping_add(spares) as usize];
-        let frame =
-            Frame { stage: branch.stage, member: branch.member, index: SPARE, probe: false, at_ns: self.now };
+        let frame = Frame { stage: branch.stage, member: branch.member, index: SPARE, ..Frame::default() };
         self.branches.push_frame(slot, frame);
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (to.pc, to.member);
@@ -208,7 +210,7 @@ impl Reference<'_> {
         if branch.exclude != Exclude::None && branch.tries_of != NOBODY {
             self.branches.tried[branch.tries_of as usize].came_back(
                 branch.exclude,
-                index,
+                tag(index, branch.serial),
                 frame.index,
                 outcome.filter(|_| !relayed),
             );
@@ -240,11 +242,11 @@ impl Reference<'_> {
     }
 
     /// A branch that was sent to a target is cut off.
-    pub(super) fn pick_is_cut(&mut self, slot: u32, lb: u32, member: u32, frame: Frame) {
+    pub(super) fn pick_is_cut(&mut self, lb: u32, member: u32, frame: Frame) {
         if frame.index == SPARE {
             return;
         }
-        let (index, on) = (self.instance(lb, member), self.on(lb, slot));
+        let (index, on) = (self.instance(lb, member), frame.on);
         let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
         self.left_target(index, &ticket);
         self.balancers[index as usize].upstream.on(on).cancelled(self.now, ticket);

@@ -4,6 +4,7 @@ mod attempts;
 mod open;
 
 use super::build::{DrawKey, NOBODY};
+use super::hops::Outside;
 use crate::again::further;
 use crate::code::Code;
 use crate::order::RANKS;
@@ -50,6 +51,8 @@ pub(super) struct Frame {
     pub probe: bool,
     /// When it was sent there.
     pub at_ns: u64,
+    /// The loop whose state it met.
+    pub on: u32,
 }
 
 /// A branch on its way.
@@ -102,6 +105,9 @@ pub(super) struct Branch {
     pub ranks: u32,
     /// The event loop that its request meets.
     pub meets: u32,
+    /// Which entry of a listener behind another it is behind (0: none), and the attempts that had begun by then.
+    pub serial: u32,
+    pub attempts_before: u32,
     /// The kind of request, and the hash of its key.
     pub shape: u32,
     pub key: Option<u64>,
@@ -165,6 +171,8 @@ pub(super) struct Branches {
     /// The branch that a single one was sent in as, by who sent it in.
     pub child: Vec<u32>,
     pub groups: Vec<Group>,
+    /// What held outside of listeners behind others, innermost last.
+    pub hops: Vec<Vec<Outside>>,
     /// Factors that held outside, innermost last.
     pub factors: Vec<Vec<f64>>,
     /// Part and time, not known to count yet.
@@ -202,6 +210,8 @@ const NEW: Branch = Branch {
     rank: 1,
     ranks: RANKS,
     meets: 0,
+    serial: 0,
+    attempts_before: 0,
     shape: 0,
     key: None,
     check: NOBODY,
@@ -257,6 +267,7 @@ impl Branches {
             tried: Vec::new(),
             child: Vec::new(),
             groups: Vec::new(),
+            hops: Vec::new(),
             factors: Vec::new(),
             notes: Vec::new(),
             live: 0,
@@ -315,6 +326,7 @@ impl Branches {
         branch.epoch = branch.epoch.wrapping_add(1);
         branch.live = false;
         self.live -= 1;
+        self.hops[slot as usize].clear();
         self.factors[slot as usize].clear();
         self.spare.push(slot);
     }
@@ -336,6 +348,7 @@ impl Branches {
         self.tried.push(Tried::default());
         self.child.push(NOBODY);
         self.groups.push(Group::default());
+        self.hops.push(Vec::new());
         self.factors.push(Vec::new());
         self.notes.push(Vec::new());
         slot

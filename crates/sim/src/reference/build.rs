@@ -4,7 +4,7 @@ mod sites;
 
 use crate::blocks::{Draft, End, Layout, MOST, NOT, inside, offset, spare};
 use crate::code::Code;
-use crate::loops::loops;
+use crate::loops::Loops;
 pub(crate) use sites::*;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::of_place as purpose;
@@ -23,8 +23,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
         _ => None,
     });
     let (blocks, lines, warm_nodes) = (blocks.collect(), BTreeMap::new(), BTreeMap::new());
-    let (tables, instances) =
-        (Tables { loops: loops(layout.point, scenario), ..Tables::default() }, BTreeMap::new());
+    let (tables, instances) = (Tables { loops: Loops::of(&layout), ..Tables::default() }, BTreeMap::new());
     let kinds =
         Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
     let mut b = Builder { layout, code, tables, lines, blocks, warm_nodes, instances, scenario, kinds };
@@ -97,7 +96,15 @@ impl Builder<'_> {
         let place = point.sites[site as usize].place;
         match &point.specs[spec as usize] {
             Spec::Server { .. } | Spec::Weight { .. } | Spec::Timeout { time_ns: None } => Act::Pass,
-            Spec::Listen(_) | Spec::Buffered { .. } => Act::Pass,
+            Spec::Buffered { .. } => Act::Pass,
+            Spec::Listen(_) if self.tables.loops.outermost == draft.nodes[position].first().copied() => {
+                Act::Pass
+            }
+            Spec::Listen(listen) => {
+                let key = self.key(purpose::HOP, place);
+                self.tables.hops.push(HopSite { loops: listen.loops.unwrap_or(1), key });
+                Act::Hop { hop: self.tables.hops.len() as u32 - 1 }
+            }
             Spec::Rewrite(_) => {
                 let all = 0..self.kinds.shapes.len() as u32;
                 self.tables.rewrites.push(all.map(|kind| self.kinds.behind(spec, kind)).collect());
@@ -280,6 +287,7 @@ impl Builder<'_> {
         self.tables.draws.iter_mut().for_each(|d| give(&mut d.key));
         self.tables.servers.iter_mut().for_each(|s| give(&mut s.work.key));
         self.tables.flaky.iter_mut().for_each(|f| give(&mut f.key));
+        self.tables.hops.iter_mut().for_each(|h| give(&mut h.key));
         for cable in &mut self.tables.cables {
             for key in [&mut cable.out.key, &mut cable.back.key, &mut cable.lost_out, &mut cable.lost_back] {
                 give(key);

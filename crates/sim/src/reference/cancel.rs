@@ -269,7 +269,7 @@ impl Reference<'_> {
                 if self.sabotage == Some(Sabotage::LeakCount) && self.clients.issued >= 100 {
                     return;
                 }
-                self.pick_is_cut(slot, lb, at.member, at.frame);
+                self.pick_is_cut(lb, at.member, at.frame);
             }
             _ => {}
         }

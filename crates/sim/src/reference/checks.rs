@@ -70,6 +70,8 @@ impl Reference<'_> {
             Act::Balance { .. } | Act::Sequence { .. } | Act::Fanout { .. } | Act::Choose { .. } => {
                 Flow::Back
             }
+            // A connection to a listener stands without what is behind it.
+            Act::Hop { .. } if self.connects_only(slot) => Flow::Back,
             Act::Cable { cable } => self.cross(slot, cable, true),
             Act::Queue { queue } => self.enter_queue(slot, queue),
             Act::Share { server } => self.enter_server(slot, server),
@@ -92,6 +94,12 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot as usize];
         let lb = self.balancers[branch.check as usize].lb;
         crate::detail::scaled(self.tables.lbs[lb as usize].check_cost_ns, branch.factor)
+    }
+
+    /// Whether a connection is all that a check asks for.
+    fn connects_only(&self, slot: u32) -> bool {
+        let lb = self.balancers[self.branches.slots[slot as usize].check as usize].lb;
+        self.tables.lbs[lb as usize].check_expects.is_empty()
     }
 
     fn is_leaf(&self, slot: u32) -> bool {

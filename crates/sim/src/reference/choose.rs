@@ -4,6 +4,7 @@ use super::branch::Frame;
 use super::build::NOBODY;
 use super::run::{Flow, Reference};
 use crate::kinds::By;
+use weir_policy::outcome::TOO_MANY;
 use weir_policy::{Kind, key};
 
 impl Reference<'_> {
@@ -21,7 +22,8 @@ impl Reference<'_> {
 
     /// Whether the request has not been tried again anywhere outside.
     pub(super) fn is_first_attempt(&self, slot: u32) -> bool {
-        self.branches.slots[slot as usize].rank >> crate::order::BRANCH_BITS == 0
+        let branch = &self.branches.slots[slot as usize];
+        branch.rank >> crate::order::BRANCH_BITS == branch.attempts_before
     }
 
     /// A branch goes to the node that its request, or a draw, chooses.
@@ -58,7 +60,11 @@ impl Reference<'_> {
         let member = self.branches.slots[slot as usize].member;
         match self.limits[member.wrapping_add(site.offset) as usize].take(self.now, key) {
             Ok(()) => Flow::On,
-            Err(_) => self.refuse(slot, Kind::Overloaded),
+            Err(_) => {
+                let flow = self.refuse(slot, Kind::Overloaded);
+                self.branches.slots[slot as usize].status = TOO_MANY;
+                flow
+            }
         }
     }
 }

@@ -170,7 +170,7 @@ impl Reference<'_> {
         // Without a key each request is a client of its own; in a closed loop the user is the client.
         let client = if user == NOBODY { (1 << 63) + ordinal } else { u64::from(user) };
         let sender = self.tables.reads_keys.then(|| key.unwrap_or_else(|| hash_number(client)));
-        let meets = crate::loops::meets(self.tables.loops, way);
+        let meets = crate::loops::meets(self.tables.loops.first, way);
         let slot = self.branches.add();
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (self.tables.start, self.tables.start_member);

@@ -18,6 +18,7 @@ mod clients;
 mod faults;
 mod group;
 mod hedges;
+mod hops;
 mod nodes;
 mod run;
 mod servers;

@@ -70,6 +70,7 @@ impl Reference<'_> {
             Act::Choose { choice } => self.choose(slot, choice),
             Act::Limit { limit } => self.take_token(slot, limit),
             Act::Hedge { hedge } => self.start_hedge(slot, hedge),
+            Act::Hop { hop } => self.enter_hop(slot, hop),
         }
     }
 
@@ -85,6 +86,8 @@ impl Reference<'_> {
                 Flow::Out
             }
             Act::Choose { .. } | Act::Limit { .. } | Act::Hedge { .. } | Act::Answer { .. } => Flow::Out,
+            // See `outwards`.
+            Act::Hop { .. } => Flow::Out,
             Act::Rewrite { .. } => {
                 let branch = &mut self.branches.slots[slot as usize];
                 branch.shape = self.tables.before[branch.shape as usize];
@@ -159,7 +162,7 @@ impl Reference<'_> {
     /// The node itself says no: the branch goes back from it.
     pub(super) fn refuse(&mut self, slot: u32, kind: Kind) -> Flow {
         let branch = &mut self.branches.slots[slot as usize];
-        (branch.outcome, branch.relayed) = (Some(kind), false);
+        (branch.outcome, branch.status, branch.relayed) = (Some(kind), 0, false);
         if let Some(offset) = self.code.stages[branch.stage as usize].refusals {
             self.ledger.refusals[branch.member.wrapping_add(offset) as usize] += u64::from(branch.selected);
         }

@@ -158,6 +158,8 @@ pub(crate) struct Reference<'a> {
     pub(super) scheduled: u64,
     pub(super) scratch: Vec<u32>,
     pub(super) excluded: Vec<u32>,
+    /// How often a listener behind another was come to.
+    pub(super) hopped: u32,
     pub ledger: Ledger,
     #[cfg(test)]
     pub sabotage: Option<Sabotage>,

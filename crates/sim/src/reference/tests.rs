@@ -6,6 +6,7 @@ mod cut;
 mod draws;
 mod engine;
 mod fail;
+mod hops;
 mod loops;
 mod order;
 mod random;
@@ -81,6 +82,7 @@ impl Reference<'_> {
             Act::Choose { .. } => "choose",
             Act::Limit { .. } => "limit",
             Act::Hedge { .. } => "hedge",
+            Act::Hop { .. } => "hop",
         };
         let doing = match branch.phase {
             Phase::Begin => "begins",

@@ -6,6 +6,7 @@ use crate::order::{Class, order_key, ranked};
 use crate::request_state::LINE;
 use weir_model::draws::purpose;
 use weir_policy::Kind;
+use weir_policy::outcome::TOO_MANY;
 use weir_stats::Key;
 
 impl Engine<'_> {
@@ -46,6 +47,9 @@ impl Engine<'_> {
                 if self.rates[member.wrapping_add(site.offset) as usize].take(now, key).is_err() {
                     self.count_refusal(slot, member, site.stage);
                     self.refuse(slot, member, site.stage, Kind::Overloaded);
+                    if code.details {
+                        self.details.slots[slot as usize].status = TOO_MANY;
+                    }
                     return Some(site.skip as usize);
                 }
             }

@@ -1,11 +1,13 @@
 //! `listen(addr, node, name=None, protocol="http"|"tcp", tls=None, http=None, loops=None)`: where requests come in.
 //!
 //! Without `name=` the listeners of a file are called `listen`, `listen#2`, `listen#3`, ... in its order, whatever the
-//! others are called. Nothing leads to a listener but a scenario.
+//! others are called. A listener behind another is a hop of its own: what fails behind it is an answer for whoever stands
+//! before it.
 //!
 //! - In virtual time: requests pass; each meets one of the `loops` (one, unless the file says how many).
 //! - In the proxy: a socket on each of the first `loops` event loops (all of them, unless the file says how many).
-//! - Draws: which of several loops a request meets, by the request alone.
+//! - Draws: which of several loops a request meets: at the outermost listener by the request alone, else by its way and the
+//!   place as well.
 
 use super::{Function, may, need};
 use crate::address::{self, Address};

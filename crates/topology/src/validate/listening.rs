@@ -1,4 +1,4 @@
-//! Listeners among the nodes: nothing leads to them, and no two share an address or a name.
+//! Listeners among the nodes: none is in the model of a server, and no two share an address or a name.
 
 use crate::address::Address;
 use crate::plan::{Point, Spec, To, listeners};
@@ -10,17 +10,7 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
     if all.is_empty() {
         return Ok(());
     }
-    let is_listener = |id: u32| matches!(p.specs[p.nodes[id as usize].spec as usize], Spec::Listen(_));
-    if let Some(list) = p.lists.iter().position(|l| l.iter().any(|t| is_listener(*t))) {
-        return Err(format!("lists[{list}]: nothing leads to a `listen` but a scenario"));
-    }
-    for (i, node) in p.nodes.iter().enumerate() {
-        let next = if let To::Node(next) = node.to { Some(next) } else { None };
-        let aside = p.specs[node.spec as usize].aside();
-        if next.into_iter().chain(aside).any(is_listener) {
-            return Err(format!("nodes[{i}]: nothing leads to a `listen` but a scenario"));
-        }
-    }
+    modelled(p)?;
     let (mut names, mut addresses) = (HashSet::new(), HashSet::new());
     for id in all {
         let node = &p.nodes[id as usize];
@@ -33,6 +23,30 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
         if known.is_some_and(|address| !addresses.insert(address)) {
             return Err(format!("nodes[{id}]: two listeners have the address \"{}\"", listen.addr));
         }
+    }
+    Ok(())
+}
+
+/// No model of a server leads to a listener.
+fn modelled(p: &Point) -> Result<(), String> {
+    // A node comes after all that it leads to: forwards, what is behind it is known.
+    let mut leads: Vec<bool> = Vec::with_capacity(p.nodes.len());
+    let mut lists: Vec<Option<bool>> = vec![None; p.lists.len()];
+    for (i, node) in p.nodes.iter().enumerate() {
+        let of = |id: u32| leads.get(id as usize).copied().unwrap_or(false);
+        let spec = &p.specs[node.spec as usize];
+        let aside = spec.aside().is_some_and(of);
+        if aside && matches!(spec, Spec::Server { .. }) {
+            return Err(format!("nodes[{i}]: the model of a server leads to a `listen`"));
+        }
+        let beyond = match node.to {
+            To::None => false,
+            To::Node(next) => of(next),
+            To::List(list) => {
+                *lists[list as usize].get_or_insert_with(|| p.lists[list as usize].iter().any(|id| of(*id)))
+            }
+        };
+        leads.push(aside || beyond || matches!(spec, Spec::Listen(_)));
     }
     Ok(())
 }

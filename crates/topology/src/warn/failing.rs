@@ -231,6 +231,8 @@ pub(super) fn untried(state: &State, found: &mut Found) {
     let pass = |id, spec: &Spec, above| match spec {
         Spec::Retry(retry) if retry.attempts > 1 && retry.on.contains(&Kind::Timeout) => NONE,
         Spec::Retry(retry) if retry.attempts > 1 => id,
+        // Behind a listener it is a timeout, before it an answer.
+        Spec::Listen(_) => NONE,
         _ => above,
     };
     let at = down(graph, vec![NONE; graph.nodes().len()], pass, u32::min);

@@ -10,6 +10,9 @@ use weir_policy::Kind;
 /// The status of an answer that a `flaky` node makes a `status_5xx`.
 const FLAKY: u16 = 500;
 
+/// What a listener behind another answers where something fails behind it.
+const HOP: [u16; 6] = [400, 404, 429, 502, 503, 504];
+
 /// Retries that a scenario reaches, with status numbers in `on` of which no node can answer any.
 pub(super) fn unanswered(state: &State, found: &mut Found) {
     let graph = &state.graph;
@@ -20,7 +23,10 @@ pub(super) fn unanswered(state: &State, found: &mut Found) {
     if state.scenarios.is_empty() || !graph.specs().iter().any(waits) {
         return;
     }
-    let answers: BTreeSet<u16> = graph.specs().iter().filter_map(answer).collect();
+    let mut answers: BTreeSet<u16> = graph.specs().iter().filter_map(answer).collect();
+    if is_layered(state) {
+        answers.extend(HOP);
+    }
     let roots: BTreeSet<u32> = state.scenarios.iter().map(|s: &Scenario| s.root).collect();
     let start = (0..graph.nodes().len()).map(|id| roots.contains(&index(id))).collect();
     let reached = down(graph, start, |_, _, reached| reached, |a, b| a || b);
@@ -41,6 +47,15 @@ pub(super) fn unanswered(state: &State, found: &mut Found) {
             "for what fails name the kind, as in `on=[\"status_5xx\", 503]`; a fixed answer is `respond(503)`",
         );
     }
+}
+
+/// Whether some listener stands behind a node.
+fn is_layered(state: &State) -> bool {
+    let graph = &state.graph;
+    let start = vec![false; graph.nodes().len()];
+    let behind = down(graph, start, |_, _, _| true, |a, b| a || b);
+    let listens = |id: usize| matches!(graph.spec(index(id)), Some(Spec::Listen(_)));
+    behind.iter().enumerate().any(|(id, behind)| *behind && listens(id))
 }
 
 /// The status that a node answers with in simulation.

@@ -21,9 +21,9 @@ use weir_topology::plan::fixed;
 /// Accepts until the loop closes its listening sockets; those who wait then are still let in.
 pub(crate) async fn run(lp: Rc<Loop>, number: usize, socket: ListeningSocket) {
     let Some((listener, admission)) = lp.listener(number).cloned() else { return };
-    let mut first = None;
+    let (mut first, level) = (None, listener.level);
     let mut closing = lp.closing.subscribe();
-    let mut closes = std::pin::pin!(closing.wait_for(|closing| *closing));
+    let mut closes = std::pin::pin!(closing.wait_for(|levels| *levels > level));
     loop {
         let accepted = poll_fn(|cx| match socket.poll_accept(cx) {
             Poll::Ready(accepted) => Poll::Ready(Some(accepted)),

@@ -6,6 +6,7 @@ mod stream;
 pub(crate) use stream::{Asking, Broken, HeadError, Progress, Stream};
 
 use crate::sync::counter::Counted;
+use crate::transport::own::Own;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use weir_http1::Limits;
@@ -24,8 +25,19 @@ pub(crate) static LIMITS: Limits = Limits {
     empty_host: false,
 };
 
+/// What a connection to an origin holds in this process.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// That it leads to one of this process's own listeners.
+    pub own: Option<Own>,
+    /// Its place among those that the server may have.
+    pub counted: Option<Counted>,
+}
+
 /// A connection to an origin.
 pub(crate) struct Conn {
+    /// Given up before the connection closes.
+    _own: Option<Own>,
     wire: Wire,
     /// Silence of the origin.
     pub deadline: Deadline,
@@ -47,8 +59,9 @@ pub(crate) struct Conn {
 
 impl Conn {
     /// A connection that was just made, which closes at `old_ns`.
-    pub fn new(core: &Core, socket: Socket, old_ns: u64, counted: Option<Counted>) -> Conn {
+    pub fn new(core: &Core, socket: Socket, old_ns: u64, held: Held) -> Conn {
         Conn {
+            _own: held.own,
             wire: Wire::new(socket, core.buffers.clone()),
             deadline: core.deadlines.add(),
             opened_ns: core.now(),
@@ -57,7 +70,7 @@ impl Conn {
             bound: false,
             chosen: None,
             is_doubtful: false,
-            _counted: counted,
+            _counted: held.counted,
         }
     }
 

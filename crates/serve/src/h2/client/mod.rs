@@ -9,7 +9,7 @@ pub(crate) use stream::Stream;
 
 use super::send::Data;
 use super::{Io, Shared};
-use crate::sync::counter::Counted;
+use crate::h1::client::Held;
 use h2::client::{Builder, Connection, SendRequest};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -46,8 +46,8 @@ pub(crate) struct Conn {
     /// Whether it is TLS: the scheme of its requests says so.
     https: bool,
     most_requests: u64,
-    /// Its place among those that the server may have.
-    _counted: Option<Counted>,
+    /// What it holds in this process.
+    _held: Held,
 }
 
 /// A place for one request on a connection; dropped, it is free.
@@ -63,7 +63,7 @@ impl Conn {
         core: &Rc<Core>,
         socket: Socket,
         (old_ns, most_requests): (u64, Option<u64>),
-        counted: Option<Counted>,
+        held: Held,
     ) -> Result<Rc<Conn>, Option<tls::Why>> {
         let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));
         let shared = Shared::new(core, Wire::new(socket, core.buffers.clone()), 0);
@@ -88,7 +88,7 @@ impl Conn {
             peer,
             https,
             most_requests: most_requests.unwrap_or(u64::MAX),
-            _counted: counted,
+            _held: held,
         });
         core.runtime.spawn(drive(Rc::downgrade(&conn), shared, connection));
         Ok(conn)

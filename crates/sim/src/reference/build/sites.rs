@@ -1,6 +1,7 @@
 //! What each stage of a scenario does, and the tables beside.
 
 use crate::code::Target;
+use crate::loops::Loops;
 use crate::reference::around::{ChoiceSite, HedgeSite, LbSite, LimitSite, Shape};
 use std::collections::BTreeMap;
 use weir_model::mix::Mix;
@@ -50,6 +51,8 @@ pub(crate) enum Act {
     Limit { limit: u32 },
     /// Is sent again while it is open.
     Hedge { hedge: u32 },
+    /// Comes to a listener behind another.
+    Hop { hop: u32 },
 }
 
 /// Where a request goes behind a stage.
@@ -123,6 +126,13 @@ pub(crate) struct ShareSite {
     /// Member to server.
     pub offset: u32,
     pub gauge: u32,
+}
+
+/// A listener behind another.
+#[derive(Clone, Debug)]
+pub(crate) struct HopSite {
+    pub loops: u32,
+    pub key: DrawKey,
 }
 
 #[derive(Clone, Debug)]
@@ -242,8 +252,9 @@ pub(crate) struct Tables {
     /// Of each `rewrite`: what it makes of each kind. And what each kind was before.
     pub rewrites: Vec<Vec<u32>>,
     pub before: Vec<u32>,
-    /// The event loops that requests meet; at least 1.
-    pub loops: u32,
+    /// The event loops that requests meet.
+    pub loops: Loops,
+    pub hops: Vec<HopSite>,
     pub mix: Mix,
     pub groups: Vec<GroupSite>,
     /// The list of each node with a group.

@@ -41,7 +41,7 @@ impl<'a> Reference<'a> {
             let site = &tables.lbs[i.lb as usize];
             let (weights, balance) = (&code.weights[i.list as usize], &site.balance);
             let mut upstream = Upstream::new(balance, site.around.clone(), weights, names, 0, own);
-            for meets in 1..if site.shared { 1 } else { tables.loops } {
+            for meets in 1..if site.shared { 1 } else { tables.loops.most } {
                 upstream.add_loop(balance, weights, names, 0, crate::loops::of_loop(own, meets));
             }
             let picks = choice.with(place(i.place)).with(u64::from(i.number));
@@ -90,6 +90,7 @@ impl<'a> Reference<'a> {
             scheduled: 0,
             scratch: Vec::new(),
             excluded: Vec::new(),
+            hopped: 0,
             ledger: Ledger::new(code),
             #[cfg(test)]
             sabotage: None,

@@ -4,7 +4,7 @@
 use super::Sabotage;
 use super::{Flow, Reference};
 use crate::reference::branch::Frame;
-use crate::reference::build::{NOBODY, Next};
+use crate::reference::build::{Act, NOBODY, Next};
 
 impl Reference<'_> {
     /// Runs a branch, and those that it sends in or that waited for it, until all must wait.
@@ -56,6 +56,11 @@ impl Reference<'_> {
             let part = node.part.wrapping_add(branch.member & self.code.mask);
             self.ledger.error_at(part as usize, kind);
         }
+        if let (Act::Hop { .. }, NOBODY) = (node.act, branch.check) {
+            // What went wrong it knows itself; who stands before it is answered.
+            self.leave_hop(slot);
+        }
+        let branch = &mut self.branches.slots[slot as usize];
         if branch.stage == branch.floor_stage && branch.depth == branch.floor_depth {
             return self.branch_ends(slot);
         }

@@ -57,7 +57,7 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
     }
 }
 
-fn file(seed: u64) -> String {
+pub(super) fn file(seed: u64) -> String {
     let mut d = Draws::new(seed.wrapping_add(1 << 40));
     let mut text = String::from(
         "def e(m):\n    return dist.rounded(dist.exponential(m * ms), 1 * ms)\n\nn0 = delay(e(2), server(\"a\"))\n",
@@ -102,7 +102,7 @@ pub(super) fn agree(plan: &Plan, source: &str) {
 }
 
 /// So many seeds, or those that SEEDS says ("from..to").
-fn seeds(n: u64) -> std::ops::Range<u64> {
+pub(super) fn seeds(n: u64) -> std::ops::Range<u64> {
     let given = std::env::var("SEEDS").ok();
     let asked = given.as_deref().and_then(|s| s.split_once(".."));
     let asked = asked.and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
@@ -216,7 +216,9 @@ fn the_shortest_difference() {
             (random_plan(seed).0, format!("random seed {seed}:\n{}", random_plan(seed).1)),
             (plan(&random_file(seed)), format!("core seed {seed}:\n{}", random_file(seed))),
         ];
-        for (plan, source) in &made {
+        let layers =
+            super::hops::layers(seed).map(|file| (plan(&file), format!("layers seed {seed}:\n{file}")));
+        for (plan, source) in made.iter().chain(&layers) {
             let asked = std::panic::catch_unwind(|| agree(plan, source));
             both += u64::from(asked.is_ok());
             let Err(why) = asked else { continue };

@@ -97,11 +97,16 @@ impl OfLoop {
     }
 }
 
+/// A topology with balancers behind a listener of so many loops.
+pub(super) fn any_file(seed: u64, loops: u64) -> String {
+    OfLoop::Anything.file(seed).replace("LOOPS", &loops.to_string())
+}
+
 /// Both engines agree on balancers of several loops, whatever stands around them.
 #[test]
 fn both_engines_share_what_is_the_process_s() {
     for seed in 0..1200 {
-        let source = OfLoop::Anything.file(seed).replace("LOOPS", &(2 + seed % 4).to_string());
+        let source = any_file(seed, 2 + seed % 4);
         agree(&plan(&source), &format!("loops seed {seed}:\n{source}"));
     }
 }

@@ -1,0 +1,115 @@
+//! Connections of this process to its own listeners (those behind others): whoever accepts one believes what it says of its
+//! client. They are known by both their ends, which nobody else has for as long as the connection is open.
+
+use std::collections::{BTreeMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use weir_net::transport::socket::Socket;
+
+/// The two ends of a connection: whose it is, and the listener's.
+type Ends = (SocketAddr, SocketAddr);
+
+/// All that are open.
+#[derive(Debug, Default)]
+pub(crate) struct OwnConnections(Mutex<HashSet<Ends>>);
+
+/// One of them. It must be dropped before the connection closes: another may have its ends then.
+#[derive(Debug)]
+pub(crate) struct Own(Arc<OwnConnections>, Ends);
+
+impl OwnConnections {
+    /// A connection that this process has just made, before anything is sent on it; `None`: one without addresses.
+    pub fn made(self: &Arc<Self>, socket: &Socket) -> Option<Own> {
+        let ends = (plain(socket.local()?), plain(socket.peer()?));
+        self.open().insert(ends);
+        Some(Own(self.clone(), ends))
+    }
+
+    /// Whether a connection that was accepted is one of them: from when its first byte has come.
+    pub fn has(&self, peer: SocketAddr, local: SocketAddr) -> bool {
+        self.open().contains(&(plain(peer), plain(local)))
+    }
+
+    /// Held for an insertion, a removal or a look, once in the life of a connection.
+    fn open(&self) -> MutexGuard<'_, HashSet<Ends>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.0.open().remove(&self.1);
+    }
+}
+
+/// A socket of both versions of IP says `::ffff:127.0.0.1` where the other end says `127.0.0.1`.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// Whether this process is at the other end of a Unix socket.
+pub(crate) fn is_own(socket: &UnixStream) -> bool {
+    rustix::net::sockopt::socket_peercred(socket).is_ok_and(|peer| peer.pid == rustix::process::getpid())
+}
+
+/// Where this process reaches its own listeners that stand behind others.
+#[derive(Debug, Default)]
+pub(crate) struct Inner {
+    /// By node.
+    pub at: BTreeMap<u32, Reached>,
+    /// The connections there.
+    pub own: Arc<OwnConnections>,
+}
+
+/// Where a listener is.
+#[derive(Clone, Debug)]
+pub(crate) enum Reached {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// Where a listener is reached from this machine.
+pub(crate) fn reached_at(bound: SocketAddr) -> SocketAddr {
+    let ip = match bound.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => std::net::Ipv4Addr::LOCALHOST.into(),
+        // It takes either version: the older one is there on every machine.
+        IpAddr::V6(ip) if ip.is_unspecified() => std::net::Ipv4Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, bound.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_known_by_both_ends_until_it_is_dropped() {
+        let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let all = Arc::new(OwnConnections::default());
+        let ends = (at("127.0.0.1:5"), at("127.0.0.1:80"));
+        all.open().insert(ends);
+        let own = Own(all.clone(), ends);
+        assert!(all.has(at("[::ffff:127.0.0.1]:5"), at("[::ffff:127.0.0.1]:80")));
+        assert!(
+            !all.has(at("127.0.0.1:5"), at("127.0.0.1:81"))
+                && !all.has(at("127.0.0.1:6"), at("127.0.0.1:80"))
+        );
+        drop(own);
+        assert!(!all.has(ends.0, ends.1));
+    }
+
+    #[test]
+    fn where_a_listener_is_reached() {
+        for (bound, there) in [
+            ("0.0.0.0:80", "127.0.0.1:80"),
+            ("[::]:80", "127.0.0.1:80"),
+            ("[::1]:80", "[::1]:80"),
+            ("10.0.0.1:80", "10.0.0.1:80"),
+        ] {
+            assert_eq!(reached_at(bound.parse().expect("an address")).to_string(), there);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Listeners behind others: each is a hop of its own.
+
+use super::run::{Flow, Reference};
+use crate::order::BRANCH_BITS;
+use weir_model::loops::met;
+use weir_policy::config::Exclude;
+use weir_policy::outcome::answered;
+
+/// What held outside of one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outside {
+    serial: u32,
+    attempts_before: u32,
+    meets: u32,
+    exclude: Exclude,
+}
+
+impl Reference<'_> {
+    /// A branch comes to a listener: behind it, it is a new request.
+    pub(super) fn enter_hop(&mut self, slot: u32, hop: u32) -> Flow {
+        let site = &self.tables.hops[hop as usize];
+        let meets = if site.loops == 1 { 0 } else { met(site.loops, self.draw(slot, site.key)) };
+        self.hopped = self.hopped.wrapping_add(1).max(1);
+        let branch = &mut self.branches.slots[slot as usize];
+        self.branches.hops[slot as usize].push(Outside {
+            serial: branch.serial,
+            attempts_before: branch.attempts_before,
+            meets: branch.meets,
+            exclude: branch.exclude,
+        });
+        (branch.serial, branch.meets, branch.exclude) = (self.hopped, meets, Exclude::None);
+        branch.attempts_before = branch.rank >> BRANCH_BITS;
+        Flow::On
+    }
+
+    /// A branch goes back from one: who stands before it is answered.
+    pub(super) fn leave_hop(&mut self, slot: u32) {
+        let Some(outside) = self.branches.hops[slot as usize].pop() else { return };
+        let branch = &mut self.branches.slots[slot as usize];
+        (branch.serial, branch.attempts_before) = (outside.serial, outside.attempts_before);
+        (branch.meets, branch.exclude) = (outside.meets, outside.exclude);
+        (branch.outcome, branch.status) = answered(branch.outcome, branch.status);
+        branch.relayed = false;
+    }
+}
