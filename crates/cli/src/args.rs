@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Load(Load),
     /// Simulate scenarios, run them for real on this machine, and compare
     Verify(Verify),
+    /// Measure what this machine adds to a request, and how much it can send
+    Calibrate(Calibrate),
     /// From an access log to a model
     #[command(hide = true, disable_help_flag = true)]
     Fit(Later),
@@ -330,6 +332,9 @@ pub(crate) struct Verify {
     /// Short runs: all within half a minute
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Servers with an address may be loaded
+    #[arg(long)]
+    pub(crate) real: bool,
     /// Each `listen` is a process of its own, so that layers of routers are real hops
     #[arg(long)]
     pub(crate) processes: bool,
@@ -368,6 +373,16 @@ impl Verify {
         let file = self.file.clone()?;
         Some(File { file, params: self.params.clone(), sweeps: Vec::new(), quiet: self.quiet })
     }
+}
+
+/// `weir calibrate`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Takes three seconds. `weir verify` does the same before it begins, and simulates what was found.")]
+pub(crate) struct Calibrate {
+    /// Write it here, as JSON [default: standard output, in words]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// Who routes in a verification.

@@ -25,7 +25,7 @@ use std::io::{self, Write};
 use weir_load::Outcome;
 use weir_sim::Results;
 use weir_topology::Plan;
-use weir_verify::{Replay, Verification};
+use weir_verify::{Calibration, Replay, Verification};
 
 /// How wide a table for a terminal may grow.
 const WIDTH: usize = 100;
@@ -100,6 +100,23 @@ pub fn verify_text(found: &Verification, out: &mut dyn Write) -> io::Result<()> 
 /// What `out` says.
 pub fn verify_html(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
     verify_page::write(found, out)
+}
+
+/// Writes what a machine adds, in words.
+///
+/// # Errors
+/// What `out` says.
+pub fn calibration_text(found: &Calibration, out: &mut dyn Write) -> io::Result<()> {
+    verify::calibration_text(found, out)
+}
+
+/// Writes what a machine adds as JSON.
+///
+/// # Errors
+/// What `out` says.
+pub fn calibration_json(found: &Calibration, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, &verify::calibration(found))?;
+    out.write_all(b"\n")
 }
 
 /// Writes what came of acting a record again: a sentence, or JSON.

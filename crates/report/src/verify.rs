@@ -6,7 +6,9 @@ use crate::{WIDTH, text};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::Estimate;
-use weir_verify::{Replay, ScenarioVerified, Statistic, TargetShares, Unit, Verdict, Verification};
+use weir_verify::{
+    Calibration, Replay, ScenarioVerified, Statistic, TargetShares, Unit, Verdict, Verification,
+};
 
 /// Servers of which each one's share is said in a table; of more the farthest.
 const FEW: usize = 8;
@@ -20,14 +22,30 @@ pub(crate) fn json(found: &Verification, out: &mut dyn Write) -> io::Result<()> 
         "seed": found.seed,
         "scenarios": found.scenarios.iter().map(scenario).collect::<Vec<_>>(),
         "verdict": found.verdict().name(),
-        "calibration": {
-            "client_hop_ms": found.calibration.client_hop_ns / 1e6,
-            "server_hop_ms": found.calibration.server_hop_ns / 1e6,
-            "most_per_s": found.calibration.most_per_s,
-        },
+        "calibration": calibration(&found.calibration),
     });
     serde_json::to_writer_pretty(&mut *out, &document)?;
     out.write_all(b"\n")
+}
+
+pub(crate) fn calibration(found: &Calibration) -> Value {
+    json!({
+        "client_hop_ms": found.client_hop_ns / 1e6,
+        "server_hop_ms": found.server_hop_ns / 1e6,
+        "most_per_s": found.most_per_s,
+    })
+}
+
+pub(crate) fn calibration_text(found: &Calibration, out: &mut dyn Write) -> io::Result<()> {
+    let ms = |ns: f64| number::plain(Some(ns / 1e6));
+    writeln!(out, "from a client to a router and back:  {} ms", ms(found.client_hop_ns))?;
+    writeln!(
+        out,
+        "from a router to a server and back:  {} ms, timers of servers included",
+        ms(found.server_hop_ns)
+    )?;
+    let most = number::count(found.most_per_s as u64);
+    writeln!(out, "client, router and servers together: {most} requests/s at most")
 }
 
 fn scenario(s: &ScenarioVerified) -> Value {

@@ -4,6 +4,7 @@
 use crate::prepare::Prepared;
 use crate::run::{Error, Options};
 use crate::trial::trial;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_topology::plan::{Plan, Point, Scenario};
@@ -41,13 +42,13 @@ pub struct Calibration {
 ///
 /// # Errors
 /// As [`crate::verify`].
-pub fn calibrate(options: &Options, stop: &Arc<AtomicBool>) -> Result<Calibration, Error> {
-    let plan = plan()?;
+pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Error> {
+    let (plan, options) = (plan()?, Options::of(exe));
     let point = plan.points.first().ok_or_else(|| Error::System("the calibration is empty".to_owned()))?;
     let mut means = [0.0; 3];
     let mut most_per_s = 0.0;
     for (mean, scenario) in means.iter_mut().zip(&point.scenarios) {
-        let real = run(point, scenario, options, stop)?;
+        let real = run(point, scenario, &options, stop)?;
         *mean = real.load.all.mean().unwrap_or_default();
         most_per_s = real.load.rate_per_s.unwrap_or_default();
     }
@@ -62,9 +63,8 @@ fn run(
     options: &Options,
     stop: &Arc<AtomicBool>,
 ) -> Result<crate::trial::Real, Error> {
-    let prepared = Prepared::new(point, scenario).map_err(Error::Cannot)?;
-    let options = Options { requests: None, records: false, ..options.clone() };
-    trial(&prepared, scenario, &options, 0, stop)?.ok_or(Error::Interrupted)
+    let prepared = Prepared::new(point, scenario, false).map_err(Error::Cannot)?;
+    trial(&prepared, scenario, options, 0, stop)?.ok_or(Error::Interrupted)
 }
 
 fn plan() -> Result<Plan, Error> {

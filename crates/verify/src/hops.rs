@@ -129,7 +129,7 @@ scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), req
         for (name, plain, slow) in [("listens", 5.0, 8.0), ("bare", 5.0, 8.0), ("alone", 7.0, 10.0)] {
             let point = &plan.points[0];
             let scenario = point.scenarios.iter().find(|s| s.name == name).unwrap();
-            let prepared = crate::prepare::Prepared::new(point, scenario).unwrap();
+            let prepared = crate::prepare::Prepared::new(point, scenario, false).unwrap();
             let slowed = with_hops(point, scenario, &prepared.servers, &calibration);
             for (point, mean) in [(point, plain), (&slowed.point, slow)] {
                 let options = weir_sim::Options {

@@ -37,11 +37,11 @@ impl std::error::Error for CannotVerify {}
 const ADDRESS: &str = "127.0.0.1:0";
 
 impl Prepared {
-    /// A scenario of a point.
+    /// A scenario of a point. `real`: servers that are not weir's own may be loaded.
     ///
     /// # Errors
     /// What cannot be served, or must not be loaded.
-    pub fn new(point: &Point, scenario: &Scenario) -> Result<Prepared, CannotVerify> {
+    pub fn new(point: &Point, scenario: &Scenario, real: bool) -> Result<Prepared, CannotVerify> {
         let mut point = point.clone();
         let root = scenario.root;
         let listener = enter(&mut point, root);
@@ -51,7 +51,9 @@ impl Prepared {
         })?;
         let of_role = |(id, role): (NodeId, &Role)| (*role == Role::BuiltIn).then_some(id);
         let servers = (0..).zip(&serving.roles).filter_map(of_role).collect();
-        real_servers(&point, &serving, scenario)?;
+        if !real {
+            real_servers(&point, &serving, scenario)?;
+        }
         Ok(Prepared { point: Arc::new(point), root, listener, against: None, servers })
     }
 
@@ -128,8 +130,8 @@ fn real_servers(point: &Point, serving: &Serving, scenario: &Scenario) -> Result
         if let (Spec::Server { addr: Some(addr), .. }, Role::Proxy) = (&point.specs[node.spec as usize], role)
         {
             return Err(CannotVerify(format!(
-                "scenario \"{}\" leads to a real server ({addr}), which would be loaded; leave out its address, so that weir \
-                 is the server itself",
+                "scenario \"{}\" leads to a real server ({addr}), which would be loaded; say --real if it may be, or leave \
+                 out its address, so that weir is the server itself",
                 scenario.name
             )));
         }

@@ -10,7 +10,7 @@ use crate::statistics::{Compared, Statistic, Tolerances, Unit, Verdict, compare}
 use crate::trial::{Real, trial};
 use std::fmt;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_sim::ScenarioResult;
@@ -36,6 +36,8 @@ pub struct Options {
     pub within_ns: Option<u64>,
     /// What is served, where that is another plan than what is simulated: to see that a difference is told.
     pub reality: Option<Plan>,
+    /// Whether servers that are not weir's own may be loaded.
+    pub real: bool,
     /// Whether each `listen` is a process of its own.
     pub processes: bool,
     /// Who routes in reality.
@@ -44,6 +46,26 @@ pub struct Options {
     pub records: bool,
     /// This program: its copies are the processes of a run.
     pub exe: PathBuf,
+}
+
+impl Options {
+    /// Those of one run of everything, which this program's copies do.
+    pub fn of(exe: &Path) -> Options {
+        Options {
+            seed: 1,
+            runs: 1,
+            requests: None,
+            scenarios: Vec::new(),
+            tolerances: Tolerances::default(),
+            within_ns: None,
+            reality: None,
+            real: false,
+            processes: false,
+            against: Router::Weir,
+            records: false,
+            exe: exe.to_owned(),
+        }
+    }
 }
 
 /// Why there is no verification.
@@ -173,7 +195,7 @@ pub fn verify(
         record::write_first(&plan.file, out).map_err(Error::Record)?;
     }
     let all = chosen(plan, options)?;
-    let calibration = calibrate(options, stop)?;
+    let calibration = calibrate(&options.exe, stop)?;
     for (_, scenario, _) in &all {
         can_be_sent(scenario, options, &calibration, stop)?;
     }
@@ -228,8 +250,8 @@ fn chosen<'a>(plan: &'a Plan, options: &Options) -> Result<Vec<Chosen<'a>>, Erro
                     None => (point, scenario),
                     Some(reality) => served_instead(reality, at, &scenario.name)?,
                 };
-                let prepared =
-                    Prepared::new(point_served, scenario_served).and_then(|p| p.against(options.against));
+                let prepared = Prepared::new(point_served, scenario_served, options.real)
+                    .and_then(|p| p.against(options.against));
                 let prepared = prepared.map_err(Error::Cannot)?;
                 all.push((point, scenario, prepared));
             }
@@ -448,23 +470,11 @@ mod tests {
 
     /// What would be said if this were reality: the same comparison, with the simulator in both worlds.
     fn told(simulated: &str, reality: &str) -> (Verdict, Vec<Statistic>) {
-        let options = Options {
-            seed: 1,
-            runs: 5,
-            requests: None,
-            scenarios: Vec::new(),
-            tolerances: Tolerances::default(),
-            within_ns: None,
-            reality: None,
-            processes: false,
-            against: Router::Weir,
-            records: false,
-            exe: PathBuf::new(),
-        };
+        let options = Options { runs: 5, ..Options::of(Path::new("")) };
         let worlds = [simulated, reality].map(|source| {
             let plan = plan(source);
             let (point, scenario) = (plan.points[0].clone(), plan.points[0].scenarios[0].clone());
-            let prepared = Prepared::new(&point, &scenario).unwrap();
+            let prepared = Prepared::new(&point, &scenario, false).unwrap();
             let slowed = with_hops(&point, &scenario, &prepared.servers, &Calibration::default());
             let world = World { plan: &plan, slowed: &slowed, scenario: &scenario, prepared: &prepared };
             let stop = AtomicBool::new(false);

@@ -1,5 +1,6 @@
 //! The commands, one file each; here each finds its file.
 
+mod calibrate;
 mod check;
 mod later;
 mod load;
@@ -23,6 +24,7 @@ pub(crate) fn run(command: Option<Command>) -> Result<(), Failure> {
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Load(args)) => load::run(&args),
         Some(Command::Verify(args)) => verify::run(&args),
+        Some(Command::Calibrate(args)) => calibrate::run(&args),
         Some(Command::Fit(args)) => later::run("fit", &args),
         Some(Command::Profile(args)) => later::run("profile", &args),
     }

@@ -6,6 +6,7 @@ use crate::output::Target;
 use crate::{input, interrupt, output};
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};
+use std::path::PathBuf;
 use weir_topology::Plan;
 use weir_verify::{Error, Options, Progress, Tolerances, Verdict};
 
@@ -21,8 +22,7 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     let html = args.html.as_deref().map(Target::open).transpose()?;
     let record = args.record.as_deref().map(Target::open).transpose()?;
     let stop = interrupt::stop_flag(&at_once);
-    let exe = std::env::current_exe()
-        .map_err(|e| Failure::Environment(format!("weir does not find itself: {e}")))?;
+    let exe = exe()?;
     let mut tolerances = Tolerances::default();
     for (name, tolerance) in &args.tolerances {
         tolerances.set(name, *tolerance);
@@ -34,6 +34,7 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
         scenarios: args.scenarios.clone(),
         tolerances,
         within_ns: args.quick.then_some(QUICK_NS),
+        real: args.real,
         processes: args.processes,
         against: args.against.router(),
         records: args.record.is_some(),
@@ -79,6 +80,11 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     }
 }
 
+/// This program, whose copies are the processes of a run.
+pub(crate) fn exe() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|e| Failure::Environment(format!("weir does not find itself: {e}")))
+}
+
 /// Acts a record again.
 fn replay(args: &Verify) -> Result<(), Failure> {
     let Some(path) = &args.replay else {
@@ -96,8 +102,16 @@ fn replay(args: &Verify) -> Result<(), Failure> {
 
 fn failure(plan: &Plan, error: Error) -> Failure {
     match error {
-        Error::Cannot(why) => Failure::Usage(why.to_string()),
         Error::Simulated(e) => super::sim::failure(plan, e),
+        error => not_run(error),
+    }
+}
+
+/// Why nothing was run, or not to its end.
+pub(crate) fn not_run(error: Error) -> Failure {
+    match error {
+        Error::Cannot(why) => Failure::Usage(why.to_string()),
+        Error::Simulated(e) => Failure::Fault(format!("{e:?}")),
         Error::System(why) => Failure::Environment(why),
         Error::Record(e) => Failure::Environment(crate::failure::reason(&e)),
         Error::Interrupted => Failure::Interrupted,

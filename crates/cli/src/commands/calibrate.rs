@@ -1,0 +1,18 @@
+//! `weir calibrate`: what this machine adds to a request.
+
+use crate::args::Calibrate;
+use crate::failure::Failure;
+use crate::output::{self, Target};
+use crate::{commands::verify, interrupt};
+
+pub(crate) fn run(args: &Calibrate) -> Result<(), Failure> {
+    let at_once = interrupt::at_once();
+    let target = args.output.as_deref().map(Target::open).transpose()?;
+    let exe = verify::exe()?;
+    let stop = interrupt::stop_flag(&at_once);
+    let found = weir_verify::calibrate(&exe, &stop).map_err(verify::not_run)?;
+    match target {
+        Some(target) => target.write(|out| weir_report::calibration_json(&found, out)),
+        None => output::to_stdout(|out| weir_report::calibration_text(&found, out)),
+    }
+}
