@@ -393,6 +393,29 @@ fn panic() -> Shown {
     Shown { name: "panic", commands: vec![args], table, verdict }
 }
 
+fn layers() -> Shown {
+    let args = vec!["examples/layers.star"];
+    let got = run_of(&args);
+    let of = |s: &str| success(named(&got, s));
+    let rows = got.iter().map(|s| {
+        let attempts = figure(s, "attempts_per_request").value;
+        [format!("`{}`", name(s)), percent(success(s)), format!("{attempts:.4}"), ms(s, "p50"), ms(s, "p99")]
+    });
+    let heading = ["scenario", "success", "attempts per request", "p50 ms", "p99 ms"];
+    assert_eq!(of("edge_by_kinds"), of("nobody"));
+    assert!(
+        of("nobody") < 0.998 && of("edge_by_statuses") > 0.9999 && of("routers") >= of("edge_by_statuses")
+    );
+    let verdict = format!(
+        "an edge that waits for broken connections never sends again, since it sees none: {} succeed, as without it; by the \
+         statuses 502 and 503 it makes {} of them. A router knows that it could not connect, and whom to leave out: {}.",
+        percent(of("edge_by_kinds")),
+        percent(of("edge_by_statuses")),
+        percent(of("routers")),
+    );
+    Shown { name: "layers", commands: vec![args], table: table(heading, rows.collect()), verdict }
+}
+
 fn active() -> Shown {
     let args = vec!["examples/timelike/active.star"];
     let got = run_of(&args);
@@ -424,7 +447,7 @@ fn active() -> Shown {
 // One test, so that the files run one after another, each on all cores, and nobody else writes the page.
 #[test]
 fn tables_and_verdicts_are_those_of_the_figures() {
-    for example in [metastable, blocks, concurrent, lossy, lying, spare, panic] {
+    for example in [metastable, blocks, concurrent, lossy, lying, spare, panic, layers] {
         let example = example();
         stands("examples/README.md", example.name, &example.text());
         if example.name == "metastable" {
@@ -441,8 +464,18 @@ fn what_active_checks_would_have_done() {
 
 #[test]
 fn files_open_with_a_question_and_how_to_run_them() {
-    let names =
-        ["bamboo", "metastable", "blocks", "concurrent", "lossy", "lying", "spare", "panic", "policies"];
+    let names = [
+        "bamboo",
+        "metastable",
+        "blocks",
+        "concurrent",
+        "lossy",
+        "lying",
+        "spare",
+        "panic",
+        "layers",
+        "policies",
+    ];
     for name in names {
         let file = format!("examples/{name}.star");
         let text = fs::read_to_string(root().join(&file)).unwrap_or_else(|e| panic!("{file}: {e}"));

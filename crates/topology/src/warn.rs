@@ -52,6 +52,7 @@ pub(crate) fn graph(state: &mut State) {
         failing::untried,
         failing::late,
         statuses::unanswered,
+        statuses::unheard,
         idle::outliers,
         idle::slow_starts,
         unmodelled,

@@ -1,9 +1,9 @@
-//! Retries that wait for the status of an answer which nobody gives in simulation.
+//! Retries that wait for the status of an answer which nobody gives in simulation, or do not wait for those that listeners give.
 
 use super::ways::down;
 use super::{Found, index};
 use crate::context::State;
-use crate::plan::{Scenario, Spec};
+use crate::plan::{NodeId, Scenario, Spec, To};
 use std::collections::BTreeSet;
 use weir_policy::Kind;
 
@@ -46,6 +46,48 @@ pub(super) fn unanswered(state: &State, found: &mut Found) {
             ),
             "for what fails name the kind, as in `on=[\"status_5xx\", 503]`; a fixed answer is `respond(503)`",
         );
+    }
+}
+
+/// Retries before listeners, where all that fails behind is an answer, that try no such answer again. A hint: it may be meant.
+pub(super) fn unheard(state: &State, found: &mut Found) {
+    let graph = &state.graph;
+    if state.listening.names.is_empty() {
+        return;
+    }
+    // Whether all ways from a node come to a listener before anything else that may fail.
+    let mut listens: Vec<bool> = Vec::with_capacity(graph.nodes().len());
+    let mut lists: Vec<Option<bool>> = vec![None; graph.lists().len()];
+    for (id, node) in graph.nodes().iter().enumerate() {
+        let of = |id: NodeId| listens.get(id as usize).copied().unwrap_or(false);
+        let Some(spec) = graph.spec(index(id)) else { continue };
+        let behind = match node.to {
+            To::None => false,
+            To::Node(next) => of(next),
+            To::List(list) => *lists[list as usize]
+                .get_or_insert_with(|| graph.lists()[list as usize].iter().all(|id| of(*id))),
+        };
+        let retries = match spec {
+            Spec::Retry(retry) => retry.attempts > 1 && !retry.on.contains(&Kind::Status5xx),
+            _ => false,
+        };
+        if let (true, true, Spec::Retry(retry)) = (retries, behind, spec)
+            && !retry.on_status.iter().any(|status| HOP.contains(status))
+        {
+            let on: Vec<String> = retry.on.iter().map(|kind| format!("\"{}\", ", kind.name())).collect();
+            found.hint(
+                node.site,
+                "what fails behind a `listen` is an answer for those before it (502, 503 or 504), and this `retry` tries \
+                 none again"
+                    .to_owned(),
+                format!("if it shall, write `on=[{}502, 503, 504]`", on.concat()),
+            );
+        }
+        let passes = matches!(
+            spec,
+            Spec::Lb(_) | Spec::Weight { .. } | Spec::Rewrite(_) | Spec::Buffered { .. } | Spec::Delay { .. }
+        );
+        listens.push(matches!(spec, Spec::Listen(_)) || behind && passes);
     }
 }
 
