@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Who verifies.
 #[derive(Debug)]
-pub(crate) struct Verifier {
+pub(super) struct Verifier {
     by_authority: Arc<WebPkiServerVerifier>,
     /// Certificates that the file names.
     named: Vec<CertificateDer<'static>>,
@@ -87,7 +87,7 @@ impl ServerCertVerifier for Verifier {
 
 /// Takes any certificate, whoever shows it. What is signed with it is verified all the same.
 #[derive(Debug)]
-pub(crate) struct Anyone(pub Arc<CryptoProvider>);
+pub(super) struct Anyone(pub Arc<CryptoProvider>);
 
 impl ServerCertVerifier for Anyone {
     fn verify_server_cert(
