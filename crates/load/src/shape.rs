@@ -55,15 +55,7 @@ pub(crate) fn shapes(
     sources: &[KeySource],
     to: &Host<'_>,
 ) -> Result<Vec<Shape>, String> {
-    let plain = RequestShape {
-        weight: 1.0,
-        method: "GET".to_owned(),
-        path: "/".to_owned(),
-        host: None,
-        headers: Vec::new(),
-        key: None,
-        body_bytes: 0,
-    };
+    let plain = RequestShape::plain();
     let kinds = if scenario.mix.is_empty() { std::slice::from_ref(&plain) } else { &scenario.mix };
     let recorded = scenario.recorded.iter().flat_map(|recorded| &recorded.kinds);
     if let Some(none) = recorded.copied().find(|kind| *kind as usize >= kinds.len()) {
@@ -107,14 +99,14 @@ impl Shape {
             }
         }
         let cookies = cookies.join("; ");
-        let has_cookie = |name: &str| cookies.split(';').any(|c| c.trim().split('=').next() == Some(name));
         let (mut sender_fields, mut sender_cookies) = (Vec::new(), Vec::new());
         for source in sources {
             match source {
+                source if kind.brings(source) => {}
                 KeySource::Header(name) if !fields.contains_key(name.as_str()) => {
                     sender_fields.extend(HeaderName::from_bytes(name.as_bytes()).ok());
                 }
-                KeySource::Cookie(name) if !has_cookie(name) => sender_cookies.push(name.clone()),
+                KeySource::Cookie(name) => sender_cookies.push(name.clone()),
                 _ => {}
             }
         }
