@@ -47,25 +47,24 @@ pub(crate) fn key_sources(point: &Point) -> Vec<KeySource> {
     sources
 }
 
-/// The kinds of a scenario's requests, sent to this authority.
+/// The kinds of a scenario's requests, sent to this authority: one for each kind that a request may be of.
 ///
 /// # Errors
-/// A request that cannot be sent, in words.
+/// A request that cannot be sent, or is of no kind, in words.
 pub(crate) fn shapes(
     scenario: &Scenario,
     sources: &[KeySource],
     to: &Host<'_>,
 ) -> Result<Vec<Shape>, String> {
-    let plain = RequestShape {
-        weight: 1.0,
-        method: "GET".to_owned(),
-        path: "/".to_owned(),
-        host: None,
-        headers: Vec::new(),
-        key: None,
-        body_bytes: 0,
-    };
+    let plain = RequestShape::plain();
     let kinds = if scenario.mix.is_empty() { std::slice::from_ref(&plain) } else { &scenario.mix };
+    let recorded = scenario.recorded.iter().flat_map(|recorded| &recorded.kinds);
+    if let Some(none) = recorded.copied().find(|kind| *kind as usize >= kinds.len()) {
+        return Err(format!(
+            "a row of the scenario's trace is of kind {none}, and there are {}",
+            kinds.len()
+        ));
+    }
     kinds.iter().map(|kind| Shape::new(kind, sources, to)).collect()
 }
 
@@ -101,14 +100,14 @@ impl Shape {
             }
         }
         let cookies = cookies.join("; ");
-        let has_cookie = |name: &str| cookies.split(';').any(|c| c.trim().split('=').next() == Some(name));
         let (mut sender_fields, mut sender_cookies) = (Vec::new(), Vec::new());
         for source in sources {
             match source {
+                source if kind.brings(source) => {}
                 KeySource::Header(name) if !fields.contains_key(name.as_str()) => {
                     sender_fields.extend(HeaderName::from_bytes(name.as_bytes()).ok());
                 }
-                KeySource::Cookie(name) if !has_cookie(name) => sender_cookies.push(name.clone()),
+                KeySource::Cookie(name) => sender_cookies.push(name.clone()),
                 _ => {}
             }
         }
@@ -193,4 +192,26 @@ pub(crate) fn piece(left: u64) -> Bytes {
     static BODY: [u8; PIECE] = [b'w'; PIECE];
     let n = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
     Bytes::from_static(&BODY[..n])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_topology::plan::Recorded;
+    use weir_topology::{Request, evaluate};
+
+    /// A plan's own check says so earlier; whoever makes one in another way is told as well.
+    #[test]
+    fn each_row_of_a_trace_is_of_a_kind() {
+        let text = "scenario(\"s\", server(\"a\"), traffic.mix(traffic.poisson(rate = 1), [(1, request()), (1, request())]), requests = 1)";
+        let request = Request { name: "a.star".into(), source: text.into(), ..Request::default() };
+        let mut scenario = evaluate(&request).expect("a plan").plan.points[0].scenarios[0].clone();
+        let to = Host { https: false, authority: "test" };
+        let (keys, senders) = (Vec::new(), Vec::new());
+        scenario.recorded = Some(Recorded { kinds: vec![0, 1, 1], keys, senders });
+        assert_eq!(shapes(&scenario, &[], &to).expect("they can be sent").len(), 2);
+        scenario.recorded.as_mut().expect("it was put there").kinds.push(2);
+        let why = shapes(&scenario, &[], &to).expect_err("no third kind");
+        assert_eq!(why, "a row of the scenario's trace is of kind 2, and there are 2");
+    }
 }

@@ -27,8 +27,7 @@ pub(crate) struct Tally {
     pub all: Histogram,
     pub ok: Histogram,
     lag: Histogram,
-    /// Arrivals that count: the first and the last, ns.
-    pub between: Option<(u64, u64)>,
+    arrivals: Option<Arrivals>,
     pub rows: Option<Vec<Row>>,
     /// Requests that were sent again, their connection having been closed when they came.
     pub again: u64,
@@ -36,7 +35,23 @@ pub(crate) struct Tally {
     pub waited: u64,
     /// Why the first connection that failed did so.
     pub no_connection: Option<String>,
-    second: (u64, u64, Histogram),
+    since: SinceTold,
+}
+
+/// Arrivals that count, whether or not their requests have ended.
+#[derive(Clone, Copy)]
+struct Arrivals {
+    number: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+/// What there was since the last second was told.
+#[derive(Default)]
+struct SinceTold {
+    sent: u64,
+    failed: u64,
+    latencies: Histogram,
 }
 
 impl Tally {
@@ -48,10 +63,11 @@ impl Tally {
     /// A request arrives.
     pub fn arrives(&mut self, job: &Job) {
         self.requests.total += 1;
-        self.second.0 += 1;
+        self.since.sent += 1;
         if job.selected {
-            let first = self.between.map_or(job.intended_ns, |(first, _)| first);
-            self.between = Some((first, job.intended_ns));
+            let now = job.intended_ns;
+            let before = self.arrivals.unwrap_or(Arrivals { number: 0, first_ns: now, last_ns: now });
+            self.arrivals = Some(Arrivals { number: before.number + 1, last_ns: now, ..before });
         }
     }
 
@@ -62,8 +78,8 @@ impl Tally {
             let status = went.as_ref().copied().unwrap_or_default();
             (status >= 500).then_some(Kind::Status5xx)
         });
-        self.second.1 += u64::from(error.is_some());
-        self.second.2.record(latency);
+        self.since.failed += u64::from(error.is_some());
+        self.since.latencies.record(latency);
         if job.selected {
             self.requests.selected += 1;
             self.all.record(latency);
@@ -93,7 +109,7 @@ impl Tally {
 
     /// What the last second brought; the next one begins.
     pub fn second(&mut self, at_s: u64, in_flight: u64) -> Second {
-        let (sent, failed, latencies) = std::mem::take(&mut self.second);
+        let SinceTold { sent, failed, latencies } = std::mem::take(&mut self.since);
         let quantiles_ns = [0.5, 0.99].map(|q| latencies.quantile(q));
         Second { at_s, sent, failed, in_flight, quantiles_ns }
     }
@@ -105,8 +121,8 @@ impl Tally {
 
     /// Requests per second between the first and the last that count.
     pub fn rate_per_s(&self) -> Option<f64> {
-        let (first, last) = self.between?;
-        (last > first).then(|| (self.requests.selected - 1) as f64 * 1e9 / (last - first) as f64)
+        let Arrivals { number, first_ns, last_ns } = self.arrivals?;
+        (last_ns > first_ns).then(|| (number - 1) as f64 * 1e9 / (last_ns - first_ns) as f64)
     }
 
     /// Why the figures mean nothing, if they do: the generator was late by more than 5 ms, or by more than a tenth of what it
@@ -146,5 +162,45 @@ impl Tally {
             warnings.push(format!("the first connection that failed: {why}"));
         }
         warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_stats::Key;
+    use weir_workload::Request;
+
+    fn job(ordinal: u64, intended_ns: u64, selected: bool) -> Job {
+        let request = Request { ordinal, way: Key::new(1), kind: 0, sender: None };
+        Job { request, intended_ns, sent_ns: None, lag_ns: None, selected, user: None, again: false }
+    }
+
+    /// A run may be interrupted before any of its requests has ended.
+    #[test]
+    fn the_rate_is_of_arrivals_not_of_ends() {
+        let mut tally = Tally::new(false);
+        assert_eq!(tally.rate_per_s(), None);
+        tally.arrives(&job(0, 0, false));
+        tally.arrives(&job(1, 1_000_000_000, true));
+        assert_eq!(tally.rate_per_s(), None);
+        tally.arrives(&job(2, 1_500_000_000, true));
+        tally.arrives(&job(3, 2_000_000_000, true));
+        assert_eq!((tally.requests.selected, tally.rate_per_s()), (0, Some(2.0)));
+        tally.ends(&job(1, 1_000_000_000, true), &Ok(200), 3_000_000_000);
+        assert_eq!((tally.requests.selected, tally.rate_per_s()), (1, Some(2.0)));
+    }
+
+    #[test]
+    fn a_second_is_told_once() {
+        let mut tally = Tally::new(false);
+        for n in 0..30 {
+            tally.arrives(&job(n, 0, true));
+            tally.ends(&job(n, 0, true), &Err(Kind::Reset), 5);
+        }
+        let told = tally.second(1, 0);
+        assert_eq!((told.sent, told.failed, told.quantiles_ns[0]), (30, 30, Some(5.0)));
+        let told = tally.second(2, 0);
+        assert_eq!((told.sent, told.failed, told.quantiles_ns), (0, 0, [None; 2]));
     }
 }

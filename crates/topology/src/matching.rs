@@ -2,7 +2,7 @@
 
 use crate::http;
 use crate::path;
-use crate::plan::{RequestShape, Scenario, When};
+use crate::plan::{KeySource, RequestShape, Scenario, When};
 use std::net::IpAddr;
 
 /// A request as a condition sees it.
@@ -31,6 +31,21 @@ impl RequestShape {
             headers: Vec::new(),
             key: None,
             body_bytes: 0,
+        }
+    }
+
+    /// Whether it says itself what is read there.
+    pub fn brings(&self, source: &KeySource) -> bool {
+        match source {
+            KeySource::Header(name) => self.headers.iter().any(|(n, _)| n == name),
+            KeySource::Cookie(name) => self
+                .headers
+                .iter()
+                .filter(|(n, _)| n == "cookie")
+                .flat_map(|(_, value)| value.split(';'))
+                .any(|pair| pair.split_once('=').is_some_and(|(n, _)| n.trim() == name)),
+            KeySource::Path => true,
+            KeySource::Client => false,
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use weir_model::{Dist, OnCancel, Traffic};
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Methods, Retry, Work};
-use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Plan, Spec, To};
+use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Plan, Recorded, Spec, To};
 use weir_topology::{Request, Severity, evaluate, offered_load};
 
 const MS: u64 = 1_000_000;
@@ -273,6 +273,13 @@ fn traces_say_what_their_requests_are() {
     assert_eq!(a.hash, b.hash);
     assert_ne!(a.hash, c.hash, "whose requests they are counts");
     assert_eq!(Plan::from_json(&a.to_json()).expect("reads"), a);
+    // A plan edited by hand: kinds and keys that there are none of.
+    for edit in [|r: &mut Recorded| r.kinds[1] = 2, |r: &mut Recorded| r.senders[0] = Some(2)] {
+        let mut plan = a.clone();
+        edit(plan.points[0].scenarios[0].recorded.as_mut().expect("rows"));
+        let why = Plan::from_json(&plan.to_json()).expect_err("no such").to_string();
+        assert!(why.contains("a row names a kind or a key that there is none of"), "{why}");
+    }
     let twice = of("traffic.mix(traffic.trace(\"a.csv\"), [(1, request())])").expect_err("two say it");
     assert!(format!("{twice:?}").contains("says what its requests are"), "{twice:?}");
 }

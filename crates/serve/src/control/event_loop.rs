@@ -286,7 +286,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU32};
     use tokio::sync::mpsc::unbounded_channel;
     use weir_net::io::clock::Clock;
-    use weir_net::io::runtime::{Runtime, yield_now};
+    use weir_net::io::runtime::Runtime;
     use weir_stats::Key;
 
     /// A process of one loop and its owner, without nodes and listeners.
@@ -326,7 +326,7 @@ mod tests {
             lp.run(async {
                 task.await;
                 for _ in 0..3 {
-                    yield_now().await;
+                    tokio::task::yield_now().await;
                 }
                 Ok(())
             })

@@ -94,7 +94,7 @@ async fn visit(world: &World, slot: Permit) {
     let inside = world.inside.fetch_add(1, SeqCst) + 1;
     world.most.fetch_max(inside, SeqCst);
     world.entered.fetch_add(1, Relaxed);
-    weir_net::io::runtime::yield_now().await;
+    tokio::task::yield_now().await;
     world.inside.fetch_sub(1, SeqCst);
     drop(slot);
 }

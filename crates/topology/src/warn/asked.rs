@@ -68,7 +68,7 @@ fn keyless(spec: &Spec, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Opt
     sources_of(spec).iter().find_map(|source| {
         let (mut with, mut without) = (some, false);
         for shape in walk.members(id).filter(|s| s.weight > 0.0) {
-            let has = shape.key.is_some() || brings(shape, source);
+            let has = shape.key.is_some() || shape.brings(source);
             with |= has;
             without |= !has && !all;
         }
@@ -89,21 +89,6 @@ fn sources_of(spec: &Spec) -> Vec<KeySource> {
         }
         Spec::Rate { key: Some(key), .. } | Spec::Split { key: Some(key), .. } => vec![key.clone()],
         _ => Vec::new(),
-    }
-}
-
-/// Whether a request says it itself.
-fn brings(shape: &RequestShape, source: &KeySource) -> bool {
-    match source {
-        KeySource::Header(name) => shape.headers.iter().any(|(n, _)| n == name),
-        KeySource::Cookie(name) => shape
-            .headers
-            .iter()
-            .filter(|(n, _)| n == "cookie")
-            .flat_map(|(_, value)| value.split(';'))
-            .any(|pair| pair.split_once('=').is_some_and(|(n, _)| n.trim() == name)),
-        KeySource::Path => true,
-        KeySource::Client => false,
     }
 }
 

@@ -331,7 +331,8 @@ impl AfterOthers {
 }
 
 /// Lets others have their turn.
-pub async fn yield_now() {
+#[cfg(test)]
+pub(crate) async fn yield_now() {
     let mut yielded = false;
     std::future::poll_fn(|cx| {
         if std::mem::replace(&mut yielded, true) {

@@ -22,7 +22,7 @@ const QUIET: u8 = 16;
 
 /// Who waits for a descriptor.
 #[derive(Default)]
-pub(crate) enum Waits {
+pub(super) enum Waits {
     #[default]
     Nobody,
     /// A task of this thread.
@@ -32,7 +32,7 @@ pub(crate) enum Waits {
 }
 
 /// What a descriptor is ready for.
-pub(crate) struct Readiness {
+pub(super) struct Readiness {
     state: Cell<u8>,
     reader: Cell<Waits>,
     writer: Cell<Waits>,
@@ -86,7 +86,7 @@ impl Runtime {
 
 /// How a descriptor is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Watch {
+pub(super) enum Watch {
     /// A connection: told once of what comes, and taken for writable until it is not.
     Connection,
     /// A connection that is being made: it is writable when it is there.
@@ -131,7 +131,7 @@ impl Source {
         Source::watch(rt, fd, Watch::Connection)
     }
 
-    pub(crate) fn watch(rt: &Runtime, fd: impl AsFd, watch: Watch) -> io::Result<Source> {
+    pub(super) fn watch(rt: &Runtime, fd: impl AsFd, watch: Watch) -> io::Result<Source> {
         let readiness = Rc::new(Readiness {
             state: Cell::new(watch.state()),
             reader: Cell::default(),
@@ -173,12 +173,12 @@ impl Source {
     }
 
     /// A read was refused: there is nothing, whatever was told.
-    pub(crate) fn is_empty(&self) {
+    pub(super) fn is_empty(&self) {
         self.readiness.clear(READ | CLOSED);
     }
 
     /// A write was refused: from now on the system tells of room.
-    pub(crate) fn is_full(&self, fd: impl AsFd) -> io::Result<()> {
+    pub(super) fn is_full(&self, fd: impl AsFd) -> io::Result<()> {
         self.readiness.clear(WRITE);
         if !self.readiness.has(ASKS_TO_WRITE) {
             // Should there be room again by now, that is told at once.
@@ -189,22 +189,22 @@ impl Source {
     }
 
     /// Whether the task that runs may still read and write in its turn.
-    pub(crate) fn has_budget(&self) -> bool {
+    pub(super) fn has_budget(&self) -> bool {
         self.rt.has_budget()
     }
 
     /// One read or write of the task that runs; `false`: it is others' turn.
-    pub(crate) fn spend(&self, cx: &Context<'_>) -> bool {
+    pub(super) fn spend(&self, cx: &Context<'_>) -> bool {
         self.rt.spend(cx)
     }
 
     /// So many bytes were read or written by the task that runs.
-    pub(crate) fn spent(&self, bytes: usize) {
+    pub(super) fn spent(&self, bytes: usize) {
         self.rt.spent(bytes);
     }
 
     /// The system is not to tell of a listener for a while.
-    pub(crate) fn quiet(&self, fd: impl AsFd) -> io::Result<()> {
+    pub(super) fn quiet(&self, fd: impl AsFd) -> io::Result<()> {
         // What is watched exclusively cannot be changed.
         if !self.readiness.has(QUIET) {
             epoll::delete(&self.rt.0.epoll, fd)?;
@@ -214,7 +214,7 @@ impl Source {
     }
 
     /// It is to tell again.
-    pub(crate) fn listen(&self, fd: impl AsFd) -> io::Result<()> {
+    pub(super) fn listen(&self, fd: impl AsFd) -> io::Result<()> {
         if self.readiness.has(QUIET) {
             epoll::add(&self.rt.0.epoll, fd, self.data(), Watch::Listener.flags())?;
             self.readiness.clear(QUIET);
@@ -223,7 +223,7 @@ impl Source {
     }
 
     /// Ends the watch of a descriptor that others stand for as well.
-    pub(crate) fn forget(&self, fd: impl AsFd) {
+    pub(super) fn forget(&self, fd: impl AsFd) {
         // It fails for what is not watched.
         let _ = epoll::delete(&self.rt.0.epoll, fd);
     }

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Wake, Waker};
 type Work = Pin<Box<dyn Future<Output = ()>>>;
 
 /// A task.
-pub(crate) struct Task {
+pub(super) struct Task {
     pub key: usize,
     /// `None` while it runs, when it has ended, and for the main future, which is not kept here.
     pub future: Cell<Option<Work>>,
@@ -76,7 +76,7 @@ impl Task {
 }
 
 /// The end of a task; dropped, the task goes on.
-pub struct Joined(pub(crate) Rc<Task>);
+pub struct Joined(pub(super) Rc<Task>);
 
 impl Future for Joined {
     type Output = ();
@@ -111,7 +111,7 @@ impl Wake for Handle {
 }
 
 /// The list of tasks that were woken, and how a loop that sleeps is notified of it.
-pub(crate) struct WakeList {
+pub(super) struct WakeList {
     list: Sender<usize>,
     asleep: AtomicBool,
     notice: OwnedFd,

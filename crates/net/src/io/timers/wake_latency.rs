@@ -19,7 +19,7 @@ const SAVED_NS: u64 = 3_000_000;
 
 /// The lead of a loop.
 #[derive(Debug, Default)]
-pub(crate) struct WakeLatency {
+pub(super) struct WakeLatency {
     lead_ns: u64,
     /// What may be spent awake, and when that was counted.
     saved_ns: u64,

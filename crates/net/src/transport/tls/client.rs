@@ -2,7 +2,7 @@
 //! certificate are as they are now: read at start and again when told.
 
 use super::files::{CannotUse, authorities, certified, system_authorities};
-use super::verify::{Anyone, Verifier};
+use super::verify::Verifier;
 use super::{Stream, Why, provider};
 use crate::io::Core;
 use crate::transport::socket::Socket;
@@ -75,7 +75,7 @@ impl Client {
     pub fn unverified() -> Result<Client, CannotUse> {
         let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
         let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-        let anyone = Arc::new(Anyone(provider()));
+        let anyone = Arc::new(Verifier::of_anyone());
         let mut config = builder
             .map_err(failed)?
             .dangerous()

@@ -32,7 +32,7 @@ fn wrong<T>(what: &str, path: &str, why: impl fmt::Display) -> Result<T, CannotU
 const MOST_BYTES: u64 = 8 << 20;
 
 /// A chain with its key.
-pub(crate) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, CannotUse> {
+pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, CannotUse> {
     let CertificateFiles { cert, key } = files;
     let chain = certificates("certificate", cert)?;
     match chain.first().and_then(|own| Validity::of(own)).map(Validity::today) {
@@ -58,10 +58,10 @@ pub(crate) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, C
 }
 
 /// Authorities, and the certificates that a file names as such.
-pub(crate) type Authorities = (RootCertStore, Vec<CertificateDer<'static>>);
+pub(super) type Authorities = (RootCertStore, Vec<CertificateDer<'static>>);
 
 /// The authorities of a bundle.
-pub(crate) fn authorities(path: &str) -> Result<Authorities, CannotUse> {
+pub(super) fn authorities(path: &str) -> Result<Authorities, CannotUse> {
     let mut roots = RootCertStore::empty();
     let all = certificates("bundle of authorities", path)?;
     for certificate in &all {
@@ -74,7 +74,7 @@ pub(crate) fn authorities(path: &str) -> Result<Authorities, CannotUse> {
 }
 
 /// The authorities that the system trusts.
-pub(crate) fn system_authorities() -> Result<Authorities, CannotUse> {
+pub(super) fn system_authorities() -> Result<Authorities, CannotUse> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {

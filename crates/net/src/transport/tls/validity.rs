@@ -5,14 +5,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Seconds since 1970: from, to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Validity {
+pub(super) struct Validity {
     pub from_s: i64,
     pub to_s: i64,
 }
 
 /// How a certificate stands today.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Today {
+pub(super) enum Today {
     Valid,
     NotYet,
     Expired,

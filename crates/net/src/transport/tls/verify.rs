@@ -12,12 +12,18 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
-/// Who verifies.
+/// Who verifies. What is signed with a certificate is verified whoever shows it.
 #[derive(Debug)]
-pub(crate) struct Verifier {
-    by_authority: Arc<WebPkiServerVerifier>,
-    /// Certificates that the file names.
-    named: Vec<CertificateDer<'static>>,
+pub(super) struct Verifier {
+    trusts: Trusts,
+    provider: Arc<CryptoProvider>,
+}
+
+#[derive(Debug)]
+enum Trusts {
+    /// Whom an authority has signed, or who shows one of the certificates that the file names.
+    Known(Arc<WebPkiServerVerifier>, Vec<CertificateDer<'static>>),
+    Anyone,
 }
 
 impl Verifier {
@@ -28,11 +34,12 @@ impl Verifier {
     pub fn new(roots: RootCertStore, named: Vec<CertificateDer<'static>>) -> Result<Verifier, String> {
         let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
         let by_authority = builder.build().map_err(|e| e.to_string())?;
-        Ok(Verifier { by_authority, named })
+        Ok(Verifier { trusts: Trusts::Known(by_authority, named), provider: provider() })
     }
 
-    fn is_named(&self, shown: &CertificateDer<'_>) -> bool {
-        self.named.iter().any(|one| one.as_ref() == shown.as_ref())
+    /// Takes any certificate.
+    pub fn of_anyone() -> Verifier {
+        Verifier { trusts: Trusts::Anyone, provider: provider() }
     }
 }
 
@@ -56,8 +63,13 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match self.by_authority.verify_server_cert(shown, between, name, ocsp, now) {
-            Err(Error::InvalidCertificate(_)) if self.is_named(shown) => verify_itself(shown, name),
+        let Trusts::Known(by_authority, named) = &self.trusts else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        match by_authority.verify_server_cert(shown, between, name, ocsp, now) {
+            Err(Error::InvalidCertificate(_)) if named.iter().any(|one| one.as_ref() == shown.as_ref()) => {
+                verify_itself(shown, name)
+            }
             verified => verified,
         }
     }
@@ -68,7 +80,7 @@ impl ServerCertVerifier for Verifier {
         shown: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.by_authority.verify_tls12_signature(message, shown, signature)
+        verify_tls12_signature(message, shown, signature, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -77,49 +89,10 @@ impl ServerCertVerifier for Verifier {
         shown: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.by_authority.verify_tls13_signature(message, shown, signature)
+        verify_tls13_signature(message, shown, signature, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.by_authority.supported_verify_schemes()
-    }
-}
-
-/// Takes any certificate, whoever shows it. What is signed with it is verified all the same.
-#[derive(Debug)]
-pub(crate) struct Anyone(pub Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _shown: &CertificateDer<'_>,
-        _between: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        shown: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, shown, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        shown: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, shown, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
