@@ -32,8 +32,10 @@ const TAKES_NS: f64 = 5e6;
 pub struct Calibration {
     /// A request's way to a router and back, with what the router does, ns.
     pub client_hop_ns: f64,
-    /// The same from a router to a server, with how late timers ring there, ns.
+    /// The same from a router to a server, ns.
     pub server_hop_ns: f64,
+    /// How much later than wanted the servers' timers ring, on average, ns: so much longer any work takes.
+    pub timers_late_ns: f64,
     /// Requests a second that client, router and server manage together.
     pub most_per_s: f64,
 }
@@ -46,15 +48,18 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
     let (plan, options) = (plan()?, Options::of(exe));
     let point = plan.points.first().ok_or_else(|| Error::System("the calibration is empty".to_owned()))?;
     let mut means = [0.0; 3];
-    let mut most_per_s = 0.0;
+    let (mut most_per_s, mut timers_late_ns) = (0.0, 0.0);
     for (mean, scenario) in means.iter_mut().zip(&point.scenarios) {
         let real = run(point, scenario, &options, stop)?;
         *mean = real.load.all.mean().unwrap_or_default();
         most_per_s = real.load.rate_per_s.unwrap_or_default();
+        if scenario.name == "server" {
+            timers_late_ns = real.late_mean_ns.unwrap_or_default();
+        }
     }
     let client_hop_ns = means[0];
-    let server_hop_ns = (means[1] - TAKES_NS - client_hop_ns).max(0.0);
-    Ok(Calibration { client_hop_ns, server_hop_ns, most_per_s })
+    let server_hop_ns = (means[1] - TAKES_NS - client_hop_ns - timers_late_ns).max(0.0);
+    Ok(Calibration { client_hop_ns, server_hop_ns, timers_late_ns, most_per_s })
 }
 
 fn run(

@@ -1,10 +1,11 @@
-//! A point with what a machine adds to each hop: a delay before the scenario's first node, and one before each server. They are
-//! nodes at places of their own, so they change no draw.
+//! A point with what a machine adds: a delay before the scenario's first node, one before each server, one before whatever waits
+//! for a timer. They are nodes at places of their own, so they change no draw.
 
 use crate::calibrate::Calibration;
 use std::collections::BTreeMap;
 use weir_model::Dist;
 use weir_topology::plan::{Lb, Node, NodeId, Place, Point, Scenario, Site, Spec, To};
+use weir_workload::reachable;
 
 /// The `def` in which such a node stands: no file can have it.
 const DEF: &str = "<machine>";
@@ -13,8 +14,14 @@ const DEF: &str = "<machine>";
 #[derive(Clone, Debug)]
 pub(crate) struct Slowed {
     pub point: Point,
-    /// The nodes that each server has become, by what it was.
-    pub servers: BTreeMap<NodeId, NodeId>,
+    /// What nodes have become, by what they were: the servers.
+    pub nodes: BTreeMap<NodeId, NodeId>,
+}
+
+impl Slowed {
+    fn now(&self, id: NodeId) -> NodeId {
+        self.nodes.get(&id).copied().unwrap_or(id)
+    }
 }
 
 /// Puts the hops of a scenario in.
@@ -24,27 +31,42 @@ pub(crate) fn with_hops(
     servers: &[NodeId],
     calibration: &Calibration,
 ) -> Slowed {
-    let mut slowed = before_servers(point, servers, calibration.server_hop_ns);
+    let timed = before(point, &timers(point, scenario.root, calibration.timers_late_ns));
+    let mut later: Vec<(NodeId, f64)> =
+        servers.iter().map(|id| (timed.now(*id), calibration.server_hop_ns)).collect();
+    later.sort_by_key(|(id, _)| *id);
+    let mut slowed = before(&timed.point, &later);
+    slowed.nodes = servers.iter().map(|id| (*id, slowed.now(timed.now(*id)))).collect();
     before_root(&mut slowed.point, &scenario.name, calibration.client_hop_ns);
     slowed
 }
 
-/// A hop before each of these, whoever leads there. It stands right behind what it leads to, which comes before who leads to it.
-fn before_servers(point: &Point, servers: &[NodeId], ns: f64) -> Slowed {
-    let ahead = |id: NodeId| servers.partition_point(|server| *server < id) as NodeId;
-    let own = |id: NodeId| id + ahead(id);
-    let led = |id: NodeId| own(id) + NodeId::from(servers.binary_search(&id).is_ok());
+/// The nodes of a scenario that wait for timers, in order, and by how much longer: a cable waits for two.
+fn timers(point: &Point, root: NodeId, late_ns: f64) -> Vec<(NodeId, f64)> {
+    let nothing = Dist::Fixed { ns: 0 };
+    let waits = |(id, met): (NodeId, bool)| match &point.specs[point.nodes[id as usize].spec as usize] {
+        Spec::Delay { time } if met && *time != nothing => Some((id, late_ns)),
+        Spec::Cable { time, .. } if met && *time != nothing => Some((id, 2.0 * late_ns)),
+        _ => None,
+    };
+    (0..).zip(reachable(point, &[root])).filter_map(waits).collect()
+}
+
+/// A delay before each of these, whoever leads there. It stands right behind what it leads to, which comes before who leads to it.
+fn before(point: &Point, nodes: &[(NodeId, f64)]) -> Slowed {
+    let own = |id: NodeId| id + nodes.partition_point(|(node, _)| *node < id) as NodeId;
+    let at = |id: NodeId| nodes.binary_search_by_key(&id, |(node, _)| *node).ok();
+    let led = |id: NodeId| own(id) + NodeId::from(at(id).is_some());
     let mut to = point.clone();
     renumber(&mut to, led);
-    let nodes = std::mem::take(&mut to.nodes);
-    for (id, node) in (0..).zip(nodes) {
+    for (id, node) in (0..).zip(std::mem::take(&mut to.nodes)) {
         to.nodes.push(node);
-        if servers.binary_search(&id).is_ok() {
-            let hop = hop(&mut to, own(id), ns);
+        if let Some(at) = at(id) {
+            let hop = hop(&mut to, own(id), nodes[at].1);
             to.nodes.push(hop);
         }
     }
-    Slowed { servers: servers.iter().map(|id| (*id, own(*id))).collect(), point: to }
+    Slowed { nodes: (0..point.nodes.len() as NodeId).map(|id| (id, own(id))).collect(), point: to }
 }
 
 /// A hop where the requests of a scenario come in: behind its listener, whose loops they meet, or before its first node.
@@ -125,7 +147,8 @@ scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), req
     fn each_hop_adds_its_time() {
         let request = Request { source: FILE.into(), name: "t.star".into(), ..Request::default() };
         let plan = evaluate(&request).unwrap_or_else(|wrong| panic!("{wrong:?}")).plan;
-        let calibration = Calibration { client_hop_ns: 1e6, server_hop_ns: 2e6, most_per_s: 0.0 };
+        let calibration =
+            Calibration { client_hop_ns: 1e6, server_hop_ns: 1.5e6, timers_late_ns: 5e5, most_per_s: 0.0 };
         for (name, plain, slow) in [("listens", 5.0, 8.0), ("bare", 5.0, 8.0), ("alone", 7.0, 10.0)] {
             let point = &plan.points[0];
             let scenario = point.scenarios.iter().find(|s| s.name == name).unwrap();
@@ -148,10 +171,7 @@ scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), req
                 let shown =
                     |id: u32| results.scenarios[0].nodes.iter().any(|n| n.id == Some(id) && n.requests > 0);
                 if mean == slow {
-                    assert!(
-                        slowed.servers.values().all(|id| shown(*id)),
-                        "{name}: each server is still known"
-                    );
+                    assert!(slowed.nodes.values().all(|id| shown(*id)), "{name}: each server is still known");
                 }
             }
         }

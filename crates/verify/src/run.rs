@@ -346,7 +346,7 @@ impl World<'_> {
             }
             connections += real.load.connections;
             late.extend(real.late_ns[1]);
-            let simulated = Figures::simulated(&result, &slowed.servers);
+            let simulated = Figures::simulated(&result, &slowed.nodes);
             pairs.push((simulated, Figures::real(&real, prepared, scenario.patience_ns.is_some())));
         }
         let runs = pairs.len() as u32;
@@ -479,7 +479,7 @@ mod tests {
             let world = World { plan: &plan, slowed: &slowed, scenario: &scenario, prepared: &prepared };
             let stop = AtomicBool::new(false);
             let run = |run| world.simulate(&options, run, &stop).unwrap();
-            (0..options.runs).map(|k| Figures::simulated(&run(k), &slowed.servers)).collect::<Vec<_>>()
+            (0..options.runs).map(|k| Figures::simulated(&run(k), &slowed.nodes)).collect::<Vec<_>>()
         });
         let [simulated, reality] = worlds;
         let pairs: Vec<Pair> = simulated.into_iter().zip(reality).collect();
