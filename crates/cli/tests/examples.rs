@@ -473,6 +473,7 @@ fn files_open_with_a_question_and_how_to_run_them() {
         "lying",
         "spare",
         "panic",
+        "hops",
         "layers",
         "policies",
     ];
