@@ -378,7 +378,7 @@ impl Verify {
 /// `weir calibrate`.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
-Takes three seconds. `weir verify` does the same before it begins, and simulates what was found.")]
+Takes five seconds. `weir verify` does the same before it begins, and simulates what was found.")]
 pub(crate) struct Calibrate {
     /// Write it here, as JSON [default: standard output, in words]
     #[arg(short, long, value_name = "FILE")]

@@ -224,6 +224,7 @@ fn what_cannot_be_verified_is_said() {
 
 /// Ctrl-C in the middle: nothing is left behind.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "processes tell nobody when they begin and end")]
 fn an_interrupt_ends_all_processes() {
     let scratch = Scratch::new("verify-interrupt");
     let source = one("traffic.constant(rate = 100)").replace("requests = 400", "requests = 100000");

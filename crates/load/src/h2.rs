@@ -82,10 +82,10 @@ async fn request(g: Rc<Generator>, conn: Rc<Shared>, mut job: Job, was_free: boo
         Err(Failed::With(kind)) => g.end(&job, &Err(kind)),
         Ok(status) => g.end(&job, &Ok(status)),
     }
-    if conn.has_room() {
-        if let Some(next) = g.next(lane) {
-            begin(&g, conn, next, false);
-        }
+    if conn.has_room()
+        && let Some(next) = g.next(lane)
+    {
+        begin(&g, conn, next, false);
     }
 }
 

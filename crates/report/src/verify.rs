@@ -32,7 +32,7 @@ pub(crate) fn calibration(found: &Calibration) -> Value {
     json!({
         "client_hop_ms": found.client_hop_ns / 1e6,
         "server_hop_ms": found.server_hop_ns / 1e6,
-        "timers_late_ms": found.timers_late_ns / 1e6,
+        "work_ms": found.work_ns / 1e6,
         "most_per_s": found.most_per_s,
     })
 }
@@ -40,7 +40,8 @@ pub(crate) fn calibration(found: &Calibration) -> Value {
 pub(crate) fn calibration_text(found: &Calibration, out: &mut dyn Write) -> io::Result<()> {
     let ms = |ns: f64| number::plain(Some(ns / 1e6));
     writeln!(out, "from a client to a router and back:  {} ms", ms(found.client_hop_ns))?;
-    writeln!(out, "from a router to a server and back:  {} ms,", ms(found.server_hop_ns))?;
+    writeln!(out, "from a router to a server and back:  {} ms", ms(found.server_hop_ns))?;
+    writeln!(out, "work at a server takes longer by:    {} ms", ms(found.work_ns))?;
     let most = number::count(found.most_per_s as u64);
     writeln!(out, "client, router and servers together: {most} requests/s at most")
 }
@@ -54,7 +55,7 @@ fn scenario(s: &ScenarioVerified) -> Value {
         "statistics": s.statistics.iter().map(statistic).collect::<Vec<_>>(),
         "targets": s.targets.iter().map(target).collect::<Vec<_>>(),
         "connections": s.connections,
-        "timers_late_p99_ms": s.timers_late_ns.map(|ns| ns / 1e6),
+        "timers_late_p90_ms": s.timers_late_ns.map(|ns| ns / 1e6),
         "verdict": s.verdict.name(),
         "warnings": s.void.iter().map(|why| format!("a run is void: {why}")).chain(s.warnings.clone()).collect::<Vec<_>>(),
     })
@@ -112,7 +113,7 @@ pub(crate) fn tables(found: &Verification, out: &mut dyn Write) -> io::Result<()
         let connections = number::plain(Some(s.connections));
         writeln!(
             out,
-            "  {connections} client connections; the servers' timers rang late by {late} ms (p99)\n"
+            "  {connections} client connections; the servers' timers rang late by {late} ms (p90)\n"
         )?;
     }
     writeln!(out, "weir {} · seed {} · plan {}", env!("CARGO_PKG_VERSION"), found.seed, short(&found.plan))

@@ -21,7 +21,7 @@ mod upstream;
 
 pub use control::certificates::check_certificates;
 pub use control::start::{Error, Listening, Options, Remote, Running, start};
-pub use exchange::paired::{Ended, Made, Paired, Part, Told};
 pub use transport::bind::CannotListen;
+pub use transport::paired::{Ended, Made, Paired, Part, Told};
 pub use weir_net::io::system::explained;
 pub use weir_net::transport::tls::CannotUse;

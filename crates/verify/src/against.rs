@@ -215,6 +215,7 @@ pub(crate) struct Other {
 
 impl Other {
     /// Waits until it listens.
+    #[expect(clippy::disallowed_methods, reason = "it tells nobody when it listens")]
     fn wait(&mut self, name: &str) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         while TcpStream::connect(self.address).is_err() {

@@ -10,7 +10,8 @@ use std::sync::atomic::AtomicBool;
 use weir_topology::plan::{Plan, Point, Scenario};
 use weir_topology::{Request, evaluate};
 
-/// The scenarios: a router alone, a server behind it that takes a known time, and as much as there can be.
+/// The scenarios: a router alone, a server behind it that takes a known time, one that always has somebody waiting, and as much as
+/// there can be.
 const SCENARIOS: &str = r#"
 def app():
     return delay(TAKES, server("app"))
@@ -21,10 +22,11 @@ def idle():
 TAKES = 5 * ms
 scenario("router", respond(200, "ok"), traffic.constant(rate = 400), requests = 400)
 scenario("server", lb.random(pool(8, app)), traffic.constant(rate = 400), requests = 400)
+scenario("busy", queue(delay(TAKES, server("app"))), traffic.closed(users = 3, think = 0 * ms), duration = 1 * s)
 scenario("most", lb.random(pool(8, idle)), traffic.closed(users = 64, think = 0 * ms), duration = 0.5 * s, window = "all")
 "#;
 
-/// What the server of the second scenario takes, ns.
+/// What the servers of the second and the third scenario take, ns.
 const TAKES_NS: f64 = 5e6;
 
 /// What this machine adds.
@@ -34,32 +36,32 @@ pub struct Calibration {
     pub client_hop_ns: f64,
     /// The same from a router to a server, ns.
     pub server_hop_ns: f64,
-    /// How much later than wanted the servers' timers ring, on average, ns: so much longer any work takes.
-    pub timers_late_ns: f64,
+    /// How much longer than it should any work takes at a server, ns: its timer rings late, and who waits for its place gets that
+    /// a little later.
+    pub work_ns: f64,
     /// Requests a second that client, router and server manage together.
     pub most_per_s: f64,
 }
 
-/// Measures it, in about three seconds.
+/// Measures it, in about five seconds.
 ///
 /// # Errors
 /// As [`crate::verify`].
 pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Error> {
     let (plan, options) = (plan()?, Options::of(exe));
     let point = plan.points.first().ok_or_else(|| Error::System("the calibration is empty".to_owned()))?;
-    let mut means = [0.0; 3];
-    let (mut most_per_s, mut timers_late_ns) = (0.0, 0.0);
-    for (mean, scenario) in means.iter_mut().zip(&point.scenarios) {
+    let (mut means, mut rates) = ([0.0; 4], [0.0; 4]);
+    for ((mean, rate), scenario) in means.iter_mut().zip(&mut rates).zip(&point.scenarios) {
         let real = run(point, scenario, &options, stop)?;
         *mean = real.load.all.mean().unwrap_or_default();
-        most_per_s = real.load.rate_per_s.unwrap_or_default();
-        if scenario.name == "server" {
-            timers_late_ns = real.late_mean_ns.unwrap_or_default();
-        }
+        *rate = real.load.rate_per_s.unwrap_or_default();
     }
-    let client_hop_ns = means[0];
-    let server_hop_ns = (means[1] - TAKES_NS - client_hop_ns - timers_late_ns).max(0.0);
-    Ok(Calibration { client_hop_ns, server_hop_ns, timers_late_ns, most_per_s })
+    let [client_hop_ns, one_ns, ..] = means;
+    let [_, _, busy_per_s, most_per_s] = rates;
+    // Somebody always waits there, so that it does one after another.
+    let work_ns = (1e9 / busy_per_s.max(1.0) - TAKES_NS).clamp(0.0, TAKES_NS);
+    let server_hop_ns = (one_ns - TAKES_NS - client_hop_ns - work_ns).max(0.0);
+    Ok(Calibration { client_hop_ns, server_hop_ns, work_ns, most_per_s })
 }
 
 fn run(

@@ -31,7 +31,7 @@ pub(crate) fn with_hops(
     servers: &[NodeId],
     calibration: &Calibration,
 ) -> Slowed {
-    let timed = before(point, &timers(point, scenario.root, calibration.timers_late_ns));
+    let timed = before(point, &timers(point, scenario.root, calibration.work_ns));
     let mut later: Vec<(NodeId, f64)> =
         servers.iter().map(|id| (timed.now(*id), calibration.server_hop_ns)).collect();
     later.sort_by_key(|(id, _)| *id);
@@ -148,7 +148,7 @@ scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), req
         let request = Request { source: FILE.into(), name: "t.star".into(), ..Request::default() };
         let plan = evaluate(&request).unwrap_or_else(|wrong| panic!("{wrong:?}")).plan;
         let calibration =
-            Calibration { client_hop_ns: 1e6, server_hop_ns: 1.5e6, timers_late_ns: 5e5, most_per_s: 0.0 };
+            Calibration { client_hop_ns: 1e6, server_hop_ns: 1.5e6, work_ns: 5e5, most_per_s: 0.0 };
         for (name, plain, slow) in [("listens", 5.0, 8.0), ("bare", 5.0, 8.0), ("alone", 7.0, 10.0)] {
             let point = &plan.points[0];
             let scenario = point.scenarios.iter().find(|s| s.name == name).unwrap();

@@ -151,7 +151,7 @@ pub struct ScenarioVerified {
     pub verdict: Verdict,
     /// Connections that clients made, mean over runs.
     pub connections: f64,
-    /// One timer of a hundred of the servers rang later than this, ns, in the worst run.
+    /// One timer of ten of the servers rang later than this, ns, in the worst run.
     pub timers_late_ns: Option<f64>,
     /// What to know when reading this.
     pub warnings: Vec<String>,
@@ -345,7 +345,7 @@ impl World<'_> {
                 continue;
             }
             connections += real.load.connections;
-            late.extend(real.late_ns[1]);
+            late.extend(real.late_ns);
             let simulated = Figures::simulated(&result, &slowed.nodes);
             pairs.push((simulated, Figures::real(&real, prepared, scenario.patience_ns.is_some())));
         }

@@ -14,7 +14,6 @@ mod failure_log;
 pub(crate) mod hold;
 mod origin_end;
 pub(crate) mod origin_reply;
-pub mod paired;
 pub(crate) mod progress;
 mod relay;
 pub(crate) mod reply;

@@ -4,7 +4,6 @@ use super::built_in;
 use super::failure::Failure;
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
-use super::paired::{Ended, Told};
 use super::reply::{Answer, From, Own, Reply};
 use super::{
     Bound, ClientEnd, Exchange, Graph, NodeId, RequestContext, answer, failure_log, hop, relay, tunnel,
@@ -12,6 +11,7 @@ use super::{
 use crate::h1::Piece;
 use crate::h1::server::After;
 use crate::log::{Entry, Line};
+use crate::transport::paired::{Ended, Told};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;

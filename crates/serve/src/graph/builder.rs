@@ -6,12 +6,12 @@ use super::ends::{End, Ends};
 use super::identity::inside;
 use super::state::LocalState;
 use crate::exchange::NodeId;
-use crate::exchange::paired::{Made, Paired, Told};
 use crate::exchange::reply::Own;
-use crate::nodes::lb::{self, Owner, Recorder, Shape, Sticky};
+use crate::nodes::lb::{self, Owner, Shape, Sticky};
 use crate::nodes::{Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue};
 use crate::nodes::{rate, redirect, retry, rewrite, route, sequence, split, timeout, warmup};
 use crate::transport::own::Reached;
+use crate::transport::paired::{Made, Paired, Told};
 use crate::upstream::connect::{Addresses, BuiltInServers, Place};
 use crate::upstream::limit::ConnectionLimit;
 use crate::upstream::names::Names;
@@ -25,6 +25,7 @@ use weir_model::sampler::Sampler;
 use weir_model::{concurrent as sharing, warmup as warming};
 use weir_net::io::Core;
 use weir_net::transport::tls;
+use weir_policy::Deed;
 use weir_policy::config::Balance;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
@@ -325,7 +326,10 @@ impl Builder<'_> {
             owner: self.owner.clone(),
             flags: self.state.process().flags(own_id.key),
             listens,
-            records: self.records.clone().map(|run| Recorder { run, lb: id, on_loop: self.number }),
+            records: self.records.clone().map(|run| {
+                let on_loop = self.number;
+                Box::new(move |deed| run.tell(Told::Did(id, on_loop, deed))) as Box<dyn Fn(Deed)>
+            }),
             probes: matches!(lb.balance, Balance::Prequal { .. }),
             choice: self.blueprint.draws.choice(id),
             key: lb.key.clone(),

@@ -1,8 +1,8 @@
 //! `listen(addr, node, ...)`: what connections that were accepted there have in common.
 
-use crate::exchange::paired::Paired;
 use crate::log::{ErrorLog, LoopLog};
 use crate::transport::own::OwnConnections;
+use crate::transport::paired::Paired;
 use std::sync::Arc;
 use weir_http1::{Limits, Networks};
 use weir_net::io::Core;

@@ -8,7 +8,6 @@
 
 mod load;
 mod owner;
-mod recorder;
 mod returns;
 mod state;
 mod sticky;
@@ -16,7 +15,6 @@ mod target_flags;
 
 pub(crate) use load::Loads;
 pub(crate) use owner::{Owner, ToOwner};
-pub(crate) use recorder::Recorder;
 pub(crate) use state::{LbState, Shape};
 pub(crate) use sticky::Sticky;
 pub(crate) use target_flags::TargetFlags;
@@ -72,7 +70,7 @@ pub(crate) struct Lb {
     /// Whether outcomes matter to health (ejection, outlier detection).
     pub listens: bool,
     /// Whom all is told that is done to the policy, in a verification.
-    pub records: Option<Recorder>,
+    pub records: Option<Box<dyn Fn(Deed)>>,
     /// Whether each request has targets probed (`lb.prequal`).
     pub probes: bool,
 }
@@ -138,6 +136,14 @@ impl Lb {
         match choice {
             Some((choice, permit)) => self.go(ctx, choice, permit),
             None => Err(Failure::new(Kind::Timeout)),
+        }
+    }
+
+    /// Tells of a deed, if anybody listens.
+    #[inline]
+    fn note(&self, deed: impl FnOnce() -> Deed) {
+        if let Some(records) = &self.records {
+            records(deed());
         }
     }
 

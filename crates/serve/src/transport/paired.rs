@@ -1,6 +1,5 @@
 //! A run of a verification, as a process of it serves: what it believes, when it began, and what it tells of each request.
 
-use super::NodeId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,6 +10,7 @@ use weir_policy::snapshot::Snapshot;
 use weir_policy::upstream::Around;
 use weir_policy::{Deed, Outcome, Upstream};
 use weir_stats::Key;
+use weir_topology::plan::NodeId;
 
 /// A run that is paired with a replication of the simulation.
 #[derive(Debug)]
