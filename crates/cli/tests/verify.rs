@@ -6,7 +6,7 @@ mod common;
 use common::{Scratch, interrupt, run, weir};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// Six servers, and what stands before them.
@@ -222,44 +222,70 @@ fn what_cannot_be_verified_is_said() {
     }
 }
 
-/// Ctrl-C in the middle: nothing is left behind.
-#[test]
-#[expect(clippy::disallowed_methods, reason = "processes tell nobody when they begin and end")]
-fn an_interrupt_ends_all_processes() {
-    let scratch = Scratch::new("verify-interrupt");
+/// A long verification under way, with the processes of its run.
+#[expect(clippy::disallowed_methods, reason = "processes tell nobody when they begin")]
+fn under_way(scratch: &Scratch) -> (Child, Vec<String>) {
     let source = one("traffic.constant(rate = 100)").replace("requests = 400", "requests = 100000");
     let file = scratch.file("long.star", &source);
-    let mut child = weir()
+    let child = weir()
         .args(["verify", &file])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
     let children = || {
-        let list =
-            std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
-        list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        let list = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));
+        list.unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
-    let until = Instant::now() + Duration::from_secs(60);
-    // Past the calibration the run has two processes for long.
-    let mut of_run = Vec::new();
-    let mut same = 0;
-    while same < 20 && Instant::now() < until {
+    let until = Instant::now() + Duration::from_secs(120);
+    // Past the calibration the run has the same two processes for long.
+    let (mut of_run, mut same) = (Vec::new(), 0);
+    while same < 40 && Instant::now() < until {
         let now = children();
         same = if now.len() == 2 && now == of_run { same + 1 } else { 0 };
         of_run = now;
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(of_run.len(), 2);
-    interrupt(&child);
-    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    (child, of_run)
+}
+
+/// Waits until these processes have ended.
+#[expect(clippy::disallowed_methods, reason = "processes tell nobody when they end")]
+fn have_ended(processes: &[String]) {
     let lives = |pid: &String| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         stat.contains("(weir)") && !stat.contains(" Z ")
     };
     let until = Instant::now() + Duration::from_secs(30);
-    while of_run.iter().any(lives) && Instant::now() < until {
+    while processes.iter().any(lives) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(!of_run.iter().any(lives), "{of_run:?} are left behind");
+    assert!(!processes.iter().any(lives), "{processes:?} are left behind");
+}
+
+/// Ctrl-C in the middle: nothing is left behind.
+#[test]
+fn an_interrupt_ends_all_processes() {
+    let scratch = Scratch::new("verify-interrupt");
+    let (mut child, of_run) = under_way(&scratch);
+    interrupt(&child);
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    have_ended(&of_run);
+}
+
+/// A process of the run that dies ends the verification in words.
+#[test]
+fn a_process_that_dies_is_told_of() {
+    let scratch = Scratch::new("verify-dies");
+    for which in [0, 1] {
+        let (child, of_run) = under_way(&scratch);
+        let pid = of_run[which].parse().ok().and_then(rustix::process::Pid::from_raw).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is ours");
+        let ran = child.wait_with_output().expect("it ends");
+        let err = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(3), "{err}");
+        assert!(err.contains("of the run has ended (signal: 9"), "{err}");
+        have_ended(&of_run);
+    }
 }

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStdin, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -44,7 +45,13 @@ pub(crate) struct Child {
 
 impl Child {
     /// Begins a process; what it said once it had begun comes back.
-    pub fn begin(exe: &Path, what: &'static str, setup: &Setup) -> Result<(Child, Begun), String> {
+    /// From when it has ended `gone` is true.
+    pub fn begin(
+        exe: &Path,
+        what: &'static str,
+        setup: &Setup,
+        gone: &Arc<AtomicBool>,
+    ) -> Result<(Child, Begun), String> {
         let failed = |why: String| format!("the {what} of the run cannot begin: {why}");
         let mut child = Command::new(exe)
             .arg(CHILD)
@@ -61,7 +68,9 @@ impl Child {
             return Err(failed("it has no pipes".to_owned()));
         };
         let (tell, lines) = channel();
+        let gone = gone.clone();
         std::thread::spawn(move || {
+            let _gone = Gone(gone);
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if tell.send(line).is_err() {
                     break;
@@ -114,6 +123,15 @@ impl Drop for Child {
         drop(self.stdin.take());
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// That a process has ended, once it is dropped.
+struct Gone(Arc<AtomicBool>);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

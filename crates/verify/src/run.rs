@@ -199,12 +199,12 @@ pub fn verify(
     for (_, scenario, _) in &all {
         can_be_sent(scenario, options, &calibration, stop)?;
     }
-    let runs = all.len() as u64 * u64::from(options.runs);
-    let within_ns = options.within_ns.map(|ns| (ns / runs.max(1)).saturating_sub(BESIDE_NS));
+    let (runs, each_ns) = spread(all.len(), options)?;
+    let options = &Options { runs, ..options.clone() };
     let mut scenarios = Vec::new();
     for (point, scenario, prepared) in all {
         let mut options = options.clone();
-        if let Some(ns) = within_ns {
+        if let Some(ns) = each_ns {
             options.requests = Some(fitting(scenario, &options, ns, stop)?);
         }
         let slowed = with_hops(point, scenario, &prepared.servers, &calibration);
@@ -225,9 +225,27 @@ pub fn verify(
 }
 
 /// What a run takes beside its requests, ns.
-const BESIDE_NS: u64 = 700_000_000;
+const BESIDE_NS: u64 = 600_000_000;
 /// However many runs there are, each takes so long at least, ns.
 const LEAST_NS: u64 = 300_000_000;
+/// With fewer runs nothing can be decided.
+const LEAST_RUNS: u64 = 3;
+
+/// How many runs each of so many scenarios has, and how long requests of each may arrive, where there is a time for all.
+fn spread(scenarios: usize, options: &Options) -> Result<(u32, Option<u64>), Error> {
+    let Some(within_ns) = options.within_ns else { return Ok((options.runs, None)) };
+    let most = within_ns / (BESIDE_NS + LEAST_NS);
+    let each = most / scenarios.max(1) as u64;
+    if each < LEAST_RUNS {
+        return Err(Error::Cannot(CannotVerify(format!(
+            "{scenarios} scenarios are too many for a quick verification; name up to {} of them",
+            most / LEAST_RUNS
+        ))));
+    }
+    let runs = each.min(u64::from(options.runs));
+    let for_each = within_ns / (runs * scenarios.max(1) as u64);
+    Ok((u32::try_from(runs).unwrap_or(options.runs), Some(for_each.saturating_sub(BESIDE_NS))))
+}
 
 /// A scenario that is to be verified, with what of it is served.
 type Chosen<'a> = (&'a Point, &'a Scenario, Prepared);

@@ -8,7 +8,7 @@ use crate::prepare::Prepared;
 use crate::run::{Error, Options};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use weir_load::{Outcome, Protocol};
 use weir_net::io::clock::monotonic_ns;
 use weir_policy::Deed;
@@ -73,6 +73,15 @@ struct Processes {
     begins_ns: u64,
 }
 
+impl Processes {
+    /// Which process has ended before its time, and what it said.
+    fn who_ended(self) -> Error {
+        let servers = self.servers.map(Child::end).and_then(Result::err);
+        let ended = servers.map(Error::System).or_else(|| self.router.end().err());
+        ended.unwrap_or_else(|| Error::System("a process of the run has ended".to_owned()))
+    }
+}
+
 /// Who routes.
 enum Routes {
     Weir(Vec<Child>),
@@ -111,7 +120,9 @@ pub(crate) fn trial(
     replication: u32,
     stop: &Arc<AtomicBool>,
 ) -> Result<Option<Real>, Error> {
-    let processes = begin(prepared, options, replication)?;
+    // The load stops as soon as a process of the run has ended, too.
+    let halt = Arc::new(AtomicBool::new(false));
+    let processes = begin(prepared, options, replication, &halt)?;
     let listen = prepared.listen();
     let scheme = if listen.is_some_and(|listen| listen.tls.is_some()) { "https" } else { "http" };
     let Some(first) = processes.loops.first() else {
@@ -136,9 +147,19 @@ pub(crate) fn trial(
         }),
     };
     let (waited, stolen) = (busy::waited_ns(), busy::stolen());
-    let outcome = match weir_load::run((&prepared.point, scenario), &load, |_| {}, stop) {
-        Ok(outcome) if outcome.interrupted => return Ok(None),
-        Err(weir_load::Error::Interrupted) => return Ok(None),
+    let (wanted, halts) = (stop.clone(), halt.clone());
+    let hear = move |_: &weir_load::Second| {
+        if wanted.load(Ordering::Relaxed) {
+            halts.store(true, Ordering::Relaxed);
+        }
+    };
+    let outcome = weir_load::run((&prepared.point, scenario), &load, hear, &halt);
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let outcome = match outcome {
+        Ok(outcome) if outcome.interrupted => return Err(processes.who_ended()),
+        Err(weir_load::Error::Interrupted) => return Err(processes.who_ended()),
         Ok(outcome) => outcome,
         Err(e) => return Err(Error::System(e.to_string())),
     };
@@ -165,7 +186,12 @@ pub(crate) fn trial(
 }
 
 /// Begins the processes of a run: the servers first, who routes knows them then.
-fn begin(prepared: &Prepared, options: &Options, replication: u32) -> Result<Processes, Error> {
+fn begin(
+    prepared: &Prepared,
+    options: &Options,
+    replication: u32,
+    gone: &Arc<AtomicBool>,
+) -> Result<Processes, Error> {
     let key = Key::new(options.seed).with(u64::from(replication)).bits();
     let secret = getrandom::u64().map_err(|e| Error::System(e.to_string()))?;
     let mut lead_ns = LEAD_NS;
@@ -186,7 +212,7 @@ fn begin(prepared: &Prepared, options: &Options, replication: u32) -> Result<Pro
         if !prepared.servers.is_empty() {
             let serves = setup(Part::Serves(prepared.servers.clone()));
             let (child, begun) =
-                Child::begin(&options.exe, "server process", &serves).map_err(Error::System)?;
+                Child::begin(&options.exe, "server process", &serves, gone).map_err(Error::System)?;
             (servers, addresses) = (Some(child), begun.servers);
         }
         let (router, loops) = match &prepared.against {
@@ -204,7 +230,7 @@ fn begin(prepared: &Prepared, options: &Options, replication: u32) -> Result<Pro
                     let part = Part::Routes { servers: addresses.clone(), listeners: listeners.clone() };
                     let routes = Setup { listener, ..setup(part) };
                     let (router, begun) =
-                        Child::begin(&options.exe, "router", &routes).map_err(Error::System)?;
+                        Child::begin(&options.exe, "router", &routes, gone).map_err(Error::System)?;
                     listeners.extend(begun.loops.first().map(|address| (listener, *address)));
                     routers.push((router, begun.loops));
                 }

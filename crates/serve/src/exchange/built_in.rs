@@ -24,6 +24,13 @@ pub(crate) fn with_draw(edits: &Edits, ctx: &RequestContext, of_run: OfRun, toke
     edits
 }
 
+/// The same without it.
+pub(crate) fn without_draw(edits: &Edits) -> Edits {
+    let mut edits = edits.clone();
+    edits.remove.push(DRAWN.as_bytes().to_vec());
+    edits
+}
+
 /// The failure that a built-in server's response stands for.
 pub(crate) fn failure(response: &Response) -> Failure {
     let text = |name| response.field(name).and_then(|v| std::str::from_utf8(v).ok());

@@ -47,6 +47,10 @@ impl Attempt {
         if let Some(token) = server.token {
             drawn = built_in::with_draw(edits, ctx, ex.of_run.get(), token);
             edits = &drawn;
+        } else if ex.of_run.get().sender.is_some() {
+            // What a run's processes tell each other is no origin's business.
+            drawn = built_in::without_draw(edits);
+            edits = &drawn;
         }
         let asking = Asking { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };
         // Of HTTP/2 whatever was asked may be asked again where the origin says that it did nothing.
