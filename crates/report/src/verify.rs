@@ -107,6 +107,10 @@ pub(crate) fn tables(found: &Verification, out: &mut dyn Write) -> io::Result<()
     )?;
     for s in &found.scenarios {
         writeln!(out, "{}: {}", s.name, sentence(s))?;
+        if s.runs == 0 {
+            writeln!(out)?;
+            continue;
+        }
         writeln!(out, "\n{}", text::indented(&statistics(s).text(WIDTH - 2)))?;
         writeln!(out, "{}", text::indented(&shares(s).text(WIDTH - 2)))?;
         let late = number::plain(s.timers_late_ns.map(|ns| ns / 1e6));
@@ -151,7 +155,7 @@ pub(crate) fn sentence(s: &ScenarioVerified) -> String {
     match s.verdict {
         Verdict::Agrees => format!("both worlds agree ({runs})"),
         Verdict::Differs => format!("the worlds differ in {} ({runs})", of(Verdict::Differs)),
-        Verdict::Undecided if s.statistics.is_empty() => format!("nothing can be said ({runs})"),
+        Verdict::Undecided if s.statistics.is_empty() => "nothing can be said: every run is void".to_owned(),
         Verdict::Undecided => {
             let needed = s.statistics.iter().filter_map(|s| s.runs_needed).max();
             let needed = needed.map_or(String::new(), |n| format!("; {n} runs would decide: --runs {n}"));

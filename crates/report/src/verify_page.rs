@@ -43,6 +43,9 @@ pub(crate) fn write(found: &Verification, out: &mut dyn Write) -> io::Result<()>
             escaped(&s.name),
             escaped(&sentence(s))
         )?;
+        if s.runs == 0 {
+            continue;
+        }
         writeln!(out, "{}", curves(&s.curve))?;
         writeln!(out, "{}", differences(&s.statistics))?;
         writeln!(out, "<div class=\"wide\">\n{}</div>", statistics(s).html())?;
