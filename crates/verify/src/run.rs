@@ -24,7 +24,7 @@ use weir_workload::load_unless;
 pub struct Options {
     /// Seed of all draws.
     pub seed: u64,
-    /// Runs of each scenario, at least 1; with one nothing can be decided.
+    /// Runs of each scenario that count, at least 1; with one nothing can be decided. As many more are made for those that are void.
     pub runs: u32,
     /// Requests of each run, instead of what the file says.
     pub requests: Option<u64>,
@@ -49,6 +49,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Runs of a scenario, void ones included: for each of these another is made, if there is time for it.
+    fn most_runs(&self) -> u32 {
+        if self.within_ns.is_some() { self.runs } else { self.runs.saturating_mul(2) }
+    }
+
     /// Those of one run of everything, which this program's copies do.
     pub fn of(exe: &Path) -> Options {
         Options {
@@ -351,8 +356,12 @@ impl World<'_> {
         let World { slowed, scenario, prepared, .. } = *self;
         let (mut pairs, mut void, mut connections, mut late) = (Vec::new(), Vec::new(), 0, Vec::new());
         let mut warnings: Vec<String> = Vec::new();
-        for run in 0..options.runs {
-            tell(Progress { scenario: &scenario.name, run: run + 1, runs: options.runs });
+        for run in 0..options.most_runs() {
+            let done = pairs.len() as u32;
+            if done == options.runs {
+                break;
+            }
+            tell(Progress { scenario: &scenario.name, run: done + 1, runs: options.runs });
             let result = self.simulate(options, run, stop)?;
             let real = trial(prepared, scenario, options, run, stop)?.ok_or(Error::Interrupted)?;
             hear(run, &real)?;
