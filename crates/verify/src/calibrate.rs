@@ -29,6 +29,9 @@ scenario("most", lb.random(pool(8, idle)), traffic.closed(users = 64, think = 0 
 /// What the servers of the second and the third scenario take, ns.
 const TAKES_NS: f64 = 5e6;
 
+/// How many users ask the third scenario's server.
+const USERS: f64 = 3.0;
+
 /// What this machine adds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
@@ -50,16 +53,16 @@ pub struct Calibration {
 pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Error> {
     let (plan, options) = (plan()?, Options::of(exe));
     let point = plan.points.first().ok_or_else(|| Error::System("the calibration is empty".to_owned()))?;
-    let (mut means, mut rates) = ([0.0; 4], [0.0; 4]);
-    for ((mean, rate), scenario) in means.iter_mut().zip(&mut rates).zip(&point.scenarios) {
+    // Medians: what the host takes for others at times is no hop's own time.
+    let (mut medians, mut most_per_s) = ([0.0; 4], 0.0);
+    for (median, scenario) in medians.iter_mut().zip(&point.scenarios) {
         let real = run(point, scenario, &options, stop)?;
-        *mean = real.load.all.mean().unwrap_or_default();
-        *rate = real.load.rate_per_s.unwrap_or_default();
+        *median = real.load.all.quantile(0.5).unwrap_or_default();
+        most_per_s = real.load.rate_per_s.unwrap_or_default();
     }
-    let [client_hop_ns, one_ns, ..] = means;
-    let [_, _, busy_per_s, most_per_s] = rates;
-    // Somebody always waits there, so that it does one after another.
-    let work_ns = (1e9 / busy_per_s.max(1.0) - TAKES_NS).clamp(0.0, TAKES_NS);
+    let [client_hop_ns, one_ns, busy_ns, _] = medians;
+    // Somebody always waits there: a user comes round when it has worked for each.
+    let work_ns = (busy_ns / USERS - TAKES_NS).clamp(0.0, TAKES_NS);
     let server_hop_ns = (one_ns - TAKES_NS - client_hop_ns - work_ns).max(0.0);
     Ok(Calibration { client_hop_ns, server_hop_ns, work_ns, most_per_s })
 }

@@ -71,6 +71,8 @@ struct Processes {
     loops: Vec<SocketAddr>,
     secret: u64,
     begins_ns: u64,
+    /// That one of them has ended before its time.
+    gone: Arc<AtomicBool>,
 }
 
 impl Processes {
@@ -120,9 +122,7 @@ pub(crate) fn trial(
     replication: u32,
     stop: &Arc<AtomicBool>,
 ) -> Result<Option<Real>, Error> {
-    // The load stops as soon as a process of the run has ended, too.
-    let halt = Arc::new(AtomicBool::new(false));
-    let processes = begin(prepared, options, replication, &halt)?;
+    let processes = begin(prepared, options, replication)?;
     let listen = prepared.listen();
     let scheme = if listen.is_some_and(|listen| listen.tls.is_some()) { "https" } else { "http" };
     let Some(first) = processes.loops.first() else {
@@ -147,6 +147,8 @@ pub(crate) fn trial(
         }),
     };
     let (waited, stolen) = (busy::waited_ns(), busy::stolen());
+    // The load stops as soon as a process of the run has ended, too.
+    let halt = processes.gone.clone();
     let (wanted, halts) = (stop.clone(), halt.clone());
     let hear = move |_: &weir_load::Second| {
         if wanted.load(Ordering::Relaxed) {
@@ -186,17 +188,14 @@ pub(crate) fn trial(
 }
 
 /// Begins the processes of a run: the servers first, who routes knows them then.
-fn begin(
-    prepared: &Prepared,
-    options: &Options,
-    replication: u32,
-    gone: &Arc<AtomicBool>,
-) -> Result<Processes, Error> {
+fn begin(prepared: &Prepared, options: &Options, replication: u32) -> Result<Processes, Error> {
     let key = Key::new(options.seed).with(u64::from(replication)).bits();
     let secret = getrandom::u64().map_err(|e| Error::System(e.to_string()))?;
     let mut lead_ns = LEAD_NS;
     loop {
         let begins_ns = monotonic_ns() + lead_ns;
+        // Those of an attempt that came too late end as well, and matter to nobody.
+        let gone = Arc::new(AtomicBool::new(false));
         let setup = |part: Part| Setup {
             point: (*prepared.point).clone(),
             listener: prepared.listener,
@@ -212,7 +211,7 @@ fn begin(
         if !prepared.servers.is_empty() {
             let serves = setup(Part::Serves(prepared.servers.clone()));
             let (child, begun) =
-                Child::begin(&options.exe, "server process", &serves, gone).map_err(Error::System)?;
+                Child::begin(&options.exe, "server process", &serves, &gone).map_err(Error::System)?;
             (servers, addresses) = (Some(child), begun.servers);
         }
         let (router, loops) = match &prepared.against {
@@ -230,7 +229,7 @@ fn begin(
                     let part = Part::Routes { servers: addresses.clone(), listeners: listeners.clone() };
                     let routes = Setup { listener, ..setup(part) };
                     let (router, begun) =
-                        Child::begin(&options.exe, "router", &routes, gone).map_err(Error::System)?;
+                        Child::begin(&options.exe, "router", &routes, &gone).map_err(Error::System)?;
                     listeners.extend(begun.loops.first().map(|address| (listener, *address)));
                     routers.push((router, begun.loops));
                 }
@@ -239,7 +238,7 @@ fn begin(
             }
         };
         if monotonic_ns() + SPARE_NS < begins_ns {
-            return Ok(Processes { servers, router, loops, secret, begins_ns });
+            return Ok(Processes { servers, router, loops, secret, begins_ns, gone });
         }
         lead_ns *= 2;
         if lead_ns > MOST_LEAD_NS {
