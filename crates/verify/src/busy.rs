@@ -24,8 +24,8 @@ pub(crate) fn stolen() -> Option<(u64, u64)> {
 mod tests {
     #[test]
     fn the_system_says_how_long_threads_wait() {
-        let before = super::waited_ns();
-        assert!(before <= super::waited_ns(), "it only grows while no thread ends");
+        // What threads of other tests waited goes with them, so that sums of two moments say nothing.
+        assert_eq!(super::waited_ns().is_some(), std::path::Path::new("/proc/self/schedstat").exists());
         assert!(super::stolen().is_none_or(|(stolen, all)| stolen <= all));
     }
 }
