@@ -8,29 +8,11 @@ Each point carries its scenario and both figures.
 import json
 import sys
 
-W, H = 760, 400
-LEFT, RIGHT, TOP, BOTTOM = 64, 600, 56, 340
+sys.dont_write_bytecode = True
+from p99 import BOTTOM, H, LEFT, RIGHT, STYLE, TOP, W, text, x  # noqa: E402
+
 ROUTERS = [1, 4, 16]
-
-STYLE = """
-  text { font: 13px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; fill: #3d444d }
-  .title { font-size: 16px; font-weight: 600; fill: #1f2328 }
-  .quiet { fill: #656d76 }
-  .grid { stroke: #d1d9e0; stroke-width: 1 }
-  .line { fill: none; stroke-width: 2.5 }
-  .first { stroke: #c4432b } .first-ink { fill: #c4432b; font-weight: 600 }
-  .random { stroke: #0a69c7 } .random-ink { fill: #0a69c7; font-weight: 600 }
-  .real { fill: none; stroke-width: 2 }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #c9d1d9 } .title { fill: #f0f6fc } .quiet { fill: #9198a1 } .grid { stroke: #30363d }
-    .first { stroke: #ff8a70 } .first-ink { fill: #ff8a70 }
-    .random { stroke: #5aaeff } .random-ink { fill: #5aaeff }
-  }
-"""
-
-
-def text(at_x, at_y, words, kind="", anchor="start"):
-    return f'<text x="{at_x:.1f}" y="{at_y:.1f}" class="{kind}" text-anchor="{anchor}">{words}</text>'
+RING = ".real { fill: none; stroke-width: 2 }"
 
 
 def main():
@@ -43,16 +25,13 @@ def main():
     most = max(e["high"] or e["value"] for pair in of.values() for e in pair)
     top = (int(most / 500) + 1) * 500
 
-    def x(routers):
-        return LEFT + (RIGHT - LEFT) * routers / 16.6
-
     def y(ms):
         return BOTTOM - (BOTTOM - TOP) * ms / top
 
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {W} {H}" width="{W}" height="{H}" role="img" aria-labelledby="t d">',
            '<title id="t">p99 latency of real router processes, predicted and measured</title>',
            '<desc id="d">Lines are the simulation, rings what was measured: they lie on each other.</desc>',
-           f"<style>{STYLE}</style>",
+           f"<style>{STYLE}  {RING}\n</style>",
            text(LEFT - 40, 24, "p99: lines are predicted, rings are measured", "title")]
     for ms in range(0, top + 1, 500):
         out.append(f'<path class="grid" d="M{LEFT} {y(ms):.1f}H{RIGHT}"/>')

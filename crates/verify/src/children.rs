@@ -44,8 +44,7 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Begins a process; what it said once it had begun comes back.
-    /// From when it has ended `gone` is true.
+    /// Begins a process; what it said once it had begun comes back. From when it has ended `gone` is true.
     pub fn begin(
         exe: &Path,
         what: &'static str,
@@ -81,17 +80,18 @@ impl Child {
         let keeps = said.clone();
         std::thread::spawn(move || keep(stderr, &keeps));
         let mut child = Child { what, child, stdin: Some(stdin), lines, said };
-        child.tell(setup)?;
+        let mut line = serde_json::to_vec(setup).map_err(|e| failed(e.to_string()))?;
+        line.push(b'\n');
+        child.tell(&line);
         let begun = child.hear()?;
         Ok((child, begun))
     }
 
-    fn tell(&mut self, what: &impl Serialize) -> Result<(), String> {
-        let mut line = serde_json::to_vec(what).map_err(|e| e.to_string())?;
-        line.push(b'\n');
-        let written = self.stdin.as_mut().map(|stdin| stdin.write_all(&line));
-        // One that has ended reads nothing: that shows when it should speak.
-        written.map_or(Ok(()), |_| Ok(()))
+    /// Tells it a line. One that has ended reads nothing: that shows when it should speak.
+    fn tell(&mut self, line: &[u8]) {
+        if let Some(stdin) = &mut self.stdin {
+            let _ = stdin.write_all(line);
+        }
     }
 
     fn hear<T: DeserializeOwned>(&mut self) -> Result<T, String> {
@@ -111,9 +111,7 @@ impl Child {
 
     /// Ends it; what happened.
     pub fn end(mut self) -> Result<Told, String> {
-        if let Some(stdin) = &mut self.stdin {
-            let _ = stdin.write_all(END.as_bytes());
-        }
+        self.tell(END.as_bytes());
         self.hear()
     }
 }

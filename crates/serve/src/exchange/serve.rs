@@ -107,8 +107,8 @@ impl Drop for Unlogged {
 
 /// Hands the line of an exchange over.
 fn log(ex: &Exchange, line: &Line) {
-    if let Some(run) = &ex.listener().run {
-        let OfRun { ordinal, selected, .. } = ex.of_run.get();
+    // Health checks, and whoever else comes by, are of no run.
+    if let (Some(run), OfRun { ordinal, selected, sender: Some(_) }) = (&ex.listener().run, ex.of_run.get()) {
         run.tell(Told::Ended(Ended {
             ordinal,
             selected,
