@@ -1,4 +1,4 @@
-//! How busy the machine is: for how long the threads of this process were ready and waited for a core, and what the host took.
+//! How busy the machine is: for how long threads were ready and waited for a core, and what the host took.
 
 use std::fs;
 
@@ -10,6 +10,11 @@ pub(crate) fn waited_ns() -> Option<u64> {
         text.split_whitespace().nth(1)?.parse::<u64>().ok()
     });
     Some(waited.sum())
+}
+
+/// The same of this thread alone.
+pub(crate) fn own_waited_ns() -> Option<u64> {
+    fs::read_to_string("/proc/thread-self/schedstat").ok()?.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Ticks of the machine's cores: those that the host took for others, and all.
@@ -25,7 +30,8 @@ mod tests {
     #[test]
     fn the_system_says_how_long_threads_wait() {
         // What threads of other tests waited goes with them, so that sums of two moments say nothing.
-        assert_eq!(super::waited_ns().is_some(), std::path::Path::new("/proc/self/schedstat").exists());
+        let tells = std::path::Path::new("/proc/self/schedstat").exists();
+        assert_eq!((super::waited_ns().is_some(), super::own_waited_ns().is_some()), (tells, tells));
         assert!(super::stolen().is_none_or(|(stolen, all)| stolen <= all));
     }
 }

@@ -42,6 +42,8 @@ pub struct Calibration {
     /// How much longer than it should any work takes at a server, ns: its timer rings late, and who waits for its place gets that
     /// a little later.
     pub work_ns: f64,
+    /// One timer of ten at a server rings later than this, ns.
+    pub late_ns: f64,
     /// Requests a second that client, router and server manage together.
     pub most_per_s: f64,
 }
@@ -54,17 +56,18 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
     let (plan, options) = (plan()?, Options::of(exe));
     let point = plan.points.first().ok_or_else(|| Error::System("the calibration is empty".to_owned()))?;
     // Medians: what the host takes for others at times is no hop's own time.
-    let (mut medians, mut most_per_s) = ([0.0; 4], 0.0);
+    let (mut medians, mut late_ns, mut most_per_s) = ([0.0; 4], 0.0f64, 0.0);
     for (median, scenario) in medians.iter_mut().zip(&point.scenarios) {
         let real = run(point, scenario, &options, stop)?;
         *median = real.load.all.quantile(0.5).unwrap_or_default();
+        late_ns = late_ns.max(real.late_ns.unwrap_or_default());
         most_per_s = real.load.rate_per_s.unwrap_or_default();
     }
     let [client_hop_ns, one_ns, busy_ns, _] = medians;
     // Somebody always waits there: a user comes round when it has worked for each.
     let work_ns = (busy_ns / USERS - TAKES_NS).clamp(0.0, TAKES_NS);
     let server_hop_ns = (one_ns - TAKES_NS - client_hop_ns - work_ns).max(0.0);
-    Ok(Calibration { client_hop_ns, server_hop_ns, work_ns, most_per_s })
+    Ok(Calibration { client_hop_ns, server_hop_ns, work_ns, late_ns, most_per_s })
 }
 
 fn run(

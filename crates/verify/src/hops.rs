@@ -148,7 +148,7 @@ scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), req
         let request = Request { source: FILE.into(), name: "t.star".into(), ..Request::default() };
         let plan = evaluate(&request).unwrap_or_else(|wrong| panic!("{wrong:?}")).plan;
         let calibration =
-            Calibration { client_hop_ns: 1e6, server_hop_ns: 1.5e6, work_ns: 5e5, most_per_s: 0.0 };
+            Calibration { client_hop_ns: 1e6, server_hop_ns: 1.5e6, work_ns: 5e5, ..Calibration::default() };
         for (name, plain, slow) in [("listens", 5.0, 8.0), ("bare", 5.0, 8.0), ("alone", 7.0, 10.0)] {
             let point = &plan.points[0];
             let scenario = point.scenarios.iter().find(|s| s.name == name).unwrap();

@@ -16,6 +16,7 @@ mod part;
 mod prepare;
 mod record;
 mod run;
+mod schedule;
 mod statistics;
 mod trial;
 

@@ -6,18 +6,20 @@ use crate::figures::{Figures, QUANTILES};
 use crate::hops::{Slowed, with_hops};
 use crate::prepare::{CannotVerify, Prepared};
 use crate::record;
+use crate::schedule::{Schedule, schedules};
 use crate::statistics::{Compared, Statistic, Tolerances, Unit, Verdict, compare};
 use crate::trial::{Real, trial};
 use std::fmt;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use weir_sim::ScenarioResult;
-use weir_stats::{Estimate, Key};
+use weir_stats::Estimate;
 use weir_topology::Plan;
 use weir_topology::plan::{NodeId, Point, Scenario, Value};
-use weir_workload::load_unless;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -49,11 +51,6 @@ pub struct Options {
 }
 
 impl Options {
-    /// Runs of a scenario, void ones included: for each of these another is made, if there is time for it.
-    fn most_runs(&self) -> u32 {
-        if self.within_ns.is_some() { self.runs } else { self.runs.saturating_mul(2) }
-    }
-
     /// Those of one run of everything, which this program's copies do.
     pub fn of(exe: &Path) -> Options {
         Options {
@@ -201,24 +198,16 @@ pub fn verify(
     }
     let all = chosen(plan, options)?;
     let calibration = calibrate(&options.exe, stop)?;
-    for (_, scenario, _) in &all {
-        can_be_sent(scenario, options, &calibration, stop)?;
-    }
-    let (runs, each_ns) = spread(all.len(), options)?;
-    let options = &Options { runs, ..options.clone() };
+    let schedules = schedules(all.iter().map(|(_, scenario, _)| *scenario), options, &calibration, stop)?;
     let mut scenarios = Vec::new();
-    for (point, scenario, prepared) in all {
-        let mut options = options.clone();
-        if let Some(ns) = each_ns {
-            options.requests = Some(fitting(scenario, &options, ns, stop)?);
-        }
+    for ((point, scenario, prepared), schedule) in all.into_iter().zip(schedules) {
         let slowed = with_hops(point, scenario, &prepared.servers, &calibration);
         let mut hear = |run: u32, real: &Real| match &mut record {
             Some(out) => record::write_run(&scenario.name, run, real, out).map_err(Error::Record),
             None => Ok(()),
         };
         let world = World { plan, slowed: &slowed, scenario, prepared: &prepared };
-        scenarios.push(world.verify(&options, tell, &mut hear, stop)?);
+        scenarios.push(world.verify(options, &schedule, tell, &mut hear, stop)?);
     }
     Ok(Verification {
         file: plan.file.clone(),
@@ -227,29 +216,6 @@ pub fn verify(
         calibration,
         scenarios,
     })
-}
-
-/// What a run takes beside its requests, ns.
-const BESIDE_NS: u64 = 600_000_000;
-/// However many runs there are, each takes so long at least, ns.
-const LEAST_NS: u64 = 300_000_000;
-/// With fewer runs nothing can be decided.
-const LEAST_RUNS: u64 = 3;
-
-/// How many runs each of so many scenarios has, and how long requests of each may arrive, where there is a time for all.
-fn spread(scenarios: usize, options: &Options) -> Result<(u32, Option<u64>), Error> {
-    let Some(within_ns) = options.within_ns else { return Ok((options.runs, None)) };
-    let most = within_ns / (BESIDE_NS + LEAST_NS);
-    let each = most / scenarios.max(1) as u64;
-    if each < LEAST_RUNS {
-        return Err(Error::Cannot(CannotVerify(format!(
-            "{scenarios} scenarios are too many for a quick verification; name up to {} of them",
-            most / LEAST_RUNS
-        ))));
-    }
-    let runs = each.min(u64::from(options.runs));
-    let for_each = within_ns / (runs * scenarios.max(1) as u64);
-    Ok((u32::try_from(runs).unwrap_or(options.runs), Some(for_each.saturating_sub(BESIDE_NS))))
 }
 
 /// A scenario that is to be verified, with what of it is served.
@@ -295,48 +261,6 @@ fn served_instead<'a>(reality: &'a Plan, at: usize, name: &str) -> Result<(&'a P
     found.ok_or_else(|| Error::Cannot(CannotVerify(format!("{} has no scenario `{name}`", reality.file))))
 }
 
-/// How many requests of a scenario arrive within that time; at most as many as it has.
-fn fitting(scenario: &Scenario, options: &Options, ns: u64, stop: &AtomicBool) -> Result<u64, Error> {
-    let requests = options.requests.or(scenario.requests);
-    let key = Key::new(options.seed).with(0);
-    let mut load = load_unless(scenario, requests, key, stop).ok_or(Error::Interrupted)?;
-    let within =
-        std::iter::from_fn(|| load.arrivals.next_ns()).take_while(|at| *at < ns.max(LEAST_NS)).count();
-    Ok(requests.map_or(within as u64, |most| most.min(within as u64)).max(1))
-}
-
-/// Of what this machine could send at most, a run may want this share: the generator, the router and the servers share its cores.
-const MOST_SHARE: f64 = 0.6;
-
-/// Whether this machine is fast enough for a scenario.
-fn can_be_sent(
-    scenario: &Scenario,
-    options: &Options,
-    calibration: &Calibration,
-    stop: &AtomicBool,
-) -> Result<(), Error> {
-    let requests = options.requests.or(scenario.requests);
-    let key = Key::new(options.seed).with(0);
-    let mut load = load_unless(scenario, requests, key, stop).ok_or(Error::Interrupted)?;
-    if load.thinking.is_some() {
-        return Ok(());
-    }
-    let (mut n, mut last_ns) = (0u64, 0);
-    while let Some(at) = load.arrivals.next_ns().filter(|_| n < load.requests) {
-        (n, last_ns) = (n + 1, at);
-    }
-    let per_s = n as f64 * 1e9 / last_ns.max(1) as f64;
-    let most = calibration.most_per_s * MOST_SHARE;
-    if n > 1 && per_s > most {
-        return Err(Error::Cannot(CannotVerify(format!(
-            "scenario \"{}\" sends {per_s:.0} requests a second; this machine, which is client, router and servers at once, \
-             manages {:.0}, and up to {most:.0} can be verified: give it a lower rate",
-            scenario.name, calibration.most_per_s
-        ))));
-    }
-    Ok(())
-}
-
 /// A scenario, as it is simulated and as it is served.
 struct World<'a> {
     plan: &'a Plan,
@@ -349,6 +273,7 @@ impl World<'_> {
     fn verify(
         &self,
         options: &Options,
+        schedule: &Schedule,
         tell: &dyn Fn(Progress<'_>),
         hear: &mut dyn FnMut(u32, &Real) -> Result<(), Error>,
         stop: &Arc<AtomicBool>,
@@ -356,25 +281,26 @@ impl World<'_> {
         let World { slowed, scenario, prepared, .. } = *self;
         let (mut pairs, mut void, mut connections, mut late) = (Vec::new(), Vec::new(), 0, Vec::new());
         let mut warnings: Vec<String> = Vec::new();
-        for run in 0..options.most_runs() {
+        let options = &Options { requests: schedule.requests.or(options.requests), ..options.clone() };
+        let mut next = 0;
+        while (pairs.len() as u32) < schedule.runs && next < schedule.most_runs {
             let done = pairs.len() as u32;
-            if done == options.runs {
-                break;
+            tell(Progress { scenario: &scenario.name, run: done + 1, runs: schedule.runs });
+            let wave = next..schedule.most_runs.min(next + schedule.at_once.min(schedule.runs - done));
+            next = wave.end;
+            for (run, result, real) in self.wave(options, wave, stop)? {
+                hear(run, &real)?;
+                let new = |w: &&String| !warnings.contains(*w);
+                warnings.extend(real.load.warnings.iter().filter(new).cloned().collect::<Vec<_>>());
+                if let Some(why) = real.void(schedule.late_ns) {
+                    void.push(why);
+                    continue;
+                }
+                connections += real.load.connections;
+                late.extend(real.late_ns);
+                let simulated = Figures::simulated(&result, &slowed.nodes);
+                pairs.push((simulated, Figures::real(&real, prepared, scenario.patience_ns.is_some())));
             }
-            tell(Progress { scenario: &scenario.name, run: done + 1, runs: options.runs });
-            let result = self.simulate(options, run, stop)?;
-            let real = trial(prepared, scenario, options, run, stop)?.ok_or(Error::Interrupted)?;
-            hear(run, &real)?;
-            let new = |w: &&String| !warnings.contains(*w);
-            warnings.extend(real.load.warnings.iter().filter(new).cloned().collect::<Vec<_>>());
-            if let Some(why) = real.void() {
-                void.push(why);
-                continue;
-            }
-            connections += real.load.connections;
-            late.extend(real.late_ns);
-            let simulated = Figures::simulated(&result, &slowed.nodes);
-            pairs.push((simulated, Figures::real(&real, prepared, scenario.patience_ns.is_some())));
         }
         let runs = pairs.len() as u32;
         let statistics = statistics(&pairs, &options.tolerances);
@@ -392,6 +318,28 @@ impl World<'_> {
             timers_late_ns: late.into_iter().reduce(f64::max),
             warnings,
         })
+    }
+
+    /// Some runs beside each other, each in both worlds.
+    fn wave(
+        &self,
+        options: &Options,
+        runs: Range<u32>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Vec<(u32, ScenarioResult, Real)>, Error> {
+        let simulated = runs.clone().map(|run| self.simulate(options, run, stop));
+        let simulated: Vec<ScenarioResult> = simulated.collect::<Result<_, _>>()?;
+        let World { prepared, scenario, .. } = *self;
+        let real: Vec<Result<Option<Real>, Error>> = thread::scope(|scope| {
+            let begin = |run| scope.spawn(move || trial(prepared, scenario, options, run, stop));
+            let begun: Vec<_> = runs.clone().map(begin).collect();
+            let broke = |_| Err(Error::System("a run has panicked".to_owned()));
+            begun.into_iter().map(|run| run.join().unwrap_or_else(broke)).collect()
+        });
+        let of_run = |((run, simulated), real): ((u32, _), Result<Option<Real>, Error>)| {
+            Ok((run, simulated, real?.ok_or(Error::Interrupted)?))
+        };
+        runs.zip(simulated).zip(real).map(of_run).collect()
     }
 
     /// One replication.

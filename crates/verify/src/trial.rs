@@ -47,10 +47,14 @@ pub(crate) struct Real {
 const MOST_WAITED: (f64, f64) = (300_000.0, 0.02);
 /// The host may take this share of the cores.
 const MOST_STOLEN: f64 = 0.1;
+/// One timer of ten of the servers may ring so much later than as this machine was calibrated, ns, or by this share of the median
+/// latency: a queue at three quarters makes four times as much of it.
+const MOST_LATE: (f64, f64) = (200_000.0, 0.01);
 
 impl Real {
-    /// Why it says nothing of the model, if it does not: the machine was busy with something else.
-    pub fn void(&self) -> Option<String> {
+    /// Why it says nothing of the model, if it does not: the machine was busy with something else. `late_ns`: as late one timer of
+    /// ten rings when it is not.
+    pub fn void(&self, late_ns: f64) -> Option<String> {
         let p50 = self.load.all.quantile(0.5).unwrap_or_default();
         let (most_ns, most_share) = MOST_WAITED;
         let waited = self.waited_ns.filter(|ns| *ns > most_ns && *ns > most_share * p50);
@@ -59,7 +63,18 @@ impl Real {
             let stolen = self.stolen.filter(|share| *share > MOST_STOLEN)?;
             Some(format!("the host took {:.0} % of the cores for others", stolen * 100.0))
         };
-        self.load.void.clone().or_else(|| waited.map(of_cores)).or_else(taken)
+        let (later_ns, share) = MOST_LATE;
+        let most_late_ns = late_ns + later_ns.max(share * p50);
+        let late = self.late_ns.filter(|ns| *ns > most_late_ns);
+        let rang = |ns: f64| {
+            format!(
+                "one timer of ten rang more than {:.2} ms late, {:.2} when it was calibrated",
+                ns / 1e6,
+                late_ns / 1e6
+            )
+        };
+        let first = self.load.void.clone().or_else(|| waited.map(of_cores));
+        first.or_else(taken).or_else(|| late.map(rang))
     }
 }
 
@@ -146,7 +161,8 @@ pub(crate) fn trial(
             begins_ns: processes.begins_ns,
         }),
     };
-    let (waited, stolen) = (busy::waited_ns(), busy::stolen());
+    // The load is sent by this thread; others may send that of other runs.
+    let (waited, stolen) = (busy::own_waited_ns(), busy::stolen());
     // The load stops as soon as a process of the run has ended, too.
     let halt = processes.gone.clone();
     let (wanted, halts) = (stop.clone(), halt.clone());
@@ -165,7 +181,7 @@ pub(crate) fn trial(
         Ok(outcome) => outcome,
         Err(e) => return Err(Error::System(e.to_string())),
     };
-    let waited = busy::waited_ns().zip(waited).map(|(now, before)| now.saturating_sub(before));
+    let waited = busy::own_waited_ns().zip(waited).map(|(now, before)| now.saturating_sub(before));
     let stolen = busy::stolen().zip(stolen).map(|(now, before)| (now.0 - before.0, now.1 - before.1));
     let router = processes.router.end()?;
     let servers = match processes.servers {

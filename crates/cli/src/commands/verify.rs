@@ -12,6 +12,8 @@ use weir_verify::{Error, Options, Progress, Tolerances, Verdict};
 
 /// Runs of a scenario, where nothing is said.
 const RUNS: u32 = 5;
+/// The same of `--quick`, whose runs are short; those of a low rate go on beside each other.
+const QUICK_RUNS: u32 = 8;
 /// What all runs of `--quick` may take together, ns: the rest of its half minute is for all else.
 const QUICK_NS: u64 = 22_000_000_000;
 
@@ -29,7 +31,7 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     }
     let options = Options {
         seed: args.seed,
-        runs: args.runs.unwrap_or(RUNS),
+        runs: args.runs.unwrap_or(if args.quick { QUICK_RUNS } else { RUNS }),
         requests: args.requests,
         scenarios: args.scenarios.clone(),
         tolerances,

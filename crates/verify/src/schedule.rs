@@ -1,0 +1,145 @@
+//! How many runs a scenario has, how long they are, and how many go on beside each other.
+
+use crate::calibrate::Calibration;
+use crate::prepare::CannotVerify;
+use crate::run::{Error, Options};
+use std::sync::atomic::AtomicBool;
+use weir_stats::Key;
+use weir_topology::plan::Scenario;
+use weir_workload::load_unless;
+
+/// Of what this machine could send at most, a run may want this share: the generator, the router and the servers share its cores.
+const MOST_SHARE: f64 = 0.6;
+/// Runs that go on beside each other may want this share together, so that their requests meet rarely.
+const SHARE_BESIDE: f64 = 0.1;
+/// So many at most: the timers of each stay awake for a part of the time (`net/io/timers`), which more would wait for.
+const MOST_BESIDE: u32 = 2;
+/// What a run takes beside its requests, ns.
+const BESIDE_NS: u64 = 600_000_000;
+/// However many runs there are, each takes so long at least, ns.
+const LEAST_NS: u64 = 300_000_000;
+/// With fewer runs nothing can be decided.
+const LEAST_RUNS: u32 = 3;
+
+/// What is run of a scenario.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Schedule {
+    /// Runs that count.
+    pub runs: u32,
+    /// With those that are void: for each of these another is made, if there is time for it.
+    pub most_runs: u32,
+    /// So many go on beside each other: processes of their own, with clocks of their own.
+    pub at_once: u32,
+    /// Requests of each; `None`: as many as the options or the file say.
+    pub requests: Option<u64>,
+    /// As late as this one timer of ten of its servers rings on this machine, ns.
+    pub late_ns: f64,
+}
+
+/// What is run of each scenario.
+///
+/// # Errors
+/// [`Error::Cannot`]: this machine is too slow for a scenario, or there are too many for the time.
+pub(crate) fn schedules<'a>(
+    scenarios: impl ExactSizeIterator<Item = &'a Scenario>,
+    options: &Options,
+    calibration: &Calibration,
+    stop: &AtomicBool,
+) -> Result<Vec<Schedule>, Error> {
+    let (many, late_ns) = (scenarios.len() as u64, calibration.late_ns);
+    let of_one = |scenario: &Scenario| {
+        let rate = rate_per_s(scenario, options, stop)?;
+        can_be_sent(scenario, rate, calibration)?;
+        let at_once = rate.map_or(1, |rate| at_once(rate, calibration));
+        let Some(within_ns) = options.within_ns else {
+            let runs = options.runs;
+            return Ok(Schedule {
+                runs,
+                most_runs: runs.saturating_mul(2),
+                at_once,
+                requests: None,
+                late_ns,
+            });
+        };
+        let (runs, each_ns) = spread(within_ns, many, at_once, options.runs)?;
+        let requests = Some(fitting(scenario, options, each_ns, stop)?);
+        Ok(Schedule { runs, most_runs: runs, at_once, requests, late_ns })
+    };
+    scenarios.map(of_one).collect()
+}
+
+/// How many runs of one of so many scenarios there can be within a time for all, and for how long requests of each may arrive.
+fn spread(within_ns: u64, scenarios: u64, at_once: u32, runs: u32) -> Result<(u32, u64), Error> {
+    let own_ns = within_ns / scenarios.max(1);
+    let waves = u32::try_from(own_ns / (BESIDE_NS + LEAST_NS)).unwrap_or(u32::MAX);
+    let fit = waves.saturating_mul(at_once);
+    if fit < LEAST_RUNS {
+        return Err(Error::Cannot(CannotVerify(format!(
+            "{scenarios} scenarios are too many for a quick verification; name some of them"
+        ))));
+    }
+    let runs = runs.min(fit);
+    let waves = runs.div_ceil(at_once).max(1);
+    Ok((runs, (own_ns / u64::from(waves)).saturating_sub(BESIDE_NS)))
+}
+
+/// How many runs of so many requests a second may go on beside each other.
+fn at_once(rate_per_s: f64, calibration: &Calibration) -> u32 {
+    let fit = calibration.most_per_s * SHARE_BESIDE / rate_per_s.max(1.0);
+    (fit as u32).clamp(1, MOST_BESIDE)
+}
+
+/// How many requests of a scenario arrive within that time; at most as many as it has.
+fn fitting(scenario: &Scenario, options: &Options, ns: u64, stop: &AtomicBool) -> Result<u64, Error> {
+    let requests = options.requests.or(scenario.requests);
+    let key = Key::new(options.seed).with(0);
+    let mut load = load_unless(scenario, requests, key, stop).ok_or(Error::Interrupted)?;
+    let within =
+        std::iter::from_fn(|| load.arrivals.next_ns()).take_while(|at| *at < ns.max(LEAST_NS)).count();
+    Ok(requests.map_or(within as u64, |most| most.min(within as u64)).max(1))
+}
+
+/// How many requests a scenario sends in a second; `None`: as many as are answered, or one.
+fn rate_per_s(scenario: &Scenario, options: &Options, stop: &AtomicBool) -> Result<Option<f64>, Error> {
+    let requests = options.requests.or(scenario.requests);
+    let key = Key::new(options.seed).with(0);
+    let mut load = load_unless(scenario, requests, key, stop).ok_or(Error::Interrupted)?;
+    if load.thinking.is_some() {
+        return Ok(None);
+    }
+    let (mut n, mut last_ns) = (0u64, 0);
+    while let Some(at) = load.arrivals.next_ns().filter(|_| n < load.requests) {
+        (n, last_ns) = (n + 1, at);
+    }
+    Ok((n > 1).then_some(n as f64 * 1e9 / last_ns.max(1) as f64))
+}
+
+/// Whether this machine is fast enough for a scenario.
+fn can_be_sent(scenario: &Scenario, rate: Option<f64>, calibration: &Calibration) -> Result<(), Error> {
+    let most = calibration.most_per_s * MOST_SHARE;
+    let Some(per_s) = rate.filter(|per_s| *per_s > most) else { return Ok(()) };
+    Err(Error::Cannot(CannotVerify(format!(
+        "scenario \"{}\" sends {per_s:.0} requests a second; this machine, which is client, router and servers at once, \
+         manages {:.0}, and up to {most:.0} can be verified: give it a lower rate",
+        scenario.name, calibration.most_per_s
+    ))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_beside_each_other_want_a_tenth_of_the_machine_and_share_the_time() {
+        let calibration = Calibration { most_per_s: 50_000.0, ..Calibration::default() };
+        let beside = |rate| at_once(rate, &calibration);
+        assert_eq!((beside(150.0), beside(2500.0), beside(4000.0)), (2, 2, 1));
+
+        let s = 1_000_000_000;
+        assert_eq!(spread(22 * s, 1, 8, 8).unwrap(), (8, 22 * s - BESIDE_NS));
+        assert_eq!(spread(22 * s, 1, 1, 5).unwrap(), (5, 22 * s / 5 - BESIDE_NS));
+        assert_eq!(spread(22 * s, 2, 5, 8).unwrap(), (8, 11 * s / 2 - BESIDE_NS));
+        assert_eq!(spread(22 * s, 8, 1, 8).unwrap().0, 3, "as many as there is time for");
+        assert!(spread(22 * s, 9, 1, 8).is_err());
+    }
+}
