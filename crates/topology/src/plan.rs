@@ -10,11 +10,13 @@ use weir_policy::Kind;
 use weir_policy::config::{Balance, Budget, Check, Eject, Hedge, OnEmpty, Outlier, Rate, Retry, SlowStart};
 
 pub mod fixed;
+mod labels;
 mod layers;
 mod serving;
 mod tls;
 mod warned;
 
+pub use labels::{label, target_labels};
 pub use layers::{levels, with_inner};
 pub use serving::{
     HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol, Paths, Rewrite,

@@ -34,6 +34,8 @@ pub(crate) enum ToLoop {
     WantsRemoved { lb: Id, target: u32 },
     /// From the owner: a balancer's target is gone.
     Removed { lb: Id, slot: TargetSlot },
+    /// Whoever looks from outside (metrics, the admin interface) is answered on the thread itself.
+    Ask(Box<dyn FnOnce(&Rc<Loop>) + Send>),
 }
 
 /// Reads a thread's mail for ever.
@@ -85,6 +87,7 @@ fn read(lp: &Rc<Loop>, message: ToLoop) {
             }
         }
         ToLoop::Removed { lb, slot } => removed(lp, lb, slot),
+        ToLoop::Ask(ask) => ask(lp),
     }
 }
 

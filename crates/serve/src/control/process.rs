@@ -1,6 +1,7 @@
 //! What all threads of a process share: the clock, the seed, their mailboxes, the way to the built-in servers, and state that
 //! is the process's.
 
+use super::event_loop::Loop;
 use super::handoff::Transits;
 use super::load::LoopLoads;
 use super::mailbox::ToLoop;
@@ -11,10 +12,16 @@ use crate::transport::paired::Paired;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::Audience;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use weir_net::io::clock::Clock;
+
+/// How long whoever looks from outside waits for an answer.
+const ANSWER: Duration = Duration::from_secs(1);
 
 /// Shared by all threads.
 pub(crate) struct Process {
@@ -96,6 +103,32 @@ impl Process {
     /// Tells all loops, and the owner, but this thread.
     pub fn tell_others(&self, me: u32, message: impl Fn() -> ToLoop) {
         (0..=self.owner()).filter(|number| *number != me).for_each(|number| self.tell(number, message()));
+    }
+
+    /// Asks all loops, and the owner as the last; the answers by their numbers, `None` of those that do not answer within a second
+    /// (they hang, or have ended).
+    pub fn ask_all<T: Send + 'static>(
+        &self,
+        question: impl Fn(&Rc<Loop>) -> T + Send + Sync + 'static,
+    ) -> Vec<Option<T>> {
+        let (question, (tell, heard)) = (Arc::new(question), mpsc::channel());
+        for number in 0..=self.owner() {
+            let (question, tell) = (question.clone(), tell.clone());
+            self.tell(
+                number,
+                ToLoop::Ask(Box::new(move |lp| {
+                    // Who asked may have gone.
+                    let _ = tell.send((number, question(lp)));
+                })),
+            );
+        }
+        drop(tell);
+        let mut answers: Vec<Option<T>> = (0..=self.owner()).map(|_| None).collect();
+        let end = Instant::now() + ANSWER;
+        while let Ok((number, answer)) = heard.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            answers[number as usize] = Some(answer);
+        }
+        answers
     }
 
     /// What a loop carries, with what is on its way there.
