@@ -43,6 +43,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub trait Source: Send + Sync + fmt::Debug {
     /// What is to be served from now on, or what is wrong with it, in words.
     fn read(&self) -> Result<Next, String>;
+
+    /// A reload has ended so; before it began [`Source::read`] was called.
+    fn done(&self, _result: &Result<String, String>) {}
 }
 
 /// A topology that is to be served.
@@ -196,6 +199,9 @@ impl Reloader {
             if let Err(wrong) = &result {
                 self.process.errors.urgent(|| format!("reload: {wrong}\nweir serves as before"));
                 lock(&self.config).last_reload = Some(Err(wrong.clone()));
+            }
+            if let Some(source) = &self.options.source {
+                source.done(&result);
             }
             let mut asked = lock(&self.asked);
             (asked.done, asked.result) = (up_to, Some(result));

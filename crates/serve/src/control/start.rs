@@ -180,6 +180,11 @@ impl Remote {
         self.files.remove(u32::MAX);
     }
 
+    /// Whether all event loops answer, and the thread that owns health, each within a second.
+    pub fn all_answer(&self) -> bool {
+        self.process.ask_all(|_| ()).iter().all(Option::is_some)
+    }
+
     /// Log files are opened anew.
     pub fn reopen_logs(&self) {
         self.reloader.reopen_logs();

@@ -2,6 +2,7 @@
 //! by who started it (`LISTEN_FDS`, systemd's socket activation). They are matched by address.
 
 use super::bind::resolve;
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::net::sockopt::{socket_acceptconn, socket_type};
 use rustix::net::{SocketAddrAny, SocketType, getsockname};
 use std::fmt;
@@ -53,6 +54,8 @@ impl Inherited {
         if socket_type(&socket)? != SocketType::STREAM || !socket_acceptconn(&socket)? {
             return Err(io::Error::other("it is no listening stream socket"));
         }
+        // Who gave it may not have said so, and children are not to have it.
+        fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
         let at = at(&getsockname(&socket)?)?;
         self.given().push(Given { written, at, socket });
         Ok(())
