@@ -14,6 +14,7 @@ mod h1;
 mod h2;
 mod health;
 mod log;
+mod metrics;
 mod nodes;
 mod sync;
 mod transport;
@@ -21,6 +22,7 @@ mod upstream;
 
 pub use control::certificates::check_certificates;
 pub use control::start::{Error, Listening, Options, Remote, Running, start};
+pub use metrics::Exposition;
 pub use transport::bind::CannotListen;
 pub use transport::paired::{Ended, Made, Paired, Part, Told};
 pub use weir_net::io::system::explained;

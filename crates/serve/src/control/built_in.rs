@@ -119,6 +119,7 @@ fn inside(root: NodeId, process: &Process) -> Listener {
         port: None,
         tls: None,
         log: None,
+        counts: Rc::default(),
         errors: None,
         believes: Some(process.token),
         run: process.run.clone(),

@@ -48,6 +48,13 @@ impl Certificates {
         self.listeners.get(&listener).map(|(_, server)| server.clone())
     }
 
+    /// Until when each certificate is valid, s since 1970: its listener, its file.
+    pub fn not_after(&self) -> impl Iterator<Item = (&str, String, u64)> {
+        self.listeners.values().flat_map(|(name, server)| {
+            server.not_after().into_iter().map(move |(file, at_s)| (name.as_str(), file, at_s))
+        })
+    }
+
     /// Reads everything again, and says what came of it. Where a file is of no use what was read before stays.
     pub fn read_again(&self, errors: &ErrorLog) {
         let (mut renewed, mut kept) = (0, 0);

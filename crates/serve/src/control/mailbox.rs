@@ -16,6 +16,9 @@ use weir_policy::snapshot::Snapshot;
 /// Messages that are read before the sockets are asked again.
 const AT_ONCE: u32 = 64;
 
+/// What is answered on a thread itself.
+pub(crate) type Question = Box<dyn FnOnce(&Rc<Loop>) + Send>;
+
 /// A message to a thread that runs a graph.
 pub(crate) enum ToLoop {
     /// From the health monitor: the health of a balancer's targets is another.
@@ -35,7 +38,7 @@ pub(crate) enum ToLoop {
     /// From the owner: a balancer's target is gone.
     Removed { lb: Id, slot: TargetSlot },
     /// Whoever looks from outside (metrics, the admin interface) is answered on the thread itself.
-    Ask(Box<dyn FnOnce(&Rc<Loop>) + Send>),
+    Ask(Question),
 }
 
 /// Reads a thread's mail for ever.

@@ -14,6 +14,7 @@ mod mailbox;
 mod process;
 mod protocol;
 mod proxied;
+mod scrape;
 pub(crate) mod start;
 mod threads;
 mod watchdog;

@@ -8,6 +8,7 @@ use super::handoff::Transits;
 use super::load::LoopLoads;
 use super::mailbox::ToLoop;
 use super::process::{Mail, Process};
+use super::scrape;
 use super::threads::{self, Conf, Drain, Shared, all_ended};
 use super::watchdog;
 use crate::exchange::NodeId;
@@ -16,6 +17,7 @@ use crate::graph::draws::Draws;
 use crate::graph::identity::inside;
 use crate::graph::state::ProcessState;
 use crate::log::{AccessLog, ErrorLog};
+use crate::metrics::{Exposition, ProcessMetrics};
 use crate::transport::bind::{self, Bound, CannotListen};
 use crate::transport::listener::Believed;
 use crate::transport::listening::LoopSocket;
@@ -166,6 +168,13 @@ impl Remote {
         self.certificates.read_again(&self.process.errors);
     }
 
+    /// All metrics in this format, as they are now. It waits for the loops, a second at most; of one that does not answer it has what that
+    /// said last.
+    pub fn scrape(&self, format: Exposition) -> Vec<u8> {
+        let lost = self.logs.iter().map(AccessLog::lost).sum();
+        scrape::scrape(&self.process, &self.blueprint, (&self.certificates, lost), format)
+    }
+
     /// Log files are opened anew.
     pub fn reopen_logs(&self) {
         self.logs.iter().for_each(AccessLog::reopen);
@@ -248,6 +257,7 @@ pub fn start(
         run: paired.clone(),
         errors,
         state,
+        metrics: ProcessMetrics::default(),
         transits: Transits::new(loops),
         loads: LoopLoads::new(loops),
         serving: AtomicU32::new(loops as u32),

@@ -13,6 +13,7 @@ use crate::graph::builder::{Builder, Thread};
 use crate::graph::state::LocalState;
 use crate::health::monitor::Monitor;
 use crate::log::AccessLog;
+use crate::metrics::Limit;
 use crate::nodes::lb::{Owner, ToOwner};
 use crate::transport::listener::{Believed, Listener};
 use crate::transport::listening::LoopSocket;
@@ -211,6 +212,12 @@ fn on_runtime<F: Future<Output = io::Result<()>>>(main: impl FnOnce(Runtime) -> 
 struct Room(Weak<Loop>);
 
 impl MakesRoom for Room {
+    fn is_wanted(&self) {
+        if let Some(lp) = self.0.upgrade() {
+            lp.state.metrics.limits.one(Limit::MaxConnections);
+        }
+    }
+
     fn close_idle(&self, target: u32) {
         if let Some(lp) = self.0.upgrade() {
             // Of this loop's own there may be one as well, if it was not to be reused.
@@ -221,6 +228,7 @@ impl MakesRoom for Room {
 
     fn free_descriptor(&self) -> bool {
         let Some(lp) = self.0.upgrade() else { return false };
+        lp.state.metrics.limits.one(Limit::Descriptors);
         if lp.targets.close_oldest() {
             return true;
         }
@@ -275,7 +283,7 @@ impl Shared {
         lp.monitors(Monitor::new(
             lp.core.clone(),
             graph,
-            &self.blueprint,
+            (&self.blueprint, &lp.state.metrics),
             process.errors.clone(),
             process.token,
             Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen })),
@@ -320,7 +328,7 @@ impl Shared {
     ) -> io::Result<()> {
         let owner = Owner { mail: self.to_owner.clone(), is_here: true };
         let lp = self.begin(rt, number, &owner, notified)?;
-        lp.has_listeners(self.listeners());
+        lp.has_listeners(self.listeners(&lp));
         let process = self.process.clone();
         self.monitor(&lp, move |message| {
             let ToLoop::Health { lb, seen } = message else { return };
@@ -333,7 +341,7 @@ impl Shared {
     }
 
     /// The listeners as one loop sees them.
-    fn listeners(&self) -> Vec<(Rc<Listener>, Admission)> {
+    fn listeners(&self, lp: &Loop) -> Vec<(Rc<Listener>, Admission)> {
         let mut listeners: Vec<(Rc<Listener>, Admission)> = Vec::with_capacity(self.confs.len());
         for (number, conf) in self.confs.iter().enumerate() {
             let others = || listeners.iter().filter_map(|(listener, _)| listener.log.as_ref());
@@ -343,6 +351,7 @@ impl Shared {
             let listener = Listener {
                 level: conf.level,
                 inner: conf.inner.clone(),
+                counts: lp.state.metrics.listener(&conf.name),
                 ..Listener::new(number, &conf.name, &conf.listen.http, ends, logs, self.process.run.clone())
             };
             listeners.push((Rc::new(listener), conf.admission.clone()));
@@ -355,7 +364,7 @@ impl Shared {
         let Inbox { sockets, mut drain, mailbox, notified, files, begun } = inbox;
         let owner = Owner { mail: self.to_owner.clone(), is_here: false };
         let lp = self.begin(rt, number, &owner, notified)?;
-        lp.has_listeners(self.listeners());
+        lp.has_listeners(self.listeners(&lp));
         let main = async {
             lp.needs("the mailbox", mailbox::run(lp.clone(), mailbox));
             let mut accepting = Vec::new();

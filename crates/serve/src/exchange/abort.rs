@@ -18,6 +18,11 @@ impl Abort {
         self.0.push(target.clone());
     }
 
+    /// Whether no balancer is on its way.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether the request ends, since one of them is gone.
     pub fn is_set(&self) -> bool {
         self.0.iter().any(|flag| flag.get())

@@ -19,6 +19,7 @@ use crate::exchange::{self, Exchange, NodeId, RequestContext, Run, Upstream};
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
 use crate::transport::listener::Entry;
+use crate::upstream::server::Server;
 use ends::{End, Ends};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -83,9 +84,24 @@ impl Graph {
         if let Node::Lb(lb) = self.node(*node) { Some(lb) } else { None }
     }
 
+    /// Its balancers.
+    pub fn balancers(&self) -> impl Iterator<Item = &Rc<Lb>> {
+        self.lbs.values().filter_map(|id| if let Node::Lb(lb) = self.node(*id) { Some(lb) } else { None })
+    }
+
+    /// Its servers.
+    pub fn servers(&self) -> impl Iterator<Item = &Rc<Server>> {
+        self.nodes.iter().filter_map(|node| if let Node::Server(server) = node { Some(server) } else { None })
+    }
+
     /// Where the ways of a balancer's targets end.
     pub fn ends(&self, lb: NodeId) -> Rc<[Ends]> {
         self.ends.get(&lb).cloned().unwrap_or_default()
+    }
+
+    /// The same, to look at.
+    pub fn ends_of(&self, lb: NodeId) -> Option<&[Ends]> {
+        self.ends.get(&lb).map(|ends| &**ends)
     }
 
     /// Closes the idle connections of targets to which no way leads any more.

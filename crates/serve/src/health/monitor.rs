@@ -4,6 +4,8 @@
 //! changed to all loops. Balancers inside tell those outside whether anyone is left; a plan's nodes come after all that they
 //! lead to, so one pass in their order is enough.
 
+mod gather;
+
 use super::check::{NothingLeft, Question};
 use super::target_set::{TargetSet, TargetSlot};
 use crate::exchange::NodeId;
@@ -11,6 +13,7 @@ use crate::graph::Graph;
 use crate::graph::blueprint::Blueprint;
 use crate::graph::ends::{End, Ends};
 use crate::log::ErrorLog;
+use crate::metrics::{Metrics, TargetHealth};
 use crate::nodes::lb::{Lb as Balancer, TargetFlags};
 use crate::nodes::{Id, Node};
 use std::cell::{Cell, RefCell};
@@ -58,6 +61,8 @@ struct Monitored {
     name: String,
     /// What its targets are called.
     names: Vec<String>,
+    /// What is counted of them.
+    counts: Vec<TargetHealth>,
 }
 
 /// What the loops, and the balancers outside, were told of one balancer last.
@@ -73,14 +78,16 @@ impl Monitor {
     pub fn new(
         core: Rc<Core>,
         graph: Rc<Graph>,
-        blueprint: &Blueprint,
+        (blueprint, metrics): (&Blueprint, &Metrics),
         errors: Arc<ErrorLog>,
         token: u64,
         publish: Publish,
     ) -> Rc<Monitor> {
         let lbs = (0..).zip(&blueprint.point.nodes).filter_map(|(id, _)| {
             match (blueprint.spec(id), graph.node(id)) {
-                (Spec::Lb(lb), Node::Lb(node)) => Some(Monitored::new(node, lb, &graph, blueprint, token)),
+                (Spec::Lb(lb), Node::Lb(node)) => {
+                    Some(Monitored::new(node, lb, &graph, (blueprint, metrics), token))
+                }
                 _ => None,
             }
         });
@@ -146,9 +153,12 @@ impl Monitor {
         self.core.runtime.spawn(async move {
             let Some(ends) = ends.get(target as usize) else { return };
             let passed = question.ask(&monitor.core, &monitor.graph, ends).await;
-            monitor.change_one(lb, |now_ns, lb| match passed {
-                Ok(passed) => drop(lb.health.check_result(now_ns, target, passed)),
-                Err(NothingLeft) => lb.health.check_said_nothing(now_ns, target),
+            monitor.change_one(lb, |now_ns, lb| {
+                lb.checked(target, passed.as_ref().ok().copied());
+                match passed {
+                    Ok(passed) => drop(lb.health.check_result(now_ns, target, passed)),
+                    Err(NothingLeft) => lb.health.check_said_nothing(now_ns, target),
+                }
             });
             monitor.notify();
         });
@@ -229,7 +239,7 @@ impl Monitor {
                 if behind {
                     lb.look_behind(now_ns, &self.graph, inside);
                 }
-                if lb.has_changed(&self.errors) {
+                if lb.has_changed(now_ns, &self.errors) {
                     news.push((lb.id, Arc::new(Snapshot::of(&lb.health))));
                     let is_alive = lb.is_alive();
                     behind |= std::mem::replace(&mut lb.told.is_alive, is_alive) != is_alive;
@@ -246,7 +256,13 @@ impl Monitor {
 }
 
 impl Monitored {
-    fn new(own: &Balancer, lb: &Lb, graph: &Graph, blueprint: &Blueprint, token: u64) -> Monitored {
+    fn new(
+        own: &Balancer,
+        lb: &Lb,
+        graph: &Graph,
+        (blueprint, metrics): (&Blueprint, &Metrics),
+        token: u64,
+    ) -> Monitored {
         let node = own.node;
         let (targets, ends) = (blueprint.list(node), graph.ends(node));
         let question = |ends: &Ends, check| {
@@ -269,6 +285,7 @@ impl Monitored {
                 .clone()
                 .unwrap_or_else(|| "a balancer".to_owned()),
             names: targets.iter().map(|t| blueprint.described(*t)).collect(),
+            counts: gather::counts(&blueprint.point, node, metrics),
         }
     }
 
@@ -286,13 +303,15 @@ impl Monitored {
     }
 
     /// Whether any view has changed since the last call; the atomics then say who may be tried, before anyone may pick it.
-    fn has_changed(&mut self, errors: &ErrorLog) -> bool {
+    fn has_changed(&mut self, now_ns: u64, errors: &ErrorLog) -> bool {
         let version = Some(self.health.version());
         if self.told.version == version {
             return false;
         }
         self.told.version = version;
-        for one in self.health.take_transitions().filter(|t| t.was_eligible != t.is_eligible) {
+        let counts = &self.counts;
+        let told = self.health.take_transitions().inspect(|one| gather::changed(counts, one, now_ns));
+        for one in told.filter(|t| t.was_eligible != t.is_eligible) {
             let reason = one.reason.name();
             let now = match one.is_eligible {
                 true => "up",
@@ -301,6 +320,9 @@ impl Monitored {
             };
             let Some(target) = self.names.get(one.target as usize) else { continue };
             errors.note(|| format!("{target}, a target of {}, is {now} ({reason})", self.name));
+        }
+        if self.told.half_open.is_empty() {
+            gather::settle(&self.counts, (&self.health, now_ns), "checks_failed");
         }
         self.told.half_open.resize(self.health.len() as usize, false);
         for (target, known) in (0u32..).zip(&mut self.told.half_open) {

@@ -62,6 +62,11 @@ impl Semaphore {
         self.inside[at as usize].load(SeqCst)
     }
 
+    /// How many are inside of all.
+    pub fn all_inside(&self) -> u64 {
+        self.inside.iter().map(|n| u64::from(n.load(SeqCst))).sum()
+    }
+
     fn is_full(&self, at: u32) -> bool {
         self.inside[at as usize].load(SeqCst) >= self.most
     }

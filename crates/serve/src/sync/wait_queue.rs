@@ -60,6 +60,11 @@ impl SharedQueue {
         self.waiting.load(SeqCst) == 0 && self.first().0 == NOBODY
     }
 
+    /// How many wait, on all loops.
+    pub fn waiting(&self) -> u64 {
+        self.waiting.load(SeqCst)
+    }
+
     fn first(&self) -> (u64, usize) {
         let tickets = self.lowest.iter().map(|t| t.load(SeqCst)).zip(0..);
         tickets.min().unwrap_or((NOBODY, 0))

@@ -17,8 +17,8 @@ pub use origin::{Origin, Then};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use weir_serve::{Options, Running, start};
-use weir_topology::plan::{Point, listeners};
+use weir_serve::{Exposition, Options, Running, start};
+use weir_topology::plan::{NodeId, Point, listeners};
 use weir_topology::serving::serving;
 use weir_topology::{Request, evaluate};
 
@@ -61,6 +61,19 @@ pub fn serve_with(text: &str, loops: usize, inject: bool) -> Served {
 /// Serves one node behind a listener.
 pub fn serve_node(node: &str) -> Served {
     serve(&format!("listen(\"127.0.0.1:0\", {node})"))
+}
+
+impl Served {
+    /// What it says of itself.
+    pub fn scrape(&self, format: Exposition) -> String {
+        let remote = self.running.as_ref().expect("it runs").remote();
+        String::from_utf8(remote.scrape(format)).expect("text")
+    }
+
+    /// Takes a target of this balancer away.
+    pub fn remove_target(&self, lb: NodeId, target: u32) {
+        self.running.as_ref().expect("it runs").remote().remove_target(lb, target);
+    }
 }
 
 impl Drop for Served {
