@@ -1,7 +1,7 @@
 //! What is not counted by requests: health, handshakes, hedges, rates, several threads, what is removed.
 
 use super::common::certificates::Authority;
-use super::common::{Conn, Origin, Then, get as ask, point, serve, serve_with, until};
+use super::common::{Conn, Origin, Then, get as ask, serve, serve_with, until};
 use super::scraped::Scraped;
 
 #[test]
