@@ -15,6 +15,8 @@ use crate::slow_start::Ramps;
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
+mod seen;
+
 /// Transitions kept for metrics and logs until they are taken; more are counted only.
 const KEPT: usize = 4096;
 

@@ -13,6 +13,7 @@ mod graph;
 mod h1;
 mod h2;
 mod health;
+mod inspect;
 mod log;
 mod nodes;
 mod sync;
@@ -21,6 +22,8 @@ mod upstream;
 
 pub use control::certificates::check_certificates;
 pub use control::start::{Error, Listening, Options, Remote, Running, start};
+pub use inspect::{ListenerView, LoopView, OnLoop, PoolView, QueueView, Readiness, State, TargetView, View};
+pub use transport::aside::Aside;
 pub use transport::bind::CannotListen;
 pub use transport::paired::{Ended, Made, Paired, Part, Told};
 pub use weir_net::io::system::explained;

@@ -87,7 +87,12 @@ const SERVE: Held = Held {
             "the process: threads, listeners, mail among them, start and end",
             &["log", "transport", "sync", "h1", "h2", "exchange", "upstream", "nodes", "graph", "health"],
         ),
-        room("lib", "what the command line calls", &["control", "transport"]),
+        room(
+            "inspect",
+            "what whoever looks from outside sees: the live view, health, readiness",
+            &["transport", "exchange", "nodes", "graph", "health", "control"],
+        ),
+        room("lib", "what the command line calls", &["control", "inspect", "transport"]),
     ],
     few: &[Few {
         file: "control/event_loop.rs",

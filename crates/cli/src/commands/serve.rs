@@ -1,7 +1,8 @@
 //! `weir serve FILE [LISTENER...]`: the topology as a load balancer. Here is what can be said without binding anything;
 //! `weir check --serve` says the same.
 
-use super::later;
+mod administered;
+
 use crate::args::Serve;
 use crate::failure::Failure;
 use crate::input;
@@ -15,22 +16,26 @@ use weir_topology::plan::{NodeId, Point, Spec, listeners, with_inner};
 use weir_topology::serving::{Serving, serving};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
-    if let Some(option) = args.not_built() {
-        later::option(option)?;
-    }
     let plan = input::load(&args.file())?;
     let (point, serving) = check(&plan, args.inject, args.quiet)?;
     let chosen = choose(point, &args.listeners)?;
     let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
+    let admin = administered::bind(args)?;
     let loops = args.loops.map(usize::from);
     let options = weir_serve::Options { loops, quiet: args.quiet, ..Default::default() };
     let running = weir_serve::start(&point, &serving, &chosen, &options).map_err(not_started)?;
     let remote = running.remote();
-    obey_signals(remote.clone())
+    let admin = admin.map(|bound| administered::start(bound, &remote, &plan)).transpose()?;
+    let abandon = admin.as_ref().map(weir_admin::Admin::abandon);
+    obey_signals(remote.clone(), move || abandon.iter().for_each(|abandon| abandon()))
         .and_then(|()| running.check_room().map_err(|e| Failure::Environment(e.to_string())))
         .inspect_err(|_| remote.abandon())?;
-    tell_listening(&running, logs_to_stdout(&point, &chosen));
-    running.join().map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explained(&e))))
+    tell_listening(&running, admin.as_ref(), logs_to_stdout(&point, &chosen));
+    let ended = running.join();
+    if let Some(admin) = admin {
+        admin.finish();
+    }
+    ended.map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explained(&e))))
 }
 
 /// Why nothing is served: what the file names cannot be used, or the environment has failed.
@@ -50,17 +55,20 @@ fn logs_to_stdout(point: &Point, chosen: &[NodeId]) -> bool {
 }
 
 /// Says where it listens: on standard output, unless a log goes there, whose lines it would spoil.
-fn tell_listening(running: &Running, to_stderr: bool) {
+fn tell_listening(running: &Running, admin: Option<&weir_admin::Admin>, to_stderr: bool) {
     let mut out: Box<dyn Write> =
         if to_stderr { Box::new(std::io::stderr().lock()) } else { Box::new(std::io::stdout().lock()) };
-    for one in &running.listening {
+    let listeners = running.listening.iter().map(|one| ("listening", &one.name[..], &one.addr[..]));
+    let admin = admin.iter().flat_map(|admin| &admin.listening);
+    for (what, name, addr) in listeners.chain(admin.map(|(name, addr)| ("administered", *name, &addr[..]))) {
         // Nobody reads it: no reason not to serve.
-        let _ = writeln!(out, "listening {} {}", one.name, one.addr).and_then(|()| out.flush());
+        let _ = writeln!(out, "{what} {name} {addr}").and_then(|()| out.flush());
     }
 }
 
 /// SIGTERM and SIGINT drain, a second one ends at once; SIGUSR1 reopens the logs, SIGHUP reads certificates again.
-fn obey_signals(remote: Remote) -> Result<(), Failure> {
+/// `abandon`: what else must not be left behind is removed.
+fn obey_signals(remote: Remote, abandon: impl Fn() + Send + 'static) -> Result<(), Failure> {
     let failed =
         |e: std::io::Error| Failure::Environment(format!("signals cannot be waited for: {}", explained(&e)));
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP]).map_err(failed)?;
@@ -74,6 +82,7 @@ fn obey_signals(remote: Remote) -> Result<(), Failure> {
                     SIGHUP => remote.reread_certificates(),
                     _ if draining => {
                         remote.abandon();
+                        abandon();
                         std::process::exit(130)
                     }
                     _ => {

@@ -16,4 +16,4 @@ mod protocol;
 mod proxied;
 pub(crate) mod start;
 mod threads;
-mod watchdog;
+pub(crate) mod watchdog;

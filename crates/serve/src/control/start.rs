@@ -155,6 +155,16 @@ impl Remote {
         self.process.tell(self.process.owner(), ToLoop::WantsRemoved { lb, target });
     }
 
+    /// What is served, and by whom: for whoever looks.
+    pub(crate) fn served(&self) -> (&Arc<Process>, &Arc<Blueprint>) {
+        (&self.process, &self.blueprint)
+    }
+
+    /// Whether it was told to end.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
     /// What must not be left behind is removed, since the process is to end at once.
     pub fn abandon(&self) {
         self.files.remove(u32::MAX);

@@ -46,6 +46,11 @@ impl Pulse {
         self.beat_ns.store(NEVER, Release);
     }
 
+    /// For how long it has stood still, ns, if that is known of it.
+    pub fn stands_ns(&self, now_ns: u64) -> Option<u64> {
+        self.said.load(Relaxed).then(|| now_ns.saturating_sub(self.beat_ns.load(Acquire)))
+    }
+
     /// What is to be said of it now, if something has changed. `resumed_ns`: since when the process has run without a stop.
     fn news(&self, now_ns: u64, resumed_ns: u64) -> Option<News> {
         let beat_ns = self.beat_ns.load(Acquire);
@@ -123,7 +128,7 @@ pub(crate) fn watch(clock: Clock, pulses: Arc<[Pulse]>, errors: Arc<ErrorLog>) -
 }
 
 /// What a thread is called.
-fn name(number: usize, owner: usize) -> String {
+pub(crate) fn name(number: usize, owner: usize) -> String {
     match number == owner {
         true => "the thread of health checks and balancers of the process".to_owned(),
         false => format!("event loop {number}"),

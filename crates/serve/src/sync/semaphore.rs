@@ -57,7 +57,6 @@ impl Semaphore {
     }
 
     /// How many are inside.
-    #[cfg(test)]
     pub fn inside(&self, at: u32) -> u32 {
         self.inside[at as usize].load(SeqCst)
     }
@@ -109,6 +108,11 @@ impl LocalSemaphore {
     pub fn new(shared: Arc<Semaphore>, queue: Rc<WaitQueue>) -> LocalSemaphore {
         let seen = RefCell::new(shared.full.iter().map(|_| 0).collect());
         LocalSemaphore { shared, queue, seen, version: Cell::new(0) }
+    }
+
+    /// How many are inside, over all loops.
+    pub fn inside(&self, at: u32) -> u32 {
+        self.shared.inside(at)
     }
 
     /// A permit of a queue: at once, or when it is the request's turn.

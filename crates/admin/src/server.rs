@@ -1,0 +1,137 @@
+//! Connections: each is a task of the one thread, under limits; what it asks is answered by [`crate::route`].
+
+use crate::access::{Access, Via};
+use crate::limits::{HEAD, HEAD_BYTES, LAST_WORDS};
+use crate::route;
+use crate::served::Served;
+use crate::stalls::Stalls;
+use crate::watcher::Watcher;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{sleep, timeout};
+use weir_serve::Aside;
+
+/// A socket that listens.
+pub(crate) enum Socket {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Socket {
+    /// Within a runtime; `None`: it was taken before.
+    pub fn of(aside: &mut Aside) -> io::Result<Option<Socket>> {
+        match (aside.tcp.take(), aside.unix.take()) {
+            (Some(socket), _) => TcpListener::from_std(socket).map(|socket| Some(Socket::Tcp(socket))),
+            (None, Some(socket)) => UnixListener::from_std(socket).map(|socket| Some(Socket::Unix(socket))),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// What all connections have in common.
+pub(crate) struct Server {
+    pub watcher: Arc<Watcher>,
+    pub access: Access,
+    /// Says when all ends.
+    pub ends: watch::Receiver<bool>,
+}
+
+/// How long is waited after a connection that could not be accepted, as where no descriptor is left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Server {
+    pub fn new(served: Arc<dyn Served>, access: Access, ends: watch::Receiver<bool>) -> Arc<Server> {
+        Arc::new(Server { watcher: Watcher::new(served), access, ends })
+    }
+
+    /// Answers until all ends.
+    pub async fn run(self: Arc<Self>, sockets: Vec<(Socket, Via, usize)>) {
+        tokio::spawn(self.watcher.clone().run());
+        let places: Vec<(Arc<Semaphore>, usize)> =
+            sockets.iter().map(|(.., most)| (Arc::new(Semaphore::new(*most)), *most)).collect();
+        for ((socket, via, _), (free, _)) in sockets.into_iter().zip(places.clone()) {
+            tokio::spawn(self.clone().accept(socket, via, free));
+        }
+        // Its sender has gone, or says so.
+        let _ = self.ends.clone().wait_for(|ends| *ends).await;
+        let all_gone = async {
+            for (free, most) in places {
+                let _ = free.acquire_many(most as u32).await;
+            }
+        };
+        let _ = timeout(LAST_WORDS, all_gone).await;
+    }
+
+    async fn accept(self: Arc<Self>, socket: Socket, via: Via, free: Arc<Semaphore>) {
+        let mut ends = self.ends.clone();
+        let mut ended = pin!(ends.wait_for(|ends| *ends));
+        loop {
+            let Ok(place) = free.clone().acquire_owned().await else { return };
+            let accepted = poll_fn(|cx| {
+                if ended.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(None);
+                }
+                match &socket {
+                    Socket::Tcp(socket) => socket.poll_accept(cx).map(|accepted| {
+                        Some(accepted.map(|(stream, _)| tokio::spawn(self.clone().serve(stream, via))))
+                    }),
+                    Socket::Unix(socket) => socket.poll_accept(cx).map(|accepted| {
+                        Some(accepted.map(|(stream, _)| tokio::spawn(self.clone().serve(stream, via))))
+                    }),
+                }
+            });
+            match accepted.await {
+                None => return,
+                Some(Ok(served)) => drop(tokio::spawn(holds(place, served))),
+                Some(Err(_)) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self: Arc<Self>, stream: S, via: Via) {
+        let server = self.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
+            let server = server.clone();
+            async move { Ok::<_, Infallible>(route::respond(&server, via, request).await) }
+        });
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD)
+                .max_buf_size(HEAD_BYTES)
+                .serve_connection(TokioIo::new(Stalls::new(stream)), service)
+        );
+        let mut ends = self.ends.clone();
+        let mut ended = pin!(ends.wait_for(|ends| *ends));
+        let mut told = false;
+        // Whoever has broken off knows it.
+        let _ = poll_fn(|cx| {
+            if !told && ended.as_mut().poll(cx).is_ready() {
+                told = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            connection.as_mut().poll(cx)
+        })
+        .await;
+    }
+}
+
+/// A connection has its place until it has ended, however.
+async fn holds(place: OwnedSemaphorePermit, served: tokio::task::JoinHandle<()>) {
+    // One that panics has ended too.
+    let _ = served.await;
+    drop(place);
+}
