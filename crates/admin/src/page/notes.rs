@@ -72,7 +72,7 @@ pub(super) fn note(seen: &Seen, nodes: &[u32]) -> Option<Note> {
         let of_queues = || nodes.iter().filter_map(|node| live.queues.get(node));
         let inside: u64 = of_queues().map(|(inside, _)| u64::from(*inside)).sum();
         let waiting: u64 = of_queues().map(|(_, waiting)| *waiting).sum();
-        let words = format!("{} inside, {} waiting", count(inside), count(waiting));
+        let words = format!("{} in, {} waiting", count(inside), count(waiting));
         return Some(Note { words, class: if waiting > 0 { "warn" } else { "" } });
     }
     None

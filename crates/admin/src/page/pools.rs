@@ -102,7 +102,7 @@ pub(super) fn rows(pool: &PoolView, rates: &BTreeMap<(u32, u32), f64>, all: bool
             escaped(&target.name),
             class(target.state),
             sign(target.state),
-            target.state.word().replace(' ', "&nbsp;"),
+            target.state.word(),
             optional(target.in_flight.map(count)),
             optional(target.estimate_ms.map(ms)),
             optional(rate),

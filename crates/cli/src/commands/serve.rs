@@ -58,11 +58,11 @@ fn logs_to_stdout(point: &Point, chosen: &[NodeId]) -> bool {
 fn tell_listening(running: &Running, admin: Option<&weir_admin::Admin>, to_stderr: bool) {
     let mut out: Box<dyn Write> =
         if to_stderr { Box::new(std::io::stderr().lock()) } else { Box::new(std::io::stdout().lock()) };
-    let listeners = running.listening.iter().map(|one| ("listening", &one.name[..], &one.addr[..]));
+    let listeners = running.listening.iter().map(|one| format!("listening {} {}", one.name, one.addr));
     let admin = admin.iter().flat_map(|admin| &admin.listening);
-    for (what, name, addr) in listeners.chain(admin.map(|(name, addr)| ("administered", *name, &addr[..]))) {
+    for line in listeners.chain(admin.map(|(name, addr)| format!("{name} {addr}"))) {
         // Nobody reads it: no reason not to serve.
-        let _ = writeln!(out, "{what} {name} {addr}").and_then(|()| out.flush());
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 }
 

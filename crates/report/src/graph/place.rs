@@ -20,7 +20,7 @@ pub(super) fn placed(layered: Layered, laid: Ordered, has_note: impl Fn(&Boxed) 
     let middle = heights(&laid, &sizes);
     let top = middle.iter().zip(&sizes).map(|(y, size)| y - size / 2.0).fold(f64::MAX, f64::min);
     let bottom = middle.iter().zip(&sizes).map(|(y, size)| y + size / 2.0).fold(0.0, f64::max);
-    let widths: Vec<f64> = laid.rows.iter().map(|row| width(row, &laid, &layered.boxes)).collect();
+    let widths: Vec<f64> = laid.rows.iter().map(|row| width(row, &laid, &layered.boxes, &has_note)).collect();
     let mut left = vec![MARGIN; widths.len() + 1];
     for (layer, width) in widths.iter().enumerate() {
         left[layer + 1] = left[layer] + width + BETWEEN;
@@ -54,10 +54,10 @@ pub(super) fn placed(layered: Layered, laid: Ordered, has_note: impl Fn(&Boxed) 
     }
 }
 
-fn width(row: &[usize], laid: &Ordered, boxes: &[Boxed]) -> f64 {
+fn width(row: &[usize], laid: &Ordered, boxes: &[Boxed], has_note: &impl Fn(&Boxed) -> bool) -> f64 {
     let of =
         row.iter().filter_map(|item| if let Item::Box(n) = laid.items[*item] { boxes.get(n) } else { None });
-    of.map(|of| text_width(&of.name, &of.kind)).fold(96.0, f64::max)
+    of.map(|of| text_width(&of.name, &of.kind, has_note(of))).fold(80.0, f64::max)
 }
 
 /// The middle of each item.

@@ -10,21 +10,24 @@ pub(super) const STYLE: &str = "\
 .graph { display: block; font: 12px system-ui, sans-serif; } .graph text { fill: currentColor; }
 .graph .name { font-weight: 600; } .graph .kind, .graph .note { font-size: 11px; } .graph .kind { opacity: .75; }
 .graph rect { fill: var(--soft); stroke: var(--line); } .graph path { fill: none; stroke: currentColor; opacity: .35; }
-.graph .aside { stroke-dasharray: 4 3; } .graph .good rect { stroke: var(--good); } .graph .good .note { fill: var(--good); }
-.graph .warn rect { stroke: var(--warn); stroke-width: 2; } .graph .warn .note { fill: var(--warn); font-weight: 600; }
-.graph .bad rect { stroke: var(--bad); stroke-width: 2; } .graph .bad .note { fill: var(--bad); font-weight: 600; }
+.graph .aside { stroke-dasharray: 4 3; } .graph .is-good rect { stroke: var(--good); } .graph .is-good .note { fill: var(--good); }
+.graph .is-warn rect { stroke: var(--warn); stroke-width: 2; } .graph .is-warn .note { fill: var(--warn); font-weight: 600; }
+.graph .is-bad rect { stroke: var(--bad); stroke-width: 2; } .graph .is-bad .note { fill: var(--bad); font-weight: 600; }
 ";
 
 /// Characters of a line at most.
 const MOST: usize = 32;
+/// Characters of a note for which there is room in any box that may have one.
+const NOTE: usize = 19;
 
 /// Left and right of the words, px.
 const PADDING: f64 = 10.0;
 
 /// How wide a box with these lines is. Of a font that is not known yet: as its wider letters are.
-pub(super) fn text_width(name: &str, kind: &str) -> f64 {
+pub(super) fn text_width(name: &str, kind: &str, has_note: bool) -> f64 {
     let chars = |text: &str| text.chars().count().min(MOST) as f64;
-    (chars(name) * 7.4).max(chars(kind) * 6.6) + 2.0 * PADDING
+    (chars(name) * 7.8).max(chars(kind) * 7.0).max(if has_note { NOTE as f64 * 7.0 } else { 0.0 })
+        + 2.0 * PADDING
 }
 
 pub(super) fn svg(drawing: &Drawing, note: &dyn Fn(&[NodeId]) -> Option<Note>) -> String {
@@ -59,7 +62,7 @@ fn edge(text: &mut String, way: &Way) {
 
 fn boxed(text: &mut String, of: &Placed, note: Option<Note>) {
     let note = note.unwrap_or_default();
-    let class = if note.class.is_empty() { String::new() } else { format!(" class=\"{}\"", note.class) };
+    let class = if note.class.is_empty() { String::new() } else { format!(" class=\"is-{}\"", note.class) };
     let Placed { x, y, width, height, .. } = of;
     let _ = writeln!(
         text,
@@ -73,21 +76,22 @@ fn boxed(text: &mut String, of: &Placed, note: Option<Note>) {
                 text,
                 "<text class=\"{class}\" x=\"{:.1}\" y=\"{at:.1}\">{}</text>",
                 x + PADDING,
-                escaped(&shortened(words))
+                escaped(&shortened(words, MOST))
             );
             at += 15.0;
         }
     };
     line("name", &of.of.name);
     line("kind", &of.of.kind);
-    line("note", &note.words);
+    let room = ((width - 2.0 * PADDING) / 7.0) as usize;
+    line("note", &shortened(&note.words, room));
     text.push_str("</g>\n");
 }
 
-/// At most as long as a box is wide.
-fn shortened(words: &str) -> String {
-    if words.chars().count() <= MOST {
+/// At most so many characters.
+fn shortened(words: &str, most: usize) -> String {
+    if words.chars().count() <= most {
         return words.to_owned();
     }
-    words.chars().take(MOST - 1).chain(['…']).collect()
+    words.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }

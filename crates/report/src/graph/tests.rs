@@ -71,7 +71,7 @@ listen(":80", route([(when(path = "/a"), one), (when(path = "/deep"), retry(2, t
     assert_eq!(drawing.edges.iter().filter(|way| way.aside).count(), 1);
     let svg =
         drawing.svg(|nodes| Some(super::Note { words: format!("{} <here>", nodes.len()), class: "bad" }));
-    assert!(svg.contains("1 &lt;here&gt;") && svg.contains("<g class=\"bad\">"), "{svg}");
+    assert!(svg.contains("1 &lt;here&gt;") && svg.contains("<g class=\"is-bad\">"), "{svg}");
 }
 
 #[test]

@@ -149,12 +149,15 @@ mod tests {
         assert_eq!(look(5 * S), None, "it has not begun");
         pulse.beats(5 * S, 5 * S);
         assert_eq!(look(6 * S), None, "a second is not more than a second");
+        assert_eq!(pulse.stands_ns(6 * S), None);
         assert_eq!(look(7 * S + S / 2), Some(News::Stands { for_ns: 5 * S / 2 }));
+        assert_eq!(pulse.stands_ns(8 * S), Some(3 * S), "whoever looks is told so");
         assert_eq!([look(8 * S), look(99 * S)], [None, None], "that is known");
         pulse.beats(99 * S, 5 * S);
         pulse.beats(99 * S, 99 * S);
         assert_eq!(look(99 * S + 1), Some(News::GoesOn { late_ns: 94 * S }));
         assert_eq!(look(99 * S + 2), None, "that is known too");
+        assert_eq!(pulse.stands_ns(99 * S + 2), None);
         // The next time is another one.
         assert!(matches!(look(101 * S), Some(News::Stands { .. })));
         pulse.beats(102 * S, 99 * S);
