@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Compare(Later),
     /// Run a topology as a load balancer
     Serve(Serve),
+    /// Look at a running weir, and change what it serves
+    Admin(Admin),
     /// Send a scenario's requests to a URL, open loop
     Load(Load),
     /// Simulate scenarios, run them for real on this machine, and compare
@@ -116,9 +118,10 @@ Examples:
   weir serve edge.star                             all listeners, on all cores
   weir serve edge.star public --loops 2            one of them, on two event loops
   weir serve quickstart.star -p apps=8 --inject    models act before real servers too
+  weir serve edge.star --admin 127.0.0.1:9901 --control /run/weir.sock
 
-Prints `listening NAME ADDRESS` for each listener once it accepts (on standard error
-where an access log goes to standard output). SIGTERM and SIGINT drain and exit with 0;
+Prints `listening NAME ADDRESS` for each listener once it accepts, then `admin ADDRESS` and `control ADDRESS`
+where they are asked for (on standard error where an access log goes to standard output). SIGTERM and SIGINT drain and exit with 0;
 a second one ends at once. SIGUSR1 opens log files anew.
 
 Standard error tells of targets that go up and down, of names, and why requests failed, ten lines a second
@@ -143,21 +146,99 @@ pub(crate) struct Serve {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Where metrics and controls are
-    #[arg(long, value_name = "ADDRESS", hide = true)]
-    admin: Option<String>,
+    /// Status page, metrics and health there: 127.0.0.1:9901, unix:/path
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<String>,
+    /// The admin page may be asked for by this name too
+    #[arg(long, value_name = "NAME", requires = "admin")]
+    pub(crate) admin_host: Vec<String>,
+    /// Who sends the token in this file may change things at the admin address
+    #[arg(long, value_name = "FILE", requires = "admin")]
+    pub(crate) admin_token: Option<PathBuf>,
+    /// Unix socket of this user's: status, and all that changes things
+    #[arg(long, value_name = "PATH")]
+    pub(crate) control: Option<PathBuf>,
+    /// Take the place of the process at that socket: no connection is refused, it drains and ends
+    #[arg(long, requires = "control")]
+    pub(crate) replace: bool,
 }
 
 impl Serve {
-    /// The first option given that is part of the contract but not built yet.
-    pub(crate) fn not_built(&self) -> Option<&'static str> {
-        self.admin.as_ref().map(|_| "--admin")
-    }
-
     /// The file with its parameters.
     pub(crate) fn file(&self) -> File {
         File { file: self.file.clone(), params: self.params.clone(), sweeps: Vec::new(), quiet: self.quiet }
     }
+}
+
+/// `weir admin`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir admin status                                what runs, and what is not as it should be
+  weir admin targets --control /run/weir.sock      every target with its state, and why
+  weir admin set apps 10.0.0.1:80 --state drain --for 10m --control /run/weir.sock
+  weir admin reload --url http://127.0.0.1:9901 --token admin.token
+
+POOL is the name of a balancer, TARGET that of a target as `targets` shows it; a site means all its members.
+What is set by hand holds until `--state file` takes it back. Exit code 1: weir said no.")]
+pub(crate) struct Admin {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) deed: Deed,
+    /// The socket of `weir serve --control`
+    #[arg(long, global = true, value_name = "PATH", conflicts_with = "url")]
+    pub(crate) control: Option<PathBuf>,
+    /// The address of `weir serve --admin` [default: http://127.0.0.1:9901]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// File with the token, where an address is to change something
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) token: Option<PathBuf>,
+    /// Form of what goes to standard output
+    #[arg(
+        long,
+        global = true,
+        value_name = "text|json",
+        default_value = "text",
+        hide_possible_values = true
+    )]
+    pub(crate) output: LoadForm,
+}
+
+/// What `weir admin` does.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Deed {
+    /// What runs, and what is not as it should be
+    Status,
+    /// Every target with its state, and why
+    Targets,
+    /// Read the file again, and serve it if nothing is wrong with it
+    Reload,
+    /// End it, as SIGTERM does
+    Drain,
+    /// Set a target's state or weight by hand
+    Set(SetTarget),
+}
+
+/// `weir admin set`.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = true, args = ["state", "weight"])]
+pub(crate) struct SetTarget {
+    /// The balancer
+    #[arg(value_name = "POOL")]
+    pub(crate) pool: String,
+    /// Its target
+    #[arg(value_name = "TARGET")]
+    pub(crate) target: String,
+    /// Whether it gets requests; `file`: as the file has it
+    #[arg(long, value_name = "up|drain|eject|file", value_parser = ["up", "drain", "eject", "file"], hide_possible_values = true)]
+    pub(crate) state: Option<String>,
+    /// Another weight
+    #[arg(long, value_name = "WEIGHT")]
+    pub(crate) weight: Option<f64>,
+    /// For how long: 30s, 5m [default: until it is taken back]
+    #[arg(long = "for", value_name = "D")]
+    pub(crate) lasts: Option<String>,
 }
 
 /// `weir sim`.

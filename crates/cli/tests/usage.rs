@@ -8,6 +8,9 @@ fn help_is_frozen_and_the_short_one_fits_a_screen() {
     for (name, args) in [
         ("help-short.txt", &["-h"][..]),
         ("help-long.txt", &["--help"]),
+        ("help-admin-short.txt", &["admin", "-h"]),
+        ("help-admin-long.txt", &["admin", "--help"]),
+        ("help-admin-set.txt", &["admin", "set", "-h"]),
         ("help-check-short.txt", &["check", "-h"]),
         ("help-load-short.txt", &["load", "-h"]),
         ("help-load-long.txt", &["load", "--help"]),
@@ -60,6 +63,12 @@ fn wrong_usage_names_what_is_wrong() {
         (&["serve"], "usage"),
         (&["serve", "a.star", "--loops", "0"], "loops"),
         (&["serve", "a.star", "--sweep", "size=1,2"], "sweep"),
+        (&["serve", "a.star", "--admin-token", "t"], "--admin"),
+        (&["admin"], "usage"),
+        (&["admin", "set", "apps", "a"], "--state"),
+        (&["admin", "set", "apps", "a", "--state", "sideways"], "drain"),
+        (&["admin", "status", "--url", "https://localhost:1"], "no TLS"),
+        (&["admin", "status", "--url", "http://localhost:1", "--control", "c"], "--control"),
         (&["sim", "a.star", "--save", "run.xlsx"], ".csv"),
         (&["sim", "a.star", "--save", "run"], ".json"),
     ] {
@@ -79,7 +88,6 @@ fn what_is_not_built_yet_says_so() {
         let args: Vec<&str> = ["sim", "a.star"].into_iter().chain(option.iter().copied()).collect();
         run(&args).fails(2, &format!("`{}` is not built yet", option[0]));
     }
-    run(&["serve", "a.star", "--admin", ":1"]).fails(2, "`--admin` is not built yet");
 }
 
 #[test]

@@ -226,6 +226,14 @@ impl Balancer {
         }
     }
 
+    /// What a target's answer is believed to take, ns; `None` for policies that believe nothing, or know nothing yet.
+    pub fn estimate_ns(&self, now: u64, target: u32) -> Option<f64> {
+        match &self.policy {
+            Policy::Others(lb) => lb.estimate_ns(now, target),
+            _ => None,
+        }
+    }
+
     /// `lb.prequal`'s state, for its probes.
     pub fn prequal(&mut self) -> Option<&mut Prequal> {
         match &mut self.policy {

@@ -136,9 +136,17 @@ struct State {
     active: bool,
     passive: Passive,
     behind: bool,
+    /// Why the last two are as they are.
+    because: (Reason, Reason),
 }
 
-const NEW: State = State { admin: Admin::Up, active: true, passive: Passive::In, behind: true };
+const NEW: State = State {
+    admin: Admin::Up,
+    active: true,
+    passive: Passive::In,
+    behind: true,
+    because: (Reason::Added, Reason::Added),
+};
 
 /// The eligibility of the targets of one balancer.
 #[derive(Clone, Debug, Default)]
@@ -190,6 +198,26 @@ impl Eligibility {
         self.states.get(target as usize).map_or(Passive::In, |s| s.passive)
     }
 
+    /// What the operator says.
+    pub fn admin(&self, target: u32) -> Admin {
+        self.states.get(target as usize).map_or(Admin::Up, |s| s.admin)
+    }
+
+    /// What speaks against a target: the reason of each input that does.
+    pub fn against(&self, target: u32) -> impl Iterator<Item = Reason> {
+        let reasons = self.states.get(target as usize).map(|s| {
+            let admin = match s.admin {
+                Admin::Up | Admin::Forced => None,
+                Admin::Drain => Some(Reason::AdminDrain),
+                Admin::Down => Some(Reason::AdminDown),
+            };
+            let passive = (s.passive != Passive::In).then_some(s.because.0);
+            let behind = (!s.behind).then_some(s.because.1);
+            [admin, (!s.active).then_some(Reason::ChecksFailed), passive, behind]
+        });
+        reasons.into_iter().flatten().flatten()
+    }
+
     /// One input changes; nothing if it is so already.
     pub fn set(&mut self, target: u32, input: Input, reason: Reason) -> Option<Transition> {
         let state = self.states.get_mut(target as usize)?;
@@ -197,8 +225,8 @@ impl Eligibility {
         match input {
             Input::Admin(admin) => state.admin = admin,
             Input::Active(up) => state.active = up,
-            Input::Passive(passive) => state.passive = passive,
-            Input::Behind(up) => state.behind = up,
+            Input::Passive(passive) => (state.passive, state.because.0) = (passive, reason),
+            Input::Behind(up) => (state.behind, state.because.1) = (up, reason),
         }
         let after = (state.admin, state.active, state.passive, state.behind);
         let was_eligible = self.eligible.has(target);
@@ -235,6 +263,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_speaks_against_a_target_is_named() {
+        let mut all = Eligibility::new(2);
+        let against = |all: &Eligibility| all.against(0).map(Reason::name).collect::<Vec<_>>();
+        assert!(against(&all).is_empty());
+        all.set(0, Input::Behind(false), Reason::Unresolved);
+        all.set(0, Input::Passive(Passive::Out), Reason::EjectedSuccessRate);
+        all.set(0, Input::Active(false), Reason::ChecksFailed);
+        all.set(0, Input::Admin(Admin::Drain), Reason::AdminDrain);
+        assert_eq!(against(&all), ["admin_drain", "checks_failed", "ejected_success_rate", "unresolved"]);
+        all.set(0, Input::Passive(Passive::Probation), Reason::Probation);
+        all.set(0, Input::Admin(Admin::Up), Reason::AdminUp);
+        all.set(0, Input::Active(true), Reason::ChecksPassed);
+        assert_eq!(against(&all), ["probation", "unresolved"]);
+        assert_eq!((all.against(1).count(), all.against(9).count()), (0, 0));
     }
 
     #[test]

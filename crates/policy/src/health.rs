@@ -17,6 +17,7 @@ use weir_stats::Key;
 
 mod known;
 mod renewed;
+mod seen;
 
 pub use known::Known;
 

@@ -369,6 +369,11 @@ impl Prequal {
         self.pool.retain(|a| a.target != target);
     }
 
+    /// What the answer in the pool says that a target takes, ns; `None` without one.
+    pub fn believed_ns(&self, target: u32) -> Option<f64> {
+        self.pool.iter().rev().find(|a| a.target == target).map(|a| a.latency_ns as f64)
+    }
+
     /// Answers in the pool.
     pub fn pooled(&self) -> usize {
         self.pool.len()

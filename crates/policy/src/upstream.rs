@@ -161,6 +161,16 @@ impl Upstream {
         by_policy + self.counts.iter().map(|n| u64::from(*n)).sum::<u64>()
     }
 
+    /// Whether the only loop, or the first, passes a target over since a connection failed.
+    pub fn is_passed_over(&self, target: u32) -> bool {
+        self.loops.first.passed_over.targets().has(target)
+    }
+
+    /// What the only loop, or the first, believes a target's answer to take, ns; `None`: its policy believes nothing.
+    pub fn estimate_ns(&self, now: u64, target: u32) -> Option<f64> {
+        self.loops.first.balancer.estimate_ns(now, target)
+    }
+
     /// [`OnLoop::pick`] on the only loop, or the first.
     #[inline]
     pub fn pick(&mut self, ask: &Ask) -> Picked {

@@ -7,6 +7,7 @@
 mod comparison;
 mod csv;
 mod entry;
+pub mod graph;
 mod html;
 mod json;
 mod load;
@@ -19,6 +20,7 @@ mod verify;
 mod verify_page;
 
 pub use number::duration;
+pub use table::escaped;
 pub use text::Sites;
 
 use std::io::{self, Write};

@@ -115,7 +115,7 @@ fn shortened(s: &str, width: usize) -> String {
 }
 
 /// Safe between tags and in attributes.
-pub(crate) fn escaped(s: &str) -> String {
+pub fn escaped(s: &str) -> String {
     let mut out = String::with_capacity(s.len());
     for c in s.chars() {
         match c {

@@ -104,7 +104,12 @@ const SERVE: Held = Held {
                 "health",
             ],
         ),
-        room("lib", "what the command line calls", &["metrics", "control", "transport"]),
+        room(
+            "inspect",
+            "what whoever looks from outside sees: the live view, health, readiness",
+            &["transport", "exchange", "nodes", "graph", "health", "control"],
+        ),
+        room("lib", "what the command line calls", &["metrics", "control", "inspect", "transport"]),
     ],
     few: &[Few {
         file: "control/event_loop.rs",

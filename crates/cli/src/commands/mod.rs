@@ -1,5 +1,6 @@
 //! The commands, one file each; here each finds its file.
 
+mod admin;
 mod calibrate;
 mod check;
 mod later;
@@ -22,6 +23,7 @@ pub(crate) fn run(command: Option<Command>) -> Result<(), Failure> {
         Some(Command::Graph(args)) => later::run("graph", &args),
         Some(Command::Compare(args)) => later::run("compare", &args),
         Some(Command::Serve(args)) => serve::run(&args),
+        Some(Command::Admin(args)) => admin::run(&args),
         Some(Command::Load(args)) => load::run(&args),
         Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::Calibrate(args)) => calibrate::run(&args),

@@ -1,7 +1,9 @@
 //! `weir serve FILE [LISTENER...]`: the topology as a load balancer. Here is what can be said without binding anything;
 //! `weir check --serve` says the same.
 
-use super::later;
+mod administered;
+mod supervised;
+
 use crate::args::{File, Serve};
 use crate::failure::Failure;
 use crate::input;
@@ -9,17 +11,19 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::sync::Arc;
-use weir_serve::{Next, Remote, Running, Source, explained};
+use weir_serve::{Next, Predecessor, Remote, Running, Source, explained};
 use weir_topology::Plan;
 use weir_topology::plan::{NodeId, Point, Spec, listeners, with_inner};
 use weir_topology::serving::{Serving, serving};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
-    if let Some(option) = args.not_built() {
-        later::option(option)?;
-    }
+    // First: a child would inherit what was given.
+    let given = supervised::inherited()?;
     let source = FromFile { file: args.file(), inject: args.inject, listeners: args.listeners.clone() };
-    let Next { point, serving, nodes: chosen, plan } = source.load()?;
+    let Loaded { name, next: Next { point, serving, nodes: chosen, plan } } = source.load()?;
+    let predecessor = predecessor(args)?;
+    let inherited = predecessor.as_ref().map(|p| p.sockets.clone()).or_else(|| given.clone());
+    let admin = administered::bind(args, inherited.clone(), predecessor.is_some())?;
     let loops = args.loops.map(usize::from);
     let is_file = args.file.as_os_str() != "-";
     let options = weir_serve::Options {
@@ -27,15 +31,57 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
         quiet: args.quiet,
         plan,
         source: is_file.then(|| Arc::new(source.quietly()) as Arc<dyn Source>),
+        inherited,
         ..Default::default()
     };
     let running = weir_serve::start(&point, &serving, &chosen, &options).map_err(not_started)?;
     let remote = running.remote();
-    obey_signals(remote.clone())
+    supervised::all_taken(given.as_ref()).inspect_err(|_| remote.abandon())?;
+    let admin = admin.map(|bound| administered::start(bound, &remote, name)).transpose()?;
+    let abandon = admin.as_ref().map(weir_admin::Admin::abandon);
+    obey_signals(remote.clone(), move || abandon.iter().for_each(|abandon| abandon()))
         .and_then(|()| running.check_room().map_err(|e| Failure::Environment(e.to_string())))
         .inspect_err(|_| remote.abandon())?;
-    tell_listening(&running, logs_to_stdout(&point, &chosen));
-    running.join().map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explained(&e))))
+    relieve(predecessor, &running, admin.as_ref());
+    tell_listening(&running, admin.as_ref(), logs_to_stdout(&point, &chosen));
+    supervised::ready(chosen.len());
+    let watched = supervised::Watched::start(remote);
+    let ended = running.join();
+    drop(watched);
+    if let Some(admin) = admin {
+        admin.finish();
+    }
+    ended.map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explained(&e))))
+}
+
+/// The process whose place this one takes, if it is to and one is there.
+fn predecessor(args: &Serve) -> Result<Option<Predecessor>, Failure> {
+    match args.control.as_deref().filter(|_| args.replace) {
+        Some(path) => Predecessor::ask(path).map_err(Failure::Environment),
+        None => Ok(None),
+    }
+}
+
+/// This process accepts: the one before it may go.
+fn relieve(predecessor: Option<Predecessor>, running: &Running, admin: Option<&weir_admin::Admin>) {
+    let Some(predecessor) = predecessor else { return };
+    running.heed(&predecessor);
+    if let Some(Err(e)) = admin.map(weir_admin::Admin::takes_path) {
+        let _ = writeln!(
+            std::io::stderr(),
+            "warning: the control socket stays at a temporary path: {}",
+            explained(&e)
+        );
+    }
+    supervised::relieves();
+    // One that has gone meanwhile needs no telling.
+    let _ = predecessor.relieve();
+}
+
+/// A topology, and the name of its file.
+struct Loaded {
+    name: String,
+    next: Next,
 }
 
 /// The topology file of the command line, read now and whenever a reload is asked for.
@@ -47,16 +93,13 @@ struct FromFile {
 }
 
 impl FromFile {
-    fn load(&self) -> Result<Next, Failure> {
+    fn load(&self) -> Result<Loaded, Failure> {
         let plan = input::load(&self.file)?;
         let (point, serving) = check(&plan, self.inject, self.file.quiet)?;
         let nodes = choose(point, &self.listeners)?;
-        Ok(Next {
-            point: Arc::new(point.clone()),
-            serving: Arc::new(serving),
-            nodes,
-            plan: plan.hash.clone(),
-        })
+        let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
+        let next = Next { point, serving, nodes, plan: plan.hash.clone() };
+        Ok(Loaded { name: plan.file.clone(), next })
     }
 
     /// The same without hints, which were given at the start.
@@ -68,7 +111,12 @@ impl FromFile {
 
 impl Source for FromFile {
     fn read(&self) -> Result<Next, String> {
-        self.load().map_err(Failure::words)
+        supervised::reloading();
+        self.load().map(|loaded| loaded.next).map_err(Failure::words)
+    }
+
+    fn done(&self, result: &Result<String, String>) {
+        supervised::reloaded(result);
     }
 }
 
@@ -89,17 +137,20 @@ fn logs_to_stdout(point: &Point, chosen: &[NodeId]) -> bool {
 }
 
 /// Says where it listens: on standard output, unless a log goes there, whose lines it would spoil.
-fn tell_listening(running: &Running, to_stderr: bool) {
+fn tell_listening(running: &Running, admin: Option<&weir_admin::Admin>, to_stderr: bool) {
     let mut out: Box<dyn Write> =
         if to_stderr { Box::new(std::io::stderr().lock()) } else { Box::new(std::io::stdout().lock()) };
-    for one in &running.listening {
+    let listeners = running.listening.iter().map(|one| format!("listening {} {}", one.name, one.addr));
+    let admin = admin.iter().flat_map(|admin| &admin.listening);
+    for line in listeners.chain(admin.map(|(name, addr)| format!("{name} {addr}"))) {
         // Nobody reads it: no reason not to serve.
-        let _ = writeln!(out, "listening {} {}", one.name, one.addr).and_then(|()| out.flush());
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 }
 
 /// SIGTERM and SIGINT drain, a second one ends at once; SIGUSR1 reopens the logs, SIGHUP reads the file again.
-fn obey_signals(remote: Remote) -> Result<(), Failure> {
+/// `abandon`: what else must not be left behind is removed.
+fn obey_signals(remote: Remote, abandon: impl Fn() + Send + 'static) -> Result<(), Failure> {
     let failed =
         |e: std::io::Error| Failure::Environment(format!("signals cannot be waited for: {}", explained(&e)));
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGUSR1, SIGHUP]).map_err(failed)?;
@@ -113,10 +164,12 @@ fn obey_signals(remote: Remote) -> Result<(), Failure> {
                     SIGHUP => remote.ask_reload(),
                     _ if draining => {
                         remote.abandon();
+                        abandon();
                         std::process::exit(130)
                     }
                     _ => {
                         draining = true;
+                        supervised::stopping();
                         remote.drain();
                     }
                 }

@@ -141,6 +141,14 @@ impl Others {
         }
     }
 
+    pub fn estimate_ns(&self, now: u64, target: u32) -> Option<f64> {
+        match self {
+            Others::PeakEwma(lb) => Some(lb.cost_ns(target, now)),
+            Others::Prequal(lb) => lb.believed_ns(target),
+            _ => None,
+        }
+    }
+
     pub fn prequal(&mut self) -> Option<&mut Prequal> {
         match self {
             Others::Prequal(lb) => Some(lb),

@@ -35,7 +35,7 @@ pub(super) struct Generation {
 }
 
 /// How the graphs of a thread are built.
-pub(super) struct Maker {
+pub(crate) struct Maker {
     pub thread: Thread,
     pub owner: Owner,
     pub room: Rc<dyn MakesRoom>,

@@ -97,6 +97,11 @@ impl Clients {
         !self.0.said[usize::from(each)].swap(true, Ordering::Relaxed)
     }
 
+    /// How many are connected.
+    pub fn connected(&self) -> usize {
+        self.0.connected.load(Ordering::Relaxed)
+    }
+
     /// Whether no further one may be accepted.
     pub fn is_full(&self) -> bool {
         self.0.connected.load(Ordering::Relaxed) >= self.0.most.load(Ordering::Relaxed)

@@ -21,4 +21,4 @@ pub(crate) mod reload;
 mod scrape;
 pub(crate) mod start;
 mod threads;
-mod watchdog;
+pub(crate) mod watchdog;

@@ -177,6 +177,16 @@ impl Remote {
         self.reloader.snapshot()
     }
 
+    /// What is served, and by whom: for whoever looks.
+    pub(crate) fn served(&self) -> (&Arc<Process>, Arc<Blueprint>) {
+        (&self.process, self.reloader.current().0.blueprint.clone())
+    }
+
+    /// Says something in the error log.
+    pub fn say(&self, words: &str) {
+        self.process.errors.urgent(|| words.to_owned());
+    }
+
     /// What must not be left behind is removed, since the process is to end at once.
     pub fn abandon(&self) {
         self.files.remove(u32::MAX);

@@ -46,6 +46,11 @@ impl Pulse {
         self.beat_ns.store(NEVER, Release);
     }
 
+    /// For how long it has stood still, ns, if that is known of it.
+    pub fn stands_ns(&self, now_ns: u64) -> Option<u64> {
+        self.said.load(Relaxed).then(|| now_ns.saturating_sub(self.beat_ns.load(Acquire)))
+    }
+
     /// What is to be said of it now, if something has changed. `resumed_ns`: since when the process has run without a stop.
     fn news(&self, now_ns: u64, resumed_ns: u64) -> Option<News> {
         let beat_ns = self.beat_ns.load(Acquire);
@@ -123,7 +128,7 @@ pub(crate) fn watch(clock: Clock, pulses: Arc<[Pulse]>, errors: Arc<ErrorLog>) -
 }
 
 /// What a thread is called.
-fn name(number: usize, owner: usize) -> String {
+pub(crate) fn name(number: usize, owner: usize) -> String {
     match number == owner {
         true => "the thread of health checks and balancers of the process".to_owned(),
         false => format!("event loop {number}"),
@@ -144,12 +149,15 @@ mod tests {
         assert_eq!(look(5 * S), None, "it has not begun");
         pulse.beats(5 * S, 5 * S);
         assert_eq!(look(6 * S), None, "a second is not more than a second");
+        assert_eq!(pulse.stands_ns(6 * S), None);
         assert_eq!(look(7 * S + S / 2), Some(News::Stands { for_ns: 5 * S / 2 }));
+        assert_eq!(pulse.stands_ns(8 * S), Some(3 * S), "whoever looks is told so");
         assert_eq!([look(8 * S), look(99 * S)], [None, None], "that is known");
         pulse.beats(99 * S, 5 * S);
         pulse.beats(99 * S, 99 * S);
         assert_eq!(look(99 * S + 1), Some(News::GoesOn { late_ns: 94 * S }));
         assert_eq!(look(99 * S + 2), None, "that is known too");
+        assert_eq!(pulse.stands_ns(99 * S + 2), None);
         // The next time is another one.
         assert!(matches!(look(101 * S), Some(News::Stands { .. })));
         pulse.beats(102 * S, 99 * S);

@@ -276,6 +276,16 @@ impl Monitor {
         }
     }
 
+    /// Looks at the health of a balancer's targets; `None`: it is of another graph.
+    pub fn look<T>(&self, lb: Id, at: impl FnOnce(&Health) -> T) -> Option<T> {
+        self.with(lb, |lb| at(&lb.health))
+    }
+
+    /// Whether a request would find anyone at the end of a way.
+    pub fn finds_anyone(&self, end: End) -> bool {
+        is_up(end, &self.graph.borrow(), &self.lbs.borrow())
+    }
+
     /// Names have other addresses: who has none is down.
     pub fn look_at_names(&self) {
         self.change(true, |_, _| {});

@@ -138,6 +138,11 @@ impl LocalSemaphore {
         Arc::ptr_eq(&self.shared, shared)
     }
 
+    /// How many are inside, over all loops.
+    pub fn inside(&self, at: u32) -> u32 {
+        self.shared.inside(at)
+    }
+
     /// A permit of a queue: at once, or when it is the request's turn.
     ///
     /// # Errors

@@ -100,6 +100,11 @@ impl WaitQueue {
         self.shared.waiting.load(SeqCst) == 0
     }
 
+    /// How many wait, on all loops.
+    pub fn waiting(&self) -> u64 {
+        self.shared.waiting.load(SeqCst)
+    }
+
     /// The last place, unless `most` wait already.
     pub fn join(self: &Rc<Self>, most: u64) -> Option<Waiter> {
         let more = |n: u64| (n < most).then_some(n + 1);

@@ -3,11 +3,11 @@
 use crate::transport::socket_file::{SocketFile, SocketFiles};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use weir_net::io::system::explained;
@@ -46,10 +46,20 @@ pub(crate) fn bind(
     loops: usize,
     (level, files): (u32, &SocketFiles),
 ) -> Result<Bound, CannotListen> {
+    bind_as(addr, loops, None, (level, files))
+}
+
+/// The same; `mode`: who may connect to a Unix socket, `None`: as the process's mask has it.
+pub(super) fn bind_as(
+    addr: &str,
+    loops: usize,
+    mode: Option<u32>,
+    (level, files): (u32, &SocketFiles),
+) -> Result<Bound, CannotListen> {
     let explain = |e: io::Error| CannotListen { addr: addr.to_owned(), why: why(&e) };
     if let Some(path) = addr.strip_prefix("unix:") {
         let path = Path::new(path);
-        return unix(path, loops, (level, files)).map_err(|e| match e.kind() {
+        return unix(path, loops, mode, (level, files)).map_err(|e| match e.kind() {
             io::ErrorKind::AddrInUse => {
                 CannotListen { addr: addr.to_owned(), why: in_the_way(path).to_owned() }
             }
@@ -131,14 +141,19 @@ fn local(socket: &Socket) -> io::Result<SocketAddr> {
     address.as_socket().ok_or_else(|| io::Error::other("no address"))
 }
 
-fn unix(path: &Path, loops: usize, (level, files): (u32, &SocketFiles)) -> io::Result<Bound> {
+fn unix(
+    path: &Path,
+    loops: usize,
+    mode: Option<u32>,
+    (level, files): (u32, &SocketFiles),
+) -> io::Result<Bound> {
     let first = {
         // Whoever else takes a socket for a stale one does so before this one listens, or after.
         let _lock = lock_folder(path);
-        match UnixListener::bind(path) {
+        match listener(path, mode) {
             Err(e) if e.kind() == io::ErrorKind::AddrInUse && is_stale(path) => {
                 std::fs::remove_file(path)?;
-                UnixListener::bind(path)
+                listener(path, mode)
             }
             bound => bound,
         }?
@@ -151,6 +166,16 @@ fn unix(path: &Path, loops: usize, (level, files): (u32, &SocketFiles)) -> io::R
     }
     sockets.push(first);
     Ok(Bound::Unix(sockets))
+}
+
+fn listener(path: &Path, mode: Option<u32>) -> io::Result<UnixListener> {
+    let Some(mode) = mode else { return UnixListener::bind(path) };
+    let socket = Socket::new(Domain::UNIX, Type::STREAM.cloexec(), None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    // Before it listens nobody can connect.
+    std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+    socket.listen(fixed::ACCEPT_BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// Whether a file is a Unix socket on which nobody listens, as a process leaves it behind that was killed.

@@ -1,5 +1,6 @@
 //! Connections as streams of bytes: sockets that listen, sockets that are connected.
 
+pub(crate) mod aside;
 pub(crate) mod bind;
 pub(crate) mod inherit;
 pub(crate) mod linger;

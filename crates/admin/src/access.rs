@@ -1,0 +1,185 @@
+//! Who may ask, and who may change something.
+//!
+//! A page of somebody else's may send requests here by the operator's browser. By a name of its own that leads here (DNS rebinding) it
+//! could read the answers, so a name must be known; and what changes something needs a token, which no browser adds by itself.
+
+use crate::limits::TOKEN_BYTES;
+use hyper::HeaderMap;
+use hyper::header::{AUTHORIZATION, HOST};
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::IpAddr;
+use std::path::PathBuf;
+use subtle::ConstantTimeEq;
+
+/// How a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Via {
+    /// By `--admin` over TCP.
+    Tcp,
+    /// By `--admin` over a Unix socket.
+    Unix,
+    /// By `--control`: whoever may open it may do all.
+    Control,
+}
+
+/// The rules.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Access {
+    /// Names besides loopback's.
+    pub hosts: Vec<String>,
+    /// The file of the token. It is read for each request that needs it, so that another one holds at once.
+    pub token: Option<PathBuf>,
+}
+
+impl Access {
+    /// Why a request may not be answered at all.
+    pub fn may_ask(&self, via: Via, headers: &HeaderMap) -> Result<(), String> {
+        if via != Via::Tcp {
+            return Ok(());
+        }
+        let mut hosts = headers.get_all(HOST).iter();
+        let host = hosts.next().filter(|_| hosts.next().is_none()).and_then(|host| host.to_str().ok());
+        let Some(host) = host else {
+            return Err(
+                "the request has no Host, or more than one; send one that names this machine".to_owned()
+            );
+        };
+        let name = name_of(host);
+        let is_loopback = ["localhost", "ip6-localhost"].iter().any(|known| name.eq_ignore_ascii_case(known))
+            || name.to_ascii_lowercase().ends_with(".localhost");
+        let is_known = self.hosts.iter().any(|known| name.eq_ignore_ascii_case(known));
+        if is_loopback || is_known || name.parse::<IpAddr>().is_ok() {
+            return Ok(());
+        }
+        let name: String = name.chars().take(80).collect();
+        Err(format!(
+            "the Host {name:?} is not known here; ask by an IP address or localhost, or start weir with --admin-host NAME"
+        ))
+    }
+
+    /// Why a request may not change anything.
+    pub fn may_change(&self, via: Via, headers: &HeaderMap) -> Result<(), String> {
+        if via == Via::Control {
+            return Ok(());
+        }
+        let Some(path) = &self.token else {
+            return Err("nothing can be changed here; use the socket of --control, or start weir with --admin-token FILE \
+                        and send Authorization: Bearer with what is in it"
+                .to_owned());
+        };
+        let said = headers.get(AUTHORIZATION).and_then(|said| said.as_bytes().split_first_chunk::<7>());
+        let Some(said) =
+            said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer ")).map(|(_, rest)| rest)
+        else {
+            return Err(
+                "what changes something needs the token: send Authorization: Bearer with what is in the \
+                        file of --admin-token"
+                    .to_owned(),
+            );
+        };
+        let token = read_token(path).map_err(|e| {
+            format!(
+                "the file of --admin-token cannot be used: {}; nothing can be changed until it can",
+                weir_serve::explained(&e)
+            )
+        })?;
+        match bool::from(token.as_slice().ct_eq(said.trim_ascii())) {
+            true => Ok(()),
+            false => Err("the token is another one; send what is in the file of --admin-token".to_owned()),
+        }
+    }
+}
+
+/// The token in a file, without the blanks around it.
+pub(crate) fn read_token(path: &std::path::Path) -> io::Result<Vec<u8>> {
+    let wrong = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    let mut bytes = Vec::new();
+    File::open(path)?.take(TOKEN_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > TOKEN_BYTES {
+        return wrong("it is larger than 4 KiB");
+    }
+    let token = bytes.trim_ascii();
+    match token {
+        [] => wrong("it is empty"),
+        _ if !token.iter().all(u8::is_ascii_graphic) => wrong("a token is one word of ASCII characters"),
+        _ => Ok(token.to_vec()),
+    }
+}
+
+/// The name of a Host, without its port.
+fn name_of(host: &str) -> &str {
+    if let Some((name, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return name;
+    }
+    match host.split_once(':') {
+        // More than one: an address of version 6 without its brackets, which is no Host.
+        Some((name, port)) if !port.contains(':') => name,
+        Some(_) => "",
+        None => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asks(host: &str) -> bool {
+        let access = Access { hosts: vec!["weir.example.net".to_owned()], token: None };
+        let headers = [(HOST, host.parse().expect("a value"))].into_iter().collect();
+        access.may_ask(Via::Tcp, &headers).is_ok()
+    }
+
+    #[test]
+    fn only_names_of_this_machine_are_answered() {
+        for host in [
+            "127.0.0.1:9901",
+            "10.1.2.3",
+            "[::1]:9901",
+            "[::1]",
+            "localhost",
+            "LocalHost:1",
+            "a.localhost:80",
+            "weir.example.net",
+            "Weir.Example.Net:9901",
+        ] {
+            assert!(asks(host), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "evil.example:9901",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "",
+            "::1",
+            "weir.example.net.",
+            "xlocalhost",
+        ] {
+            assert!(!asks(host), "{host}");
+        }
+        assert!(Access::default().may_ask(Via::Unix, &HeaderMap::new()).is_ok());
+        assert!(Access::default().may_ask(Via::Tcp, &HeaderMap::new()).is_err());
+    }
+
+    #[test]
+    fn changes_need_the_token_or_the_socket() {
+        let file = std::env::temp_dir().join(format!("weir-admin-token-{}", std::process::id()));
+        std::fs::write(&file, "s3cret\n").expect("a file");
+        let access = Access { hosts: Vec::new(), token: Some(file.clone()) };
+        let with = |said: &str| {
+            let headers = [(AUTHORIZATION, said.parse().expect("a value"))].into_iter().collect();
+            access.may_change(Via::Tcp, &headers)
+        };
+        assert!(with("Bearer s3cret").is_ok() && with("bearer  s3cret").is_ok());
+        for said in ["Bearer s3cre", "Bearer s3cret2", "Bearer", "Basic s3cret", "s3cret", "Bearer "] {
+            let why = with(said).expect_err(said);
+            assert!(why.contains("--admin-token"), "{why}");
+        }
+        assert!(access.may_change(Via::Control, &HeaderMap::new()).is_ok());
+        assert!(Access::default().may_change(Via::Unix, &HeaderMap::new()).is_err());
+        std::fs::write(&file, " \n").expect("a file");
+        assert!(with("Bearer s3cret").expect_err("empty").contains("empty"));
+        std::fs::remove_file(&file).expect("it is there");
+        assert!(with("Bearer s3cret").is_err());
+    }
+}

@@ -1,0 +1,86 @@
+//! Answers: JSON, text or a page, with what keeps browsers from doing more with them than is meant.
+
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::header::{
+    ACCEPT, ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use hyper::{HeaderMap, Response, StatusCode};
+use serde::Serialize;
+use std::convert::Infallible;
+
+/// What is sent.
+pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// An answer of this type.
+pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+    with_body(status, content_type, Full::new(body.into()).boxed())
+}
+
+/// The same, whose body comes piece by piece.
+pub(crate) fn with_body(
+    status: StatusCode,
+    content_type: &'static str,
+    body: BoxBody<Bytes, Infallible>,
+) -> Answer {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    answer
+}
+
+/// Data.
+pub(crate) fn json(what: &impl Serialize) -> Answer {
+    match serde_json::to_vec_pretty(what) {
+        Ok(mut bytes) => {
+            bytes.push(b'\n');
+            answer(StatusCode::OK, "application/json", bytes)
+        }
+        Err(e) => answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("cannot be shown: {e}\n")),
+    }
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// In which form whoever asks wants sentences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    Json,
+}
+
+impl Form {
+    /// As Accept has it: JSON where it is named.
+    pub fn of(headers: &HeaderMap) -> Form {
+        let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        if accepts.into_iter().any(|value| value.contains("application/json")) {
+            Form::Json
+        } else {
+            Form::Text
+        }
+    }
+
+    /// A sentence.
+    pub fn sentence(self, status: StatusCode, says: &str) -> Answer {
+        let key = if status.is_success() { "result" } else { "error" };
+        match self {
+            Form::Text => answer(status, TEXT, format!("{says}\n")),
+            Form::Json => {
+                answer(status, "application/json", serde_json::json!({key: says}).to_string() + "\n")
+            }
+        }
+    }
+
+    /// It is done otherwise here.
+    pub fn only(self, method: &'static str, path: &str) -> Answer {
+        let says = format!("{path} takes {method} only");
+        let mut answer = self.sentence(StatusCode::METHOD_NOT_ALLOWED, &says);
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static(method));
+        answer
+    }
+}

@@ -1,0 +1,240 @@
+//! `weir admin`: asks a running weir, by its control socket or by its admin address.
+
+mod text;
+
+pub use text::{status, targets};
+
+use crate::access::read_token;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderValue};
+use hyper::{Method, Request, Uri};
+use hyper_util::rt::TokioIo;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use weir_serve::explained;
+
+/// Where a weir is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// A Unix socket: `--control`, or `--admin unix:/path`.
+    Unix(PathBuf),
+    /// `--admin HOST:PORT`.
+    Tcp(String),
+}
+
+/// Where it is asked if nothing is said of it.
+pub const DEFAULT_URL: &str = "http://127.0.0.1:9901";
+
+/// For how long an answer is waited for; a reload reads a file and its data first.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest answer, bytes.
+const ANSWER_BYTES: usize = 1 << 30;
+
+impl At {
+    /// Of a URL: `http://HOST:PORT`, `unix:/path`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn url(url: &str) -> Result<At, String> {
+        if let Some(path) = url.strip_prefix("unix:") {
+            return Ok(At::Unix(path.into()));
+        }
+        let uri: Uri = url.parse().map_err(|_| format!("`{url}` is no URL; write http://HOST:PORT"))?;
+        match (uri.scheme_str(), uri.authority(), uri.path()) {
+            (Some("http"), Some(authority), "/" | "") if !authority.as_str().contains('@') => {
+                let port = authority.port_u16().unwrap_or(80);
+                Ok(At::Tcp(format!("{}:{port}", authority.host())))
+            }
+            (Some("https"), ..) => {
+                Err("the admin interface speaks no TLS; write http://HOST:PORT, or use its Unix socket"
+                    .to_owned())
+            }
+            _ => Err(format!("`{url}` is not the URL of an admin interface; write http://HOST:PORT")),
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            At::Unix(path) => path.display().to_string(),
+            At::Tcp(address) => address.clone(),
+        }
+    }
+}
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub struct Client {
+    at: At,
+    token: Option<Vec<u8>>,
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Its status.
+    pub status: u16,
+    /// What it says.
+    pub body: String,
+}
+
+impl Reply {
+    /// Whether what was asked for is so.
+    pub fn is_good(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The sentence in it, if that is what it is.
+    pub fn sentence(&self) -> String {
+        let json: Option<serde_json::Value> = serde_json::from_str(&self.body).ok();
+        let said = json.as_ref().and_then(|json| json.get("result").or_else(|| json.get("error"))?.as_str());
+        said.unwrap_or(self.body.trim_end()).to_owned()
+    }
+}
+
+impl Client {
+    /// Asks there, as one who has the token in this file.
+    ///
+    /// # Errors
+    /// Why the token cannot be used.
+    pub fn new(at: At, token: Option<&Path>) -> Result<Client, String> {
+        let read = |path: &Path| {
+            read_token(path)
+                .map_err(|e| format!("the token in {} cannot be used: {}", path.display(), explained(&e)))
+        };
+        Ok(Client { at, token: token.map(read).transpose()? })
+    }
+
+    /// Reads something.
+    ///
+    /// # Errors
+    /// Why there is no answer, with the remedy.
+    pub fn get(&self, path: &str) -> Result<Reply, String> {
+        self.ask(Method::GET, path, String::new())
+    }
+
+    /// Changes something.
+    ///
+    /// # Errors
+    /// Why there is no answer, with the remedy.
+    pub fn post(&self, path: &str, body: String) -> Result<Reply, String> {
+        self.ask(Method::POST, path, body)
+    }
+
+    /// Where a target is set.
+    pub fn path_of(pool: &str, target: &str) -> String {
+        let encoded = |name| utf8_percent_encode(name, NON_ALPHANUMERIC);
+        format!("/targets/{}/{}", encoded(pool), encoded(target))
+    }
+
+    fn ask(&self, method: Method, path: &str, body: String) -> Result<Reply, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|e| explained(&e))?;
+        let answer = async {
+            match tokio::time::timeout(PATIENCE, self.exchange(method, path, body)).await {
+                Ok(answer) => answer,
+                Err(_) => Err(format!(
+                    "{} did not answer within a minute; see /healthz and the error log",
+                    self.at.describe()
+                )),
+            }
+        };
+        runtime.block_on(answer)
+    }
+
+    async fn exchange(&self, method: Method, path: &str, body: String) -> Result<Reply, String> {
+        let at = self.at.describe();
+        let unconnected = |e: io::Error| self.unconnected(&e);
+        match &self.at {
+            At::Unix(socket) => {
+                let stream = UnixStream::connect(socket).await.map_err(unconnected)?;
+                self.speak(stream, "localhost", (method, path, body)).await
+            }
+            At::Tcp(address) => {
+                let stream = TcpStream::connect(address).await.map_err(unconnected)?;
+                self.speak(stream, address, (method, path, body)).await
+            }
+        }
+        .map_err(|e| e.unwrap_or_else(|| format!("{at} broke off; is it the admin interface of a weir?")))
+    }
+
+    fn unconnected(&self, e: &io::Error) -> String {
+        let at = self.at.describe();
+        let remedy = match (&self.at, e.kind()) {
+            (At::Unix(_), io::ErrorKind::PermissionDenied) => {
+                "the socket is its user's alone: run this as the user that runs weir".to_owned()
+            }
+            (_, io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound) => {
+                "nothing listens there; start weir with `weir serve FILE --admin ADDRESS` or `--control PATH`, and say \
+                 which with --url or --control"
+                    .to_owned()
+            }
+            _ => explained(e),
+        };
+        format!("no weir can be asked at {at}: {remedy}")
+    }
+
+    /// One request on a connection; `None` in place of a sentence: it broke off.
+    async fn speak(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+        host: &str,
+        (method, path, body): (Method, &str, String),
+    ) -> Result<Reply, Option<String>> {
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|_| None)?;
+        let mut request = Request::new(Full::<Bytes>::from(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse().map_err(|_| Some(format!("`{path}` is no path")))?;
+        let headers = request.headers_mut();
+        headers.insert(HOST, HeaderValue::from_str(host).map_err(|_| Some(format!("`{host}` is no host")))?);
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        if let Some(token) = &self.token {
+            let bearer = [b"Bearer ", &token[..]].concat();
+            let mut bearer =
+                HeaderValue::from_bytes(&bearer).map_err(|_| Some("the token is no word".to_owned()))?;
+            bearer.set_sensitive(true);
+            headers.insert(AUTHORIZATION, bearer);
+        }
+        let answered = async {
+            let answer = sender.send_request(request).await.map_err(|_| None)?;
+            let status = answer.status().as_u16();
+            let body = Limited::new(answer.into_body(), ANSWER_BYTES).collect().await.map_err(|_| None)?;
+            let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+            Ok(Reply { status, body })
+        };
+        // The connection is driven beside the question, and ends with its answer.
+        let local = tokio::task::LocalSet::new();
+        local.spawn_local(async move { drop(connection.await) });
+        local.run_until(answered).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read() {
+        assert_eq!(At::url("http://127.0.0.1:9901"), Ok(At::Tcp("127.0.0.1:9901".to_owned())));
+        assert_eq!(At::url("http://[::1]:9901/"), Ok(At::Tcp("[::1]:9901".to_owned())));
+        assert_eq!(At::url("http://weir"), Ok(At::Tcp("weir:80".to_owned())));
+        assert_eq!(At::url("unix:/run/weir.sock"), Ok(At::Unix("/run/weir.sock".into())));
+        for (url, says) in [
+            ("https://127.0.0.1:9901", "no TLS"),
+            ("127.0.0.1:9901", "http://HOST:PORT"),
+            ("http://a/b", "http://HOST:PORT"),
+            ("", "http://HOST:PORT"),
+            ("http://me@a", "http://HOST:PORT"),
+        ] {
+            let why = At::url(url).expect_err(url);
+            assert!(why.contains(says), "{url}: {why}");
+        }
+        assert_eq!(Client::path_of("a/b", "10.0.0.1:80"), "/targets/a%2Fb/10%2E0%2E0%2E1%3A80");
+    }
+}

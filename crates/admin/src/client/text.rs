@@ -1,0 +1,152 @@
+//! What `weir admin` prints for people: the answers of `/topology`, `/config` and `/ready` in columns.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Rows in columns, the first to the left, `#` headings to the right; the last has no end.
+fn columns(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let name = |at: usize| headings[at].trim_start_matches('#');
+    let width = |at: usize| {
+        let cells = rows.iter().map(|row| row[at].chars().count());
+        cells.chain([name(at).chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..headings.len()).map(width).collect();
+    let mut text = String::new();
+    let heading: Vec<String> = (0..headings.len()).map(|at| name(at).to_owned()).collect();
+    for row in std::iter::once(&heading).chain(rows) {
+        let mut line = String::new();
+        for (at, cell) in row.iter().enumerate() {
+            let width = widths[at];
+            let _ = match headings[at].starts_with('#') {
+                true => write!(line, "{cell:>width$}  "),
+                false => write!(line, "{cell:<width$}  "),
+            };
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+fn word(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::Number(n) => match n.as_f64() {
+            Some(x) if !n.is_u64() && x.fract() != 0.0 => format!("{x:.2}"),
+            Some(x) => format!("{x}"),
+            None => n.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+fn each<'a>(of: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    of[key].as_array().into_iter().flatten()
+}
+
+fn is_up(target: &Value) -> bool {
+    target["state"] == "up"
+}
+
+/// How a weir is, in a few lines: what is served, listeners, balancers, and targets that are not up.
+pub fn status(topology: &Value, config: &Value, ready: &str) -> String {
+    let mut text = format!(
+        "{}: {ready}\nweir {} · generation {} · plan {} · since {}\n",
+        word(&config["file"]),
+        word(&config["version"]),
+        word(&config["generation"]),
+        word(&config["plan"]).get(..12).unwrap_or_default(),
+        word(&config["at"])
+    );
+    if let Some(why) = config["last_reload"]["failed"].as_str() {
+        let _ = writeln!(text, "the last reload changed nothing: {why}");
+    }
+    for silent in each(topology, "silent") {
+        let _ = writeln!(text, "{}", word(silent));
+    }
+    let listeners = each(topology, "listeners").map(|one| {
+        let target = if one["has_target"] == true { "there" } else { "none" };
+        vec![word(&one["name"]), word(&one["addr"]), word(&one["connections"]), target.to_owned()]
+    });
+    let _ = write!(
+        text,
+        "\n{}",
+        columns(&["listener", "address", "#clients", "targets"], &listeners.collect::<Vec<_>>())
+    );
+    let pools: Vec<Vec<String>> = each(topology, "pools")
+        .map(|pool| {
+            let up = each(pool, "targets").filter(|target| is_up(target)).count();
+            let of = each(pool, "targets").count();
+            vec![word(&pool["name"]), word(&pool["policy"]), format!("{up} of {of}"), word(&pool["waiting"])]
+        })
+        .collect();
+    if !pools.is_empty() {
+        let _ = write!(text, "\n{}", columns(&["balancer", "policy", "#up", "#waiting"], &pools));
+    }
+    let out = rows(topology, |target| !is_up(target));
+    if !out.is_empty() {
+        let _ = write!(text, "\n{}", columns(HEADINGS, &out));
+    }
+    text
+}
+
+/// All targets, a line each.
+pub fn targets(topology: &Value) -> String {
+    columns(HEADINGS, &rows(topology, |_| true))
+}
+
+const HEADINGS: &[&str] =
+    &["balancer", "target", "state", "#in flight", "#estimate ms", "#weight", "by hand", "why"];
+
+fn rows(topology: &Value, which: impl Fn(&Value) -> bool) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for pool in each(topology, "pools") {
+        for target in each(pool, "targets").filter(|target| which(target)) {
+            let why: Vec<&str> = each(target, "why").filter_map(Value::as_str).collect();
+            let by_hand = if target["admin"] == "file" { "-".to_owned() } else { word(&target["admin"]) };
+            rows.push(vec![
+                word(&pool["name"]),
+                word(&target["name"]),
+                word(&target["state"]).replace('_', " "),
+                word(&target["in_flight"]),
+                word(&target["estimate_ms"]),
+                word(&target["weight"]),
+                by_hand,
+                why.join("; "),
+            ]);
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn people_read_columns() {
+        let topology = json!({
+            "silent": [],
+            "listeners": [{"name": "web", "addr": "127.0.0.1:8080", "connections": 12, "has_target": true}],
+            "pools": [{"name": "apps", "policy": "lb.p2c", "waiting": null, "targets": [
+                {"name": "a", "state": "up", "in_flight": 3, "estimate_ms": null, "weight": 1.0, "admin": "file", "why": []},
+                {"name": "bee", "state": "passed_over", "in_flight": 0, "estimate_ms": 1.234, "weight": 0.5, "admin": "drain",
+                 "why": ["drained by hand", "passed over"]},
+            ]}],
+        });
+        let config = json!({"file": "edge.star", "version": "0.1.0", "generation": 0, "plan": "0123456789abcdef", "at": "then"});
+        let text = status(&topology, &config, "ready");
+        assert_eq!(
+            text,
+            "edge.star: ready\nweir 0.1.0 · generation 0 · plan 0123456789ab · since then\n\n\
+             listener  address         clients  targets\nweb       127.0.0.1:8080       12  there\n\n\
+             balancer  policy      up  waiting\napps      lb.p2c  1 of 2        -\n\n\
+             balancer  target  state        in flight  estimate ms  weight  by hand  why\n\
+             apps      bee     passed over          0         1.23    0.50  drain    drained by hand; passed over\n"
+        );
+        assert_eq!(targets(&topology).lines().count(), 3);
+    }
+}

@@ -1,0 +1,105 @@
+//! The smaller tables of the page, and how numbers are written.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use weir_report::escaped;
+use weir_serve::{QueueView, View};
+
+/// What is not known.
+const UNKNOWN: &str = "–";
+
+/// 12345 as 12,345.
+pub(super) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A time in ms, with three digits.
+pub(super) fn ms(ms: f64) -> String {
+    match ms {
+        ms if ms >= 100.0 => format!("{} ms", count(ms.round() as u64)),
+        ms if ms >= 10.0 => format!("{ms:.1} ms"),
+        ms => format!("{ms:.2} ms"),
+    }
+}
+
+/// What is known, or a dash.
+pub(super) fn optional(text: Option<String>) -> String {
+    text.unwrap_or_else(|| UNKNOWN.to_owned())
+}
+
+pub(super) fn listeners(view: &View) -> String {
+    let mut html = String::new();
+    for listener in &view.listeners {
+        let targets = match listener.has_target {
+            true => "<span class=\"good\">●&nbsp;there</span>",
+            false => "<span class=\"bad\">✖&nbsp;none</span>",
+        };
+        let _ = writeln!(
+            html,
+            "<tr><td class=\"target\">{}</td><td>{}</td><td class=\"n\">{}</td><td>{targets}</td></tr>",
+            escaped(&listener.name),
+            escaped(&listener.addr),
+            count(listener.connections as u64)
+        );
+    }
+    html
+}
+
+/// Queues of one name are one row.
+pub(super) fn queues(view: &View) -> String {
+    let mut named: BTreeMap<&str, Vec<&QueueView>> = BTreeMap::new();
+    view.queues.iter().for_each(|queue| named.entry(&queue.name).or_default().push(queue));
+    let mut html = String::new();
+    for (name, queues) in named {
+        let sum = |of: fn(&QueueView) -> u64| queues.iter().map(|queue| of(queue)).sum::<u64>();
+        let (inside, most) = (sum(|q| q.inside.into()), sum(|q| q.concurrency.into()));
+        let (waiting, many) = (sum(|q| q.waiting), queues.len());
+        let many = if many > 1 { format!(" × {}", count(many as u64)) } else { String::new() };
+        let class = if waiting > 0 { "n warn" } else { "n" };
+        let _ = writeln!(
+            html,
+            "<tr><td class=\"target\">{}{many}</td><td class=\"n\">{} of {}</td><td class=\"{class}\">{}</td></tr>",
+            escaped(name),
+            count(inside),
+            count(most),
+            count(waiting)
+        );
+    }
+    html
+}
+
+pub(super) fn loops(view: &View) -> String {
+    let mut html = String::new();
+    for one in &view.loops {
+        let clients = match one.clients {
+            Some(n) => count(n as u64),
+            None => "<span class=\"bad\">✖ no answer</span>".to_owned(),
+        };
+        let _ = writeln!(
+            html,
+            "<tr><td>{}</td><td class=\"n\">{clients}</td><td class=\"n\">{}</td></tr>",
+            one.number,
+            count(one.carries as u64)
+        );
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0.123, 12.34, 1234.6].map(ms), ["0.12 ms", "12.3 ms", "1,235 ms"]);
+    }
+}

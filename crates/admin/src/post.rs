@@ -1,0 +1,218 @@
+//! What changes something: reload, drain, and the operator's word on a target. Only for those who may.
+
+use crate::answer::{Answer, Form};
+use crate::limits::{BODY, BODY_BYTES};
+use crate::route::{refuse, unknown};
+use crate::served::{Served, SetState, SetTarget};
+use crate::server::Server;
+use crate::watcher::Unanswered;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::{Method, Request, StatusCode};
+use percent_encoding::percent_decode_str;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use tokio::time::timeout;
+use weir_topology::plan::{NodeId, Point, Spec, To, label, target_labels};
+
+/// The answer to a request that is no GET.
+pub(crate) async fn answer(
+    server: &Server,
+    may_change: Result<(), String>,
+    request: Request<Incoming>,
+    form: Form,
+) -> Result<Answer, Unanswered> {
+    let path = request.uri().path().to_owned();
+    let changes = matches!(&path[..], "/reload" | "/drain") || path.starts_with("/targets/");
+    if !changes {
+        let known = ["/", "/events", "/healthz", "/ready", "/metrics", "/topology", "/config"];
+        return Ok(if known.contains(&&path[..]) { form.only("GET", &path) } else { unknown(form, &path) });
+    }
+    if request.method() != Method::POST {
+        return Ok(form.only("POST", &path));
+    }
+    if let Err(why) = may_change {
+        return Ok(form.sentence(StatusCode::FORBIDDEN, &why));
+    }
+    let body = match body(request).await {
+        Ok(body) => body,
+        Err((status, why)) => return Ok(form.sentence(status, why)),
+    };
+    Ok(match &path[..] {
+        "/reload" => match server.watcher.ask(|served| served.reload()).await? {
+            Ok(what) => form.sentence(StatusCode::OK, &what),
+            Err(refused) => refuse(form, &refused),
+        },
+        "/drain" => {
+            server.watcher.ask(|served| served.drain()).await?;
+            form.sentence(StatusCode::ACCEPTED, "draining")
+        }
+        _ => match wanted(&path, &body) {
+            Err((status, why)) => form.sentence(status, &why),
+            Ok((pool, target, set)) => {
+                server.watcher.ask(move |served| set_target(served, form, &pool, &target, set)).await?
+            }
+        },
+    })
+}
+
+async fn body(request: Request<Incoming>) -> Result<Vec<u8>, (StatusCode, &'static str)> {
+    let whole = Limited::new(request.into_body(), BODY_BYTES).collect();
+    match timeout(BODY, whole).await {
+        Ok(Ok(body)) => Ok(body.to_bytes().to_vec()),
+        Ok(Err(_)) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than 64 KiB, or was cut off")),
+        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body did not come within 10 seconds")),
+    }
+}
+
+/// `{"state": "drain", "weight": 2, "for": "30s"}`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    state: Option<String>,
+    weight: Option<f64>,
+    #[serde(rename = "for")]
+    lasts: Option<String>,
+}
+
+type Wrong = (StatusCode, String);
+
+/// Pool, target and what is wanted of it.
+fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Wrong> {
+    let wrong = |why: String| (StatusCode::BAD_REQUEST, why);
+    let names = path.strip_prefix("/targets/").and_then(|names| names.split_once('/'));
+    let Some((pool, target)) =
+        names.filter(|(pool, target)| !pool.is_empty() && !target.is_empty() && !target.contains('/'))
+    else {
+        let why = "write /targets/POOL/TARGET, each percent-encoded (a slash in a name as %2F)";
+        return Err((StatusCode::NOT_FOUND, why.to_owned()));
+    };
+    let decoded = |name: &str| {
+        let name = percent_decode_str(name).decode_utf8();
+        name.map(|name| name.into_owned()).map_err(|_| wrong("the names in the path are no UTF-8".to_owned()))
+    };
+    let (pool, target) = (decoded(pool)?, decoded(target)?);
+    let form = r#"send {"state": "up" | "drain" | "eject" | "file", "weight": 2, "for": "30s"}, of which state or weight"#;
+    let said: Wanted = serde_json::from_slice(body).map_err(|e| wrong(format!("{form}; {e}")))?;
+    let state = match said.state.as_deref() {
+        None => None,
+        Some(word) => Some(SetState::parse(word).ok_or_else(|| {
+            let word: String = word.chars().take(40).collect();
+            wrong(format!("there is no state {word:?}; there are up, drain, eject, file"))
+        })?),
+    };
+    if let Some(weight) = said.weight
+        && !(weight >= 0.0 && weight.is_finite())
+    {
+        return Err(wrong(format!("the weight is {weight}; write 0 or a number above")));
+    }
+    let for_ns = said.lasts.as_deref().map(weir_topology::duration_ns).transpose().map_err(wrong)?;
+    if state.is_none() && said.weight.is_none() {
+        return Err(wrong(format!("nothing is said of the target; {form}")));
+    }
+    if for_ns.is_some() && state == Some(SetState::File) {
+        return Err(wrong(
+            "\"file\" takes back what was set by hand, for good; leave \"for\" out".to_owned(),
+        ));
+    }
+    Ok((pool, target, SetTarget { state, weight: said.weight, for_ns }))
+}
+
+fn set_target(served: &dyn Served, form: Form, pool: &str, target: &str, set: SetTarget) -> Answer {
+    if let Err(why) = known(&served.point(), pool, target) {
+        return form.sentence(StatusCode::NOT_FOUND, &why);
+    }
+    match served.set_target(pool, target, set) {
+        Ok(()) => form.sentence(StatusCode::OK, &format!("{target} of {pool}: {}", said(set))),
+        Err(refused) => refuse(form, &refused),
+    }
+}
+
+/// What was set, in words.
+fn said(set: SetTarget) -> String {
+    let word =
+        |state| SetState::WORDS.iter().find(|(_, known)| *known == state).map(|(word, _)| (*word).to_owned());
+    let weight = set.weight.map(|weight| format!("weight {weight}"));
+    let all: Vec<String> = set.state.and_then(word).into_iter().chain(weight).collect();
+    let lasts = set.for_ns.map(|ns| format!(" for {} s", ns as f64 / 1e9)).unwrap_or_default();
+    all.join(", ") + &lasts
+}
+
+/// Names of whoever is not known are answered with so many that are.
+const SHOWN: usize = 20;
+
+/// Whether there are such balancers, and such targets behind one of them: by name, or by the site of which all are meant.
+pub(crate) fn known(point: &Point, pool: &str, target: &str) -> Result<(), String> {
+    let site =
+        |id: NodeId| point.sites.get(point.nodes[id as usize].site as usize).map(|site| &site.label[..]);
+    let is_lb = |id: &NodeId| matches!(point.specs[point.nodes[*id as usize].spec as usize], Spec::Lb(_));
+    let lbs: Vec<NodeId> = (0..point.nodes.len() as NodeId).filter(is_lb).collect();
+    let found: Vec<NodeId> =
+        lbs.iter().copied().filter(|id| label(point, *id) == pool || site(*id) == Some(pool)).collect();
+    if found.is_empty() {
+        let all = lbs.iter().map(|id| label(point, *id)).collect();
+        return Err(format!("there is no balancer {pool:?}; {}", listed(all)));
+    }
+    let mut all = BTreeSet::new();
+    for id in found {
+        let To::List(list) = point.nodes[id as usize].to else { continue };
+        let names = target_labels(point, id);
+        let is_site = point.lists[list as usize].iter().any(|node| site(*node) == Some(target));
+        if is_site || names.iter().any(|name| name == target) {
+            return Ok(());
+        }
+        all.extend(names);
+    }
+    Err(format!("{pool} has no target {target:?}; {}", listed(all)))
+}
+
+fn listed(all: BTreeSet<String>) -> String {
+    let more = all.len().saturating_sub(SHOWN);
+    let shown: Vec<String> = all.into_iter().take(SHOWN).collect();
+    match (shown.is_empty(), more) {
+        (true, _) => "there is none".to_owned(),
+        (false, 0) => format!("there are {}", shown.join(", ")),
+        (false, more) => format!("there are {} and {more} more, which /topology lists", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(body: &str) -> Result<SetTarget, String> {
+        wanted("/targets/a/b", body.as_bytes()).map(|(_, _, set)| set).map_err(|(_, why)| why)
+    }
+
+    #[test]
+    fn what_is_wanted_is_read_strictly() {
+        let drained = SetTarget { state: Some(SetState::Drain), weight: None, for_ns: Some(30_000_000_000) };
+        assert_eq!(set(r#"{"state": "drain", "for": "30s"}"#), Ok(drained));
+        assert_eq!(set(r#"{"weight": 0}"#), Ok(SetTarget { weight: Some(0.0), ..SetTarget::default() }));
+        for (body, says) in [
+            ("", "state or weight"),
+            ("{}", "nothing is said"),
+            (r#"{"state": "down"}"#, "there are up, drain, eject, file"),
+            (r#"{"weight": -1}"#, "weight is -1"),
+            (r#"{"weight": "2"}"#, "state or weight"),
+            (r#"{"state": "up", "for": "soon"}"#, "soon"),
+            (r#"{"state": "file", "for": "30s"}"#, "leave \"for\" out"),
+            (r#"{"state": "up", "until": 3}"#, "until"),
+        ] {
+            let why = set(body).expect_err(body);
+            assert!(why.contains(says), "{body}: {why}");
+        }
+    }
+
+    #[test]
+    fn names_are_percent_encoded() {
+        let of = |path| wanted(path, br#"{"weight": 1}"#).map(|(pool, target, _)| (pool, target));
+        let names = |pool: &str, target: &str| Ok((pool.to_owned(), target.to_owned()));
+        assert_eq!(of("/targets/web/10.0.0.1:80"), names("web", "10.0.0.1:80"));
+        assert_eq!(of("/targets/a%2Fb/unix%3A%2Fs%20%C3%A4"), names("a/b", "unix:/s ä"));
+        for path in ["/targets/", "/targets/web", "/targets/web/", "/targets//a", "/targets/a/b/c"] {
+            assert_eq!(of(path).expect_err(path).0, StatusCode::NOT_FOUND);
+        }
+        assert_eq!(of("/targets/%ff/a").expect_err("no UTF-8").0, StatusCode::BAD_REQUEST);
+    }
+}

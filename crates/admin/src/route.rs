@@ -1,0 +1,95 @@
+//! Which path gives what. Errors are sentences with what to do.
+
+use crate::access::Via;
+use crate::answer::{Answer, Form, answer, json};
+use crate::served::{Exposition, Refused};
+use crate::server::Server;
+use crate::watcher::Unanswered;
+use crate::{events, page, post, topology};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, HeaderValue};
+use hyper::{HeaderMap, Method, Request, StatusCode};
+use weir_serve::Readiness;
+
+/// The paths, for those who ask for another one.
+pub(crate) const PATHS: &str = "GET / (the status page), /events, /healthz, /ready, /metrics, /topology (?loops=1), \
+     /config; POST /reload, /drain, /targets/POOL/TARGET";
+
+/// The answer to a request.
+pub(crate) async fn respond(server: &Server, via: Via, request: Request<Incoming>) -> Answer {
+    let form = Form::of(request.headers());
+    if let Err(why) = server.access.may_ask(via, request.headers()) {
+        return form.sentence(StatusCode::FORBIDDEN, &why);
+    }
+    let is_head = request.method() == Method::HEAD;
+    let answered = if is_head || request.method() == Method::GET {
+        get(server, &request, form).await
+    } else {
+        let may_change = server.access.may_change(via, request.headers());
+        post::answer(server, may_change, request, form).await
+    };
+    answered.unwrap_or_else(|Unanswered| {
+        form.sentence(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "what is served did not answer; ask again, and look at the error log",
+        )
+    })
+}
+
+async fn get(server: &Server, request: &Request<Incoming>, form: Form) -> Result<Answer, Unanswered> {
+    let uri = request.uri();
+    let has = |what: &str| uri.query().is_some_and(|query| query.split('&').any(|part| part == what));
+    Ok(match uri.path() {
+        "/" => page::answer(&*server.watcher.look().await?, has("all=1")),
+        "/events" => events::answer(server, has("all=1"), form),
+        "/healthz" => health(server, form).await?,
+        "/ready" => ready(server, form).await?,
+        "/metrics" => metrics(server, request.headers()).await?,
+        "/topology" => {
+            let by_loop = has("loops=1");
+            server.watcher.ask(move |served| topology::answer(served, by_loop)).await?
+        }
+        "/config" => server.watcher.ask(|served| json(&topology::config(&served.config()))).await?,
+        path @ ("/reload" | "/drain") => form.only("POST", path),
+        path if path.starts_with("/targets/") => form.only("POST", path),
+        path => unknown(form, path),
+    })
+}
+
+/// There is no such path.
+pub(crate) fn unknown(form: Form, path: &str) -> Answer {
+    let path: String = path.chars().take(80).collect();
+    form.sentence(StatusCode::NOT_FOUND, &format!("there is no {path}; there are {PATHS}"))
+}
+
+async fn health(server: &Server, form: Form) -> Result<Answer, Unanswered> {
+    let stalled = server.watcher.ask(|served| served.stalled()).await?;
+    Ok(match stalled.is_empty() {
+        true => form.sentence(StatusCode::OK, "well"),
+        false => form.sentence(StatusCode::SERVICE_UNAVAILABLE, &stalled.join("; ")),
+    })
+}
+
+async fn ready(server: &Server, form: Form) -> Result<Answer, Unanswered> {
+    let not = |why: &str| form.sentence(StatusCode::SERVICE_UNAVAILABLE, why);
+    Ok(match server.watcher.ask(|served| served.readiness()).await? {
+        Readiness::Ready => form.sentence(StatusCode::OK, "ready"),
+        Readiness::Draining => not("draining"),
+        Readiness::NotReady(why) => not(&why.join("; ")),
+    })
+}
+
+async fn metrics(server: &Server, headers: &HeaderMap) -> Result<Answer, Unanswered> {
+    let accepts = headers.get_all(ACCEPT).iter().filter_map(|value: &HeaderValue| value.to_str().ok());
+    let format = match accepts.into_iter().any(|value| value.contains("application/openmetrics-text")) {
+        true => Exposition::OpenMetrics,
+        false => Exposition::Prometheus,
+    };
+    let bytes = server.watcher.ask(move |served| served.scrape(format)).await?;
+    Ok(answer(StatusCode::OK, format.content_type(), bytes))
+}
+
+/// Why something was not done.
+pub(crate) fn refuse(form: Form, refused: &Refused) -> Answer {
+    form.sentence(StatusCode::CONFLICT, &refused.0)
+}

@@ -1,0 +1,195 @@
+//! Whoever looks at what is served: one view for all who look at once, and one a second for the pages that follow. Nobody who
+//! looks, no question.
+
+use crate::limits::{EVERY, FRESH, QUESTIONS};
+use crate::page::{Live, Parts};
+use crate::served::{Config, Served};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+use tokio::sync::{Notify, Semaphore, watch};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use weir_report::graph::Drawing;
+use weir_serve::View;
+use weir_topology::plan::{Spec, To, listeners};
+
+/// What was seen at one moment.
+pub(crate) struct Seen {
+    pub at: Instant,
+    pub view: View,
+    pub config: Config,
+    pub stalled: Vec<String>,
+    pub drawing: Arc<Drawing>,
+    /// Attempts a second, by the balancer's node and the target's index, where somebody has looked a while before.
+    pub rates: BTreeMap<(u32, u32), f64>,
+    /// What a page shows of it, with some targets or with all.
+    parts: [OnceLock<Parts>; 2],
+    /// By node the server that its only way leads to.
+    ends: Arc<[u32]>,
+    live: OnceLock<Live>,
+}
+
+impl Seen {
+    /// The live state by node.
+    pub fn live(&self) -> &Live {
+        self.live.get_or_init(|| Live::of(&self.view, &self.ends))
+    }
+
+    /// What a page shows of it.
+    pub fn parts(&self, all: bool) -> &Parts {
+        self.parts[usize::from(all)].get_or_init(|| Parts::of(self, all))
+    }
+
+    #[cfg(test)]
+    pub fn made(view: View, config: Config, drawing: Drawing, rates: BTreeMap<(u32, u32), f64>) -> Seen {
+        let (at, drawing, stalled, ends) = (Instant::now(), Arc::new(drawing), Vec::new(), [].into());
+        let (parts, live) = Default::default();
+        Seen { at, view, config, stalled, drawing, rates, parts, ends, live }
+    }
+}
+
+/// Why a question was not answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unanswered;
+
+/// A layout, and by node the server that its only way leads to: of one generation.
+type Drawn = (Arc<Drawing>, Arc<[u32]>);
+
+/// Who asks.
+pub(crate) struct Watcher {
+    served: Arc<dyn Served>,
+    questions: Arc<Semaphore>,
+    last: Mutex<Option<Arc<Seen>>>,
+    drawn: Mutex<Option<(u32, Drawn)>>,
+    /// What the pages that follow were told last.
+    told: watch::Sender<Option<Arc<Seen>>>,
+    /// Somebody follows from now on.
+    followed: Notify,
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is in them is whole after every step.
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Watcher {
+    pub fn new(served: Arc<dyn Served>) -> Arc<Watcher> {
+        Arc::new(Watcher {
+            served,
+            questions: Arc::new(Semaphore::new(QUESTIONS)),
+            last: Mutex::default(),
+            drawn: Mutex::default(),
+            told: watch::Sender::new(None),
+            followed: Notify::new(),
+        })
+    }
+
+    /// What is served.
+    pub fn served(&self) -> Arc<dyn Served> {
+        self.served.clone()
+    }
+
+    /// Asks what is served, on a thread that may wait.
+    pub async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&dyn Served) -> T + Send + 'static,
+    ) -> Result<T, Unanswered> {
+        let permit = self.questions.clone().acquire_owned().await.map_err(|_| Unanswered)?;
+        let served = self.served.clone();
+        let answered = spawn_blocking(move || {
+            let _permit = permit;
+            question(&*served)
+        });
+        answered.await.map_err(|_| Unanswered)
+    }
+
+    /// How it is: as somebody has seen it just now, or as it is.
+    pub async fn look(self: &Arc<Self>) -> Result<Arc<Seen>, Unanswered> {
+        let last = locked(&self.last).clone();
+        if let Some(seen) = last.filter(|seen| seen.at.elapsed() < FRESH) {
+            return Ok(seen);
+        }
+        let watcher = self.clone();
+        self.ask(move |served| watcher.see(served)).await
+    }
+
+    fn see(&self, served: &dyn Served) -> Arc<Seen> {
+        let (view, config, stalled) = (served.view(false), served.config(), served.stalled());
+        let (drawing, ends) = self.drawn(served, view.generation);
+        let at = Instant::now();
+        let mut last = locked(&self.last);
+        let rates = last.as_ref().map_or_else(BTreeMap::new, |before| rates(before, &view, at));
+        let (parts, live) = Default::default();
+        let seen = Arc::new(Seen { at, view, config, stalled, drawing, rates, parts, ends, live });
+        *last = Some(seen.clone());
+        seen
+    }
+
+    /// The layout of the topology, made once for each generation.
+    fn drawn(&self, served: &dyn Served, generation: u32) -> Drawn {
+        let mut drawn = locked(&self.drawn);
+        if let Some((_, drawn)) = drawn.as_ref().filter(|(of, _)| *of == generation) {
+            return drawn.clone();
+        }
+        let point = served.point();
+        let noted = |spec: &Spec| {
+            matches!(spec, Spec::Lb(_) | Spec::Listen(_) | Spec::Server { .. } | Spec::Queue { .. })
+        };
+        let mut ends: Vec<u32> = Vec::with_capacity(point.nodes.len());
+        for (id, node) in (0u32..).zip(&point.nodes) {
+            // A node comes after all that it leads to.
+            ends.push(match (&point.specs[node.spec as usize], node.to) {
+                (Spec::Listen(_), _) => id,
+                (_, To::Node(next)) => ends.get(next as usize).copied().unwrap_or(next),
+                _ => id,
+            });
+        }
+        let new = (Arc::new(Drawing::new(&point, &listeners(&point), noted)), ends.into());
+        *drawn = Some((generation, Drawn::clone(&new)));
+        new
+    }
+
+    /// What is seen from now on, once a second.
+    pub fn follow(&self) -> watch::Receiver<Option<Arc<Seen>>> {
+        let told = self.told.subscribe();
+        self.followed.notify_one();
+        told
+    }
+
+    /// How many follow.
+    pub fn followers(&self) -> usize {
+        self.told.receiver_count()
+    }
+
+    /// Looks once a second for as long as anybody follows, for ever.
+    pub async fn run(self: Arc<Self>) {
+        loop {
+            if self.told.receiver_count() == 0 {
+                self.followed.notified().await;
+                continue;
+            }
+            if let Ok(seen) = self.look().await {
+                self.told.send_replace(Some(seen));
+            }
+            sleep(EVERY).await;
+        }
+    }
+}
+
+/// Attempts a second since somebody has looked.
+fn rates(before: &Seen, view: &View, at: Instant) -> BTreeMap<(u32, u32), f64> {
+    let s = at.duration_since(before.at).as_secs_f64();
+    if before.view.generation != view.generation || s <= 0.0 {
+        return BTreeMap::new();
+    }
+    let attempts = |view: &View| -> Vec<((u32, u32), u64)> {
+        let each =
+            view.pools.iter().flat_map(|pool| pool.targets.iter().map(move |target| (pool.node, target)));
+        each.filter_map(|(pool, target)| Some(((pool, target.index), target.attempts?))).collect()
+    };
+    let earlier: BTreeMap<_, _> = attempts(&before.view).into_iter().collect();
+    let rate =
+        |((key, now), earlier): (((u32, u32), u64), u64)| (key, now.saturating_sub(earlier) as f64 / s);
+    attempts(view).into_iter().filter_map(|one| Some((one, *earlier.get(&one.0)?))).map(rate).collect()
+}

@@ -1,0 +1,71 @@
+//! `weir admin ...`: a running weir is asked, by its control socket or by its admin address.
+
+use crate::args::{Admin, Deed, LoadForm, SetTarget};
+use crate::failure::Failure;
+use crate::output::to_stdout;
+use serde_json::Value;
+use weir_admin::client::{self, At, Client, DEFAULT_URL, Reply};
+
+pub(crate) fn run(args: &Admin) -> Result<(), Failure> {
+    let at = match (&args.control, &args.url) {
+        (Some(path), _) => At::Unix(path.clone()),
+        (None, url) => At::url(url.as_deref().unwrap_or(DEFAULT_URL)).map_err(Failure::Usage)?,
+    };
+    let client = Client::new(at, args.token.as_deref()).map_err(Failure::Environment)?;
+    let as_json = args.output == LoadForm::Json;
+    match &args.deed {
+        Deed::Status if as_json => print(&good(get(&client, "/topology")?)?.body),
+        Deed::Status => {
+            let (topology, config) = (json(&client, "/topology")?, json(&client, "/config")?);
+            let ready = get(&client, "/ready")?.sentence();
+            print(&client::status(&topology, &config, &ready))
+        }
+        Deed::Targets if as_json => {
+            let topology = json(&client, "/topology")?;
+            print(&format!("{:#}\n", topology["pools"]))
+        }
+        Deed::Targets => print(&client::targets(&json(&client, "/topology")?)),
+        Deed::Reload => changed(post(&client, "/reload", String::new())?, as_json),
+        Deed::Drain => changed(post(&client, "/drain", String::new())?, as_json),
+        Deed::Set(set) => {
+            let path = Client::path_of(&set.pool, &set.target);
+            changed(post(&client, &path, wanted(set).to_string())?, as_json)
+        }
+    }
+}
+
+fn wanted(set: &SetTarget) -> Value {
+    let mut wanted = serde_json::Map::new();
+    wanted.extend(set.state.clone().map(|state| ("state".to_owned(), state.into())));
+    wanted.extend(set.weight.map(|weight| ("weight".to_owned(), weight.into())));
+    wanted.extend(set.lasts.clone().map(|lasts| ("for".to_owned(), lasts.into())));
+    Value::Object(wanted)
+}
+
+fn get(client: &Client, path: &str) -> Result<Reply, Failure> {
+    client.get(path).map_err(Failure::Environment)
+}
+
+fn post(client: &Client, path: &str, body: String) -> Result<Reply, Failure> {
+    client.post(path, body).map_err(Failure::Environment)
+}
+
+fn good(reply: Reply) -> Result<Reply, Failure> {
+    if reply.is_good() { Ok(reply) } else { Err(Failure::No(reply.sentence())) }
+}
+
+fn json(client: &Client, path: &str) -> Result<Value, Failure> {
+    let reply = good(get(client, path)?)?;
+    serde_json::from_str(&reply.body)
+        .map_err(|e| Failure::Environment(format!("what answers {path} is no weir of this version: {e}")))
+}
+
+/// What became of something that was to change.
+fn changed(reply: Reply, as_json: bool) -> Result<(), Failure> {
+    let reply = good(reply)?;
+    print(&if as_json { reply.body } else { reply.sentence() + "\n" })
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    to_stdout(|out| out.write_all(text.as_bytes()))
+}

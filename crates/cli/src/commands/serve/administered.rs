@@ -1,0 +1,112 @@
+//! The admin interface of what is served: [`weir_serve::Remote`] as it is asked for there.
+
+use crate::args::Serve;
+use crate::failure::Failure;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use weir_admin::{
+    Admin, Bound, CannotStart, Config, Exposition, Options, Refused, Served, SetState, SetTarget,
+};
+use weir_serve::{HAND_OVER, Inherited, Readiness, Remote, TargetState, View};
+use weir_topology::plan::Point;
+
+/// What is served.
+struct Process {
+    remote: Remote,
+    file: String,
+}
+
+/// The sockets that are asked for; before anything is served, so that what is wrong with them is said first.
+/// Those of a predecessor are taken, if `replaces` one.
+pub(super) fn bind(
+    args: &Serve,
+    inherited: Option<Arc<Inherited>>,
+    replaces: bool,
+) -> Result<Option<Bound>, Failure> {
+    let options = Options {
+        admin: args.admin.clone(),
+        control: args.control.clone(),
+        hosts: args.admin_host.clone(),
+        token: args.admin_token.clone(),
+        inherited,
+        replaces,
+    };
+    options.bind().map_err(not_started)
+}
+
+/// Begins to answer.
+pub(super) fn start(bound: Bound, remote: &Remote, file: String) -> Result<Admin, Failure> {
+    let process = Process { remote: remote.clone(), file };
+    bound.start(Arc::new(process)).map_err(not_started)
+}
+
+fn not_started(e: CannotStart) -> Failure {
+    Failure::Environment(e.to_string())
+}
+
+impl Served for Process {
+    fn view(&self, by_loop: bool) -> View {
+        self.remote.view(by_loop)
+    }
+
+    fn point(&self) -> Arc<Point> {
+        self.remote.point()
+    }
+
+    fn stalled(&self) -> Vec<String> {
+        self.remote.stalled()
+    }
+
+    fn readiness(&self) -> Readiness {
+        self.remote.readiness()
+    }
+
+    fn scrape(&self, format: Exposition) -> Vec<u8> {
+        self.remote.scrape(match format {
+            Exposition::Prometheus => weir_serve::Exposition::Prometheus,
+            Exposition::OpenMetrics => weir_serve::Exposition::OpenMetrics,
+        })
+    }
+
+    fn config(&self) -> Config {
+        let weir_serve::Config { generation, plan, at_unix_ms, last_reload, waits_for_hand_over } =
+            self.remote.config();
+        Config { file: self.file.clone(), generation, plan, at_unix_ms, last_reload, waits_for_hand_over }
+    }
+
+    fn reload(&self) -> Result<String, Refused> {
+        self.remote.reload().map_err(Refused)
+    }
+
+    fn drain(&self) {
+        self.remote.drain();
+    }
+
+    fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), Refused> {
+        let SetTarget { state, weight, for_ns } = set;
+        let state = state.map(|state| match state {
+            SetState::Up => TargetState::Up,
+            SetState::Drain => TargetState::Drain,
+            SetState::Eject => TargetState::Eject,
+            SetState::File => TargetState::File,
+        });
+        let set = weir_serve::SetTarget { state, weight, for_ns };
+        self.remote.set_target(pool, target, set).map_err(Refused)
+    }
+
+    fn hand_over(&self, mut stream: UnixStream, own: Vec<(String, OwnedFd)>) -> bool {
+        let mut word = vec![0; HAND_OVER.len()];
+        let said = stream.read_exact(&mut word).map_err(|e| e.to_string()).and_then(|()| {
+            if word == HAND_OVER { Ok(()) } else { Err("it is no weir of this kind".to_owned()) }
+        });
+        match said.and_then(|()| self.remote.hand_over(stream, own)) {
+            Ok(()) => true,
+            Err(why) => {
+                self.remote.say(&format!("a hand-over was asked for: {why}"));
+                false
+            }
+        }
+    }
+}

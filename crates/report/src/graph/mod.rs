@@ -1,0 +1,86 @@
+//! The drawing of a topology, as SVG: layers from left to right, where requests go.
+//!
+//! After Sugiyama, Tagawa and Toda, *Methods for visual understanding of hierarchical system structures* (1981): nodes of one site
+//! become one box ([`fold`]), boxes get layers by the longest way to them ([`layers`]), long edges get waypoints in the layers
+//! between, each layer is ordered by barycenters ([`order`]), and heights follow the neighbours ([`place`]). The layout is made once for
+//! a plan; what is said in a box may change with each [`Drawing::svg`].
+
+mod fold;
+mod layers;
+mod order;
+mod place;
+mod svg;
+#[cfg(test)]
+mod tests;
+
+use fold::Boxed;
+use weir_topology::plan::{NodeId, Point, Spec};
+
+/// The style of a drawing, for the page that it stands on; it follows the page's colours.
+pub const STYLE: &str = svg::STYLE;
+
+/// What is said of a box beside what the file says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Note {
+    /// A few words.
+    pub words: String,
+    /// How it is, as a class of the style: `good`, `warn`, `bad`, or nothing.
+    pub class: &'static str,
+}
+
+/// A drawing without its notes.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    boxes: Vec<Placed>,
+    edges: Vec<Way>,
+    width: f64,
+    height: f64,
+}
+
+/// A box at its place.
+#[derive(Clone, Debug)]
+struct Placed {
+    of: Boxed,
+    x: f64,
+    y: f64,
+    width: f64,
+    height: f64,
+}
+
+/// An edge: the points through which it goes.
+#[derive(Clone, Debug)]
+struct Way {
+    points: Vec<(f64, f64)>,
+    /// Taken where nobody else is left.
+    aside: bool,
+}
+
+/// Between the boxes of two layers, px.
+const BETWEEN: f64 = 44.0;
+/// Between two boxes of a layer.
+const GAP: f64 = 14.0;
+/// Around all of it.
+const MARGIN: f64 = 6.0;
+/// A box with two lines, and what a third adds.
+const BOX: f64 = 42.0;
+const LINE: f64 = 15.0;
+/// What an edge takes that passes a layer.
+const PASSING: f64 = 8.0;
+
+impl Drawing {
+    /// The layout of what these nodes lead to. `noted`: kinds of nodes in whose boxes there is room for a note.
+    pub fn new(point: &Point, roots: &[NodeId], noted: impl Fn(&Spec) -> bool) -> Drawing {
+        let folded = fold::fold(point, roots);
+        let layered = layers::layered(folded);
+        let laid = order::ordered(&layered);
+        let has_note = |b: &Boxed| {
+            b.nodes.first().is_some_and(|id| noted(&point.specs[point.nodes[*id as usize].spec as usize]))
+        };
+        place::placed(layered, laid, has_note)
+    }
+
+    /// The drawing. `note`: what is said of the nodes of a box.
+    pub fn svg(&self, note: impl Fn(&[NodeId]) -> Option<Note>) -> String {
+        svg::svg(self, &note)
+    }
+}

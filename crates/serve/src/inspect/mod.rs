@@ -1,0 +1,89 @@
+//! What whoever looks from outside sees: each balancer and its targets, queues, listeners, loops; whether it is well, and ready.
+//!
+//! A look asks every loop and the owner by mail and adds up what they answer; who does not answer within a second is named. So it
+//! costs nothing while nobody looks, and a loop that hangs only itself. To be called from threads that serve nobody.
+
+mod gather;
+mod merge;
+mod view;
+mod words;
+
+pub use view::{ListenerView, LoopView, OnLoop, PoolView, QueueView, State, TargetView, View};
+
+use crate::control::start::Remote;
+use crate::control::watchdog;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use weir_topology::plan::Point;
+
+/// Whether requests can be sent here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// All listeners accept and each has a target.
+    Ready,
+    /// It is to end.
+    Draining,
+    /// Something is missing, in words.
+    NotReady(Vec<String>),
+}
+
+impl Remote {
+    /// How it is now; `by_loop`: with what each loop has by itself.
+    pub fn view(&self, by_loop: bool) -> View {
+        let (process, blueprint) = self.served();
+        let plan = blueprint.clone();
+        let said = process.ask_all(move |lp| {
+            let Some(graph) = lp.graph() else { return gather::Said::default() };
+            let mut said = gather::of_loop(&plan, &graph, lp.core.now());
+            if let Some(monitor) = lp.monitor() {
+                let all = lp.listeners();
+                let listeners = all.iter().map(|(listener, admission)| {
+                    (listener.entry, &listener.name[..], listener.port, admission.clients.connected())
+                });
+                said.of_owner = Some(gather::of_owner(&plan, &graph, monitor, listeners));
+            }
+            said.clients = lp.clients();
+            said
+        });
+        let carried: Vec<usize> = (0..process.loops() as usize).map(|n| process.carries(n)).collect();
+        View { draining: self.is_draining(), ..merge::view(&blueprint, said, &carried, by_loop) }
+    }
+
+    /// What is served, as the file has it.
+    pub fn point(&self) -> Arc<Point> {
+        self.served().1.point.clone()
+    }
+
+    /// Threads that have stood still for more than a second, each in words; none: all is well.
+    pub fn stalled(&self) -> Vec<String> {
+        let process = self.served().0;
+        let (now_ns, owner) = (process.clock.now(), process.owner());
+        let stands = |number: u32| {
+            let for_ns = process.pulse(number)?.stands_ns(now_ns)?;
+            let name = watchdog::name(number as usize, owner as usize);
+            Some(format!("{name} has stood still for {:.1} s", for_ns as f64 / 1e9))
+        };
+        (0..=owner).filter_map(stands).collect()
+    }
+
+    /// Whether requests can be sent here.
+    pub fn readiness(&self) -> Readiness {
+        let process = self.served().0;
+        if self.is_draining() {
+            return Readiness::Draining;
+        }
+        let (loops, serving) = (process.loops(), process.serving.load(Relaxed));
+        if serving < loops {
+            return Readiness::NotReady(vec![format!(
+                "{} of {loops} event loops have ended",
+                loops - serving
+            )]);
+        }
+        let view = self.view(false);
+        let none = view.listeners.is_empty().then(|| "the owner of health does not answer".to_owned());
+        let no_target = view.listeners.iter().filter(|listener| !listener.has_target);
+        let no_target = no_target.map(|listener| format!("listener {} has no target", listener.name));
+        let missing: Vec<String> = none.into_iter().chain(no_target).collect();
+        if missing.is_empty() { Readiness::Ready } else { Readiness::NotReady(missing) }
+    }
+}

@@ -1,0 +1,179 @@
+//! How a served topology is at one moment, as plain data.
+
+use serde::Serialize;
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct View {
+    /// Which topology, counted by reloads.
+    pub generation: u32,
+    /// Whether it is to end.
+    pub draining: bool,
+    /// Threads that did not answer within a second, in words: what they have is missing below.
+    pub silent: Vec<String>,
+    /// Listeners, in the order of the file.
+    pub listeners: Vec<ListenerView>,
+    /// Balancers, in the order of the plan: those inside before those around.
+    pub pools: Vec<PoolView>,
+    /// Queues, in the order of the plan.
+    pub queues: Vec<QueueView>,
+    /// Event loops, by number.
+    pub loops: Vec<LoopView>,
+}
+
+/// A listener.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ListenerView {
+    /// Its number among the plan's nodes.
+    pub node: u32,
+    /// Its name.
+    pub name: String,
+    /// Where it listens.
+    pub addr: String,
+    /// Clients that are connected.
+    pub connections: usize,
+    /// Whether a request that enters here may find somebody.
+    pub has_target: bool,
+}
+
+/// A balancer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PoolView {
+    /// Its number among the plan's nodes.
+    pub node: u32,
+    /// What it is called: its `name=`, else its site.
+    pub name: String,
+    /// Its policy, as the language has it.
+    pub policy: &'static str,
+    /// Whose its state is: each loop's, or the process's.
+    pub scope: &'static str,
+    /// Targets that may be picked, of those with a weight above 0.
+    pub eligible: u32,
+    /// Targets with a weight above 0.
+    pub of: u32,
+    /// Whether health is ignored now, since too few are left.
+    pub panic: bool,
+    /// Requests that wait while all targets are full; `None`: they are not limited.
+    pub waiting: Option<u64>,
+    /// Its targets.
+    pub targets: Vec<TargetView>,
+}
+
+/// A target of a balancer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TargetView {
+    /// Its index there.
+    pub index: u32,
+    /// Its number among the plan's nodes.
+    pub node: u32,
+    /// What it is called.
+    pub name: String,
+    /// In one word.
+    pub state: State,
+    /// Whether new requests may come to it.
+    pub picked: bool,
+    /// Why it is not picked, or not as others are: a sentence for each reason.
+    pub why: Vec<String>,
+    /// What the operator says of it: `file`, `drain`, `eject`.
+    pub admin: &'static str,
+    /// Its weight, without a ramp.
+    pub weight: f64,
+    /// Requests in flight; `None`: nobody counts them.
+    pub in_flight: Option<u64>,
+    /// What its answer is believed to take, ms, over all loops; `None`: its policy believes nothing.
+    pub estimate_ms: Option<f64>,
+    /// Attempts that were begun there so far; `None`: not counted.
+    pub attempts: Option<u64>,
+    /// Those of them that have failed.
+    pub failed: Option<u64>,
+    /// The same by loop, where it was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub loops: Vec<OnLoop>,
+}
+
+/// A target as one loop has it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OnLoop {
+    /// Which loop; the owner's number where the process has one state.
+    #[serde(rename = "loop")]
+    pub number: u32,
+    /// The weight that a pick sees: 0 where it may not be picked.
+    pub weight: f64,
+    /// Requests in flight; `None`: nobody counts them.
+    pub in_flight: Option<u64>,
+    /// What its answer is believed to take, ms.
+    pub estimate_ms: Option<f64>,
+    /// Whether it is passed over, since a connection failed a moment ago.
+    pub passed_over: bool,
+}
+
+/// A queue.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QueueView {
+    /// Its number among the plan's nodes.
+    pub node: u32,
+    /// What it is called: its `name=`, else its site.
+    pub name: String,
+    /// Requests inside.
+    pub inside: u32,
+    /// Requests inside at most.
+    pub concurrency: u32,
+    /// Requests that wait.
+    pub waiting: u64,
+}
+
+/// An event loop.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LoopView {
+    /// Which one.
+    #[serde(rename = "loop")]
+    pub number: u32,
+    /// Clients that it serves; `None`: it did not answer.
+    pub clients: Option<usize>,
+    /// Requests that it carries, with connections that have asked nothing yet.
+    pub carries: usize,
+}
+
+/// A target in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Its requests failed: it is out for a while.
+    Ejected,
+    /// Its checks fail, or nobody is behind it.
+    Down,
+    /// It was taken out by hand.
+    Out,
+    /// One request may try it.
+    Probation,
+    /// A connection to it failed a moment ago: others are preferred.
+    PassedOver,
+    /// It has as many requests as it may.
+    Full,
+    /// It is drained by hand.
+    Drain,
+    /// It has come back, and gets less than its share yet.
+    SlowStart,
+    /// Its weight is 0.
+    NoWeight,
+    /// It is as it should be.
+    Up,
+}
+
+impl State {
+    /// The word.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Ejected => "ejected",
+            State::Down => "down",
+            State::Out => "out by hand",
+            State::Probation => "on probation",
+            State::PassedOver => "passed over",
+            State::Full => "full",
+            State::Drain => "draining",
+            State::SlowStart => "slow start",
+            State::NoWeight => "weight 0",
+            State::Up => "up",
+        }
+    }
+}

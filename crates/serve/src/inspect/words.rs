@@ -1,0 +1,41 @@
+//! Why a target is not picked, in words; metrics and logs have the names of [`Reason`].
+
+use super::view::State;
+use weir_policy::eligibility::Reason;
+
+/// The sentence for a reason.
+pub(super) fn why(reason: Reason) -> &'static str {
+    match reason {
+        Reason::AdminDrain => "drained by hand: nothing new, what is in flight goes on",
+        Reason::AdminDown => "taken out by hand",
+        Reason::ChecksFailed => "its health checks fail, or have not passed yet",
+        Reason::EjectedConsecutive => "ejected: its requests failed too often in a row",
+        Reason::EjectedProbe => "ejected again: the request that tried it failed",
+        Reason::EjectedConsecutive5xx => "ejected: too many errors in a row",
+        Reason::EjectedGatewayFailure => "ejected: too many gateway errors in a row",
+        Reason::EjectedLocalOrigin => "ejected: too many requests in a row without an answer",
+        Reason::EjectedSuccessRate => "ejected: fewer of its requests succeed than of the others'",
+        Reason::EjectedFailurePercentage => "ejected: too great a share of its requests fails",
+        Reason::Probation => "its ejection has ended: one request may try it",
+        Reason::BehindDown => "nobody behind it may be picked",
+        Reason::Unresolved => "its name has no address",
+        Reason::Removed => "removed",
+        Reason::Added
+        | Reason::AdminUp
+        | Reason::ChecksPassed
+        | Reason::Readmitted
+        | Reason::BehindUp
+        | Reason::Resolved => "nothing speaks against it",
+    }
+}
+
+/// What a target with this against it is in one word.
+pub(super) fn state(reason: Reason) -> State {
+    match reason {
+        Reason::AdminDrain => State::Drain,
+        Reason::AdminDown => State::Out,
+        Reason::Probation => State::Probation,
+        _ if reason.name().starts_with("ejected") => State::Ejected,
+        _ => State::Down,
+    }
+}
