@@ -49,7 +49,9 @@ async fn get(server: &Server, request: &Request<Incoming>, form: Form) -> Result
             let by_loop = has("loops=1");
             server.watcher.ask(move |served| topology::answer(served, by_loop)).await?
         }
-        "/config" => server.watcher.ask(|served| json(&topology::config(&served.config()))).await?,
+        "/config" => {
+            server.watcher.ask(|served| json(&topology::config(&served.file(), &served.config()))).await?
+        }
         path @ ("/reload" | "/drain") => form.only("POST", path),
         path if path.starts_with("/targets/") => form.only("POST", path),
         path => unknown(form, path),

@@ -1,16 +1,13 @@
 //! What the admin interface needs of whoever serves.
 
-use serde::Serialize;
-use std::sync::Arc;
-use weir_serve::{Readiness, View};
-use weir_topology::plan::Point;
+use weir_serve::{Config, Readiness, SetTarget, TargetState, View};
 
 /// A served topology. Its answers may take a second, those to [`Served::reload`] longer; nobody is held up by that.
 pub trait Served: Send + Sync + 'static {
     /// How it is now; `by_loop`: with what each loop has by itself.
     fn view(&self, by_loop: bool) -> View;
-    /// What is served, as the file has it.
-    fn point(&self) -> Arc<Point>;
+    /// The name of the topology file.
+    fn file(&self) -> String;
     /// Threads that stand still, in words.
     fn stalled(&self) -> Vec<String>;
     /// Whether requests can be sent here.
@@ -64,68 +61,10 @@ pub enum Refused {
     Wrong(String),
 }
 
-/// What is served since when.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Config {
-    /// The name of the topology file.
-    pub file: String,
-    /// Counted by reloads.
-    pub generation: u32,
-    /// The plan's hash, hexadecimal.
-    pub plan: String,
-    /// Since when it is served, ms since 1970.
-    pub at_unix_ms: u64,
-    /// What became of the last reload; `None`: there was none.
-    #[serde(serialize_with = "reloaded")]
-    pub last_reload: Option<Result<String, String>>,
-    /// What a reload cannot change, a sentence each.
-    pub waits_for_hand_over: Vec<String>,
-}
-
-/// `{"applied": ...}` or `{"failed": ...}`.
-fn reloaded<S: serde::Serializer>(result: &Option<Result<String, String>>, to: S) -> Result<S::Ok, S::Error> {
-    let named = |result: &Result<String, String>| match result {
-        Ok(what) => serde_json::json!({"applied": what}),
-        Err(why) => serde_json::json!({"failed": why}),
-    };
-    result.as_ref().map(named).serialize(to)
-}
-
-/// The operator's word on a target.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SetTarget {
-    /// `None`: as it is.
-    pub state: Option<SetState>,
-    /// `None`: as it is.
-    pub weight: Option<f64>,
-    /// For how long, ns; `None`: until it is taken back.
-    pub for_ns: Option<u64>,
-}
-
-/// What the operator wants of a target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetState {
-    /// It is picked, whatever its checks say.
-    Up,
-    /// Nothing new, what is in flight goes on.
-    Drain,
-    /// It is out.
-    Eject,
-    /// As the file has it: what was set by hand is taken back.
-    File,
-}
-
-impl SetState {
-    /// The words that there are.
-    pub const WORDS: [(&'static str, SetState); 4] = [
-        ("up", SetState::Up),
-        ("drain", SetState::Drain),
-        ("eject", SetState::Eject),
-        ("file", SetState::File),
-    ];
-
-    /// By its word.
-    pub fn parse(word: &str) -> Option<SetState> {
-        SetState::WORDS.iter().find(|(known, _)| *known == word).map(|(_, state)| *state)
-    }
-}
+/// The states of a target that can be set by hand, by their words.
+pub(crate) const STATES: [(&str, TargetState); 4] = [
+    ("up", TargetState::Up),
+    ("drain", TargetState::Drain),
+    ("eject", TargetState::Eject),
+    ("file", TargetState::File),
+];

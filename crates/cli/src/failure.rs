@@ -36,6 +36,18 @@ impl Failure {
         }
     }
 
+    /// What is wrong, for whoever reads it elsewhere.
+    pub(crate) fn words(self) -> String {
+        match self {
+            Failure::No(text)
+            | Failure::Usage(text)
+            | Failure::Worded(text)
+            | Failure::Environment(text)
+            | Failure::Fault(text) => text.trim_end().to_owned(),
+            Failure::Interrupted => "interrupted".to_owned(),
+        }
+    }
+
     /// Says it on standard error; where that is closed, nobody is left to hear.
     pub(crate) fn tell(&self) {
         let text = match self {

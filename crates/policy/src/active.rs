@@ -50,6 +50,11 @@ impl Checks {
         checks
     }
 
+    /// Other arguments from now on; what is believed of the targets stays, and when each is asked next.
+    pub fn configure(&mut self, config: Check) {
+        self.config = config;
+    }
+
     /// A new target, at the index of a removed one or the next, whose first check is at `first`.
     pub fn add(&mut self, target: u32, first: u64) {
         let i = target as usize;
@@ -81,6 +86,13 @@ impl Checks {
     /// Whether checks find the target up.
     pub fn is_up(&self, target: u32) -> bool {
         self.states.get(target as usize).is_some_and(|s| s.up)
+    }
+
+    /// What is believed of a target from now on, as somebody else has found.
+    pub fn believe(&mut self, target: u32, up: bool) {
+        if let Some(state) = self.states.get_mut(target as usize) {
+            (state.up, state.unchecked, state.against) = (up, false, 0);
+        }
     }
 
     /// When the next check begins; `None` while all run.

@@ -296,6 +296,13 @@ impl Balancer {
         }
     }
 
+    /// Takes over what one of the same policy has learnt of the targets: these are the same.
+    pub(crate) fn learn_from(&mut self, old: &Balancer) {
+        if let (Policy::Others(new), Policy::Others(old)) = (&mut self.policy, &old.policy) {
+            new.learn_from(old);
+        }
+    }
+
     /// Takes a target away: no new picks, what is in flight goes on to its end.
     pub fn remove(&mut self, now: u64, target: u32) {
         self.change(now, |r| r.remove(target));

@@ -76,6 +76,11 @@ impl Ejections {
         Ejections { config, records: vec![Record::default(); n as usize], out: 0, ends: BinaryHeap::new() }
     }
 
+    /// Other arguments from now on; what is known of the targets stays.
+    pub fn configure(&mut self, config: Eject) {
+        self.config = config;
+    }
+
     /// A new target, at the index of a removed one or the next; or the end of one.
     pub fn forget(&mut self, target: u32) {
         let i = target as usize;
@@ -167,6 +172,26 @@ impl Ejections {
             }
             _ => None,
         }
+    }
+
+    /// For how long a target is still out, ns (on probation for none), and how often it went out in a row.
+    pub fn known(&self, now: u64, target: u32) -> (Option<u64>, u32) {
+        let Some(record) = self.records.get(target as usize) else { return (None, 0) };
+        let out_for_ns = match record.state {
+            State::In => None,
+            State::Out { until } => Some(until.saturating_sub(now)),
+            State::HalfOpen | State::Probing => Some(0),
+        };
+        (out_for_ns, record.ejections)
+    }
+
+    /// A target is out for so long, as somebody else has found.
+    pub fn heed(&mut self, now: u64, target: u32, out_for_ns: u64, ejections: u32) {
+        self.forget(target);
+        let until = now.saturating_add(out_for_ns);
+        self.records[target as usize] = Record { state: State::Out { until }, failures: 0, ejections };
+        self.out += 1;
+        self.ends.push(Reverse((until, target)));
     }
 
     fn eject(&mut self, now: u64, target: u32) {

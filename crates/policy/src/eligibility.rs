@@ -11,6 +11,8 @@ pub enum Admin {
     /// As its health is.
     #[default]
     Up,
+    /// Up, whatever checks and requests show.
+    Forced,
     /// No new requests; what is in flight goes on.
     Drain,
     /// The same, and nothing is expected of it.
@@ -179,14 +181,16 @@ impl Eligibility {
 
     /// Whether a request may be sent to it: eligible, or on probation with nothing else against it.
     pub fn may_be_picked(&self, target: u32) -> bool {
-        self.states
-            .get(target as usize)
-            .is_some_and(|s| s.admin == Admin::Up && s.active && s.behind && s.passive != Passive::Out)
+        self.states.get(target as usize).is_some_and(|s| match s.admin {
+            Admin::Up => s.active && s.behind && s.passive != Passive::Out,
+            Admin::Forced => s.behind,
+            Admin::Drain | Admin::Down => false,
+        })
     }
 
     /// Whether it may be picked where health is ignored: the operator's word holds.
     pub fn is_up_by_admin(&self, target: u32) -> bool {
-        self.states.get(target as usize).is_some_and(|s| s.admin == Admin::Up)
+        self.states.get(target as usize).is_some_and(|s| matches!(s.admin, Admin::Up | Admin::Forced))
     }
 
     /// What its requests showed.
@@ -203,7 +207,7 @@ impl Eligibility {
     pub fn against(&self, target: u32) -> impl Iterator<Item = Reason> {
         let reasons = self.states.get(target as usize).map(|s| {
             let admin = match s.admin {
-                Admin::Up => None,
+                Admin::Up | Admin::Forced => None,
                 Admin::Drain => Some(Reason::AdminDrain),
                 Admin::Down => Some(Reason::AdminDown),
             };
@@ -226,7 +230,8 @@ impl Eligibility {
         }
         let after = (state.admin, state.active, state.passive, state.behind);
         let was_eligible = self.eligible.has(target);
-        let is_eligible = after == (Admin::Up, true, Passive::In, true);
+        let is_eligible =
+            after == (Admin::Up, true, Passive::In, true) || matches!(after, (Admin::Forced, _, _, true));
         self.eligible.set(target, is_eligible);
         (before != after).then_some(Transition { target, reason, was_eligible, is_eligible })
     }
@@ -239,7 +244,7 @@ mod tests {
     /// All combinations of the inputs against the word "and".
     #[test]
     fn inputs_are_anded() {
-        for admin in [Admin::Up, Admin::Drain, Admin::Down] {
+        for admin in [Admin::Up, Admin::Forced, Admin::Drain, Admin::Down] {
             for active in [true, false] {
                 for passive in [Passive::In, Passive::Out, Passive::Probation] {
                     for behind in [true, false] {
@@ -249,9 +254,10 @@ mod tests {
                         all.set(1, Input::Active(active), Reason::ChecksFailed);
                         all.set(1, Input::Admin(admin), Reason::AdminDrain);
                         let rest = admin == Admin::Up && active && behind;
-                        assert_eq!(all.is_eligible(1), rest && passive == Passive::In);
-                        assert_eq!(all.may_be_picked(1), rest && passive != Passive::Out);
-                        assert_eq!(all.is_up_by_admin(1), admin == Admin::Up);
+                        let forced = admin == Admin::Forced && behind;
+                        assert_eq!(all.is_eligible(1), rest && passive == Passive::In || forced);
+                        assert_eq!(all.may_be_picked(1), rest && passive != Passive::Out || forced);
+                        assert_eq!(all.is_up_by_admin(1), matches!(admin, Admin::Up | Admin::Forced));
                         assert!(all.is_eligible(0) && all.is_eligible(2));
                     }
                 }

@@ -15,7 +15,11 @@ use crate::slow_start::Ramps;
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
+mod known;
+mod renewed;
 mod seen;
+
+pub use known::Known;
 
 /// Transitions kept for metrics and logs until they are taken; more are counted only.
 const KEPT: usize = 4096;
@@ -195,7 +199,7 @@ impl Health {
     /// The operator's word on a target.
     pub fn set_admin(&mut self, now: u64, target: u32, admin: Admin) -> bool {
         let reason = match admin {
-            Admin::Up => Reason::AdminUp,
+            Admin::Up | Admin::Forced => Reason::AdminUp,
             Admin::Drain => Reason::AdminDrain,
             Admin::Down => Reason::AdminDown,
         };

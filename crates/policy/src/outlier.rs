@@ -84,6 +84,11 @@ impl Outliers {
         Outliers { config, records: vec![record; n as usize], out: 0, next_sweep, draw, drawn: 0 }
     }
 
+    /// Other arguments from now on; what is known of the targets stays.
+    pub fn configure(&mut self, config: Outlier) {
+        self.config = config;
+    }
+
     /// A new target, at the index of a removed one or the next; or (`exists` false) the end of one.
     pub fn forget(&mut self, target: u32, exists: bool) {
         let i = target as usize;
@@ -92,6 +97,21 @@ impl Outliers {
         }
         self.out -= u32::from(self.records[i].ejected_at.is_some());
         self.records[i] = Record { exists, ..Record::default() };
+    }
+
+    /// For how long a target is still out, ns, and how many base times its next ejection is longer than none.
+    pub fn known(&self, now: u64, target: u32) -> (Option<u64>, u32) {
+        let Some(record) = self.records.get(target as usize) else { return (None, 0) };
+        (record.ejected_at.map(|_| record.until.saturating_sub(now)), record.ejections)
+    }
+
+    /// A target is out for so long, as somebody else has found.
+    pub fn heed(&mut self, now: u64, target: u32, out_for_ns: u64, ejections: u32) {
+        self.forget(target, true);
+        let record = &mut self.records[target as usize];
+        (record.ejected_at, record.until) = (Some(now), now.saturating_add(out_for_ns));
+        record.ejections = ejections;
+        self.out += 1;
     }
 
     /// Targets that are out.

@@ -97,6 +97,13 @@ impl PeakEwma {
         *cost = Cost { in_flight: cost.in_flight, ..Cost::unknown(self.default_rtt_ns, now) };
     }
 
+    /// Takes over what another has learnt of the same targets; counts stay its own.
+    pub fn learn_from(&mut self, old: &PeakEwma) {
+        for (own, old) in self.costs.iter_mut().zip(&old.costs) {
+            *own = Cost { in_flight: own.in_flight, ..*old };
+        }
+    }
+
     /// Requests in flight at a target.
     pub fn in_flight(&self, target: u32) -> u32 {
         self.costs[target as usize].in_flight

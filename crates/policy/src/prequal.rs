@@ -117,6 +117,13 @@ impl Prequal {
         lb
     }
 
+    /// Takes over what another has learnt of the same targets, as far as there is room for it.
+    pub fn learn_from(&mut self, old: &Prequal) {
+        self.doubts = old.doubts.clone();
+        self.pool.extend(old.pool.iter().take(self.how.pool as usize).cloned());
+        (self.recent, self.sorted, self.oldest) = (old.recent.clone(), old.sorted.clone(), old.oldest);
+    }
+
     /// Other weights from now on, of these and perhaps of more targets; answers of those that stay are kept.
     pub fn refresh(&mut self, weights: &[f64]) {
         self.open.clear();

@@ -129,6 +129,10 @@ impl Roster {
             let i = target as usize;
             self.weights[i] = 0.0;
             (self.eligible[i], self.gone[i]) = (false, true);
+            // It is free for one that is added under it.
+            if let Some(name) = self.names.get_mut(i) {
+                *name = "".into();
+            }
             self.see(target);
         }
     }

@@ -56,6 +56,11 @@ impl Ramps {
         Ramps { config, ramps: Vec::new() }
     }
 
+    /// Other arguments from now on; what is known of the targets stays.
+    pub fn configure(&mut self, config: SlowStart) {
+        self.config = config;
+    }
+
     /// A target has become eligible.
     pub fn begin(&mut self, now: u64, target: u32) {
         self.end(target);

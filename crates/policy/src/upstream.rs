@@ -22,6 +22,7 @@ use weir_stats::Key;
 pub use on_loop::OnLoop;
 
 mod on_loop;
+mod renewed;
 
 /// What stands around a balancer.
 #[derive(Clone, Debug, Default)]
@@ -329,6 +330,12 @@ impl Upstream {
     pub fn add(&mut self, now: u64, weight: f64, name: &str) -> u32 {
         let roster = self.roster();
         let target = roster.gone().find(|&t| self.in_flight(t) == Some(0)).unwrap_or(roster.len());
+        self.add_at(now, target, weight, name);
+        target
+    }
+
+    /// A new target at the index of a removed one, or the next. The caller knows that nothing is in flight there.
+    pub fn add_at(&mut self, now: u64, target: u32, weight: f64, name: &str) {
         for own in self.loops.all_mut() {
             own.balancer.add_at(now, target, weight, name);
             own.passed_over.forget(target);
@@ -342,7 +349,6 @@ impl Upstream {
         self.full.set(target, self.max_in_flight == 0);
         self.probing.set(target, false);
         self.look(now);
-        target
     }
 
     /// Takes a target away: no new picks, what is in flight goes on to its end.

@@ -21,10 +21,13 @@ mod transport;
 mod upstream;
 
 pub use control::certificates::check_certificates;
+pub use control::hand_over::{MAGIC as HAND_OVER, Predecessor};
+pub use control::reload::{Config, Next, SetTarget, Source, TargetState};
 pub use control::start::{Error, Listening, Options, Remote, Running, start};
 pub use inspect::{ListenerView, LoopView, OnLoop, PoolView, QueueView, Readiness, State, TargetView, View};
 pub use transport::aside::Aside;
 pub use transport::bind::CannotListen;
+pub use transport::inherit::Inherited;
 pub use transport::paired::{Ended, Made, Paired, Part, Told};
 pub use weir_net::io::system::explained;
 pub use weir_net::transport::tls::CannotUse;

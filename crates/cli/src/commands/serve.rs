@@ -3,29 +3,34 @@
 
 mod administered;
 
-use crate::args::Serve;
+use crate::args::{File, Serve};
 use crate::failure::Failure;
 use crate::input;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::sync::Arc;
-use weir_serve::{Remote, Running, explained};
+use weir_serve::{Next, Remote, Running, Source, explained};
 use weir_topology::Plan;
 use weir_topology::plan::{NodeId, Point, Spec, listeners, with_inner};
 use weir_topology::serving::{Serving, serving};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
-    let plan = input::load(&args.file())?;
-    let (point, serving) = check(&plan, args.inject, args.quiet)?;
-    let chosen = choose(point, &args.listeners)?;
-    let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
+    let source = FromFile { file: args.file(), inject: args.inject, listeners: args.listeners.clone() };
+    let Next { point, serving, nodes: chosen, plan } = source.load()?;
     let admin = administered::bind(args)?;
     let loops = args.loops.map(usize::from);
-    let options = weir_serve::Options { loops, quiet: args.quiet, ..Default::default() };
+    let is_file = args.file.as_os_str() != "-";
+    let options = weir_serve::Options {
+        loops,
+        quiet: args.quiet,
+        plan,
+        source: is_file.then(|| Arc::new(source.quietly()) as Arc<dyn Source>),
+        ..Default::default()
+    };
     let running = weir_serve::start(&point, &serving, &chosen, &options).map_err(not_started)?;
     let remote = running.remote();
-    let admin = admin.map(|bound| administered::start(bound, &remote, &plan)).transpose()?;
+    let admin = admin.map(|bound| administered::start(bound, &remote, &args.file)).transpose()?;
     let abandon = admin.as_ref().map(weir_admin::Admin::abandon);
     obey_signals(remote.clone(), move || abandon.iter().for_each(|abandon| abandon()))
         .and_then(|()| running.check_room().map_err(|e| Failure::Environment(e.to_string())))
@@ -36,6 +41,40 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
         admin.finish();
     }
     ended.map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explained(&e))))
+}
+
+/// The topology file of the command line, read now and whenever a reload is asked for.
+#[derive(Debug)]
+struct FromFile {
+    file: File,
+    inject: bool,
+    listeners: Vec<String>,
+}
+
+impl FromFile {
+    fn load(&self) -> Result<Next, Failure> {
+        let plan = input::load(&self.file)?;
+        let (point, serving) = check(&plan, self.inject, self.file.quiet)?;
+        let nodes = choose(point, &self.listeners)?;
+        Ok(Next {
+            point: Arc::new(point.clone()),
+            serving: Arc::new(serving),
+            nodes,
+            plan: plan.hash.clone(),
+        })
+    }
+
+    /// The same without hints, which were given at the start.
+    fn quietly(mut self) -> FromFile {
+        self.file.quiet = true;
+        self
+    }
+}
+
+impl Source for FromFile {
+    fn read(&self) -> Result<Next, String> {
+        self.load().map_err(Failure::words)
+    }
 }
 
 /// Why nothing is served: what the file names cannot be used, or the environment has failed.
@@ -66,7 +105,7 @@ fn tell_listening(running: &Running, admin: Option<&weir_admin::Admin>, to_stder
     }
 }
 
-/// SIGTERM and SIGINT drain, a second one ends at once; SIGUSR1 reopens the logs, SIGHUP reads certificates again.
+/// SIGTERM and SIGINT drain, a second one ends at once; SIGUSR1 reopens the logs, SIGHUP reads the file again.
 /// `abandon`: what else must not be left behind is removed.
 fn obey_signals(remote: Remote, abandon: impl Fn() + Send + 'static) -> Result<(), Failure> {
     let failed =
@@ -79,7 +118,7 @@ fn obey_signals(remote: Remote, abandon: impl Fn() + Send + 'static) -> Result<(
             for signal in signals.forever() {
                 match signal {
                     SIGUSR1 => remote.reopen_logs(),
-                    SIGHUP => remote.reread_certificates(),
+                    SIGHUP => remote.ask_reload(),
                     _ if draining => {
                         remote.abandon();
                         abandon();

@@ -48,6 +48,15 @@ impl Others {
         })
     }
 
+    /// As [`super::Balancer::learn_from`].
+    pub fn learn_from(&mut self, old: &Others) {
+        match (self, old) {
+            (Others::PeakEwma(new), Others::PeakEwma(old)) => new.learn_from(old),
+            (Others::Prequal(new), Others::Prequal(old)) => new.learn_from(old),
+            _ => {}
+        }
+    }
+
     /// As [`super::Balancer::ask`].
     #[inline(never)]
     pub fn ask(&mut self, ask: &Ask) -> Option<u32> {

@@ -55,7 +55,7 @@ impl Admission {
             _ => (Whose::Listener(listener), &self.clients),
         };
         if limits.says(false) {
-            let name = lp.listener(listener).map_or("", |(listener, _)| &listener.name);
+            let name = lp.listener(listener).map_or_else(String::new, |(listener, _)| listener.name.clone());
             lp.process.errors.limit_reached(|| match whose {
                 Whose::Anybody => "the limit of clients by open files (half of `ulimit -n`)".to_owned(),
                 _ => format!("max_clients of listener {name:?}"),
@@ -67,7 +67,7 @@ impl Admission {
     /// A client waits for a place among those of its address.
     pub fn make_room_for(&self, lp: &Rc<Loop>, listener: usize, address: IpAddr) {
         if self.clients.says(true) {
-            let name = lp.listener(listener).map_or("", |(listener, _)| &listener.name);
+            let name = lp.listener(listener).map_or_else(String::new, |(listener, _)| listener.name.clone());
             lp.process.errors.limit_reached(|| {
                 format!("max_clients_per_address of listener {name:?}, by {}", address.to_canonical())
             });

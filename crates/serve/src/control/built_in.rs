@@ -25,8 +25,8 @@ use weir_topology::plan::{Http, HttpVersion};
 
 /// How connections come to built-in servers, by their roots.
 pub(super) struct Arrivals {
-    /// From loops of this process.
-    pub handed: UnboundedReceiver<(NodeId, UnixStream)>,
+    /// From loops of this process, by the identities of roots.
+    pub handed: UnboundedReceiver<(u32, UnixStream)>,
     /// From other processes.
     pub listening: Vec<(NodeId, LoopSocket)>,
 }
@@ -65,6 +65,9 @@ async fn measure_timers(lp: Rc<Loop>, run: Arc<Paired>) {
 /// How often it is measured how late timers ring, ns: at odd instants.
 const BETWEEN_TIMERS_NS: u64 = 7_130_000;
 
+/// Insides of servers that are kept though nobody may use them any more.
+const MOST_UNUSED: usize = 10_000;
+
 /// How long nobody is accepted when that failed, ns.
 const PAUSE_NS: u64 = 10_000_000;
 
@@ -72,24 +75,30 @@ const PAUSE_NS: u64 = 10_000_000;
 pub(super) async fn run(lp: Rc<Loop>, arrivals: Arrivals) {
     let Arrivals { handed: mut arrivals, listening } = arrivals;
     for (root, socket) in listening {
-        let listener = Rc::new(inside(root, &lp.process));
+        let Some(key) = lp.graph().map(|graph| graph.blueprint.keys.nodes[root as usize]) else { continue };
+        let listener = Rc::new(inside(key, Some(root), &lp.process));
         if let Ok(socket) = socket.watch(&lp.core.runtime) {
             lp.core.runtime.spawn(accept(lp.clone(), listener, socket));
         }
     }
-    let mut listeners: HashMap<NodeId, Rc<Listener>> = HashMap::new();
+    let mut listeners: HashMap<u32, Rc<Listener>> = HashMap::new();
     if let Some(run) = lp.process.run.clone() {
         lp.core.runtime.spawn(measure_timers(lp.clone(), run));
     }
     while let Some((root, stream)) = arrivals.recv().await {
-        let listener = listeners.entry(root).or_insert_with(|| Rc::new(inside(root, &lp.process))).clone();
+        if listeners.len() > MOST_UNUSED {
+            listeners.retain(|_, listener| Rc::strong_count(listener) > 1);
+        }
+        let new =
+            || Rc::new(inside(root, lp.graph().and_then(|g| g.entry(Entry::BuiltIn(root))), &lp.process));
+        let listener = listeners.entry(root).or_insert_with(new).clone();
         let accepted = Accepted { socket: Raw::Unix(stream), peer: None };
         connection::begin(&lp, &listener, accepted, Box::new(()), None);
     }
 }
 
 /// No limits but those of memory: both ends are ours.
-fn inside(root: NodeId, process: &Process) -> Listener {
+fn inside(root: u32, server: Option<NodeId>, process: &Process) -> Listener {
     let http = Http {
         versions: vec![HttpVersion::H1],
         head_timeout_ns: None,
@@ -103,6 +112,7 @@ fn inside(root: NodeId, process: &Process) -> Listener {
     Listener {
         entry: Entry::BuiltIn(root),
         name: String::new(),
+        addr: String::new(),
         http,
         // What weir adds to a head comes on top of what it lets in.
         limits: Limits {
@@ -122,6 +132,7 @@ fn inside(root: NodeId, process: &Process) -> Listener {
         errors: None,
         believes: Some(process.token),
         run: process.run.clone(),
+        built_in: server,
         level: 0,
         inner: None,
     }

@@ -1,6 +1,5 @@
-//! The certificates and bundles of a process: read before anything is bound, and again on SIGHUP.
+//! The certificates and bundles of a process: read before anything is bound, and again on every reload.
 
-use crate::log::ErrorLog;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_net::transport::tls;
@@ -9,8 +8,8 @@ use weir_topology::plan::{HttpVersion, Listen, NodeId, Point, Spec, listeners};
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Certificates {
-    /// By the listener's node: its name, and what it shows.
-    listeners: BTreeMap<NodeId, (String, Arc<tls::Server>)>,
+    /// By the listener's node: what it shows.
+    listeners: BTreeMap<NodeId, Arc<tls::Server>>,
     /// What servers say of TLS.
     pub origins: tls::Clients,
 }
@@ -28,8 +27,7 @@ impl Certificates {
             let Some(files) = &listen.tls else { continue };
             match tls::Server::read(files, &protocols(listen)) {
                 Ok(server) => {
-                    let name = node.name.clone().unwrap_or_default();
-                    all.listeners.insert(*id, (name, Arc::new(server)));
+                    all.listeners.insert(*id, Arc::new(server));
                 }
                 Err(e) => wrong.push(e),
             }
@@ -45,36 +43,31 @@ impl Certificates {
 
     /// What a listener shows; `None`: it speaks cleartext.
     pub fn of(&self, listener: NodeId) -> Option<Arc<tls::Server>> {
-        self.listeners.get(&listener).map(|(_, server)| server.clone())
+        self.listeners.get(&listener).cloned()
     }
 
-    /// Reads everything again, and says what came of it. Where a file is of no use what was read before stays.
-    pub fn read_again(&self, errors: &ErrorLog) {
-        let (mut renewed, mut kept) = (0, 0);
-        let listeners = self.listeners.values().map(|(name, server)| {
-            (server.read_again(), format!("the certificates of listener {name:?} stay as they were"))
-        });
-        let origins =
-            self.origins.read_again().map(|read| (read, "origins stay verified as before".to_owned()));
-        for (read, otherwise) in listeners.chain(origins) {
-            match read {
-                Ok(()) => renewed += 1,
-                Err(e) => {
-                    kept += 1;
-                    errors.urgent(|| format!("{e}; {otherwise}"));
-                }
+    /// What another plan's listeners and servers name; listeners that are to show the same as before go on with what clients know of
+    /// them. `same`: which listener of the plan before each is.
+    ///
+    /// # Errors
+    /// Each file that is of no use; then all is as it was.
+    pub fn renewed(
+        &self,
+        (point, nodes): (&Point, &[NodeId]),
+        same: &BTreeMap<NodeId, (NodeId, &Listen)>,
+    ) -> Result<Certificates, Vec<tls::CannotUse>> {
+        let mut new = Certificates::read(point, nodes)?;
+        for (node, server) in &mut new.listeners {
+            let Some((before, listen)) = same.get(node) else { continue };
+            let Spec::Listen(now) = &point.specs[point.nodes[*node as usize].spec as usize] else { continue };
+            let is_same = now.tls == listen.tls && now.http.versions == listen.http.versions;
+            if let (true, Some(known)) = (is_same, self.listeners.get(before)) {
+                // It was readable a moment ago.
+                known.read_again().map_err(|e| vec![e])?;
+                *server = known.clone();
             }
         }
-        errors.urgent(|| match (renewed, kept) {
-            (0, 0) => {
-                "SIGHUP: there are no certificates to read again; nothing else is reloaded yet".to_owned()
-            }
-            (_, 0) => "SIGHUP: certificates were read again; nothing else is reloaded yet".to_owned(),
-            _ => format!(
-                "SIGHUP: certificates were read again, {kept} of {} not taken; nothing else is reloaded yet",
-                renewed + kept
-            ),
-        });
+        Ok(new)
     }
 }
 

@@ -17,6 +17,9 @@ pub(crate) fn most_clients() -> usize {
     (descriptors() / 2).saturating_sub(DESCRIPTORS_RESERVE as usize).max(MIN_CLIENTS as usize)
 }
 
+/// As many as come.
+const NOT_LIMITED: usize = usize::MAX;
+
 /// No loop.
 const NOWHERE: usize = usize::MAX;
 
@@ -31,8 +34,9 @@ struct Inner {
     connected: AtomicUsize,
     /// The same for each loop of the listener.
     on_loop: Vec<AtomicUsize>,
-    most: usize,
-    most_each: Option<usize>,
+    most: AtomicUsize,
+    /// From one address; the greatest number: not limited.
+    most_each: AtomicUsize,
     /// By address, where that is limited. Locked once when a connection is accepted and once when it ends, never for a request.
     each: Mutex<HashMap<IpAddr, usize>>,
     /// Whether it was said that the limits are reached: all clients, one address's.
@@ -49,16 +53,28 @@ pub(crate) struct Counted {
 impl Clients {
     /// So many at once at most, and so many from one address, on so many loops.
     pub fn new(most: usize, most_each: Option<u64>, loops: usize) -> Clients {
-        let most_each = most_each.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let on_loop = (0..loops).map(|_| AtomicUsize::new(0)).collect();
-        Clients(Arc::new(Inner {
+        let clients = Clients(Arc::new(Inner {
             connected: AtomicUsize::new(0),
             on_loop,
-            most,
-            most_each,
+            most: AtomicUsize::new(most),
+            most_each: AtomicUsize::new(NOT_LIMITED),
             each: Mutex::default(),
             said: Default::default(),
-        }))
+        }));
+        clients.limit_to(most, most_each);
+        clients
+    }
+
+    /// So many at once from now on, and so many from one address; who is connected stays.
+    pub fn limit_to(&self, most: usize, most_each: Option<u64>) {
+        let most_each = most_each.map_or(NOT_LIMITED, |n| usize::try_from(n).unwrap_or(NOT_LIMITED));
+        self.0.most.store(most, Ordering::Relaxed);
+        self.0.most_each.store(most_each, Ordering::Relaxed);
+    }
+
+    fn most_each(&self) -> Option<usize> {
+        Some(self.0.most_each.load(Ordering::Relaxed)).filter(|most| *most != NOT_LIMITED)
     }
 
     /// The loop on which a client that loop `me` has accepted is to be served. `carries`: what a loop carries.
@@ -88,12 +104,13 @@ impl Clients {
 
     /// Whether no further one may be accepted.
     pub fn is_full(&self) -> bool {
-        self.0.connected.load(Ordering::Relaxed) >= self.0.most
+        self.0.connected.load(Ordering::Relaxed) >= self.0.most.load(Ordering::Relaxed)
     }
 
     /// One of the places for clients; `None` if there is none left.
     pub fn take_place(&self) -> Option<Counted> {
-        let one_more = |n: usize| (n < self.0.most).then_some(n + 1);
+        let most = self.0.most.load(Ordering::Relaxed);
+        let one_more = |n: usize| (n < most).then_some(n + 1);
         self.0.connected.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
         Some(Counted { clients: self.clone(), on: NOWHERE, address: None })
     }
@@ -107,8 +124,9 @@ impl Clients {
 impl Counted {
     /// Counted for that loop and address; as it was if there are too many from it.
     pub fn on(mut self, address: Option<IpAddr>, on: usize) -> Result<Counted, Counted> {
-        let limited = address.filter(|_| self.clients.0.most_each.is_some());
-        if let (Some(ip), Some(most)) = (limited, self.clients.0.most_each) {
+        let most_each = self.clients.most_each();
+        let limited = address.filter(|_| most_each.is_some());
+        if let (Some(ip), Some(most)) = (limited, most_each) {
             let mut each = self.clients.each();
             let count = each.entry(ip).or_insert(0);
             if *count >= most {

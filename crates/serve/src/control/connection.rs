@@ -56,14 +56,12 @@ impl Requests {
         last: bool,
     ) -> impl Future<Output = After> + use<> + 'static {
         let (core, bound) = (self.lp.core.clone(), self.bound.clone());
-        let graph = self.lp.graph().cloned();
-        let entry = self.session.listener.entry;
+        let graph = self.lp.graph_of(self.session.listener.entry);
         let carried = self.fresh.take().unwrap_or_else(|| Carried::by(&self.lp));
         async move {
             let _carried = carried;
             // Nobody comes in before there is a graph.
-            let Some(graph) = graph else { return After::Abort };
-            let node = graph.entry(entry);
+            let Some((graph, node)) = graph else { return After::Abort };
             serve(core, (graph, node), (client, bound), request, last).await
         }
     }

@@ -2,26 +2,32 @@
 //! serve no client (the owner of the process's state, the built-in servers) are loops without listeners.
 
 use super::admission::Admission;
+use super::adopt::Maker;
 use super::process::Process;
-use crate::exchange::Bound;
+use crate::exchange::{Bound, NodeId};
 use crate::graph::Graph;
 use crate::graph::state::LocalState;
 use crate::health::monitor::Monitor;
 use crate::log::LoopLog;
 use crate::nodes::Id;
 use crate::nodes::lb::Lb;
-use crate::transport::listener::Listener;
+use crate::transport::listener::{Entry, Listener};
+use crate::transport::listening::ListeningSocket;
 use crate::transport::session::Session;
 use crate::upstream::target::Targets;
 use slab::Slab;
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
-use std::rc::Rc;
+use std::os::fd::OwnedFd;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::io::deadlines::TICK_NS;
+use weir_net::io::runtime::Joined;
+use weir_topology::plan::Http;
 
 /// A loop.
 pub(crate) struct Loop {
@@ -33,16 +39,29 @@ pub(crate) struct Loop {
     pub targets: Rc<Targets>,
     /// The process's state, as it has it.
     pub state: Rc<LocalState>,
-    graph: OnceCell<Rc<Graph>>,
+    graph: RefCell<Option<Rc<Graph>>>,
+    /// All that are left, the oldest first.
+    graphs: RefCell<Vec<Weak<Graph>>>,
+    /// How its graphs are built.
+    maker: OnceCell<Maker>,
+    /// Graphs that go on for clients of what the present one has no entry for.
+    retired: RefCell<Vec<Retired>>,
     monitor: OnceCell<Rc<Monitor>>,
-    listeners: OnceCell<Vec<(Rc<Listener>, Admission)>>,
+    /// By number.
+    listeners: RefCell<BTreeMap<usize, (Rc<Listener>, Admission)>>,
+    /// Those that the last reload has removed: a client that was accepted there may be on its way from another loop.
+    former: RefCell<BTreeMap<usize, (Rc<Listener>, Admission)>>,
     clients: RefCell<Slab<Client>>,
     /// Counts how often another loop was asked for room.
     turn: Cell<u32>,
     /// Listeners before which somebody waits though the listening sockets are closing.
     late: Cell<u32>,
-    /// On how many levels of listeners accepting has ended, from the outermost on.
-    pub closing: tokio::sync::watch::Sender<u32>,
+    /// The tasks that accept, each with how many listeners stand before its own.
+    pub accepting: RefCell<Vec<(u32, Joined)>>,
+    /// The sockets that they accept from, by the listener's number.
+    sockets: RefCell<Vec<(usize, Weak<ListeningSocket>)>>,
+    /// Where accepting has ended.
+    pub closing: tokio::sync::watch::Sender<Closing>,
     /// The task that the loop cannot do without and that has ended, if one has.
     failed: tokio::sync::watch::Sender<Option<&'static str>>,
 }
@@ -56,6 +75,16 @@ impl Drop for Loop {
         }
     }
 }
+
+/// A graph that goes on for clients of an entry that later ones have not.
+struct Retired {
+    entry: Entry,
+    graph: Rc<Graph>,
+    since_ns: u64,
+}
+
+/// A connection that was accepted, or made to a built-in server, may be on its way to its loop for so long, ns.
+const ON_THE_WAY_NS: u64 = 1_000_000_000;
 
 /// A connection that the loop serves.
 struct Client {
@@ -72,13 +101,19 @@ impl Loop {
             process,
             targets: Rc::default(),
             state,
-            graph: OnceCell::new(),
+            graph: RefCell::default(),
+            graphs: RefCell::default(),
+            maker: OnceCell::new(),
+            retired: RefCell::default(),
             monitor: OnceCell::new(),
-            listeners: OnceCell::new(),
+            listeners: RefCell::default(),
+            former: RefCell::default(),
             clients: RefCell::default(),
             turn: Cell::new(0),
             late: Cell::new(0),
-            closing: tokio::sync::watch::Sender::new(0),
+            accepting: RefCell::default(),
+            sockets: RefCell::default(),
+            closing: tokio::sync::watch::Sender::default(),
             failed: tokio::sync::watch::Sender::new(None),
         });
         lp.needs("the timers", lp.core.timers.clone().run(lp.core.runtime.clone()));
@@ -87,11 +122,7 @@ impl Loop {
     }
 
     /// Begins a task that the loop cannot do without before it drains: should it end sooner, as by a panic, so does the loop.
-    pub fn needs(
-        self: &Rc<Self>,
-        what: &'static str,
-        task: impl Future<Output = ()> + 'static,
-    ) -> weir_net::io::runtime::Joined {
+    pub fn needs(self: &Rc<Self>, what: &'static str, task: impl Future<Output = ()> + 'static) -> Joined {
         let needed = Needed { lp: self.clone(), what };
         self.core.runtime.spawn(async move {
             let _needed = needed;
@@ -114,19 +145,57 @@ impl Loop {
         .await
     }
 
-    /// The nodes that it runs from now on.
+    /// The nodes that it runs from now on. Clients of listeners and built-in servers that are gone keep those that they had.
     pub fn has_graph(&self, graph: Rc<Graph>) {
-        let _ = self.graph.set(graph);
+        self.graphs.borrow_mut().retain(|graph| graph.strong_count() > 0);
+        self.graphs.borrow_mut().push(Rc::downgrade(&graph));
+        let Some(before) = self.graph.replace(Some(graph.clone())) else { return };
+        let since_ns = self.core.now();
+        let gone = before.all_entries().filter(|entry| graph.entry(*entry).is_none());
+        let retired = gone.map(|entry| Retired { entry, graph: before.clone(), since_ns });
+        self.retired.borrow_mut().extend(retired);
+    }
+
+    /// Ends what is left of a graph of an epoch, as a drain would.
+    pub fn cut(&self, epoch: u32) {
+        let graphs: Vec<_> = self.graphs.borrow().iter().filter_map(Weak::upgrade).collect();
+        for graph in graphs.iter().filter(|graph| graph.blueprint.epoch == epoch) {
+            graph.cut.set(true);
+        }
+        self.retired.borrow_mut().retain(|retired| retired.graph.blueprint.epoch != epoch);
+        // Whoever waits for an origin waits for a deadline as well.
+        self.core.deadlines.wake_all();
+    }
+
+    /// How its graphs are built, said once.
+    pub fn builds_by(&self, maker: Maker) {
+        let _ = self.maker.set(maker);
+    }
+
+    /// How its graphs are built.
+    pub fn maker(&self) -> Option<&Maker> {
+        self.maker.get()
     }
 
     /// The nodes that new requests meet; `None` only while it starts.
-    pub fn graph(&self) -> Option<&Rc<Graph>> {
-        self.graph.get()
+    pub fn graph(&self) -> Option<Rc<Graph>> {
+        self.graph.borrow().clone()
+    }
+
+    /// The nodes that requests of an entry meet, and the first of them.
+    pub fn graph_of(&self, entry: Entry) -> Option<(Rc<Graph>, NodeId)> {
+        let graph = self.graph()?;
+        if let Some(node) = graph.entry(entry) {
+            return Some((graph, node));
+        }
+        let retired = self.retired.borrow();
+        let graph = &retired.iter().rfind(|retired| retired.entry == entry)?.graph;
+        Some((graph.clone(), graph.entry(entry)?))
     }
 
     /// A balancer as other threads name it; `None`: it is of another graph.
-    pub fn lb(&self, id: Id) -> Option<&Rc<Lb>> {
-        self.graph()?.lb(id)
+    pub fn lb(&self, id: Id) -> Option<Rc<Lb>> {
+        self.graph.borrow().as_ref()?.lb(id).cloned()
     }
 
     /// From now on this loop monitors the health of all targets.
@@ -141,26 +210,83 @@ impl Loop {
         self.monitor.get()
     }
 
-    /// The listeners of the process, by their numbers; said once, before anything is accepted.
-    pub fn has_listeners(&self, listeners: Vec<(Rc<Listener>, Admission)>) {
-        let _ = self.listeners.set(listeners);
+    /// The listeners of the process, by their numbers, for connections that begin from now on. Those that are gone are closed, their
+    /// connections end.
+    pub fn has_listeners(&self, listeners: BTreeMap<usize, (Rc<Listener>, Admission)>) {
+        let before = self.listeners.replace(listeners);
+        before.values().filter_map(|(listener, _)| listener.log.as_ref()).for_each(LoopLog::hand_over);
+        let listeners = self.listeners.borrow();
+        let former: BTreeMap<_, _> =
+            before.into_iter().filter(|(number, _)| !listeners.contains_key(number)).collect();
+        let gone: Vec<usize> = former.keys().copied().collect();
+        *self.former.borrow_mut() = former;
+        if !gone.is_empty() {
+            self.closing.send_modify(|closing| closing.gone.extend(&gone));
+            for (_, client) in self.clients.borrow().iter() {
+                if client.session.listener.number().is_some_and(|number| gone.contains(&number)) {
+                    client.session.end();
+                }
+            }
+        }
     }
 
     /// A listener, and who may come in.
-    pub fn listener(&self, number: usize) -> Option<&(Rc<Listener>, Admission)> {
-        self.listeners.get()?.get(number)
+    pub fn listener(&self, number: usize) -> Option<(Rc<Listener>, Admission)> {
+        self.listeners.borrow().get(&number).cloned()
+    }
+
+    /// A listener, though it was removed just now.
+    pub fn listener_or_former(&self, number: usize) -> Option<(Rc<Listener>, Admission)> {
+        self.listener(number).or_else(|| self.former.borrow().get(&number).cloned())
     }
 
     /// Hands the lines of access logs over that were gathered since the last time.
     fn hand_over_logs(&self) {
-        let all = self.listeners.get().into_iter().flatten();
-        all.filter_map(|(listener, _)| listener.log.as_ref()).for_each(LoopLog::hand_over);
+        let listeners = self.listeners.borrow();
+        listeners.values().filter_map(|(listener, _)| listener.log.as_ref()).for_each(LoopLog::hand_over);
+    }
+
+    /// The longest of its listeners' times, ns.
+    pub fn longest_ns(&self, which: impl Fn(&Http) -> u64) -> u64 {
+        self.listeners.borrow().values().map(|(listener, _)| which(&listener.http)).max().unwrap_or(0)
+    }
+
+    /// Its listening sockets, for another process, with their addresses as written.
+    pub fn listening(&self) -> Vec<(String, OwnedFd)> {
+        let address = |number: usize| Some(self.listener(number)?.0.addr.clone());
+        let sockets = self.sockets.borrow();
+        let open = sockets.iter().filter_map(|(number, socket)| Some((address(*number)?, socket.upgrade()?)));
+        open.filter_map(|(address, socket)| Some((address, socket.acceptor().duplicate().ok()?))).collect()
+    }
+
+    /// One listening socket more.
+    pub fn listens(&self, number: usize, socket: &Rc<ListeningSocket>) {
+        let mut sockets = self.sockets.borrow_mut();
+        sockets.retain(|(_, socket)| socket.strong_count() > 0);
+        sockets.push((number, Rc::downgrade(socket)));
+    }
+
+    /// On how many levels there are listeners.
+    pub fn levels(&self) -> u32 {
+        self.listeners.borrow().values().map(|(listener, _)| listener.level + 1).max().unwrap_or(1)
     }
 
     /// The longest that any listener lets a drain take, ns.
     pub fn drain_timeout_ns(&self) -> u64 {
-        let all = self.listeners.get().into_iter().flatten();
-        all.map(|(listener, _)| listener.http.drain_timeout_ns).max().unwrap_or(0)
+        self.longest_ns(|http| http.drain_timeout_ns)
+    }
+
+    /// Lets go of what no client needs any more.
+    fn forget_retired(&self) {
+        let (clients, now_ns) = (self.clients.borrow(), self.core.now());
+        let is_needed = |r: &Retired| {
+            now_ns < r.since_ns.saturating_add(ON_THE_WAY_NS)
+                || clients.iter().any(|(_, c)| c.session.listener.entry == r.entry)
+        };
+        let gone: Vec<_> = self.retired.borrow_mut().extract_if(.., |retired| !is_needed(retired)).collect();
+        drop((clients, gone));
+        self.state.forget();
+        self.targets.forget();
     }
 
     /// Keeps a connection in mind for as long as it lasts, to be told to end.
@@ -189,6 +315,7 @@ impl Loop {
                 for (_, client) in self.clients.borrow().iter() {
                     client.bound.sweep(now_ns);
                 }
+                self.forget_retired();
             }
         }
     }
@@ -245,10 +372,31 @@ struct Needed {
 
 impl Drop for Needed {
     fn drop(&mut self) {
-        // Accepting ends as a drain begins; a panic may come at any time.
-        if std::thread::panicking() || *self.lp.closing.borrow() == 0 {
+        // Accepting ends as a drain begins, or as its listener goes; a panic may come at any time.
+        if std::thread::panicking() || !self.lp.closing.borrow().has_begun() {
             self.lp.failed.send_replace(Some(self.what));
         }
+    }
+}
+
+/// Where accepting has ended.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Closing {
+    /// On so many levels of listeners, from the outermost on.
+    pub levels: u32,
+    /// At listeners that are no more.
+    pub gone: Vec<usize>,
+}
+
+impl Closing {
+    /// Whether anything is closed.
+    fn has_begun(&self) -> bool {
+        self.levels > 0 || !self.gone.is_empty()
+    }
+
+    /// Whether a listener is.
+    pub fn has(&self, number: usize, level: u32) -> bool {
+        self.levels > level || self.gone.contains(&number)
     }
 }
 
@@ -309,6 +457,9 @@ mod tests {
             pulses: (0..2).map(|_| Default::default()).collect(),
             drain_said: AtomicBool::new(false),
             drained: [].into(),
+            generation: AtomicU32::new(0),
+            replaced: AtomicBool::new(false),
+            to_built_in: unbounded_channel().0,
             mail: Mail(mail),
         }))
     }
@@ -321,7 +472,7 @@ mod tests {
         let state = LocalState::new(process.state.clone(), 0);
         runtime.clone().block_on(async move {
             let lp = Loop::new(0, core, process, state);
-            lp.closing.send_replace(u32::from(drains));
+            lp.closing.send_modify(|closing| closing.levels = u32::from(drains));
             let task = lp.needs("accepting", task);
             lp.run(async {
                 task.await;

@@ -80,8 +80,8 @@ pub(crate) fn send(lp: &Loop, transit: InTransit, listener: usize, accepted: Acc
 impl HandedOver {
     /// Serves it here.
     pub fn serve(self, lp: &Rc<Loop>) {
-        if let Some((listener, _)) = lp.listener(self.listener) {
-            connection::begin(lp, listener, self.accepted, Box::new(self.place), Some(self.transit));
+        if let Some((listener, _)) = lp.listener_or_former(self.listener) {
+            connection::begin(lp, &listener, self.accepted, Box::new(self.place), Some(self.transit));
         }
     }
 }

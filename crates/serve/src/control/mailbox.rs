@@ -1,10 +1,10 @@
 //! What threads tell each other. Each has a mailbox; sending takes no lock that waits and never blocks the sender. Things are
-//! named by their identity and epoch, never by an index that another graph may use for something else.
+//! named by their identity, never by a number that another graph may use for something else.
 
 use super::admission::{self, Whose};
+use super::adopt::{self, Reload};
 use super::event_loop::Loop;
 use super::handoff::HandedOver;
-use crate::health::target_set::TargetSlot;
 use crate::nodes::Id;
 use crate::nodes::lb::ToOwner;
 use std::net::SocketAddr;
@@ -30,10 +30,8 @@ pub(crate) enum ToLoop {
     CloseOldest,
     /// A client of another loop waits for a place.
     MakeRoom(Whose),
-    /// To the owner: a balancer's target is to go.
-    WantsRemoved { lb: Id, target: u32 },
-    /// From the owner: a balancer's target is gone.
-    Removed { lb: Id, slot: TargetSlot },
+    /// The file was read again. To the owner first, who passes it on with what loops must know of each balancer in it.
+    Reload(Box<Reload>),
     /// Whoever looks from outside (metrics, the admin interface) is answered on the thread itself.
     Ask(Box<dyn FnOnce(&Rc<Loop>) + Send>),
 }
@@ -81,12 +79,7 @@ fn read(lp: &Rc<Loop>, message: ToLoop) {
         ToLoop::CloseIdle { target } => lp.targets.close_idle(target),
         ToLoop::CloseOldest => drop(lp.targets.close_oldest()),
         ToLoop::MakeRoom(whose) => drop(admission::close_idle(lp, whose)),
-        ToLoop::WantsRemoved { lb, target } => {
-            if let Some(slot) = lp.monitor().and_then(|monitor| monitor.remove(lb, target)) {
-                lp.process.tell_all(|| ToLoop::Removed { lb, slot });
-            }
-        }
-        ToLoop::Removed { lb, slot } => removed(lp, lb, slot),
+        ToLoop::Reload(reload) => adopt::adopt(lp, *reload),
         ToLoop::Ask(ask) => ask(lp),
     }
 }
@@ -100,7 +93,7 @@ fn read_as_owner(lp: &Loop, message: ToOwner) {
         }
         ToOwner::Pick(request) => {
             if let Some(lb) = lp.lb(request.lb) {
-                request.answer(lb);
+                request.answer(&lb);
             }
         }
         ToOwner::Back { lb, ticket, returned } => {
@@ -109,17 +102,4 @@ fn read_as_owner(lp: &Loop, message: ToOwner) {
             }
         }
     }
-}
-
-/// A target is gone: no new picks, its idle connections close where no other way leads there, and what is in flight has
-/// `drain_timeout` to end.
-fn removed(lp: &Rc<Loop>, id: Id, slot: TargetSlot) {
-    let (Some(graph), Some(lb)) = (lp.graph(), lp.lb(id)) else { return };
-    lb.remove(slot.index);
-    graph.retire_unreachable();
-    let (lp, lb) = (lp.clone(), lb.clone());
-    lp.core.clone().runtime.spawn(async move {
-        lp.core.timers.after(lp.drain_timeout_ns()).await;
-        lb.abort(slot.index);
-    });
 }

@@ -2,18 +2,22 @@
 
 mod accept;
 mod admission;
+mod adopt;
 mod built_in;
 pub(crate) mod certificates;
 mod clients;
 mod connection;
 mod event_loop;
+pub(crate) mod hand_over;
 mod handoff;
 mod handshake;
+mod listeners;
 mod load;
 mod mailbox;
 mod process;
 mod protocol;
 mod proxied;
+pub(crate) mod reload;
 pub(crate) mod start;
 mod threads;
 pub(crate) mod watchdog;

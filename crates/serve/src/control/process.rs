@@ -51,6 +51,12 @@ pub(crate) struct Process {
     pub drain_said: AtomicBool,
     /// By level of listeners: the loops that have nothing more to do there.
     pub drained: Box<[AtomicU32]>,
+    /// Whether another process accepts in its place.
+    pub replaced: AtomicBool,
+    /// Which generation of the file is served, counted by reloads.
+    pub generation: AtomicU32,
+    /// The mailbox of the thread of the built-in servers.
+    pub to_built_in: UnboundedSender<ToLoop>,
     /// Mailboxes: of the loops that serve, by their numbers, then of the owner.
     pub mail: Mail,
 }
@@ -90,7 +96,9 @@ impl Process {
 
     /// Tells a thread; one that has ended needs no telling.
     pub fn tell(&self, number: u32, message: ToLoop) {
-        if let Some(mail) = self.mail.0.get(number as usize) {
+        let mail =
+            self.mail.0.get(number as usize).or((number == self.built_in()).then_some(&self.to_built_in));
+        if let Some(mail) = mail {
             let _ = mail.send(message);
         }
     }

@@ -38,7 +38,7 @@ async fn wait_for_place(lp: &Rc<Loop>, session: &Session, client: SocketAddr) ->
     let Some((Place { mut own, common }, number)) = place.map(|p| *p).zip(session.listener.number()) else {
         return true;
     };
-    let Some((_, admission)) = lp.listener(number).cloned() else { return true };
+    let Some((_, admission)) = lp.listener(number) else { return true };
     let patience_ns = session.listener.http.head_timeout_ns;
     let end_ns = patience_ns.map_or(u64::MAX, |ns| lp.core.now().saturating_add(ns));
     loop {

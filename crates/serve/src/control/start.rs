@@ -1,29 +1,29 @@
 //! Starting and stopping: sockets are bound, threads begin, and a drain ends them.
 
-use super::admission::Admission;
+use super::adopt::Generation;
 use super::built_in;
 use super::certificates::Certificates;
-use super::clients::{Clients, most_clients};
+use super::hand_over::Predecessor;
 use super::handoff::Transits;
+use super::listeners::{self, Opened};
 use super::load::LoopLoads;
-use super::mailbox::ToLoop;
 use super::process::{Mail, Process};
-use super::threads::{self, Conf, Drain, Shared, all_ended};
+use super::reload::{self, Config, Next, Reloader, SetTarget, Source};
+use super::threads::{self, Drain, Shared, all_ended};
 use super::watchdog;
 use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
 use crate::graph::draws::Draws;
-use crate::graph::identity::inside;
 use crate::graph::state::ProcessState;
-use crate::log::{AccessLog, ErrorLog};
-use crate::transport::bind::{self, Bound, CannotListen};
-use crate::transport::listener::Believed;
-use crate::transport::listening::LoopSocket;
-use crate::transport::own::{Inner, Reached, reached_at};
+use crate::health::snapshot::Snapshot;
+use crate::log::ErrorLog;
+use crate::transport::bind::CannotListen;
+use crate::transport::inherit::Inherited;
+use crate::transport::own::Reached;
 use crate::transport::paired::{Paired, Part};
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::connect::BuiltInServers;
-use crate::upstream::names::{Audience, Names};
+use crate::upstream::names::{Audience, Following, Names};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -32,14 +32,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use weir_http1::Networks;
 use weir_net::io::clock::Clock;
 use weir_net::io::held;
 use weir_net::io::system::{explained, has_room_for, remedy};
 use weir_net::transport::tls::CannotUse;
 use weir_stats::Key;
 use weir_topology::diagnostic::Diagnostic;
-use weir_topology::plan::{Http, Listen, Point, Spec, levels, with_inner};
+use weir_topology::plan::Point;
 use weir_topology::serving::Serving;
 use weir_topology::sticky;
 
@@ -56,6 +55,12 @@ pub struct Options {
     pub paired: Option<Arc<Paired>>,
     /// Bytes of HTTP/2 bodies that may wait in this process, all told; `None`: a part of the memory. What is said first counts.
     pub buffered: Option<usize>,
+    /// The hash of the plan that is served first.
+    pub plan: String,
+    /// Where a reload reads the file; `None`: nothing is reloaded.
+    pub source: Option<Arc<dyn Source>>,
+    /// Sockets that listen already, where listeners have their addresses.
+    pub inherited: Option<Arc<Inherited>>,
 }
 
 /// A listener that accepts.
@@ -130,11 +135,9 @@ pub struct Running {
 #[derive(Clone)]
 pub struct Remote {
     loops: Arc<[UnboundedSender<Drain>]>,
-    logs: Vec<AccessLog>,
-    certificates: Arc<Certificates>,
     draining: Arc<AtomicBool>,
     process: Arc<Process>,
-    blueprint: Arc<Blueprint>,
+    reloader: Arc<Reloader>,
     files: Arc<SocketFiles>,
 }
 
@@ -142,6 +145,7 @@ impl Remote {
     /// Ends it: after the drain delay listeners close, and what is in progress has the drain timeout.
     pub fn drain(&self) {
         if !self.draining.swap(true, Ordering::Relaxed) {
+            self.reloader.stop();
             for tell in self.loops.iter() {
                 // A loop that has ended needs no telling.
                 let _ = tell.send(Drain);
@@ -149,20 +153,26 @@ impl Remote {
         }
     }
 
-    /// Takes a balancer's target away: no new picks, what is in flight there goes on to its end (`serving.md` §2).
-    pub fn remove_target(&self, lb: NodeId, target: u32) {
-        let lb = self.blueprint.id(lb);
-        self.process.tell(self.process.owner(), ToLoop::WantsRemoved { lb, target });
+    /// Another process accepts in this one's place: it ends what is in progress here, accepts nothing more, waits for no health
+    /// checks of balancers in front, and leaves socket files to the other.
+    pub(super) fn give_place(&self) {
+        self.process.replaced.store(true, Ordering::Relaxed);
+        self.files.forget();
+        self.drain();
     }
 
-    /// What is served, and by whom: for whoever looks.
-    pub(crate) fn served(&self) -> (&Arc<Process>, &Arc<Blueprint>) {
-        (&self.process, &self.blueprint)
-    }
-
-    /// Whether it was told to end.
+    /// Whether it is ending.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// What is known of targets, for a successor.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        self.reloader.snapshot()
     }
 
     /// What must not be left behind is removed, since the process is to end at once.
@@ -170,32 +180,42 @@ impl Remote {
         self.files.remove(u32::MAX);
     }
 
-    /// Certificates and bundles are read again, for connections that begin from now on; what cannot be used is said, and
-    /// stays as it was.
-    pub fn reread_certificates(&self) {
-        self.certificates.read_again(&self.process.errors);
+    /// Whether all event loops answer, and the thread that owns health, each within a second.
+    pub fn all_answer(&self) -> bool {
+        self.process.ask_all(|_| ()).iter().all(Option::is_some)
     }
 
     /// Log files are opened anew.
     pub fn reopen_logs(&self) {
-        self.logs.iter().for_each(AccessLog::reopen);
+        self.reloader.reopen_logs();
     }
-}
 
-/// The logs that are open, each once.
-#[derive(Default)]
-struct Logs(Vec<(String, AccessLog)>);
+    /// The file is read again and applied, or nothing (`operating.md` §2), soon: what comes of it is said in the error log.
+    pub fn ask_reload(&self) {
+        self.reloader.ask();
+    }
 
-impl Logs {
-    /// The log of a listener.
-    fn of(&mut self, http: &Http) -> Result<Option<AccessLog>, Error> {
-        let Some(to) = &http.access_log else { return Ok(None) };
-        if let Some((_, log)) = self.0.iter().find(|(open, _)| open == to) {
-            return Ok(Some(log.clone().with_format(http.log_format)));
-        }
-        let log = AccessLog::open(to, http.log_format).map_err(|e| Error::Log(to.clone(), e))?;
-        self.0.push((to.clone(), log.clone()));
-        Ok(Some(log))
+    /// The same, and waits for it: what has changed in a sentence, or what is wrong.
+    pub fn reload(&self) -> Result<String, String> {
+        self.reloader.reload()
+    }
+
+    /// Another topology from now on, whatever the file says.
+    pub fn serve_instead(&self, next: Next) -> Result<String, String> {
+        self.reloader.apply(next)
+    }
+
+    /// What is served, since when, and what became of the last reload.
+    pub fn config(&self) -> Config {
+        self.reloader.config()
+    }
+
+    /// Sets a target's state or weight by hand, until it is taken back (`operating.md` §4); for so long, ns, if said.
+    ///
+    /// # Errors
+    /// There is no such target: a sentence with those that there are.
+    pub fn set_target(&self, pool: &str, target: &str, by_hand: SetTarget) -> Result<(), String> {
+        self.reloader.set_target(pool, target, by_hand)
     }
 }
 
@@ -207,11 +227,11 @@ pub fn start(
     options: &Options,
 ) -> Result<Running, Error> {
     let certificates = Arc::new(Certificates::read(point, nodes).map_err(Error::Tls)?);
-    let Opened { files, listening, confs, sockets, logs, mut inner } =
-        open(point, (nodes, &certificates), options)?;
+    let Opened { files, listening, confs, sockets, logs, mut inner, next, .. } =
+        listeners::open(point, (nodes, &certificates), options, None)?;
+    listeners::limit(&confs);
     let sticky_keys = sticky::keys(point).map_err(Error::StickyKey)?;
     let loops = sockets.len();
-    let layers = confs.iter().map(|conf| conf.level + 1).max().unwrap_or(1);
     let paired = options.paired.clone();
     let clock = paired.as_ref().map_or_else(Clock::start, |run| Clock::beginning(run.begins_ns));
     let seed = paired.as_ref().map_or_else(self::seed, |run| Ok(run.key.bits()))?;
@@ -249,7 +269,10 @@ pub fn start(
     let blueprint = Arc::new(blueprint);
     let audience: Arc<dyn Audience> = Arc::new(mail.clone());
     let draw = Key::new(seed).with(NAMES);
-    let names = Names::start(point, serving, options.nameserver, clock, draw, audience, &errors)?;
+    let following =
+        Following { nameserver: options.nameserver, clock, draw, audience, errors: errors.clone() };
+    let names = Arc::new(Names::default().of_plan(point, serving, &following)?);
+    let (to_built_in, built_in_mail) = unbounded_channel();
     let process = Arc::new(Process {
         clock,
         seed,
@@ -264,7 +287,10 @@ pub fn start(
         ending: tokio::sync::watch::Sender::new(false),
         pulses: (0..=loops).map(|_| watchdog::Pulse::default()).collect(),
         drain_said: AtomicBool::new(false),
-        drained: (0..layers).map(|_| AtomicU32::new(0)).collect(),
+        drained: (0..MOST_LAYERS).map(|_| AtomicU32::new(0)).collect(),
+        generation: AtomicU32::new(0),
+        replaced: AtomicBool::new(false),
+        to_built_in,
         mail,
     });
     if paired.is_some() {
@@ -273,146 +299,32 @@ pub fn start(
     }
     watchdog::watch(clock, process.pulses.clone(), process.errors.clone())?;
     let (to_owner, owner_mail) = unbounded_channel();
-    let shared = Shared {
-        blueprint: blueprint.clone(),
-        process: process.clone(),
-        names: Arc::new(names),
-        certificates: certificates.clone(),
-        confs: Arc::new(confs),
-        to_owner,
-    };
-    let inboxes = threads::Inboxes { mailboxes, notified, owner_mail, arrivals };
+    let first = Arc::new(Generation { blueprint, names, certificates, confs });
+    let shared = Shared { process: process.clone(), first: first.clone(), to_owner };
+    let inboxes = threads::Inboxes { mailboxes, notified, owner_mail, built_in_mail, arrivals };
     let (ended, loops, threads) = threads::start(&shared, sockets, inboxes, &files)?;
-    let logs = logs.0.into_iter().map(|(_, log)| log).collect();
-    let draining = Arc::default();
-    let remote = Remote { loops, logs, certificates, draining, process, blueprint, files };
+    let state = reload::State { current: first, logs, next };
+    let reloader = Reloader::start(process.clone(), state, (key, following, files.clone()), options.clone())?;
+    let remote = Remote { loops, draining: Arc::default(), process, reloader, files };
     Ok(Running { listening, servers, remote, threads, ended })
 }
 
-/// What is open before anything runs.
-struct Opened {
-    /// First, as the fields are dropped in this order: removed again while the sockets are open, should anything fail.
-    files: Arc<SocketFiles>,
-    listening: Vec<Listening>,
-    confs: Vec<Conf>,
-    /// By loop: the listener's number and the socket.
-    sockets: Vec<Vec<(usize, LoopSocket)>>,
-    logs: Logs,
-    /// Where those are reached that stand behind others.
-    inner: Inner,
-}
-
-/// Binds the listeners and opens their logs. `default`: the loops of those that do not say.
-fn open(
-    point: &Point,
-    (nodes, certificates): (&[NodeId], &Certificates),
-    options: &Options,
-) -> Result<Opened, Error> {
-    let cores = || std::thread::available_parallelism().map_or(1, |n| n.get());
-    let default = options.loops.unwrap_or_else(cores);
-    let listens: Vec<(String, &Listen, NodeId)> = nodes.iter().filter_map(|id| listen(point, *id)).collect();
-    let count = |l: &Listen| l.loops.map_or(default, |n| n as usize).max(1);
-    let loops = listens.iter().map(|(_, l, _)| count(l)).max().unwrap_or(1);
-    // Descriptors are the process's: listeners without a limit of their own share them.
-    let common = Clients::new(most_clients(), None, 0);
-    let mut opened = Opened {
-        files: Arc::default(),
-        listening: Vec::new(),
-        confs: Vec::new(),
-        sockets: (0..loops).map(|_| Vec::new()).collect(),
-        logs: Logs::default(),
-        inner: Inner::default(),
-    };
-    let levels = levels(point);
-    for (number, (name, listen, node)) in listens.into_iter().enumerate() {
-        let level = levels.get(&node).copied().unwrap_or(0);
-        // In a verification ports are free ones, and each loop has one of its own, so that a request can meet the one that it meets in
-        // the simulation.
-        let at = if options.paired.is_some() { ANY_PORT } else { &listen.addr };
-        let at_once = if options.paired.is_some() && level == 0 { 1 } else { count(listen) };
-        let mut port = None;
-        for first in (0..count(listen)).step_by(at_once) {
-            let bound = bind::bind(at, at_once, (level, &opened.files)).map_err(Error::Listen)?;
-            let addr = match &bound {
-                Bound::Tcp(_, address) => address.to_string(),
-                Bound::Unix(..) => listen.addr.clone(),
-            };
-            if let Bound::Tcp(_, address) = &bound {
-                port = Some(address.port());
-            }
-            if level > 0 {
-                opened.inner.at.insert(node, reached(&bound, &listen.addr));
-            }
-            for (at, socket) in (first..).zip(bound.sockets()) {
-                opened.sockets[at].push((number, socket));
-            }
-            opened.listening.push(Listening { name: name.clone(), addr });
-        }
-        let own = listen.http.max_clients.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
-        let per_address = listen.http.max_clients_per_address;
-        opened.confs.push(Conf {
-            name,
-            tls: certificates.of(node),
-            listen: listen.clone(),
-            node,
-            port,
-            level,
-            inner: None,
-            admission: Admission {
-                clients: Clients::new(own.unwrap_or(usize::MAX), per_address, count(listen)),
-                common: own.is_none().then(|| common.clone()),
-            },
-            log: opened.logs.of(&listen.http)?,
-        });
-    }
-    believe(point, &mut opened);
-    Ok(opened)
-}
-
-/// Listeners behind others believe their own process, as far as those before them believe their peers.
-fn believe(point: &Point, opened: &mut Opened) {
-    let believes = opened.confs.iter().filter(|conf| !conf.listen.http.trusted.is_empty());
-    let believes: Vec<_> =
-        believes.map(|conf| (conf.listen.http.trusted.clone(), with_inner(point, &[conf.node]))).collect();
-    for conf in opened.confs.iter_mut().filter(|conf| conf.level > 0) {
-        let before = believes.iter().filter(|(_, behind)| behind.contains(&conf.node));
-        let mut trusted: Vec<String> = before.flat_map(|(trusted, _)| trusted.iter().cloned()).collect();
-        // What its own process is taken for.
-        trusted.push("unix".to_owned());
-        let trusted = Networks::parse(&trusted).unwrap_or_default();
-        conf.inner = Some(Believed { own: opened.inner.own.clone(), trusted });
-    }
-}
-
-fn reached(bound: &Bound, addr: &str) -> Reached {
-    match bound {
-        Bound::Tcp(_, address) => Reached::Tcp(reached_at(*address)),
-        Bound::Unix(..) => Reached::Unix(addr.strip_prefix("unix:").unwrap_or(addr).into()),
-    }
-}
-
-/// On loopback, whichever is free.
-const ANY_PORT: &str = "127.0.0.1:0";
+/// Listeners stand behind each other so often at most: more than anybody has.
+const MOST_LAYERS: usize = 64;
 
 /// What is drawn by for names.
 const NAMES: u64 = 0x4e41_4d45;
-
-/// A listener of the plan: its name, its arguments, its node.
-fn listen(point: &Point, id: NodeId) -> Option<(String, &Listen, NodeId)> {
-    let node = &point.nodes[id as usize];
-    match &point.specs[node.spec as usize] {
-        Spec::Listen(listen) if inside(point, id) != id => {
-            Some((node.name.clone().unwrap_or_default(), listen, id))
-        }
-        _ => None,
-    }
-}
 
 fn seed() -> io::Result<u64> {
     getrandom::u64().map_err(|e| io::Error::other(e.to_string()))
 }
 
 impl Running {
+    /// What a predecessor knew of targets is known here, too.
+    pub fn heed(&self, predecessor: &Predecessor) {
+        self.remote.reloader.heed(&predecessor.snapshot);
+    }
+
     /// How it is spoken to from elsewhere.
     pub fn remote(&self) -> Remote {
         self.remote.clone()
@@ -430,7 +342,7 @@ impl Running {
         let result = all_ended(self.threads, result);
         self.remote.process.ending.send_replace(true);
         self.remote.files.remove(u32::MAX);
-        self.remote.logs.iter().for_each(AccessLog::finish);
+        self.remote.reloader.finish_logs();
         self.remote.process.errors.finish();
         result
     }

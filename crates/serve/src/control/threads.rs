@@ -2,22 +2,21 @@
 //! share), one for the built-in servers.
 
 use super::admission::{Admission, Whose, make_room};
-use super::certificates::Certificates;
+use super::adopt::{self, Generation, Maker};
 use super::event_loop::Loop;
 use super::mailbox::{self, ToLoop};
 use super::process::Process;
 use super::{accept, built_in};
 use crate::exchange::NodeId;
-use crate::graph::blueprint::Blueprint;
-use crate::graph::builder::{Builder, Thread};
+use crate::graph::builder::Thread;
 use crate::graph::state::LocalState;
 use crate::health::monitor::Monitor;
 use crate::log::AccessLog;
 use crate::nodes::lb::{Owner, ToOwner};
-use crate::transport::listener::{Believed, Listener};
+use crate::transport::listener::Believed;
 use crate::transport::listening::LoopSocket;
+use crate::transport::own::Reached;
 use crate::transport::socket_file::SocketFiles;
-use crate::upstream::names::Names;
 use crate::upstream::server::MakesRoom;
 use std::future::poll_fn;
 use std::io;
@@ -29,7 +28,7 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use weir_net::io::Core;
-use weir_net::io::runtime::{Joined, Runtime};
+use weir_net::io::runtime::Runtime;
 use weir_net::transport::tls;
 use weir_stats::Key;
 use weir_topology::plan::Listen;
@@ -46,6 +45,10 @@ pub(super) struct Conf {
     /// How many listeners stand before it, and of one behind others: whom it believes.
     pub level: u32,
     pub inner: Option<Believed>,
+    /// Loops that accept there.
+    pub loops: usize,
+    /// Where it is reached from this process.
+    pub reached: Option<Reached>,
     pub tls: Option<Arc<tls::Server>>,
     pub admission: Admission,
     pub log: Option<AccessLog>,
@@ -54,11 +57,9 @@ pub(super) struct Conf {
 /// What every thread begins with.
 #[derive(Clone)]
 pub(super) struct Shared {
-    pub blueprint: Arc<Blueprint>,
     pub process: Arc<Process>,
-    pub names: Arc<Names>,
-    pub certificates: Arc<Certificates>,
-    pub confs: Arc<Vec<Conf>>,
+    /// Let go of once it is built: others may follow.
+    pub first: Arc<Generation>,
     pub to_owner: UnboundedSender<ToOwner>,
 }
 
@@ -69,6 +70,7 @@ pub(super) struct Inboxes {
     /// The same, then the built-in servers: what of the process's state is to be looked at again.
     pub notified: Vec<UnboundedReceiver<u32>>,
     pub owner_mail: UnboundedReceiver<ToOwner>,
+    pub built_in_mail: UnboundedReceiver<ToLoop>,
     pub arrivals: built_in::Arrivals,
 }
 
@@ -93,7 +95,7 @@ pub(super) fn start(
     inboxes: Inboxes,
     files: &Arc<SocketFiles>,
 ) -> io::Result<Started> {
-    let Inboxes { mut mailboxes, mut notified, owner_mail, arrivals } = inboxes;
+    let Inboxes { mut mailboxes, mut notified, owner_mail, built_in_mail, arrivals } = inboxes;
     let (end, ended) = channel();
     let too_few = || io::Error::other("a mailbox is missing");
     let (built_in_notified, owner_notified) =
@@ -102,7 +104,9 @@ pub(super) fn start(
     let number = shared.process.built_in();
     start_service("weir-servers", &end, {
         let shared = shared.clone();
-        move |rt, begun| shared.serve_built_in(rt, number, arrivals, built_in_notified, begun)
+        move |rt, begun| {
+            shared.serve_built_in(rt, number, arrivals, (built_in_mail, built_in_notified), begun)
+        }
     })?;
     let number = shared.process.owner();
     start_service("weir-owner", &end, {
@@ -236,7 +240,7 @@ impl Shared {
         &self,
         rt: Runtime,
         number: u32,
-        owner: &Owner,
+        owner: Owner,
         notified: UnboundedReceiver<u32>,
     ) -> io::Result<Rc<Loop>> {
         let process = &self.process;
@@ -247,39 +251,22 @@ impl Shared {
         let lp = Loop::new(number, core, process.clone(), state);
         lp.needs("the mail of the process's state", lp.state.clone().read(notified));
         let room: Rc<dyn MakesRoom> = Rc::new(Room(Rc::downgrade(&lp)));
-        let builder = Builder {
-            blueprint: &self.blueprint,
-            core: &lp.core,
-            thread,
-            state: &lp.state,
-            targets: &lp.targets,
-            owner,
-            names: &self.names,
-            built_in: &process.built_in,
-            token: process.token,
-            tls: &self.certificates.origins,
-            room: &room,
-            in_run: process.run.is_some(),
-            records: process.run.clone().filter(|run| run.records),
-            number,
-            listeners: &self.confs.iter().map(|conf| conf.node).collect::<Vec<_>>(),
-        };
-        lp.has_graph(Rc::new(builder.graph()));
+        lp.builds_by(Maker { thread, owner, room });
+        if thread == Thread::Proxy {
+            lp.has_listeners(adopt::listeners(&lp, &self.first));
+        }
+        if let Some(graph) = adopt::build(&lp, &self.first) {
+            lp.has_graph(graph);
+        }
         Ok(lp)
     }
 
     /// The health monitor of a thread that owns it.
     fn monitor(&self, lp: &Rc<Loop>, publish: impl Fn(ToLoop) + 'static) {
-        let Some(graph) = lp.graph().cloned() else { return };
-        let process = &self.process;
-        lp.monitors(Monitor::new(
-            lp.core.clone(),
-            graph,
-            &self.blueprint,
-            process.errors.clone(),
-            process.token,
-            Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen })),
-        ));
+        let Some(graph) = lp.graph() else { return };
+        let (errors, token) = (self.process.errors.clone(), self.process.token);
+        let publish = Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen }));
+        lp.monitors(Monitor::new(lp.core.clone(), graph, errors, token, publish));
     }
 
     /// Runs the built-in servers for as long as any loop is there.
@@ -288,22 +275,19 @@ impl Shared {
         rt: Runtime,
         number: u32,
         arrivals: built_in::Arrivals,
-        notified: UnboundedReceiver<u32>,
+        (mail, notified): (UnboundedReceiver<ToLoop>, UnboundedReceiver<u32>),
         begun: Sender<()>,
     ) -> io::Result<()> {
         // Balancers inside of them have their health here.
-        let (mail, mailbox) = unbounded_channel();
-        let owner = Owner { mail, is_here: true };
-        let lp = self.begin(rt, number, &owner, notified)?;
+        let (to_owner, owner_mail) = unbounded_channel();
+        let lp = self.begin(rt, number, Owner { mail: to_owner, is_here: true }, notified)?;
         self.monitor(&lp, |_| {});
-        lp.needs("the owner's mail", mailbox::run_owner(lp.clone(), mailbox));
+        lp.needs("the owner's mail", mailbox::run_owner(lp.clone(), owner_mail));
+        lp.needs("the mailbox", mailbox::run(lp.clone(), mail));
         // Whoever waits has no other way to hear of it.
         let _ = begun.send(());
         drop((begun, self));
-        let result = until_the_end(&lp, built_in::run(lp.clone(), arrivals)).await;
-        // Without balancers here nobody else keeps its mailbox open.
-        drop(owner);
-        result
+        until_the_end(&lp, built_in::run(lp.clone(), arrivals)).await
     }
 
     /// Owns what is the process's, for as long as any loop is there.
@@ -319,8 +303,7 @@ impl Shared {
         begun: Sender<()>,
     ) -> io::Result<()> {
         let owner = Owner { mail: self.to_owner.clone(), is_here: true };
-        let lp = self.begin(rt, number, &owner, notified)?;
-        lp.has_listeners(self.listeners());
+        let lp = self.begin(rt, number, owner, notified)?;
         let process = self.process.clone();
         self.monitor(&lp, move |message| {
             let ToLoop::Health { lb, seen } = message else { return };
@@ -332,106 +315,84 @@ impl Shared {
         until_the_end(&lp, mailbox::run_owner(lp.clone(), owner_mail)).await
     }
 
-    /// The listeners as one loop sees them.
-    fn listeners(&self) -> Vec<(Rc<Listener>, Admission)> {
-        let mut listeners: Vec<(Rc<Listener>, Admission)> = Vec::with_capacity(self.confs.len());
-        for (number, conf) in self.confs.iter().enumerate() {
-            let others = || listeners.iter().filter_map(|(listener, _)| listener.log.as_ref());
-            let log = conf.log.as_ref().map(|log| log.on_loop(others()));
-            let logs = (log, self.process.errors.clone());
-            let ends = (conf.port, conf.tls.clone());
-            let listener = Listener {
-                level: conf.level,
-                inner: conf.inner.clone(),
-                ..Listener::new(number, &conf.name, &conf.listen.http, ends, logs, self.process.run.clone())
-            };
-            listeners.push((Rc::new(listener), conf.admission.clone()));
-        }
-        listeners
-    }
-
     /// Runs an event loop to the end of a drain.
     async fn serve(self, rt: Runtime, number: u32, inbox: Inbox) -> io::Result<()> {
         let Inbox { sockets, mut drain, mailbox, notified, files, begun } = inbox;
         let owner = Owner { mail: self.to_owner.clone(), is_here: false };
-        let lp = self.begin(rt, number, &owner, notified)?;
-        lp.has_listeners(self.listeners());
+        let lp = self.begin(rt, number, owner, notified)?;
+        let process = self.process.clone();
+        drop(self);
         let main = async {
             lp.needs("the mailbox", mailbox::run(lp.clone(), mailbox));
-            let mut accepting = Vec::new();
             for (listener, socket) in sockets {
-                let socket = socket.watch(&lp.core.runtime)?;
-                let task = lp.needs("accepting", accept::run(lp.clone(), listener, socket));
-                accepting.push((self.confs[listener].level, task));
+                accept::begin(&lp, listener, socket.watch(&lp.core.runtime)?);
             }
             // Whoever waits for all loops hears of this one, or that it is gone.
             let _ = begun.send(());
             drop(begun);
             let Some(Drain) = drain.recv().await else { return Ok(()) };
-            self.drain(&lp, accepting, &files).await;
+            self::drain(&process, &lp, &files).await;
             Ok(())
         };
         lp.run(main).await
     }
+}
 
-    /// Ends a loop (`serving.md` §2, Drain).
-    async fn drain(&self, lp: &Rc<Loop>, accepting: Vec<(u32, Joined)>, files: &SocketFiles) {
-        let delay_ns = self.confs.iter().map(|c| c.listen.http.drain_delay_ns).max().unwrap_or(0);
-        if delay_ns > 0 {
-            lp.core.timers.after(delay_ns).await;
+/// Ends a loop (`serving.md` §2, Drain).
+async fn drain(process: &Process, lp: &Rc<Loop>, files: &SocketFiles) {
+    let replaced = process.replaced.load(Ordering::Relaxed);
+    let delay_ns = if replaced { 0 } else { lp.longest_ns(|http| http.drain_delay_ns) };
+    if delay_ns > 0 {
+        lp.core.timers.after(delay_ns).await;
+    }
+    process.transits.close();
+    let end_ns = lp.core.now().saturating_add(lp.drain_timeout_ns());
+    let word_ns = lp.core.now().saturating_add(DRAIN_WORD_NS);
+    // Requests on their way may still come to listeners behind those that they came in by.
+    let levels = lp.levels() as usize;
+    for (level, drained) in (0..).zip(process.drained.iter().take(levels)) {
+        // Before the queues are looked at for the last time: nobody new finds the way in then.
+        files.remove(level);
+        lp.closing.send_modify(|closing| closing.levels = level + 1);
+        let closing: Vec<_> = lp.accepting.borrow_mut().extract_if(.., |(at, _)| *at <= level).collect();
+        for (_, task) in closing {
+            task.await;
         }
-        self.process.transits.close();
-        let end_ns = lp.core.now().saturating_add(lp.drain_timeout_ns());
-        let word_ns = lp.core.now().saturating_add(DRAIN_WORD_NS);
-        let mut accepting = accepting;
-        // Requests on their way may still come to listeners behind those that they came in by.
-        for (level, drained) in (0..).zip(&self.process.drained) {
-            // Before the queues are looked at for the last time: nobody new finds the way in then.
-            files.remove(level);
-            lp.closing.send_replace(level + 1);
-            let (closing, others): (Vec<_>, Vec<_>) = accepting.into_iter().partition(|(at, _)| *at <= level);
-            accepting = others;
-            for (_, task) in closing {
-                task.await;
-            }
-            lp.drain(level);
-            // Those who were let in last are not known yet.
+        lp.drain(level);
+        // Those who were let in last are not known yet.
+        lp.core.timers.after(LOOK_NS).await;
+        let are_coming = || process.transits.coming(lp.number as usize) > 0;
+        while (lp.is_busy(level) || are_coming()) && lp.core.now() < end_ns {
             lp.core.timers.after(LOOK_NS).await;
-            let are_coming = || self.process.transits.coming(lp.number as usize) > 0;
-            while (lp.is_busy(level) || are_coming()) && lp.core.now() < end_ns {
-                lp.core.timers.after(LOOK_NS).await;
-                self.say_drain(lp, word_ns, end_ns);
-            }
-            drained.fetch_add(1, Ordering::Relaxed);
-            // Other loops may still send requests on to the next level here.
-            let others = || drained.load(Ordering::Relaxed) < self.process.serving.load(Ordering::Relaxed);
-            while !accepting.is_empty() && others() && lp.core.now() < end_ns {
-                lp.core.timers.after(LOOK_NS).await;
-                self.say_drain(lp, word_ns, end_ns);
-            }
+            say_drain(process, lp, word_ns, end_ns);
         }
-        let open = lp.clients();
-        if open > 0 {
-            self.process.errors.urgent(|| {
-                let (s, of) = (lp.drain_timeout_ns() as f64 / 1e9, if open == 1 { "" } else { "s" });
-                format!(
-                    "drain_timeout ({s} s) is over: {open} connection{of} of event loop {} cut off",
-                    lp.number
-                )
-            });
+        drained.fetch_add(1, Ordering::Relaxed);
+        // Other loops may still send requests on to the next level here.
+        let others = || drained.load(Ordering::Relaxed) < process.serving.load(Ordering::Relaxed);
+        while !lp.accepting.borrow().is_empty() && others() && lp.core.now() < end_ns {
+            lp.core.timers.after(LOOK_NS).await;
+            say_drain(process, lp, word_ns, end_ns);
         }
+    }
+    let open = lp.clients();
+    if open > 0 {
+        process.errors.urgent(|| {
+            let (s, of) = (lp.drain_timeout_ns() as f64 / 1e9, if open == 1 { "" } else { "s" });
+            format!(
+                "drain_timeout ({s} s) is over: {open} connection{of} of event loop {} cut off",
+                lp.number
+            )
+        });
     }
 }
 
-impl Shared {
-    /// Says once, after a while, that a drain is under way.
-    fn say_drain(&self, lp: &Loop, word_ns: u64, end_ns: u64) {
-        if lp.core.now() >= word_ns && !self.process.drain_said.swap(true, Ordering::Relaxed) {
-            self.process.errors.note(|| {
-                let left_s = end_ns.saturating_sub(lp.core.now()) as f64 / 1e9;
-                format!("draining: {left_s:.1} s more at most for what is open; a second signal ends at once")
-            });
-        }
+/// Says once, after a while, that a drain is under way.
+fn say_drain(process: &Process, lp: &Loop, word_ns: u64, end_ns: u64) {
+    if lp.core.now() >= word_ns && !process.drain_said.swap(true, Ordering::Relaxed) {
+        process.errors.note(|| {
+            let left_s = end_ns.saturating_sub(lp.core.now()) as f64 / 1e9;
+            format!("draining: {left_s:.1} s more at most for what is open; a second signal ends at once")
+        });
     }
 }
 

@@ -1,5 +1,5 @@
 //! What ends the requests of a target that was removed, `drain_timeout` later: a flag of the target, which its requests take
-//! along. So of a server that two targets share only those end that came by the one that is gone.
+//! along. So of a server that two targets share only those end that came by the one that is gone. A graph that is to end has one too.
 
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -8,18 +8,31 @@ use std::rc::Rc;
 /// Whether what is in flight at a target of one loop's balancer ends now.
 pub(crate) type AbortFlag = Rc<Cell<bool>>;
 
-/// The targets that a request was sent by: one for each balancer on its way.
+/// The graph that a request is in, and the targets that it was sent by: one for each balancer on its way.
 #[derive(Clone, Default)]
-pub(crate) struct Abort(SmallVec<[AbortFlag; 2]>);
+pub(crate) struct Abort {
+    graph: Option<AbortFlag>,
+    targets: SmallVec<[AbortFlag; 2]>,
+}
 
 impl Abort {
+    /// Of a request in this graph.
+    pub fn of(graph: AbortFlag) -> Abort {
+        Abort { graph: Some(graph), ..Abort::default() }
+    }
+
     /// One balancer more.
-    pub fn push(&mut self, target: &AbortFlag) {
-        self.0.push(target.clone());
+    pub fn push(&mut self, target: AbortFlag) {
+        self.targets.push(target);
+    }
+
+    /// It goes through no more nodes.
+    pub fn leaves_graph(&mut self) {
+        self.graph = None;
     }
 
     /// Whether the request ends, since one of them is gone.
     pub fn is_set(&self) -> bool {
-        self.0.iter().any(|flag| flag.get())
+        self.targets.iter().chain(&self.graph).any(|flag| flag.get())
     }
 }

@@ -18,7 +18,7 @@ const TARGET: usize = 256;
 pub(super) fn failed(ex: &Exchange, failure: &Failure) {
     let Some(log) = log(ex.listener()).filter(|_| failure.status >= 500) else { return };
     log.request_failed(|| {
-        let at = failure.at.and_then(|id| ex.graph.describe(id));
+        let at = failure.at.and_then(|id| ex.describe(id));
         // What no server did may still have happened while one was waited for.
         let last = match (&at, ex.origin.borrow().as_ref()) {
             (None, Some(upstream)) => format!(", last tried: {}", upstream.described()),

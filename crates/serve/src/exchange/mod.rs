@@ -41,6 +41,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Checked, Hop, Request, Version};
 use weir_net::io::Core;
+use weir_policy::Kind;
 use weir_policy::key;
 use weir_stats::Key;
 use weir_topology::plan::KeySource;
@@ -77,7 +78,7 @@ struct BoundConn {
 pub(crate) struct Exchange {
     pub core: Rc<Core>,
     /// The nodes that it began in.
-    pub graph: Rc<dyn Graph>,
+    graph: RefCell<Option<Rc<dyn Graph>>>,
     /// The client.
     pub client: ClientEnd,
     pub bound: Rc<Bound>,
@@ -146,7 +147,7 @@ impl Exchange {
             begun_ns: core.now(),
             body: RefCell::new(body),
             core,
-            graph,
+            graph: RefCell::new(Some(graph)),
             client,
             bound,
             request,
@@ -163,7 +164,21 @@ impl Exchange {
 
     /// Runs it from a node of its graph on: for nodes that do something after what is behind them.
     pub fn start(self: &Rc<Self>, ctx: RequestContext, node: NodeId) -> Run {
-        self.graph.clone().start(self.clone(), ctx, node)
+        let graph = self.graph.borrow().clone();
+        match graph {
+            Some(graph) => graph.start(self.clone(), ctx, node),
+            None => Box::pin(std::future::ready(Err(Failure::new(Kind::NoTarget)))),
+        }
+    }
+
+    /// What a server of its graph is called, for whoever reads of it.
+    pub fn describe(&self, node: NodeId) -> Option<String> {
+        self.graph.borrow().as_ref()?.describe(node)
+    }
+
+    /// It goes through no more nodes: a tunnel may last for days, and its graph is not to.
+    pub fn leaves_graph(&self) {
+        self.graph.borrow_mut().take();
     }
 
     /// Where it came in.

@@ -1,5 +1,6 @@
 //! One request and its answer: the head is checked, the nodes find an answer, the relay passes it on.
 
+use super::abort::{Abort, AbortFlag};
 use super::built_in;
 use super::failure::Failure;
 use super::hold::Holds;
@@ -34,6 +35,9 @@ pub(crate) trait Serves: Graph + Sized + 'static {
         ctx: RequestContext,
         node: NodeId,
     ) -> impl Future<Output = Answer> + 'static;
+
+    /// What ends its requests.
+    fn ends(&self) -> AbortFlag;
 }
 
 /// Serves a request by its head, in this graph from this node on. `last`: the connection ends with it.
@@ -112,7 +116,7 @@ fn log(ex: &Exchange, line: &Line) {
         run.tell(Told::Ended(Ended {
             ordinal,
             selected,
-            server: ex.listener().built_in(),
+            server: ex.listener().built_in,
             inner: ex.listener().level > 0,
             begun_ns: ex.begun_ns,
             ended_ns: ex.core.now(),
@@ -163,6 +167,7 @@ async fn answer_here(ex: &Exchange, here: Here, close: bool, line: &mut Line) ->
 /// Runs the nodes, for as long as the client is there.
 async fn find<G: Serves>(ex: &Rc<Exchange>, graph: Rc<G>, node: NodeId) -> Answer {
     let mut ctx = RequestContext::new(ex.draw);
+    ctx.abort = Abort::of(graph.ends());
     if let Some(token) = ex.listener().believes {
         if let Some(Drawn { of_run, factor, way }) = built_in::read_drawn(&ex.request, token) {
             (ctx.factor, ctx.way) = (factor, way);

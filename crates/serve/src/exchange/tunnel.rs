@@ -89,6 +89,8 @@ impl Half {
 /// the target's `drain_timeout` is over.
 pub(super) async fn tunnel(ex: &Exchange, reply: &mut OriginReply) -> io::Result<()> {
     let OriginReply { origin, abort, .. } = reply;
+    abort.leaves_graph();
+    ex.leaves_graph();
     let idle_ns = ex.listener().http.tunnel_idle_ns;
     let (mut up, mut down) = (Half::default(), Half::default());
     ex.client.session().deadline.set(None);

@@ -3,7 +3,8 @@
 use super::draws::Draws;
 use super::ends::Ends;
 use super::identity::Keys;
-use super::state::ProcessState;
+use super::slots::Changes;
+use super::state::{Prepared, ProcessState};
 use crate::exchange::NodeId;
 use crate::exchange::upstream::described;
 use crate::nodes::Id;
@@ -11,6 +12,7 @@ use crate::transport::own::Inner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_policy::health::{Health, HealthConfig};
+use weir_stats::Key;
 use weir_topology::plan::{Lb, Point, Spec, To};
 use weir_topology::serving::{Role, Serving};
 
@@ -20,7 +22,11 @@ pub(crate) struct Blueprint {
     pub epoch: u32,
     pub point: Arc<Point>,
     pub serving: Arc<Serving>,
-    pub keys: Keys,
+    pub keys: Arc<Keys>,
+    /// The targets of each balancer by their indices; `None`: nobody any more.
+    targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
+    /// How many targets it has that the one before had not, and the other way round.
+    pub changes: Changes,
     /// Servers that may have so many connections only, and how long room is waited for, ns.
     pub connections: BTreeMap<NodeId, (u32, Option<u64>)>,
     /// The keys of sticky cookies, by the nodes of their balancers.
@@ -43,15 +49,32 @@ impl Blueprint {
         made_ns: u64,
         draws: Draws,
     ) -> Blueprint {
-        let keys = state.prepare(&point, &draws, made_ns);
+        let Prepared { keys, targets, changes } = state.prepare(epoch, &point, &draws, made_ns);
         let connections = limits(&point, &serving);
         let inner = Inner::default();
-        Blueprint { epoch, keys, connections, sticky_keys, made_ns, draws, inner, point, serving }
+        Blueprint {
+            epoch,
+            keys,
+            targets,
+            changes,
+            connections,
+            sticky_keys,
+            made_ns,
+            draws,
+            inner,
+            point,
+            serving,
+        }
     }
 
     /// How other threads know a node.
     pub fn id(&self, node: NodeId) -> Id {
-        Id { epoch: self.epoch, key: self.keys.nodes[node as usize] }
+        Id(self.keys.nodes[node as usize])
+    }
+
+    /// The targets of a balancer by their indices.
+    pub fn targets(&self, lb: NodeId) -> &[Option<NodeId>] {
+        self.targets.get(&lb).map_or(&[], |targets| targets)
     }
 
     /// A node's arguments.
@@ -80,17 +103,34 @@ impl Blueprint {
         self.serving.roles.get(node as usize).copied().unwrap_or_default()
     }
 
-    /// The weights of a balancer's targets.
+    /// The weights of a balancer's targets, by index.
     pub fn weights(&self, lb: NodeId) -> Vec<f64> {
-        let weight = |target: &NodeId| match self.spec(*target) {
-            Spec::Weight { weight } => *weight,
-            _ => 1.0,
+        let weight = |target: &Option<NodeId>| match target.map(|target| self.spec(target)) {
+            Some(Spec::Weight { weight }) => *weight,
+            Some(_) => 1.0,
+            None => 0.0,
         };
-        self.list(lb).iter().map(weight).collect()
+        self.targets(lb).iter().map(weight).collect()
+    }
+
+    /// What the targets of a balancer are hashed by, by index.
+    pub fn hash_names(&self, lb: NodeId) -> Vec<String> {
+        let name = |target: &Option<NodeId>| target.map_or_else(String::new, |target| self.hash_name(target));
+        self.targets(lb).iter().map(name).collect()
     }
 
     /// The health of a balancer's targets at the beginning: the same on all threads.
     pub fn health(&self, node: NodeId, lb: &Lb) -> Health {
+        let (config, draw) = self.health_config(node, lb);
+        let mut health = Health::new(config, &self.weights(node), self.made_ns, draw);
+        for (index, _) in (0..).zip(self.targets(node)).filter(|(_, target)| target.is_none()) {
+            health.remove(index);
+        }
+        health
+    }
+
+    /// What of health a balancer has, and what that draws by.
+    pub fn health_config(&self, node: NodeId, lb: &Lb) -> (HealthConfig, Key) {
         let config = HealthConfig {
             check: lb.health.as_ref().map(|h| h.check.clone()),
             eject: lb.eject.clone(),
@@ -99,13 +139,15 @@ impl Blueprint {
             panic: lb.panic,
             on_empty: lb.on_empty,
         };
-        Health::new(config, &self.weights(node), self.made_ns, self.draws.state(node, 0).with(3))
+        (config, self.draws.state(node, 0).with(3))
     }
 
-    /// Where the ways of a balancer's targets end.
+    /// Where the ways of a balancer's targets end, by index.
     pub fn ends(&self, lb: NodeId, built_in: bool) -> Vec<Ends> {
-        let behind = |target: &NodeId| Ends::behind(&self.point, &self.serving, built_in, *target);
-        self.list(lb).iter().map(behind).collect()
+        let behind = |target: &Option<NodeId>| {
+            target.map_or_else(Ends::nowhere, |t| Ends::behind(&self.point, &self.serving, built_in, t))
+        };
+        self.targets(lb).iter().map(behind).collect()
     }
 
     /// What a person is told of a target: the server or listener that its only way leads to, with its address, else what its ways

@@ -6,9 +6,12 @@ use super::ends::{End, Ends};
 use super::identity::inside;
 use super::state::LocalState;
 use crate::exchange::NodeId;
+use crate::exchange::abort::AbortFlag;
 use crate::exchange::reply::Own;
-use crate::nodes::lb::{self, Owner, Shape, Sticky};
-use crate::nodes::{Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue};
+use crate::nodes::lb::{self, LbState, Owner, Shape, Sticky};
+use crate::nodes::{
+    Id, Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue,
+};
 use crate::nodes::{rate, redirect, retry, rewrite, route, sequence, split, timeout, warmup};
 use crate::transport::own::Reached;
 use crate::transport::paired::{Made, Paired, Told};
@@ -19,6 +22,7 @@ use crate::upstream::secure::Secure;
 use crate::upstream::server::{MakesRoom, Server};
 use crate::upstream::target::Targets;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use weir_model::sampler::Sampler;
@@ -44,7 +48,7 @@ pub(crate) enum Thread {
 
 /// Builds what one thread runs.
 pub(crate) struct Builder<'a> {
-    pub blueprint: &'a Blueprint,
+    pub blueprint: &'a Arc<Blueprint>,
     pub core: &'a Rc<Core>,
     pub thread: Thread,
     /// The process's state, as this thread has it.
@@ -67,8 +71,10 @@ pub(crate) struct Builder<'a> {
     pub number: u32,
     /// What servers say of TLS.
     pub tls: &'a tls::Clients,
-    /// The nodes of the listeners, by their numbers.
-    pub listeners: &'a [NodeId],
+    /// The listeners' numbers and nodes.
+    pub listeners: &'a [(usize, NodeId)],
+    /// Told which targets are gone, by what ends their requests.
+    pub gone: &'a RefCell<Vec<(Id, u32, AbortFlag)>>,
 }
 
 impl Builder<'_> {
@@ -80,13 +86,27 @@ impl Builder<'_> {
             || nodes.iter().filter_map(|node| if let Node::Lb(lb) = node { Some(lb) } else { None });
         let ends = |lb: &Rc<lb::Lb>| (lb.node, self.blueprint.ends(lb.node, self.is_built_in()).into());
         Graph {
-            epoch: self.blueprint.epoch,
-            entries: self.listeners.iter().map(|id| inside(&self.blueprint.point, *id)).collect(),
-            lbs: balancers().map(|lb| (lb.id.key, lb.node)).collect(),
+            blueprint: self.blueprint.clone(),
+            entries: self
+                .listeners
+                .iter()
+                .map(|(number, id)| (*number, inside(&self.blueprint.point, *id)))
+                .collect(),
+            roots: self.roots(),
+            lbs: balancers().map(|lb| (lb.id.0, lb.node)).collect(),
             ends: balancers().map(ends).collect(),
             outer: self.outer(),
+            cut: AbortFlag::default(),
             nodes,
         }
+    }
+
+    /// The roots of built-in servers.
+    fn roots(&self) -> BTreeMap<u32, NodeId> {
+        let Blueprint { point, keys, .. } = &**self.blueprint;
+        let all = (0..point.nodes.len() as NodeId)
+            .filter(|id| self.is_built_in() && self.blueprint.role(*id) == Role::BuiltIn);
+        all.map(|id| (keys.nodes[id as usize], id)).collect()
     }
 
     fn is_built_in(&self) -> bool {
@@ -95,7 +115,7 @@ impl Builder<'_> {
 
     /// Where ways end that lead through no balancer's targets.
     fn outer(&self) -> Vec<End> {
-        let Blueprint { point, serving, .. } = self.blueprint;
+        let Blueprint { point, serving, .. } = &**self.blueprint;
         let begin = |(id, node): (NodeId, &plan::Node)| {
             let spec = &point.specs[node.spec as usize];
             let listens = matches!(spec, Spec::Listen(_)).then(|| inside(point, id));
@@ -108,7 +128,8 @@ impl Builder<'_> {
     fn node(&self, id: NodeId) -> Node {
         match (self.thread, self.blueprint.role(id)) {
             (Thread::Proxy, Role::BuiltIn) => {
-                let place = || Place::BuiltIn(id, self.built_in.clone());
+                let root = self.blueprint.keys.nodes[id as usize];
+                let place = || Place::BuiltIn((id, root), self.built_in.clone());
                 self.server(id, Some(&self.blueprint.hash_name(id)), &Origin::of(false), place)
             }
             (Thread::Proxy, Role::Inside) => Node::Nowhere,
@@ -290,41 +311,25 @@ impl Builder<'_> {
     }
 
     fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {
-        let targets = self.blueprint.list(id).to_vec();
-        let names: Vec<String> = targets.iter().map(|t| self.blueprint.hash_name(*t)).collect();
+        let targets = self.blueprint.targets(id).to_vec();
         // Health is the process's, and what is in flight is limited by its permits.
         let listens = lb.eject.is_some() || lb.outlier.is_some();
         let own_id = self.blueprint.id(id);
-        let weights = self.blueprint.weights(id);
-        let of_targets = self.blueprint.keys.of_targets(&targets);
-        let shape = Shape { balance: lb.balance.clone(), weights: weights.clone(), targets: of_targets };
-        let state = self.state.balancer(own_id.key, shape, || {
-            let made = Made {
-                lb: id,
-                on_loop: self.number,
-                at_ns: self.core.now(),
-                draw: self.blueprint.draws.state(id, self.on_loop(lb)).bits(),
-                balance: lb.balance.clone(),
-                pass_over_ns: if listens { 0 } else { lb.pass_over_ns },
-                weights: weights.clone(),
-                names: names.clone(),
-                health: Snapshot::of(&self.blueprint.health(id, lb)),
-            };
-            let upstream = made.upstream();
-            if let Some(records) = &self.records {
-                records.tell(Told::Made(made));
-            }
-            upstream
-        });
+        let shape = Shape {
+            balance: lb.balance.clone(),
+            pass_over_ns: if listens { 0 } else { lb.pass_over_ns },
+            exists: targets.iter().map(Option::is_some).collect(),
+            weights: self.blueprint.weights(id),
+            names: self.blueprint.hash_names(id),
+        };
         lb::Lb {
             core: self.core.clone(),
             node: id,
             id: own_id,
-            state,
+            state: self.state_of(id, lb, &shape),
             targets,
             scope: lb.scope,
             owner: self.owner.clone(),
-            flags: self.state.process().flags(own_id.key),
             listens,
             records: self.records.clone().map(|run| {
                 let on_loop = self.number;
@@ -334,11 +339,41 @@ impl Builder<'_> {
             choice: self.blueprint.draws.choice(id),
             key: lb.key.clone(),
             spare: lb.spare,
-            sticky: self.sticky(id, lb, &names),
-            semaphore: self.state.semaphore(own_id.key),
+            sticky: self.sticky(id, lb, &shape),
+            semaphore: self.state.semaphore(own_id.0),
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,
         }
+    }
+
+    /// What this thread has of a balancer, which has this shape from now on.
+    fn state_of(&self, id: NodeId, lb: &Lb, shape: &Shape) -> Rc<LbState> {
+        let own_id = self.blueprint.id(id);
+        let flags = self.state.process().flags(own_id.0);
+        let draw = self.blueprint.draws.state(id, self.on_loop(lb));
+        let (state, is_new) = self.state.balancer(own_id.0, || {
+            let made = Made {
+                lb: id,
+                on_loop: self.number,
+                at_ns: self.core.now(),
+                draw: draw.bits(),
+                balance: shape.balance.clone(),
+                pass_over_ns: shape.pass_over_ns,
+                weights: shape.weights.clone(),
+                names: shape.names.clone(),
+                health: Snapshot::of(&self.blueprint.health(id, lb)),
+            };
+            let upstream = made.upstream();
+            if let Some(records) = &self.records {
+                records.tell(Told::Made(made));
+            }
+            LbState::new(shape, upstream, flags.clone())
+        });
+        if !is_new {
+            let gone = state.adopt(self.core.now(), shape, flags, draw);
+            self.gone.borrow_mut().extend(gone.into_iter().map(|(index, abort)| (own_id, index, abort)));
+        }
+        state
     }
 
     /// On which loop's behalf a balancer's state is kept: what is the process's is kept once.
@@ -346,24 +381,25 @@ impl Builder<'_> {
         if lb.scope == Scope::Process || self.is_built_in() { 0 } else { self.number }
     }
 
-    fn sticky(&self, id: NodeId, lb: &Lb, names: &[String]) -> Option<Sticky> {
+    fn sticky(&self, id: NodeId, lb: &Lb, shape: &Shape) -> Option<Sticky> {
         let key = self.blueprint.sticky_keys.get(&id)?;
-        Some(Sticky::new(lb.sticky.as_deref()?, names, *key))
+        Some(Sticky::new(lb.sticky.as_deref()?, &shape.names, &shape.exists, *key))
     }
 
     /// Where a server with this address is.
     fn place(&self, addr: &str) -> Place {
-        let (name, list): (_, &[_]) = match Address::parse(addr) {
+        let list: &[_] = match Address::parse(addr) {
             Some(Address::Unix(path)) => return Place::Unix(path.into()),
-            Some(Address::Ip(address)) => (None, &[address]),
-            Some(Address::Name(host, port)) => match self.names.of(&host, port) {
-                Some((name, list)) => (Some(name), list),
-                None => (None, &[]),
-            },
+            Some(Address::Ip(address)) => &[address],
+            Some(Address::Name(host, port)) => {
+                let name = self.names.of(&host, port);
+                let list = name.map_or_else(|| Arc::from([]), |name| name.addresses());
+                return Place::Tcp(Rc::new(Addresses::new(name.map(|name| name.number), &list)));
+            }
             // The plan was checked: there is no such server.
-            Some(Address::Port(_)) | None => (None, &[]),
+            Some(Address::Port(_)) | None => &[],
         };
-        Place::Tcp(Rc::new(Addresses::new(name, list)))
+        Place::Tcp(Rc::new(Addresses::new(None, list)))
     }
 }
 

@@ -41,6 +41,11 @@ impl Ends {
         self.all.iter().filter_map(|end| if let End::Server(id) = end { Some(*id) } else { None })
     }
 
+    /// Nobody is there any more.
+    pub fn nowhere() -> Ends {
+        Ends { all: Vec::new(), way: Vec::new(), checked: Checked::Alive }
+    }
+
     /// What is behind a node. `built_in`: for the thread of the built-in servers, whose servers are models.
     pub fn behind(point: &Point, serving: &Serving, built_in: bool, node: NodeId) -> Ends {
         let walk = Walk { point, serving, built_in };

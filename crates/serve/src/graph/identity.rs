@@ -1,7 +1,7 @@
 //! Who is who across graphs (`operating.md` §1): state belongs to identities, so that a graph that is built later takes over
 //! what stays. An identity is interned to a number that is the same on all threads, in every graph.
 //!
-//! A node with `name=` is its kind and name; one behind which lies one addressed server is its place and that address; others
+//! A node with `name=` is its kind (of balancers there is one) and name; one behind which lies one addressed server is its place and that address; others
 //! are place and number there. A target is what its `server` says: address as written, TLS and protocol;
 //! one without address is known as a node, and so is a `listen` that takes a free port. Those of one identity are told apart by their order.
 
@@ -10,9 +10,13 @@ use std::collections::BTreeMap;
 use weir_topology::address::Address;
 use weir_topology::plan::{Node, Origin, Place, Point, Spec, To};
 
-/// The identities that were ever seen, by number.
+/// The identities of all graphs that are left, by number.
 #[derive(Debug, Default)]
-pub(crate) struct Interner(BTreeMap<String, u32>);
+pub(crate) struct Interner {
+    known: BTreeMap<String, u32>,
+    /// Numbers that were ever given: none is given twice.
+    given: u32,
+}
 
 /// The numbers of a plan's nodes.
 #[derive(Clone, Debug)]
@@ -33,8 +37,15 @@ impl Keys {
 impl Interner {
     /// The number of an identity.
     fn key(&mut self, identity: String) -> u32 {
-        let next = self.0.len() as u32;
-        *self.0.entry(identity).or_insert(next)
+        *self.known.entry(identity).or_insert_with(|| {
+            self.given += 1;
+            self.given - 1
+        })
+    }
+
+    /// Forgets all but these.
+    pub fn keep(&mut self, is_left: impl Fn(u32) -> bool) {
+        self.known.retain(|_, key| is_left(*key));
     }
 
     /// The numbers of all nodes of a plan.
@@ -64,14 +75,20 @@ impl Interner {
     }
 }
 
+/// The kind of any balancer.
+const LB: &str = "lb";
+
 fn is_free_port(addr: &str) -> bool {
     Address::parse(addr).is_none_or(|address| address.is_free_port())
 }
 
 fn of_node(point: &Point, node: &Node, address: Option<&str>) -> String {
-    let kind = point.specs[node.spec as usize].kind();
-    let is_server = matches!(point.specs[node.spec as usize], Spec::Server { .. });
-    match (&node.name, address) {
+    let spec = &point.specs[node.spec as usize];
+    let is_server = matches!(spec, Spec::Server { .. });
+    // A balancer stays itself with another policy, and with one target or several.
+    let is_lb = matches!(spec, Spec::Lb(_));
+    let kind = if is_lb { LB } else { spec.kind() };
+    match (&node.name, address.filter(|_| !is_lb)) {
         (Some(name), _) if !is_server => format!("{kind} {name:?}"),
         (_, Some(addr)) => format!("{} at {addr}", place(point, node)),
         _ => place(point, node),
@@ -89,7 +106,10 @@ fn of_target(addr: &str, origin: &Origin) -> String {
 fn place(point: &Point, node: &Node) -> String {
     let site = point.sites.get(node.site as usize);
     match site.and_then(|site| point.places.get(site.place as usize)) {
-        Some(Place { file, def, kind, via, number }) => format!("{file}/{def}/{kind}/{via}/{number}"),
+        Some(Place { file, def, kind, via, number }) => {
+            let kind = if kind.starts_with("lb.") { LB } else { kind };
+            format!("{file}/{def}/{kind}/{via}/{number}")
+        }
         None => String::new(),
     }
 }

@@ -9,28 +9,36 @@ pub(crate) mod draws;
 pub(crate) mod ends;
 pub(crate) mod identity;
 mod run;
+pub(crate) mod slots;
 pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 
+use crate::exchange::abort::AbortFlag;
 use crate::exchange::reply::Answer;
 use crate::exchange::serve::Serves;
 use crate::exchange::{self, Exchange, NodeId, RequestContext, Run, Upstream};
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
 use crate::transport::listener::Entry;
+use blueprint::Blueprint;
 use ends::{End, Ends};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The nodes, by their number in the plan.
 pub(crate) struct Graph {
-    /// Which graph, counted by reloads.
-    pub epoch: u32,
+    /// What it was built from; it is known to be there for as long as any graph has it.
+    pub blueprint: Arc<Blueprint>,
     nodes: Vec<Node>,
-    /// Where requests of each listener enter.
-    entries: Vec<NodeId>,
+    /// Whether its requests end now.
+    pub cut: AbortFlag,
+    /// Where requests of each listener enter, by the listener's number.
+    entries: BTreeMap<usize, NodeId>,
+    /// Roots of built-in servers by identity, on the thread that runs them.
+    roots: BTreeMap<u32, NodeId>,
     /// Balancers by identity.
     lbs: BTreeMap<u32, NodeId>,
     /// Where the ways of balancers' targets end.
@@ -61,6 +69,10 @@ impl Serves for Graph {
     ) -> impl Future<Output = Answer> + 'static {
         run::run(self, ex, ctx, node)
     }
+
+    fn ends(&self) -> AbortFlag {
+        self.cut.clone()
+    }
 }
 
 impl Graph {
@@ -69,18 +81,28 @@ impl Graph {
         &self.nodes[id as usize]
     }
 
-    /// Where requests enter.
-    pub fn entry(&self, entry: Entry) -> NodeId {
+    /// Where requests enter; `None`: nowhere any more.
+    pub fn entry(&self, entry: Entry) -> Option<NodeId> {
         match entry {
-            Entry::Listener(number) => self.entries[number],
-            Entry::BuiltIn(root) => root,
+            Entry::Listener(number) => self.entries.get(&number).copied(),
+            Entry::BuiltIn(root) => self.roots.get(&root).copied(),
         }
+    }
+
+    /// All entries.
+    pub fn all_entries(&self) -> impl Iterator<Item = Entry> + '_ {
+        let listeners = self.entries.keys().map(|number| Entry::Listener(*number));
+        listeners.chain(self.roots.keys().map(|root| Entry::BuiltIn(*root)))
     }
 
     /// A balancer as other threads name it; `None`: it is of another graph.
     pub fn lb(&self, id: Id) -> Option<&Rc<Lb>> {
-        let node = self.lbs.get(&id.key).filter(|_| id.epoch == self.epoch)?;
-        if let Node::Lb(lb) = self.node(*node) { Some(lb) } else { None }
+        if let Node::Lb(lb) = self.node(*self.lbs.get(&id.0)?) { Some(lb) } else { None }
+    }
+
+    /// All balancers.
+    pub fn lbs(&self) -> impl Iterator<Item = &Rc<Lb>> {
+        self.lbs.values().filter_map(|node| if let Node::Lb(lb) = self.node(*node) { Some(lb) } else { None })
     }
 
     /// Where the ways of a balancer's targets end.
@@ -88,16 +110,12 @@ impl Graph {
         self.ends.get(&lb).cloned().unwrap_or_default()
     }
 
-    /// Closes the idle connections of targets to which no way leads any more.
-    pub fn retire_unreachable(&self) {
-        let reachable = self.reachable();
-        for (id, node) in (0..).zip(&self.nodes) {
-            if let Node::Server(server) = node
-                && !reachable.contains(&id)
-            {
-                server.target.retire();
-            }
-        }
+    /// The identities of targets to which some way leads.
+    pub fn reached(&self) -> BTreeSet<u32> {
+        let server = |id: &NodeId| {
+            if let Node::Server(server) = self.node(*id) { Some(server.target.key) } else { None }
+        };
+        self.reachable().iter().filter_map(server).collect()
     }
 
     /// Servers to which some way leads through targets that were not removed.

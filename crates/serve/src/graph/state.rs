@@ -8,8 +8,9 @@
 
 use super::draws::Draws;
 use super::identity::{Interner, Keys};
+use super::slots::{Changes, Slots};
 use crate::exchange::NodeId;
-use crate::nodes::lb::{LbState, Loads, Shape, TargetFlags};
+use crate::nodes::lb::{LbState, Loads, TargetFlags};
 use crate::sync::counter::Counter;
 use crate::sync::timeline::{LocalTimeLine, TimeLine};
 use crate::sync::wait_queue::SharedQueue;
@@ -17,28 +18,37 @@ use crate::sync::{LocalSemaphore, Semaphore, TryCell, WaitQueue};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use weir_model::faulty::Law;
 use weir_model::warmup::Warmup;
-use weir_policy::Upstream;
 use weir_policy::budget::Tokens;
+use weir_policy::config::{Budget, Rate};
 use weir_policy::rate::RateLimit;
 use weir_topology::plan::{self, Clock, Mode, Point, Spec, To};
 
-/// What a node has that is the process's.
+/// What a node has that is the process's, and what it was made for.
 #[derive(Clone)]
 enum State {
     /// Permits with a wait queue: a queue's, a balancer's.
     Semaphore(Arc<Semaphore>, Arc<SharedQueue>),
     /// The buckets of a limit.
-    Rate(Arc<TryCell<RateLimit>>),
+    Rate(Arc<TryCell<RateLimit>>, Rate),
     /// What further attempts are charged to.
-    Budget(Arc<TryCell<Tokens>>),
+    Budget(Arc<TryCell<Tokens>>, Budget),
     /// How warm it is.
     Warmup(Arc<TryCell<Warmup>>),
     /// Its time-line of faults.
-    Fault(Arc<TimeLine>),
+    Fault(Arc<TimeLine>, Box<plan::Faulty>),
+}
+
+/// What a node is to have.
+enum Wanted<'a> {
+    /// So many counters, of so many permits each.
+    Permits(usize, u32),
+    Rate(&'a Rate),
+    Budget(&'a Budget),
+    Warmup,
 }
 
 /// The process's state.
@@ -50,12 +60,26 @@ pub(crate) struct ProcessState {
 #[derive(Default)]
 struct Known {
     interner: Interner,
+    /// Who is who in each graph of which some thread still has one, by epoch.
+    graphs: Vec<(u32, Weak<Keys>)>,
     /// By identity.
     states: BTreeMap<u32, State>,
-    /// What all loops know of balancers' targets, by the balancer's identity, and which targets those are.
-    flags: BTreeMap<u32, (Vec<u32>, Arc<TargetFlags>)>,
+    /// The targets of balancers, by the balancer's identity.
+    slots: BTreeMap<u32, Slots>,
+    /// What all loops know of them.
+    flags: BTreeMap<u32, Arc<TargetFlags>>,
+    /// How busy targets are that probes ask, by identity.
+    loads: Loads,
     /// Connections to targets, by identity.
     open: BTreeMap<u32, Arc<Counter>>,
+}
+
+/// Who is who in a plan.
+pub(crate) struct Prepared {
+    pub keys: Arc<Keys>,
+    /// The targets of each balancer by their indices; `None`: nobody any more.
+    pub targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
+    pub changes: Changes,
 }
 
 impl ProcessState {
@@ -70,39 +94,58 @@ impl ProcessState {
     }
 
     /// Who is who in a plan; its nodes have all that they need from now on.
-    pub fn prepare(&self, point: &Point, draws: &Draws, now_ns: u64) -> Keys {
+    pub fn prepare(&self, epoch: u32, point: &Point, draws: &Draws, now_ns: u64) -> Prepared {
         let mut known = self.known();
-        let keys = known.interner.keys(point);
-        for (node, &key) in point.nodes.iter().zip(&keys.nodes) {
-            let targets = match node.to {
-                To::List(list) => point.lists[list as usize].len(),
-                _ => 0,
-            };
-            if !known.states.contains_key(&key)
-                && let Some(state) = self.state(key, &point.specs[node.spec as usize], targets, now_ns)
-            {
-                known.states.insert(key, state);
+        let oldest = known.forget(epoch);
+        let keys = Arc::new(known.interner.keys(point));
+        known.graphs.push((epoch, Arc::downgrade(&keys)));
+        let (mut targets, mut changes) = (BTreeMap::new(), Changes::default());
+        for (id, node) in (0..).zip(&point.nodes) {
+            let key = keys.nodes[id as usize];
+            let spec = &point.specs[node.spec as usize];
+            let mut count = 1;
+            if let (Spec::Lb(_), To::List(list)) = (spec, node.to) {
+                let list = &point.lists[list as usize];
+                let slots = known.slots.entry(key).or_default();
+                let (places, changed) = slots.assign(&keys.of_targets(list), epoch, oldest);
+                changes.added += changed.added;
+                changes.removed += changed.removed;
+                count = places.len();
+                targets.insert(id, places.iter().map(|at| at.map(|at| list[at as usize])).collect());
             }
+            self.renew(&mut known, key, wanted(spec, count), now_ns);
         }
-        flags(point, &keys, &mut known);
+        flags(point, &keys, &targets, &mut known);
         self.time_lines(point, (&keys, draws), &mut known);
-        keys
+        Prepared { keys, targets, changes }
     }
 
-    fn state(&self, key: u32, spec: &Spec, targets: usize, now_ns: u64) -> Option<State> {
-        let budget = |b: &_| State::Budget(Arc::new(TryCell::new(Tokens::new(b, now_ns))));
-        match spec {
-            Spec::Queue { concurrency, .. } => Some(self.semaphore(key, 1, *concurrency)),
-            Spec::Lb(lb) => {
-                let most = lb.max_in_flight.into_iter().chain(lb.max_connections).min()?;
-                Some(self.semaphore(key, targets, most))
+    /// Gives a node what it is to have; what it has already goes on where it is of that kind.
+    fn renew(&self, known: &mut Known, key: u32, wanted: Option<Wanted<'_>>, now_ns: u64) {
+        let new = match (wanted, known.states.get(&key)) {
+            (None, Some(State::Fault(..)) | None) | (Some(Wanted::Warmup), Some(State::Warmup(_))) => return,
+            (Some(Wanted::Permits(n, most)), Some(State::Semaphore(semaphore, queue))) => {
+                if semaphore.change(n, most) {
+                    queue.look_again();
+                }
+                return;
             }
-            Spec::Rate { rate, .. } => Some(State::Rate(Arc::new(TryCell::new(RateLimit::new(rate))))),
-            Spec::Retry(retry) => retry.budget.as_ref().map(budget),
-            Spec::Hedge(hedged) => hedged.budget.as_ref().map(budget),
-            Spec::Warmup { .. } => Some(State::Warmup(Arc::new(TryCell::new(Warmup::default())))),
-            _ => None,
-        }
+            (Some(Wanted::Rate(rate)), Some(State::Rate(_, same))) if rate == same => return,
+            (Some(Wanted::Budget(budget)), Some(State::Budget(_, same))) if budget == same => return,
+            (Some(Wanted::Permits(n, most)), _) => self.semaphore(key, n, most),
+            (Some(Wanted::Rate(rate)), _) => {
+                State::Rate(Arc::new(TryCell::new(RateLimit::new(rate))), rate.clone())
+            }
+            (Some(Wanted::Budget(b)), _) => {
+                State::Budget(Arc::new(TryCell::new(Tokens::new(b, now_ns))), b.clone())
+            }
+            (Some(Wanted::Warmup), _) => State::Warmup(Arc::new(TryCell::new(Warmup::default()))),
+            (None, Some(_)) => {
+                known.states.remove(&key);
+                return;
+            }
+        };
+        known.states.insert(key, new);
     }
 
     fn semaphore(&self, key: u32, n: usize, most: u32) -> State {
@@ -113,40 +156,50 @@ impl ProcessState {
     /// The time-lines of faulty nodes, one for all that share it. The messages of each name its first node.
     fn time_lines(&self, point: &Point, (keys, draws): (&Keys, &Draws), known: &mut Known) {
         let mut first_of: BTreeMap<plan::Line, NodeId> = BTreeMap::new();
-        let mut made: BTreeMap<NodeId, (TimeLine, Vec<NodeId>)> = BTreeMap::new();
+        let mut together: BTreeMap<NodeId, Vec<(NodeId, &plan::Faulty)>> = BTreeMap::new();
         for (id, node) in (0..).zip(&point.nodes) {
             let Spec::Faulty(faulty) = &point.specs[node.spec as usize] else { continue };
-            if known.states.contains_key(&keys.nodes[id as usize]) {
-                continue;
-            }
             let first = match &faulty.line {
                 plan::Line::Own => id,
                 line => *first_of.entry(line.clone()).or_insert(id),
             };
-            let lazy = faulty.clock == Clock::Lazy;
-            let (line, nodes) = made.entry(first).or_insert_with(|| {
-                let law = Law::new(faulty.mtbf_ns, faulty.mttr_ns, lazy, faulty.starts_up);
-                let key = keys.nodes[id as usize];
-                let line =
-                    TimeLine::new(key, law, lazy, draws.time_line(id, &faulty.line), self.mail.clone());
-                (line, Vec::new())
+            together.entry(first).or_default().push((id, faulty));
+        }
+        for (first, nodes) in together {
+            let key = |id: NodeId| keys.nodes[id as usize];
+            let there = nodes.iter().find_map(|(id, faulty)| match known.states.get(&key(*id)) {
+                Some(State::Fault(line, same)) if **same == **faulty => Some(line.clone()),
+                _ => None,
             });
-            nodes.push(id);
-            if faulty.mode == Mode::Crash {
-                let cold = behind(point, id).into_iter().filter_map(|n| {
-                    match known.states.get(&keys.nodes[n as usize]) {
-                        Some(State::Warmup(warmup)) => Some(warmup.clone()),
-                        _ => None,
-                    }
-                });
-                line.warmups.extend(cold);
+            let line = there
+                .unwrap_or_else(|| Arc::new(self.time_line(point, (keys, draws), (first, &nodes), known)));
+            for (id, faulty) in nodes {
+                known.states.insert(key(id), State::Fault(line.clone(), Box::new(faulty.clone())));
             }
         }
-        for (line, nodes) in made.into_values() {
-            let line = Arc::new(line);
-            let of = nodes.into_iter().map(|n| (keys.nodes[n as usize], State::Fault(line.clone())));
-            known.states.extend(of);
+    }
+
+    fn time_line(
+        &self,
+        point: &Point,
+        (keys, draws): (&Keys, &Draws),
+        (first, nodes): (NodeId, &[(NodeId, &plan::Faulty)]),
+        known: &Known,
+    ) -> TimeLine {
+        // Those on one line have the same law.
+        let faulty = nodes[0].1;
+        let lazy = faulty.clock == Clock::Lazy;
+        let law = Law::new(faulty.mtbf_ns, faulty.mttr_ns, lazy, faulty.starts_up);
+        let draw = draws.time_line(first, &faulty.line);
+        let mut line = TimeLine::new(keys.nodes[first as usize], law, lazy, draw, self.mail.clone());
+        for (id, _) in nodes.iter().filter(|(_, faulty)| faulty.mode == Mode::Crash) {
+            let cold = behind(point, *id).into_iter();
+            line.warmups.extend(cold.filter_map(|n| match known.states.get(&keys.nodes[n as usize]) {
+                Some(State::Warmup(warmup)) => Some(warmup.clone()),
+                _ => None,
+            }));
         }
+        line
     }
 
     fn get(&self, key: u32) -> Option<State> {
@@ -155,12 +208,12 @@ impl ProcessState {
 
     /// The buckets of a limit.
     pub fn rate(&self, key: u32) -> Option<Arc<TryCell<RateLimit>>> {
-        if let Some(State::Rate(rate)) = self.get(key) { Some(rate) } else { None }
+        if let Some(State::Rate(rate, _)) = self.get(key) { Some(rate) } else { None }
     }
 
     /// A budget.
     pub fn budget(&self, key: u32) -> Option<Arc<TryCell<Tokens>>> {
-        if let Some(State::Budget(budget)) = self.get(key) { Some(budget) } else { None }
+        if let Some(State::Budget(budget, _)) = self.get(key) { Some(budget) } else { None }
     }
 
     /// How warm a node is.
@@ -171,26 +224,71 @@ impl ProcessState {
     /// What all loops know of a balancer's targets; nothing, if there is no such balancer.
     pub fn flags(&self, key: u32) -> Arc<TargetFlags> {
         let none = || Arc::new(TargetFlags::new(0, false, Box::default()));
-        self.known().flags.get(&key).map_or_else(none, |(_, flags)| flags.clone())
+        self.known().flags.get(&key).cloned().unwrap_or_else(none)
     }
 
     /// Connections to a target, over all loops.
     pub fn open(&self, target: u32) -> Arc<Counter> {
         self.known().open.entry(target).or_default().clone()
     }
+
+    /// Epochs of which some thread still has a graph, the oldest first.
+    pub fn epochs(&self) -> Vec<u32> {
+        self.known()
+            .graphs
+            .iter()
+            .filter(|(_, keys)| keys.strong_count() > 0)
+            .map(|(epoch, _)| *epoch)
+            .collect()
+    }
 }
 
-/// What all loops know of the targets of each balancer of a plan; begun anew where there was none, or with other targets.
-fn flags(point: &Point, keys: &Keys, known: &mut Known) {
-    let loads = Loads::of(point);
-    for (node, &key) in point.nodes.iter().zip(&keys.nodes) {
-        let Spec::Lb(lb) = &point.specs[node.spec as usize] else { continue };
-        let targets = if let To::List(list) = node.to { &point.lists[list as usize][..] } else { &[] };
-        let of = keys.of_targets(targets);
-        if known.flags.get(&key).is_none_or(|(before, _)| *before != of) {
-            let new = TargetFlags::new(targets.len(), lb.outlier.is_some(), loads.among(targets));
-            known.flags.insert(key, (of, Arc::new(new)));
+impl Known {
+    /// Forgets what no graph has any more. The oldest epoch of which a graph is left, before one is built of `epoch`.
+    fn forget(&mut self, epoch: u32) -> u32 {
+        self.graphs.retain(|(_, keys)| keys.strong_count() > 0);
+        let graphs: Vec<Arc<Keys>> = self.graphs.iter().filter_map(|(_, keys)| keys.upgrade()).collect();
+        let left: BTreeSet<u32> =
+            graphs.iter().flat_map(|k| k.nodes.iter().chain(&k.targets).copied()).collect();
+        self.interner.keep(|key| left.contains(&key));
+        self.states.retain(|key, _| left.contains(key));
+        self.slots.retain(|key, _| left.contains(key));
+        self.flags.retain(|key, _| left.contains(key));
+        self.loads.keep(|key| left.contains(&key));
+        self.open.retain(|key, _| left.contains(key));
+        self.graphs.first().map_or(epoch, |(epoch, _)| *epoch)
+    }
+}
+
+/// What a node is to have; `targets`: indices of a balancer.
+fn wanted(spec: &Spec, targets: usize) -> Option<Wanted<'_>> {
+    match spec {
+        Spec::Queue { concurrency, .. } => Some(Wanted::Permits(1, *concurrency)),
+        Spec::Lb(lb) => {
+            let most = lb.max_in_flight.into_iter().chain(lb.max_connections).min()?;
+            Some(Wanted::Permits(targets, most))
         }
+        Spec::Rate { rate, .. } => Some(Wanted::Rate(rate)),
+        Spec::Retry(retry) => retry.budget.as_ref().map(Wanted::Budget),
+        Spec::Hedge(hedged) => hedged.budget.as_ref().map(Wanted::Budget),
+        Spec::Warmup { .. } => Some(Wanted::Warmup),
+        _ => None,
+    }
+}
+
+/// What all loops know of the targets of each balancer of a plan; of targets that stay as it was.
+fn flags(point: &Point, keys: &Keys, targets: &BTreeMap<NodeId, Box<[Option<NodeId>]>>, known: &mut Known) {
+    known.loads.add(point, &keys.nodes);
+    for (id, targets) in targets {
+        let (node, key) = (&point.nodes[*id as usize], keys.nodes[*id as usize]);
+        let Spec::Lb(lb) = &point.specs[node.spec as usize] else { continue };
+        let loads = known.loads.among(targets.iter().map(|t| t.map(|t| keys.nodes[t as usize])));
+        let wants_successes = lb.outlier.is_some();
+        let new = match known.flags.get(&key) {
+            None => TargetFlags::new(targets.len(), wants_successes, loads),
+            Some(before) => before.renewed(targets.iter().map(Option::is_some), wants_successes, loads),
+        };
+        known.flags.insert(key, Arc::new(new));
     }
 }
 
@@ -237,24 +335,35 @@ impl LocalState {
     pub fn semaphore(&self, key: u32) -> Option<Rc<LocalSemaphore>> {
         let Some(State::Semaphore(semaphore, queue)) = self.process.get(key) else { return None };
         let mut all = self.semaphores.borrow_mut();
-        let new = || Rc::new(LocalSemaphore::new(semaphore, WaitQueue::new(queue, self.me)));
-        Some(all.entry(key).or_insert_with(new).clone())
+        if let Some(known) = all.get(&key).filter(|known| known.is_of(&semaphore)) {
+            return Some(known.clone());
+        }
+        let new = Rc::new(LocalSemaphore::new(semaphore, WaitQueue::new(queue, self.me)));
+        all.insert(key, new.clone());
+        Some(new)
     }
 
-    /// What the thread has of a balancer; new, if there is none of this shape.
-    pub fn balancer(&self, key: u32, shape: Shape, upstream: impl FnOnce() -> Upstream) -> Rc<LbState> {
+    /// What the thread has of a balancer; new, if it has nothing.
+    pub fn balancer(&self, key: u32, new: impl FnOnce() -> LbState) -> (Rc<LbState>, bool) {
         let mut balancers = self.balancers.borrow_mut();
-        if let Some(state) = balancers.get(&key).filter(|state| state.fits(&shape)) {
-            return state.clone();
+        if let Some(state) = balancers.get(&key) {
+            return (state.clone(), false);
         }
-        let state = Rc::new(LbState::new(shape, upstream()));
+        let state = Rc::new(new());
         balancers.insert(key, state.clone());
-        state
+        (state, true)
+    }
+
+    /// Forgets what no graph of this thread has any more.
+    pub fn forget(&self) {
+        self.semaphores.borrow_mut().retain(|_, one| Rc::strong_count(one) > 1);
+        self.timelines.borrow_mut().retain(|_, one| Rc::strong_count(one) > 1);
+        self.balancers.borrow_mut().retain(|_, one| Rc::strong_count(one) > 1);
     }
 
     /// The time-line of a faulty node.
     pub fn time_line(&self, key: u32) -> Option<Rc<LocalTimeLine>> {
-        let Some(State::Fault(shared)) = self.process.get(key) else { return None };
+        let Some(State::Fault(shared, _)) = self.process.get(key) else { return None };
         let mut all = self.timelines.borrow_mut();
         Some(all.entry(shared.number()).or_insert_with(|| LocalTimeLine::new(shared)).clone())
     }

@@ -12,6 +12,7 @@ use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::Names;
 use crate::upstream::server::MakesRoom;
 use crate::upstream::target::Targets;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -58,8 +59,9 @@ fn a_later_graph_goes_on_with_the_state() {
     let owner = Owner { mail: unbounded_channel().0, is_here: true };
     let room: Rc<dyn MakesRoom> = Rc::new(NoRoom);
     let graph = |epoch, (point, roles): (Arc<plan::Point>, _)| {
+        let gone = RefCell::default();
         let (keys, draws) = (BTreeMap::new(), Draws::new(&point, &[], Key::new(3)));
-        let blueprint = Blueprint::new(epoch, (point, roles), keys, &process, 0, draws);
+        let blueprint = Arc::new(Blueprint::new(epoch, (point, roles), keys, &process, 0, draws));
         let builder = Builder {
             blueprint: &blueprint,
             core: &core,
@@ -76,11 +78,12 @@ fn a_later_graph_goes_on_with_the_state() {
             records: None,
             number: 0,
             listeners: &[],
+            gone: &gone,
         };
         let id = (0..).find(|id| matches!(blueprint.spec(*id), Spec::Lb(_))).expect("the balancer") as NodeId;
         let graph = builder.graph();
         let Node::Lb(lb) = graph.node(id) else { panic!("it is one") };
-        lb.clone()
+        (lb.clone(), graph)
     };
     let pick = |lb: &lb::Lb| {
         let ask = Ask { draw: Key::new(5), key: None, now_ns: 0, exclude: &[], sticky: None };
@@ -89,16 +92,21 @@ fn a_later_graph_goes_on_with_the_state() {
             other => panic!("{other:?}"),
         }
     };
-    let old = graph(0, plan([1, 2]));
+    let (old, of_old) = graph(0, plan([1, 2]));
     let first = pick(&old);
-    old.flags.set_half_open(first, true);
-    let new = graph(1, plan([1, 2]));
-    assert_ne!(old.id, new.id, "another epoch");
-    assert!(new.flags.has_probation());
+    old.state.flags().set_half_open(first, true);
+    let (new, _of_new) = graph(1, plan([1, 2]));
+    assert_eq!(old.id, new.id, "it is the same balancer");
+    assert!(new.state.flags().has_probation());
     assert_eq!(pick(&new), 1 - first, "the other has fewer in flight");
-    // What is counted by index is of no use to other targets, nor to one that was removed and is back.
-    let other = graph(2, plan([2, 1]));
-    assert!(!other.flags.has_probation() && !Rc::ptr_eq(&other.state, &new.state));
-    other.remove(0);
-    assert!(!Rc::ptr_eq(&graph(3, plan([2, 1])).state, &other.state));
+    // Whatever their order in the file, targets are known by who they are.
+    let (turned, _of_turned) = graph(2, plan([2, 1]));
+    assert!(turned.state.flags().has_probation() && Rc::ptr_eq(&turned.state, &new.state));
+    assert_eq!(turned.targets.len(), 2);
+    // One goes and another comes: its index is new, since requests of older graphs may be at the old one's.
+    let (other, _of_other) = graph(3, plan([2, 3]));
+    assert_eq!(other.targets.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, true]);
+    assert!(!other.has_target(0) && other.has_target(2));
+    assert_eq!(pick(&other), 2, "nothing is in flight there");
+    drop((old, of_old));
 }

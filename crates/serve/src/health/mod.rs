@@ -8,9 +8,10 @@
 //!     +---- snapshots on every change -------------->+  Upstream::follow
 //! ```
 //!
-//! [`monitor`] has the state and the clock, [`check`] asks a target over a connection of its own, [`target_set`] says who the
-//! targets are. The one request that may try a target on probation is told by an atomic ([`crate::nodes::lb::TargetFlags`]).
+//! [`monitor`] has the state and the clock, [`check`] asks a target over a connection of its own, [`by_hand`] is what an
+//! operator has set. The one request that may try a target on probation is told by an atomic ([`crate::nodes::lb::TargetFlags`]).
 
+pub(crate) mod by_hand;
 mod check;
 pub(crate) mod monitor;
-pub(crate) mod target_set;
+pub(crate) mod snapshot;

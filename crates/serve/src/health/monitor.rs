@@ -4,8 +4,8 @@
 //! changed to all loops. Balancers inside tell those outside whether anyone is left; a plan's nodes come after all that they
 //! lead to, so one pass in their order is enough.
 
+use super::by_hand::{ByHand, Overrides};
 use super::check::{NothingLeft, Question};
-use super::target_set::{TargetSet, TargetSlot};
 use crate::exchange::NodeId;
 use crate::graph::Graph;
 use crate::graph::blueprint::Blueprint;
@@ -14,6 +14,7 @@ use crate::log::ErrorLog;
 use crate::nodes::lb::{Lb as Balancer, TargetFlags};
 use crate::nodes::{Id, Node};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,9 +22,9 @@ use std::task::{Poll, Waker};
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
 use weir_policy::Outcome;
-use weir_policy::health::Health;
+use weir_policy::health::{Health, Known};
 use weir_policy::snapshot::Snapshot;
-use weir_topology::plan::{Lb, Spec};
+use weir_topology::plan::{Lb, Spec, label, target_labels};
 
 /// Sends what has changed of a balancer's health to all that follow it.
 pub(crate) type Publish = Box<dyn Fn(Id, Arc<Snapshot>)>;
@@ -31,11 +32,15 @@ pub(crate) type Publish = Box<dyn Fn(Id, Arc<Snapshot>)>;
 /// The monitor.
 pub(crate) struct Monitor {
     core: Rc<Core>,
-    graph: Rc<Graph>,
+    graph: RefCell<Rc<Graph>>,
     errors: Arc<ErrorLog>,
     publish: Publish,
     /// By number of the node, ascending.
     lbs: RefCell<Vec<Monitored>>,
+    /// What proves checks to built-in servers.
+    token: u64,
+    /// What was set by hand, by balancer and target, until it is taken back.
+    overrides: RefCell<Overrides>,
     notified: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -45,7 +50,8 @@ struct Monitored {
     node: NodeId,
     id: Id,
     health: Health,
-    set: TargetSet,
+    /// By index, whether somebody is there.
+    exists: Vec<bool>,
     ends: Rc<[Ends]>,
     flags: Arc<TargetFlags>,
     /// What a check asks of each target; empty without checks.
@@ -58,6 +64,10 @@ struct Monitored {
     name: String,
     /// What its targets are called.
     names: Vec<String>,
+    /// What the admin interface calls it and them (`operating.md` §5), and their weights in the file.
+    label: String,
+    labels: Vec<String>,
+    weights: Vec<f64>,
 }
 
 /// What the loops, and the balancers outside, were told of one balancer last.
@@ -73,26 +83,100 @@ impl Monitor {
     pub fn new(
         core: Rc<Core>,
         graph: Rc<Graph>,
-        blueprint: &Blueprint,
         errors: Arc<ErrorLog>,
         token: u64,
         publish: Publish,
     ) -> Rc<Monitor> {
-        let lbs = (0..).zip(&blueprint.point.nodes).filter_map(|(id, _)| {
-            match (blueprint.spec(id), graph.node(id)) {
-                (Spec::Lb(lb), Node::Lb(node)) => Some(Monitored::new(node, lb, &graph, blueprint, token)),
-                _ => None,
-            }
-        });
+        let lbs = monitored(&graph, token, &mut BTreeMap::new(), 0);
         Rc::new(Monitor {
-            lbs: RefCell::new(lbs.collect()),
+            lbs: RefCell::new(lbs),
             core,
-            graph,
+            graph: RefCell::new(graph),
             errors,
             publish,
+            token,
+            overrides: RefCell::default(),
             notified: Cell::new(false),
             waker: RefCell::default(),
         })
+    }
+
+    /// Another graph from now on: who stays is as healthy as before. What loops must know of each balancer in it.
+    pub fn adopt(&self, graph: Rc<Graph>) -> Vec<(Id, Arc<Snapshot>)> {
+        let mut before: BTreeMap<Id, Monitored> =
+            self.lbs.borrow_mut().drain(..).map(|lb| (lb.id, lb)).collect();
+        *self.lbs.borrow_mut() = monitored(&graph, self.token, &mut before, self.core.now());
+        *self.graph.borrow_mut() = graph;
+        self.heed_overrides();
+        self.change(true, |_, _| {});
+        self.notify();
+        let snapshot = |lb: &Monitored| (lb.id, Arc::new(Snapshot::of(&lb.health)));
+        self.lbs.borrow().iter().map(snapshot).collect()
+    }
+
+    /// Sets what is to hold of targets by hand from now on; or forgets it.
+    pub fn set_by_hand(&self, changes: Overrides) {
+        for (target, by_hand) in changes {
+            self.overrides.borrow_mut().insert(target, by_hand);
+        }
+        self.heed_overrides();
+        self.overrides.borrow_mut().retain(|_, by_hand| *by_hand != ByHand::default());
+        self.change(false, |_, _| {});
+        self.notify();
+    }
+
+    /// What was set by hand.
+    pub fn by_hand(&self) -> Overrides {
+        self.overrides.borrow().clone()
+    }
+
+    /// What is known of targets that are not just well: balancer, which of those that are called so, target.
+    pub fn known(&self) -> Vec<(String, u32, String, Known)> {
+        let (now_ns, mut counted) = (self.core.now(), BTreeMap::<String, u32>::new());
+        let mut all = Vec::new();
+        for lb in self.lbs.borrow().iter() {
+            let number = counted.entry(lb.label.clone()).or_default();
+            for (index, label) in (0u32..).zip(&lb.labels).filter(|(_, label)| !label.is_empty()) {
+                let known = lb.health.known(now_ns, index);
+                if !lb.questions.is_empty() || known.out_for_ns.is_some() {
+                    all.push((lb.label.clone(), *number, label.clone(), known));
+                }
+            }
+            *number += 1;
+        }
+        all
+    }
+
+    /// What another process knew of them.
+    pub fn believe(&self, known: &[(String, u32, String, Known)]) {
+        let known: BTreeMap<_, _> =
+            known.iter().map(|(lb, n, target, known)| ((lb, *n, target), *known)).collect();
+        let (now_ns, mut counted) = (self.core.now(), BTreeMap::<String, u32>::new());
+        for lb in self.lbs.borrow_mut().iter_mut() {
+            let number = counted.entry(lb.label.clone()).or_default();
+            for (index, label) in (0u32..).zip(&lb.labels) {
+                if let Some(known) = known.get(&(&lb.label, *number, label)) {
+                    lb.health.heed(now_ns, index, *known);
+                }
+            }
+            *number += 1;
+        }
+        self.change(false, |_, _| {});
+        self.notify();
+    }
+
+    fn heed_overrides(&self) {
+        let (now_ns, overrides) = (self.core.now(), self.overrides.borrow());
+        if overrides.is_empty() {
+            return;
+        }
+        for lb in self.lbs.borrow_mut().iter_mut() {
+            for (index, label) in (0u32..).zip(lb.labels.clone()) {
+                if let Some(by_hand) = overrides.get(&(lb.label.clone(), label)) {
+                    by_hand.apply(now_ns, index, lb.weights[index as usize], &mut lb.health);
+                }
+            }
+        }
     }
 
     /// Ticks and checks, for ever.
@@ -145,7 +229,8 @@ impl Monitor {
         let monitor = self.clone();
         self.core.runtime.spawn(async move {
             let Some(ends) = ends.get(target as usize) else { return };
-            let passed = question.ask(&monitor.core, &monitor.graph, ends).await;
+            let graph = monitor.graph.borrow().clone();
+            let passed = question.ask(&monitor.core, &graph, ends).await;
             monitor.change_one(lb, |now_ns, lb| match passed {
                 Ok(passed) => drop(lb.health.check_result(now_ns, target, passed)),
                 Err(NothingLeft) => lb.health.check_said_nothing(now_ns, target),
@@ -173,7 +258,7 @@ impl Monitor {
             (changed, free)
         });
         let Some((changed, free)) = changed else { return };
-        if let (true, Some(lb)) = (free, self.graph.lb(lb)) {
+        if let (true, Some(lb)) = (free, self.graph.borrow().lb(lb)) {
             lb.notify_first();
         }
         if changed {
@@ -182,22 +267,14 @@ impl Monitor {
         }
     }
 
-    /// Takes a target away; which one that is. `None`: there is none.
-    pub fn remove(&self, lb: Id, target: u32) -> Option<TargetSlot> {
-        let slot = self.with(lb, |lb| lb.set.remove(target)).flatten()?;
-        self.change_one(lb, |_, lb| lb.health.remove(target));
-        self.notify();
-        Some(slot)
-    }
-
-    /// Looks at the health of a balancer's targets; `None`: it is of another graph.
-    pub fn look<T>(&self, lb: Id, at: impl FnOnce(&Health) -> T) -> Option<T> {
-        self.with(lb, |lb| at(&lb.health))
+    /// Looks at the health of a balancer's targets, at what they are called, and at their weights in the file.
+    pub fn look<T>(&self, lb: Id, at: impl FnOnce(&Health, &[String], &[f64]) -> T) -> Option<T> {
+        self.with(lb, |lb| at(&lb.health, &lb.labels, &lb.weights))
     }
 
     /// Whether a request would find anyone at the end of a way.
     pub fn finds_anyone(&self, end: End) -> bool {
-        is_up(end, &self.graph, &self.lbs.borrow())
+        is_up(end, &self.graph.borrow(), &self.lbs.borrow())
     }
 
     /// Names have other addresses: who has none is down.
@@ -207,7 +284,7 @@ impl Monitor {
     }
 
     fn with<T>(&self, lb: Id, act: impl FnOnce(&mut Monitored) -> T) -> Option<T> {
-        let node = self.graph.lb(lb)?.node;
+        let node = self.graph.borrow().lb(lb)?.node;
         let mut lbs = self.lbs.borrow_mut();
         let at = lbs.binary_search_by_key(&node, |lb| lb.node).ok()?;
         lbs.get_mut(at).map(act)
@@ -227,7 +304,7 @@ impl Monitor {
     /// Does something to each balancer, and tells all loops of what has changed, which may be more than that. `all`: ends of
     /// ways may have changed.
     fn change(&self, all: bool, mut act: impl FnMut(u64, &mut Monitored)) {
-        let now_ns = self.core.now();
+        let (now_ns, graph) = (self.core.now(), self.graph.borrow().clone());
         let mut news = Vec::new();
         let mut behind = all;
         {
@@ -237,7 +314,7 @@ impl Monitor {
                 let Some(lb) = rest.first_mut() else { continue };
                 act(now_ns, lb);
                 if behind {
-                    lb.look_behind(now_ns, &self.graph, inside);
+                    lb.look_behind(now_ns, &graph, inside);
                 }
                 if lb.has_changed(&self.errors) {
                     news.push((lb.id, Arc::new(Snapshot::of(&lb.health))));
@@ -247,7 +324,7 @@ impl Monitor {
             }
         }
         for (lb, seen) in news {
-            if let Some(lb) = self.graph.lb(lb) {
+            if let Some(lb) = graph.lb(lb) {
                 lb.follow(&seen);
             }
             (self.publish)(lb, seen);
@@ -255,21 +332,43 @@ impl Monitor {
     }
 }
 
+/// The balancers of a graph, by number of the node; those that were known before go on.
+fn monitored(graph: &Graph, token: u64, before: &mut BTreeMap<Id, Monitored>, now_ns: u64) -> Vec<Monitored> {
+    let blueprint = &graph.blueprint;
+    let of_node = |id: NodeId| match (blueprint.spec(id), graph.node(id)) {
+        (Spec::Lb(lb), Node::Lb(node)) => {
+            let new = Monitored::new(node, lb, graph, token);
+            Some(match before.remove(&new.id) {
+                Some(old) => new.after(old, lb, blueprint, now_ns),
+                None => new,
+            })
+        }
+        _ => None,
+    };
+    (0..blueprint.point.nodes.len() as NodeId).filter_map(of_node).collect()
+}
+
 impl Monitored {
-    fn new(own: &Balancer, lb: &Lb, graph: &Graph, blueprint: &Blueprint, token: u64) -> Monitored {
-        let node = own.node;
-        let (targets, ends) = (blueprint.list(node), graph.ends(node));
+    fn new(own: &Balancer, lb: &Lb, graph: &Graph, token: u64) -> Monitored {
+        let (node, blueprint) = (own.node, &graph.blueprint);
+        let (targets, ends) = (blueprint.targets(node), graph.ends(node));
         let question = |ends: &Ends, check| {
             let at = (ends.addr(&blueprint.point), ends.tls(&blueprint.point));
             Rc::new(Question::new(check, at, token))
         };
         let questions = lb.health.iter().flat_map(|check| ends.iter().map(move |e| question(e, check)));
+        let mut labels = target_labels(&blueprint.point, node).into_iter();
+        // Labels are by place in the list, others by index.
+        let list = blueprint.list(node);
+        let by_node: BTreeMap<NodeId, String> = list.iter().copied().zip(&mut labels).collect();
+        let label_of = |t: &Option<NodeId>| t.and_then(|t| by_node.get(&t).cloned()).unwrap_or_default();
         Monitored {
             node,
             id: own.id,
             health: blueprint.health(node, lb),
-            set: TargetSet::new(targets.len()),
-            flags: own.flags.clone(),
+            exists: targets.iter().map(Option::is_some).collect(),
+            weights: blueprint.weights(node),
+            flags: own.state.all_flags(),
             questions: questions.collect(),
             ends: ends.clone(),
             has_spare: lb.spare.is_some(),
@@ -278,8 +377,32 @@ impl Monitored {
                 .name
                 .clone()
                 .unwrap_or_else(|| "a balancer".to_owned()),
-            names: targets.iter().map(|t| blueprint.described(*t)).collect(),
+            names: targets.iter().map(|t| t.map_or_else(String::new, |t| blueprint.described(t))).collect(),
+            label: label(&blueprint.point, node),
+            labels: targets.iter().map(label_of).collect(),
         }
+    }
+
+    /// This one in place of an old one, whose health goes on.
+    fn after(self, old: Monitored, lb: &Lb, blueprint: &Blueprint, now_ns: u64) -> Monitored {
+        let mut health = old.health;
+        let (config, draw) = blueprint.health_config(self.node, lb);
+        health.configure(config, now_ns, draw);
+        for (index, exists) in (0u32..).zip(&self.exists) {
+            let (i, was) = (index as usize, old.exists.get(index as usize).copied().unwrap_or_default());
+            match (was, *exists) {
+                (true, false) => health.remove(index),
+                (false, true) => health.add(now_ns, index, self.weights[i]),
+                (true, true) if old.weights[i] != self.weights[i] => {
+                    health.set_weight(index, self.weights[i])
+                }
+                _ => {}
+            }
+        }
+        // Changes of the set are told by who changes it.
+        health.take_transitions().for_each(drop);
+        let told = Told { version: None, ..old.told };
+        Monitored { health, told, ..self }
     }
 
     /// Looks whether what is behind each target is of any use. `inside`: the balancers that may be behind it.

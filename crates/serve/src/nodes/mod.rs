@@ -34,14 +34,10 @@ use crate::exchange::reply::Own;
 use crate::upstream::server::Server;
 use std::rc::Rc;
 
-/// A node as threads name it to each other: indices mean something within one graph only.
+/// A node as threads name it to each other: its identity (`operating.md` §1), interned, the same in every graph that has the node.
+/// Its number among the nodes means something within one graph only; the indices of a balancer's targets are the same in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Id {
-    /// The graph, counted by reloads: what indices of targets belong to.
-    pub epoch: u32,
-    /// The node's identity (`operating.md` §1), interned: the same in every graph that has the node.
-    pub key: u32,
-}
+pub(crate) struct Id(pub u32);
 
 /// A node as it is served.
 pub(crate) enum Node {

@@ -1,6 +1,7 @@
 //! State that all loops share, by atomics and messages: semaphores, wait queues, cells that are only tried, time-lines.
 //! No request waits for a lock (`serving.md` §1).
 
+mod chunks;
 pub(crate) mod counter;
 pub(crate) mod process;
 pub(crate) mod semaphore;

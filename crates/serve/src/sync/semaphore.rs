@@ -8,6 +8,7 @@
 //! then the words. Whoever moves a counter over the limit writes the bit, then looks at the counter again, until they agree:
 //! of two that write at once the later one sees what the other has done.
 
+use crate::sync::chunks::Chunks;
 use crate::sync::wait_queue::WaitQueue;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -19,10 +20,12 @@ use weir_net::io::timers::{Sleep, has_ended};
 
 /// The counters: one for a queue, one per target for a balancer.
 pub(crate) struct Semaphore {
-    inside: Box<[AtomicU32]>,
-    most: u32,
+    inside: Chunks<AtomicU32>,
+    /// How many counters there are.
+    count: AtomicU32,
+    most: AtomicU32,
     /// A bit for each counter at its limit.
-    full: Box<[AtomicU64]>,
+    full: Chunks<AtomicU64>,
     /// Changes of `full`.
     version: AtomicU64,
 }
@@ -31,9 +34,10 @@ impl Semaphore {
     /// `n` counters that go up to `most`.
     pub fn new(n: usize, most: u32) -> Semaphore {
         let semaphore = Semaphore {
-            inside: (0..n).map(|_| AtomicU32::new(0)).collect(),
-            most,
-            full: (0..n.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            inside: Chunks::of(n),
+            count: AtomicU32::new(n as u32),
+            most: AtomicU32::new(most),
+            full: Chunks::of(n.div_ceil(64)),
             version: AtomicU64::new(1),
         };
         if most == 0 {
@@ -42,12 +46,26 @@ impl Semaphore {
         semaphore
     }
 
+    /// At least so many counters from now on, with another limit: where more are inside than may, nobody comes in until fewer are.
+    /// Whether there may be more room than before.
+    pub fn change(&self, n: usize, most: u32) -> bool {
+        self.inside.grow(n);
+        self.full.grow(n.div_ceil(64));
+        let grown = self.count.fetch_max(n as u32, SeqCst) < n as u32;
+        let before = self.most.swap(most, SeqCst);
+        if grown || before != most {
+            (0..self.count.load(SeqCst)).for_each(|at| self.show(at));
+        }
+        grown || before < most
+    }
+
     /// Takes a permit, if there is one.
     pub fn take(&self, at: u32) -> bool {
-        let more = |n: u32| (n < self.most).then_some(n + 1);
-        match self.inside[at as usize].fetch_update(SeqCst, SeqCst, more) {
+        let Some(inside) = self.inside.get(at) else { return false };
+        let more = |n: u32| (n < self.most.load(SeqCst)).then_some(n + 1);
+        match inside.fetch_update(SeqCst, SeqCst, more) {
             Ok(before) => {
-                if before + 1 == self.most {
+                if before + 1 >= self.most.load(SeqCst) {
                     self.show(at);
                 }
                 true
@@ -58,22 +76,23 @@ impl Semaphore {
 
     /// How many are inside.
     pub fn inside(&self, at: u32) -> u32 {
-        self.inside[at as usize].load(SeqCst)
+        self.inside.get(at).map_or(0, |inside| inside.load(SeqCst))
     }
 
     fn is_full(&self, at: u32) -> bool {
-        self.inside[at as usize].load(SeqCst) >= self.most
+        self.inside(at) >= self.most.load(SeqCst)
     }
 
     fn free(&self, at: u32) {
-        if self.inside[at as usize].fetch_sub(1, SeqCst) == self.most {
+        let Some(inside) = self.inside.get(at) else { return };
+        if inside.fetch_sub(1, SeqCst) >= self.most.load(SeqCst) {
             self.show(at);
         }
     }
 
     /// The bit of a counter becomes what the counter says.
     fn show(&self, at: u32) {
-        let (word, bit) = (&self.full[at as usize / 64], 1 << (at % 64));
+        let (Some(word), bit) = (self.full.get(at / 64), 1 << (at % 64)) else { return };
         loop {
             let is_full = self.is_full(at);
             let _ = if is_full { word.fetch_or(bit, SeqCst) } else { word.fetch_and(!bit, SeqCst) };
@@ -99,15 +118,19 @@ pub(crate) struct LocalSemaphore {
     shared: Arc<Semaphore>,
     pub queue: Rc<WaitQueue>,
     /// What of `full` this loop was told last, and at which version.
-    seen: RefCell<Box<[u64]>>,
+    seen: RefCell<Vec<u64>>,
     version: Cell<u64>,
 }
 
 impl LocalSemaphore {
     /// One loop's part of it.
     pub fn new(shared: Arc<Semaphore>, queue: Rc<WaitQueue>) -> LocalSemaphore {
-        let seen = RefCell::new(shared.full.iter().map(|_| 0).collect());
-        LocalSemaphore { shared, queue, seen, version: Cell::new(0) }
+        LocalSemaphore { shared, queue, seen: RefCell::default(), version: Cell::new(0) }
+    }
+
+    /// Whether this is a part of that one.
+    pub fn is_of(&self, shared: &Arc<Semaphore>) -> bool {
+        Arc::ptr_eq(&self.shared, shared)
     }
 
     /// How many are inside, over all loops.
@@ -146,7 +169,11 @@ impl LocalSemaphore {
             return Some(self.permit(at));
         }
         // Whoever was told that it is full is told again when it is not.
-        self.seen.borrow_mut()[at as usize / 64] |= 1 << (at % 64);
+        let (mut seen, word) = (self.seen.borrow_mut(), at as usize / 64);
+        if word >= seen.len() {
+            seen.resize(word + 1, 0);
+        }
+        seen[word] |= 1 << (at % 64);
         None
     }
 
@@ -156,8 +183,12 @@ impl LocalSemaphore {
         if self.version.replace(version) == version {
             return;
         }
-        let mut seen = self.seen.borrow_mut();
-        for (base, (word, seen)) in (0u32..).step_by(64).zip(self.shared.full.iter().zip(seen.iter_mut())) {
+        let (mut seen, words) = (self.seen.borrow_mut(), self.shared.count.load(SeqCst).div_ceil(64));
+        if seen.len() < words as usize {
+            seen.resize(words as usize, 0);
+        }
+        let full = (0..words).filter_map(|at| self.shared.full.get(at));
+        for (base, (word, seen)) in (0u32..).step_by(64).zip(full.zip(seen.iter_mut())) {
             let now = word.load(SeqCst);
             let mut changed = now ^ std::mem::replace(seen, now);
             while changed != 0 {

@@ -60,6 +60,20 @@ impl SharedQueue {
         self.waiting.load(SeqCst) == 0 && self.first().0 == NOBODY
     }
 
+    /// Has whoever is first look again, whatever loop he is on: there may be more room.
+    pub fn look_again(&self) {
+        let (ticket, of) = self.first();
+        if ticket != NOBODY && !self.notified[of].swap(true, SeqCst) {
+            // A loop that has ended waits for nothing.
+            let _ = self.mail[of].send(self.number);
+        }
+    }
+
+    /// How many wait, on all loops.
+    pub fn waiting(&self) -> u64 {
+        self.waiting.load(SeqCst)
+    }
+
     fn first(&self) -> (u64, usize) {
         let tickets = self.lowest.iter().map(|t| t.load(SeqCst)).zip(0..);
         tickets.min().unwrap_or((NOBODY, 0))

@@ -6,6 +6,7 @@ use std::fmt;
 use std::fs::{File, Permissions};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -82,7 +83,7 @@ pub(super) fn bind_as(
     Ok(Bound::Tcp(sockets.map_err(explain)?, address))
 }
 
-fn resolve(addr: &str) -> io::Result<SocketAddr> {
+pub(super) fn resolve(addr: &str) -> io::Result<SocketAddr> {
     if let Some(port) = addr.strip_prefix(':') {
         let port = port.parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "no port"))?;
         return Ok(SocketAddr::new(std::net::Ipv6Addr::UNSPECIFIED.into(), port));
@@ -109,6 +110,30 @@ fn tcp(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     watch_peer(&(&socket).into())?;
     socket.bind(&SockAddr::from(address))?;
     Ok(socket)
+}
+
+/// Sockets that listen already at a listener's address; the file of a Unix socket joins the others.
+pub(crate) fn given(
+    addr: &str,
+    sockets: Vec<OwnedFd>,
+    (level, files): (u32, &SocketFiles),
+) -> io::Result<Bound> {
+    let nonblocking = |socket: &Socket| socket.set_nonblocking(true);
+    let sockets: Vec<Socket> = sockets.into_iter().map(Socket::from).collect();
+    sockets.iter().try_for_each(nonblocking)?;
+    if let Some(path) = addr.strip_prefix("unix:") {
+        files.add(level, SocketFile::of(Path::new(path))?);
+        return Ok(Bound::Unix(sockets.into_iter().map(Into::into).collect()));
+    }
+    let Some(first) = sockets.first() else { return Err(io::ErrorKind::NotFound.into()) };
+    let address = local(first)?;
+    for socket in &sockets {
+        // What a parent has bound may lack what connections are to inherit.
+        socket.set_tcp_nodelay(true)?;
+        socket.set_tcp_notsent_lowat(fixed::TCP_NOTSENT_LOWAT_BYTES)?;
+        watch_peer(&socket.into())?;
+    }
+    Ok(Bound::Tcp(sockets.into_iter().map(Into::into).collect(), address))
 }
 
 fn local(socket: &Socket) -> io::Result<SocketAddr> {

@@ -14,7 +14,7 @@ use weir_topology::plan::{Http, Paths};
 pub(crate) enum Entry {
     /// The listener with this number.
     Listener(usize),
-    /// The root of a built-in server.
+    /// The root of a built-in server, by its identity.
     BuiltIn(u32),
 }
 
@@ -32,6 +32,8 @@ pub(crate) struct Listener {
     pub entry: Entry,
     /// Its name.
     pub name: String,
+    /// Its address as written.
+    pub addr: String,
     pub http: Http,
     pub limits: Limits,
     pub trusted: Networks,
@@ -48,6 +50,8 @@ pub(crate) struct Listener {
     pub believes: Option<u64>,
     /// Whose events are kept, in a verification.
     pub run: Option<Arc<Paired>>,
+    /// The number of the root of the built-in server whose inside this is.
+    pub built_in: Option<u32>,
     /// How many listeners stand before it; see [`weir_topology::plan::levels`].
     pub level: u32,
     /// Of a listener behind others: whom it believes.
@@ -58,7 +62,7 @@ impl Listener {
     /// A listener of the file.
     pub fn new(
         number: usize,
-        name: &str,
+        (name, addr): (&str, &str),
         http: &Http,
         (port, tls): (Option<u16>, Option<Arc<tls::Server>>),
         (log, errors): (Option<LoopLog>, Arc<ErrorLog>),
@@ -67,6 +71,7 @@ impl Listener {
         Listener {
             entry: Entry::Listener(number),
             name: name.to_owned(),
+            addr: addr.to_owned(),
             limits: Limits {
                 max_head: usize::try_from(http.max_head).unwrap_or(usize::MAX),
                 max_headers: http.max_headers as usize,
@@ -81,6 +86,7 @@ impl Listener {
             errors: Some(errors),
             believes: run.as_ref().map(|run| run.secret),
             run,
+            built_in: None,
             level: 0,
             inner: None,
             http: http.clone(),
@@ -90,11 +96,6 @@ impl Listener {
     /// Its number among the listeners of the file.
     pub fn number(&self) -> Option<usize> {
         if let Entry::Listener(number) = self.entry { Some(number) } else { None }
-    }
-
-    /// The root of the built-in server whose inside this is.
-    pub fn built_in(&self) -> Option<u32> {
-        if let Entry::BuiltIn(root) = self.entry { Some(root) } else { None }
     }
 
     /// Whether this is the inside of the built-in servers.

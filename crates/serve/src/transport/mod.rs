@@ -2,6 +2,7 @@
 
 pub(crate) mod aside;
 pub(crate) mod bind;
+pub(crate) mod inherit;
 pub(crate) mod linger;
 pub(crate) mod listener;
 pub(crate) mod listening;

@@ -51,6 +51,23 @@ impl SocketFiles {
         gone.iter().for_each(|(_, file)| file.remove());
     }
 
+    /// They are another process's from now on.
+    pub fn forget(&self) {
+        self.files().clear();
+    }
+
+    /// Removes that of one listener, which is no more.
+    pub fn remove_at(&self, path: &Path) {
+        let gone: Vec<_> = self.files().extract_if(.., |(_, file)| file.path == path).collect();
+        gone.iter().for_each(|(_, file)| file.remove());
+    }
+
+    /// Takes over those of new listeners.
+    pub fn take(&self, new: &SocketFiles) {
+        let new = std::mem::take(&mut *new.files());
+        self.files().extend(new);
+    }
+
     fn files(&self) -> std::sync::MutexGuard<'_, Vec<(u32, SocketFile)>> {
         // A list is a list, even if a thread died while it held the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

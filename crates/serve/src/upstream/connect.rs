@@ -17,9 +17,9 @@ use weir_net::transport::socket::{Raw, Socket};
 /// The way to the built-in servers.
 #[derive(Clone, Debug)]
 pub(crate) enum BuiltInServers {
-    /// They are of this process: a connection for the one with this root.
+    /// They are of this process: a connection for the one whose root has this identity.
     Here(UnboundedSender<(u32, UnixStream)>),
-    /// They are a process of their own: where each of them listens, by its root.
+    /// They are a process of their own: where each of them listens, by the number of its root.
     There(Arc<BTreeMap<u32, SocketAddr>>),
 }
 
@@ -30,8 +30,8 @@ pub(crate) enum Place {
     Tcp(Rc<Addresses>),
     /// A Unix socket.
     Unix(PathBuf),
-    /// A built-in server: the root of its nodes.
-    BuiltIn(u32, BuiltInServers),
+    /// A built-in server: the root of its nodes, by number and identity.
+    BuiltIn((u32, u32), BuiltInServers),
 }
 
 /// The addresses of an origin as one loop knows them.
@@ -85,11 +85,11 @@ impl Place {
                 connect::tcp(core, &list).await.map(Socket::Tcp)
             }
             Place::Unix(path) => connect::unix(core, path).await.map(Socket::Unix),
-            Place::BuiltIn(root, BuiltInServers::There(servers)) => {
+            Place::BuiltIn((root, _), BuiltInServers::There(servers)) => {
                 let address = *servers.get(root).ok_or(io::ErrorKind::ConnectionRefused)?;
                 connect::tcp(core, &[address]).await.map(Socket::Tcp)
             }
-            Place::BuiltIn(root, BuiltInServers::Here(servers)) => {
+            Place::BuiltIn((_, root), BuiltInServers::Here(servers)) => {
                 let (ours, theirs) =
                     socket2::Socket::pair(Domain::UNIX, Type::STREAM.nonblocking().cloexec(), None)?;
                 let refused = io::ErrorKind::ConnectionRefused;

@@ -7,7 +7,7 @@ use super::pool::Pool;
 use crate::exchange::OriginConn;
 use crate::h2::client::Conn;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use weir_net::io::Core;
@@ -53,6 +53,18 @@ impl Targets {
         target.idle_timeout_ns.set(longest);
         target.retired.set(false);
         target.clone()
+    }
+
+    /// Closes the idle connections of those to which no way leads any more.
+    pub fn retire_but(&self, reached: &BTreeSet<u32>) {
+        for target in self.0.borrow().values().filter(|target| !reached.contains(&target.key)) {
+            target.retire();
+        }
+    }
+
+    /// Forgets those that no graph has any more.
+    pub fn forget(&self) {
+        self.0.borrow_mut().retain(|_, target| Rc::strong_count(target) > 1);
     }
 
     /// Each of them.

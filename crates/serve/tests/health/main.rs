@@ -5,6 +5,7 @@ mod limits;
 mod models;
 mod names;
 mod removed;
+#[allow(dead_code, reason = "the tests of reloads need more of it")]
 mod support;
 
 use std::time::{Duration, Instant};

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
-use weir_serve::{Options, Running};
-use weir_topology::plan::Spec;
+use weir_serve::{Next, Options, Running};
+use weir_topology::plan::{Point, Spec, To};
 
 /// Nothing here takes longer.
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -197,6 +197,9 @@ pub struct Served {
     running: Option<Running>,
     /// The first balancer that a request meets.
     lb: Option<u32>,
+    point: Arc<Point>,
+    nodes: Vec<u32>,
+    removed: Mutex<Vec<u32>>,
 }
 
 /// Serves the node that the file calls `x`.
@@ -221,7 +224,7 @@ pub fn serve_whole(file: &str, options: Options) -> Served {
     let addr = running.listening[0].addr.parse().expect("an address");
     let is_lb = |n: &weir_topology::plan::Node| matches!(point.specs[n.spec as usize], Spec::Lb(_));
     let lb = point.nodes.iter().rposition(is_lb).map(|id| id as u32);
-    Served { addr, running: Some(running), lb }
+    Served { addr, running: Some(running), lb, point, nodes, removed: Mutex::default() }
 }
 
 /// What a client got; status 0: no answer.
@@ -252,15 +255,55 @@ impl Served {
         Pending { stream }
     }
 
+    /// Serves another file from now on; what has changed.
+    pub fn reload(&self, file: &str) -> Result<String, String> {
+        let source = file.as_bytes().to_vec();
+        let request = weir_topology::Request { name: "t.star".to_owned(), source, ..Default::default() };
+        let plan = weir_topology::evaluate(&request).unwrap_or_else(|e| panic!("{e:?}")).plan;
+        let point = Arc::new(plan.points[0].clone());
+        let serving = weir_topology::serving::serving(&point, false).unwrap_or_else(|e| panic!("{e:?}"));
+        let nodes = weir_topology::plan::listeners(&point);
+        let next = Next { point, serving: Arc::new(serving), nodes, plan: plan.hash };
+        self.running.as_ref().expect("it runs").remote().serve_instead(next)
+    }
+
+    /// What its predecessor knew is known here, too.
+    pub fn heed(&self, predecessor: &weir_serve::Predecessor) {
+        self.running.as_ref().expect("it runs").heed(predecessor);
+    }
+
+    /// Waits for its end, which another has begun.
+    pub fn ends(mut self) {
+        self.running.take().expect("it runs").join().expect("it ends well");
+    }
+
+    /// Where the first listener listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// What can be said to it from elsewhere.
+    pub fn remote(&self) -> weir_serve::Remote {
+        self.running.as_ref().expect("it runs").remote()
+    }
+
     /// Begins to end it.
     pub fn drain(&self) {
         self.running.as_ref().expect("it runs").remote().drain();
     }
 
-    /// Takes a target of the balancer away.
+    /// Takes a target of the balancer away, by its place in the file.
     pub fn remove_target(&self, target: u32) {
         let remote = self.running.as_ref().expect("it runs").remote();
-        remote.remove_target(self.lb.expect("a balancer"), target);
+        let (mut point, lb) = ((*self.point).clone(), self.lb.expect("a balancer"));
+        let To::List(list) = point.nodes[lb as usize].to else { panic!("targets") };
+        let mut removed = self.removed.lock().expect("one thread");
+        removed.push(target);
+        let mut at = 0..;
+        point.lists[list as usize].retain(|_| !removed.contains(&at.next().expect("a number")));
+        let serving = Arc::new(weir_topology::serving::serving(&point, false).expect("it can be served"));
+        let (point, nodes) = (Arc::new(point), self.nodes.clone());
+        remote.serve_instead(Next { point, serving, nodes, plan: String::new() }).expect("a reload");
     }
 
     /// Which origins answered so many requests.

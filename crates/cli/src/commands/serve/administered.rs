@@ -2,19 +2,16 @@
 
 use crate::args::Serve;
 use crate::failure::Failure;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
-use weir_admin::{Admin, Bound, CannotStart, Config, Exposition, Options, Refused, Served, SetTarget};
-use weir_serve::{Readiness, Remote, View};
-use weir_topology::Plan;
-use weir_topology::plan::Point;
+use weir_admin::{Admin, Bound, CannotStart, Exposition, Options, Refused, Served};
+use weir_serve::{Config, Readiness, Remote, SetTarget, View};
 
 /// What is served.
 struct Process {
     remote: Remote,
+    /// The name of the topology file.
     file: String,
-    plan: String,
-    at_unix_ms: u64,
 }
 
 /// The sockets that are asked for; before anything is served, so that what is wrong with them is said first.
@@ -29,14 +26,9 @@ pub(super) fn bind(args: &Serve) -> Result<Option<Bound>, Failure> {
 }
 
 /// Begins to answer.
-pub(super) fn start(bound: Bound, remote: &Remote, plan: &Plan) -> Result<Admin, Failure> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let process = Process {
-        remote: remote.clone(),
-        file: plan.file.clone(),
-        plan: plan.hash.clone(),
-        at_unix_ms: since.as_millis() as u64,
-    };
+pub(super) fn start(bound: Bound, remote: &Remote, file: &Path) -> Result<Admin, Failure> {
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    let process = Process { remote: remote.clone(), file: name.to_string_lossy().into_owned() };
     bound.start(Arc::new(process)).map_err(not_started)
 }
 
@@ -49,8 +41,8 @@ impl Served for Process {
         self.remote.view(by_loop)
     }
 
-    fn point(&self) -> Arc<Point> {
-        self.remote.point()
+    fn file(&self) -> String {
+        self.file.clone()
     }
 
     fn stalled(&self) -> Vec<String> {
@@ -66,19 +58,18 @@ impl Served for Process {
     }
 
     fn config(&self) -> Config {
-        let (file, plan) = (self.file.clone(), self.plan.clone());
-        Config { file, plan, at_unix_ms: self.at_unix_ms, ..Config::default() }
+        self.remote.config()
     }
 
     fn reload(&self) -> Result<String, Refused> {
-        Err(Refused::NotBuilt)
+        self.remote.reload().map_err(Refused::Wrong)
     }
 
     fn drain(&self) {
         self.remote.drain();
     }
 
-    fn set_target(&self, _pool: &str, _target: &str, _set: SetTarget) -> Result<(), Refused> {
-        Err(Refused::NotBuilt)
+    fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), Refused> {
+        self.remote.set_target(pool, target, set).map_err(Refused::Wrong)
     }
 }

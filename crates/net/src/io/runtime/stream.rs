@@ -145,6 +145,11 @@ impl Acceptor {
         }
     }
 
+    /// The same socket once more, for another process.
+    pub fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.listener.try_clone()
+    }
+
     /// The same, without an event.
     pub fn accept(&self) -> io::Result<(OwnedFd, Option<SocketAddrAny>)> {
         Ok(acceptfrom_with(&self.listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC)?)

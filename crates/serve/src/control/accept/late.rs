@@ -11,6 +11,7 @@ use crate::transport::listener::Listener;
 use crate::transport::listening::{Accepted, ListeningSocket};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 use weir_net::io::system::descriptors;
 
 /// How often it is looked whether there is a place, ns.
@@ -27,7 +28,7 @@ struct Late {
     /// How many may wait here.
     most: usize,
     /// Open until nobody is left before it.
-    socket: Option<ListeningSocket>,
+    socket: Option<Rc<ListeningSocket>>,
 }
 
 /// Lets in all that wait before a listening socket, and closes it: at once, or in a task for which the loop waits. `first`: who
@@ -35,14 +36,16 @@ struct Late {
 pub(super) fn begin(
     lp: &Rc<Loop>,
     (number, listener, admission): (usize, Rc<Listener>, Admission),
-    socket: ListeningSocket,
+    socket: Rc<ListeningSocket>,
     first: Option<Accepted>,
 ) {
     // It is looked at by the clock from now on.
     socket.acceptor().quiet();
     let most = descriptors() / SHARE / lp.process.loops().max(1) as usize;
     let waiting = first.into_iter().collect();
-    let mut late = Late { number, listener, admission, waiting, most, socket: Some(socket) };
+    // Whoever waits there is another process's, if one accepts in this one's place.
+    let socket = Some(socket).filter(|_| !lp.process.replaced.load(Relaxed));
+    let mut late = Late { number, listener, admission, waiting, most, socket };
     if late.look(lp) {
         return;
     }

@@ -18,12 +18,21 @@ use weir_net::io::held;
 use weir_net::io::runtime::Acceptor;
 use weir_topology::plan::fixed;
 
+/// Accepts from now on, in a task that the loop's drain waits for.
+pub(crate) fn begin(lp: &Rc<Loop>, number: usize, socket: ListeningSocket) {
+    let level = lp.listener(number).map_or(0, |(listener, _)| listener.level);
+    let socket = Rc::new(socket);
+    lp.listens(number, &socket);
+    let task = lp.needs("accepting", run(lp.clone(), number, socket));
+    lp.accepting.borrow_mut().push((level, task));
+}
+
 /// Accepts until the loop closes its listening sockets; those who wait then are still let in.
-pub(crate) async fn run(lp: Rc<Loop>, number: usize, socket: ListeningSocket) {
-    let Some((listener, admission)) = lp.listener(number).cloned() else { return };
+async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
+    let Some((mut listener, mut admission)) = lp.listener(number) else { return };
     let (mut first, level) = (None, listener.level);
     let mut closing = lp.closing.subscribe();
-    let mut closes = std::pin::pin!(closing.wait_for(|levels| *levels > level));
+    let mut closes = std::pin::pin!(closing.wait_for(|closing| closing.has(number, level)));
     loop {
         let accepted = poll_fn(|cx| match socket.poll_accept(cx) {
             Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
@@ -32,6 +41,10 @@ pub(crate) async fn run(lp: Rc<Loop>, number: usize, socket: ListeningSocket) {
         match accepted.await {
             None => break,
             Some(Ok(accepted)) => {
+                // It may have other limits by now.
+                if let Some(now) = lp.listener(number) {
+                    (listener, admission) = now;
+                }
                 // One that waits in hand is told from those who still wait before the socket: it is let in first.
                 let mut place = admission.take_place();
                 while place.is_none() {
@@ -99,7 +112,7 @@ fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, admission: &Admission, accepte
 /// Has a client wait for a place among those of its address. It counts as connected meanwhile.
 async fn wait_for_address(lp: Rc<Loop>, listener: Rc<Listener>, accepted: Accepted, place: Place) {
     let (Some(number), Some(peer)) = (listener.number(), accepted.peer) else { return };
-    let Some((_, admission)) = lp.listener(number).cloned() else { return };
+    let Some((_, admission)) = lp.listener(number) else { return };
     let _waits = lp.clients_wait();
     let Place { mut own, common } = place;
     let end_ns = listener.http.head_timeout_ns.map_or(u64::MAX, |ns| lp.core.now().saturating_add(ns));

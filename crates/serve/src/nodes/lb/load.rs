@@ -5,7 +5,6 @@
 //! Atomics, one pair per target that probes ask; other targets have none, and cost nothing. Between the two of a pair
 //! another loop may come: an answer is then off by a request, as any probe's is.
 
-use crate::exchange::NodeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -38,31 +37,43 @@ impl Load {
         let _ = self.alone_ns.fetch_update(Relaxed, Relaxed, seen);
     }
 
+    /// So many requests are not told of any more.
+    pub fn forget(&self, requests: u32) {
+        self.in_flight.fetch_sub(requests, Relaxed);
+    }
+
     /// What a probe is answered.
     pub fn busy(&self) -> Busy {
         Busy { in_flight: self.in_flight.load(Relaxed), alone_ns: self.alone_ns.load(Relaxed) }
     }
 }
 
-/// The loads of a plan: of each node that is a target of an `lb.prequal`.
+/// The loads of all nodes that are targets of an `lb.prequal`, by identity.
 #[derive(Default)]
-pub(crate) struct Loads(BTreeMap<NodeId, Arc<Load>>);
+pub(crate) struct Loads(BTreeMap<u32, Arc<Load>>);
 
 impl Loads {
-    /// Nothing is in flight yet.
-    pub fn of(point: &Point) -> Loads {
+    /// Those of a plan, whose nodes have these identities; where there is none yet nothing is in flight.
+    pub fn add(&mut self, point: &Point, keys: &[u32]) {
         let probed = |node: &Node| match (&point.specs[node.spec as usize], node.to) {
             (Spec::Lb(lb), To::List(list)) if matches!(lb.balance, Balance::Prequal { .. }) => {
                 Some(&point.lists[list as usize])
             }
             _ => None,
         };
-        Loads(point.nodes.iter().filter_map(probed).flatten().map(|t| (*t, Arc::default())).collect())
+        for target in point.nodes.iter().filter_map(probed).flatten() {
+            self.0.entry(keys[*target as usize]).or_default();
+        }
+    }
+
+    /// Forgets all but these.
+    pub fn keep(&mut self, is_left: impl Fn(u32) -> bool) {
+        self.0.retain(|key, _| is_left(*key));
     }
 
     /// Those of a balancer's targets; empty if nobody probes any of them.
-    pub fn among(&self, targets: &[NodeId]) -> Box<[Option<Arc<Load>>]> {
-        let loads: Box<[_]> = targets.iter().map(|t| self.0.get(t).cloned()).collect();
+    pub fn among(&self, targets: impl Iterator<Item = Option<u32>>) -> Box<[Option<Arc<Load>>]> {
+        let loads: Box<[_]> = targets.map(|target| self.0.get(&target?).cloned()).collect();
         if loads.iter().any(Option::is_some) { loads } else { Box::default() }
     }
 }

@@ -27,7 +27,6 @@ use crate::sync::{LocalSemaphore, Permit};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::Poll;
 use target_flags::Claim;
 use weir_net::io::Core;
@@ -45,8 +44,8 @@ pub(crate) struct Lb {
     pub id: Id,
     /// What of it is the thread's.
     pub state: Rc<LbState>,
-    /// What is behind it.
-    pub targets: Vec<NodeId>,
+    /// What is behind it, by index; `None`: nobody in this graph.
+    pub targets: Vec<Option<NodeId>>,
     /// What picks are drawn by.
     pub choice: Key,
     /// What is hashed.
@@ -65,8 +64,6 @@ pub(crate) struct Lb {
     pub scope: Scope,
     /// Whoever has the state that is the process's: health, and with that scope the policy's.
     pub owner: Owner,
-    /// What all loops know.
-    pub flags: Arc<TargetFlags>,
     /// Whether outcomes matter to health (ejection, outlier detection).
     pub listens: bool,
     /// Whom all is told that is done to the policy, in a verification.
@@ -164,8 +161,9 @@ impl Lb {
     fn probe(&self, ask: &Ask) {
         if let Some(prequal) = self.state.upstream.borrow_mut().balancer().prequal() {
             let asked = RefCell::new(Vec::new());
+            let flags = self.state.flags();
             let busy = |target| {
-                let busy = self.flags.load(target).map(|load| load.busy()).unwrap_or_default();
+                let busy = flags.load(target).map(|load| load.busy()).unwrap_or_default();
                 if self.records.is_some() {
                     asked.borrow_mut().push((target, busy.in_flight, busy.alone_ns));
                 }
@@ -197,14 +195,14 @@ impl Lb {
 
     /// The policy picks, until what it picked could be had.
     fn choose(&self, ask: &Ask) -> (Choice, Taken) {
-        let mut upstream = self.state.upstream.borrow_mut();
+        let (mut upstream, flags) = (self.state.upstream.borrow_mut(), self.state.flags());
         if self.state.due_ns.get() <= ask.now_ns {
             upstream.tick(ask.now_ns);
             self.note(|| Deed::Tick { now: ask.now_ns });
             self.state.due_ns.set(upstream.next_deadline().unwrap_or(u64::MAX));
         }
-        if self.state.shown.replace(self.flags.has_probation()) || self.state.shown.get() {
-            self.flags.show(|target, probing| {
+        if self.state.shown.replace(flags.has_probation()) || self.state.shown.get() {
+            flags.show(|target, probing| {
                 upstream.set_probing(target, probing);
                 self.note(|| Deed::Probing { target, probing });
             });
@@ -215,11 +213,29 @@ impl Lb {
                 self.note(|| Deed::Full { target, full });
             });
         }
+        // Targets that came with a later graph than this one.
+        let mut foreign: Vec<u32> = Vec::new();
         loop {
+            let without;
+            let ask = if foreign.is_empty() {
+                ask
+            } else {
+                without = Ask { exclude: &foreign, ..*ask };
+                &without
+            };
             let choice = upstream.pick(ask);
             self.note(|| Deed::pick(ask, choice));
             let Choice::Target(ticket) = choice else { return (choice, None) };
             let target = ticket.target;
+            if !self.knows(target) {
+                upstream.give_up(ticket);
+                self.note(|| Deed::GiveUp { ticket });
+                if foreign.contains(&target) {
+                    return (Choice::Empty, None);
+                }
+                foreign = ask.exclude.iter().copied().chain([target]).collect();
+                continue;
+            }
             let permit = match &self.semaphore {
                 None => None,
                 Some(semaphore) => match semaphore.take(target) {
@@ -234,7 +250,7 @@ impl Lb {
                     }
                 },
             };
-            let claim = self.flags.claim(target);
+            let claim = flags.claim(target);
             if claim == Claim::Tried {
                 upstream.give_up(ticket);
                 upstream.set_probing(target, true);
@@ -243,14 +259,17 @@ impl Lb {
                 self.state.shown.set(true);
                 continue;
             }
-            if let Some(load) = self.flags.load(target) {
-                load.entered();
-            }
+            self.state.count(target);
             return (
                 Choice::Target(Ticket { probe: ticket.probe || claim == Claim::Probe, ..ticket }),
                 permit,
             );
         }
+    }
+
+    /// Whether a target is in this graph, too.
+    fn knows(&self, target: u32) -> bool {
+        self.targets.get(target as usize).is_some_and(Option::is_some)
     }
 
     fn go(self: &Rc<Self>, ctx: &mut RequestContext, choice: Choice, permit: Taken) -> Result<Went, Failure> {
@@ -263,9 +282,13 @@ impl Lb {
                     open.borrow_mut().push((*me, self.node, ticket.target));
                 }
                 ctx.way.goes_on();
-                ctx.abort.push(&self.state.aborts[ticket.target as usize]);
+                ctx.abort.push(self.state.abort(ticket.target));
                 let hold = Picked::new(self.clone(), self.node, ticket, ctx.tried.clone(), permit);
-                Ok((self.targets[ticket.target as usize], Some(hold)))
+                match self.targets.get(ticket.target as usize) {
+                    Some(Some(target)) => Ok((*target, Some(hold))),
+                    // The owner knows a later graph.
+                    _ => Err(Failure::new(Kind::NoTarget)),
+                }
             }
             Choice::Full | Choice::Empty => match self.spare {
                 Some(spare) => Ok((spare, None)),

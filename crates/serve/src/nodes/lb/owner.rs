@@ -173,13 +173,34 @@ impl Lb {
         ex: &Exchange,
         ctx: &mut RequestContext,
     ) -> Result<Went, Failure> {
-        let exclude = self.excluded(ctx);
+        let mut exclude = self.excluded(ctx);
+        loop {
+            let choice = self.choose_elsewhere(ex, ctx, &exclude).await?;
+            // The owner knows a later graph than this one, with targets that are not in it.
+            if let Choice::Target(ticket) = choice
+                && !self.knows(ticket.target)
+                && !exclude.contains(&ticket.target)
+            {
+                exclude.push(ticket.target);
+                self.owner.tell(ToOwner::Back { lb: self.id, ticket, returned: None });
+                continue;
+            }
+            return self.go(ctx, choice, None);
+        }
+    }
+
+    async fn choose_elsewhere(
+        self: &Rc<Self>,
+        ex: &Exchange,
+        ctx: &RequestContext,
+        exclude: &[u32],
+    ) -> Result<Choice, Failure> {
         let nobody_waits = self.semaphore.as_ref().is_none_or(|semaphore| semaphore.queue.is_empty());
         if nobody_waits {
-            let mut asked = self.ask_owner(self.asked(ex, ctx, &exclude), true);
+            let mut asked = self.ask_owner(self.asked(ex, ctx, exclude), true);
             let (choice, _) = poll_fn(|cx| asked.poll(cx)).await?;
             if choice != Choice::Full {
-                return self.go(ctx, choice, None);
+                return Ok(choice);
             }
         }
         let Some(semaphore) = &self.semaphore else { return Err(Failure::new(Kind::NoTarget)) };
@@ -201,7 +222,7 @@ impl Lb {
                 }
                 if asking.is_none() && is_first && asked != Some(semaphore.queue.notifications()) {
                     asked = Some(semaphore.queue.notifications());
-                    asking = Some(self.ask_owner(self.asked(ex, ctx, &exclude), false));
+                    asking = Some(self.ask_owner(self.asked(ex, ctx, exclude), false));
                 }
                 match asking.as_mut().map(|asking| asking.poll(cx)) {
                     Some(Poll::Ready(Ok((Choice::Full, at)))) => {
@@ -218,9 +239,6 @@ impl Lb {
         })
         .await;
         drop((waiter, asking));
-        match choice? {
-            Some(choice) => self.go(ctx, choice, None),
-            None => Err(Failure::new(Kind::Timeout)),
-        }
+        choice?.ok_or_else(|| Failure::new(Kind::Timeout))
     }
 }

@@ -48,10 +48,13 @@ impl Lb {
             self.core.runtime.spawn(async move {
                 lb.core.timers.after(ns).await;
                 lb.state.upstream.borrow_mut().release(target);
+                lb.state.uncount(target);
                 lb.note(|| Deed::Release { target });
             });
+        } else {
+            self.state.uncount(target);
         }
-        if self.listens && (outcome.is_some() || ticket.probe || self.flags.wants_successes(target)) {
+        if self.listens && (outcome.is_some() || ticket.probe || self.state.flags().wants_successes(target)) {
             let (lb, probe) = (self.id, ticket.probe);
             self.owner.tell(ToOwner::Outcome { lb, target, probe, outcome, status });
         }
@@ -63,15 +66,14 @@ impl Lb {
         self.left(now_ns, ticket);
         self.state.upstream.borrow_mut().cancelled(now_ns, ticket);
         self.note(|| Deed::Cancelled { now: now_ns, ticket });
+        self.state.uncount(ticket.target);
         if ticket.probe {
-            self.flags.free_probe(ticket.target);
+            self.state.flags().free_probe(ticket.target);
         }
     }
 
     fn left(&self, now_ns: u64, ticket: Ticket) {
-        if let Some(load) = self.flags.load(ticket.target) {
-            load.left(now_ns.saturating_sub(ticket.at_ns));
-        }
+        self.state.left(ticket.target, ticket.at_ns, now_ns);
     }
 
     /// The health of the targets is another: who waits may find someone.
@@ -87,26 +89,6 @@ impl Lb {
         if let Some(semaphore) = &self.semaphore {
             semaphore.queue.notify_first();
         }
-    }
-
-    /// Takes a target away: no new picks, clients that stuck to it are free, who waits asks again. What is in flight there
-    /// goes on.
-    pub fn remove(&self, target: u32) {
-        self.state.upstream.borrow_mut().remove(self.core.now(), target);
-        if let Some(sticky) = &self.sticky {
-            sticky.forget(target);
-        }
-        self.notify_first();
-    }
-
-    /// Ends what is still in flight at a target that was removed: as in a drain the clients' connections are closed, and
-    /// nobody is blamed.
-    pub fn abort(&self, target: u32) {
-        if let Some(flag) = self.state.aborts.get(target as usize) {
-            flag.set(true);
-        }
-        // Whoever waits for an origin waits for a deadline as well.
-        self.core.deadlines.wake_all();
     }
 
     /// Whether the target was not removed.

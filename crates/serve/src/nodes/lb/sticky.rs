@@ -8,7 +8,6 @@ use crate::exchange::Exchange;
 use crate::exchange::RequestContext;
 use crate::exchange::hold::{Hold, Holds};
 use crate::exchange::reply::{Answer, From};
-use std::cell::RefCell;
 use std::rc::Rc;
 use weir_policy::key;
 use weir_policy::sticky::Cookies;
@@ -16,33 +15,29 @@ use weir_policy::sticky::Cookies;
 /// The targets of a balancer by their cookies.
 pub(crate) struct Sticky {
     name: String,
-    cookies: RefCell<Cookies>,
+    cookies: Cookies,
 }
 
 impl Sticky {
     /// A cookie of that name, made under this key.
-    pub fn new(name: &str, targets: &[String], key: [u64; 2]) -> Sticky {
+    pub fn new(name: &str, targets: &[String], exists: &[bool], key: [u64; 2]) -> Sticky {
         let mut cookies = Cookies::new(key);
-        for (target, name) in (0..).zip(key::distinct(targets)) {
+        let there = (0..).zip(targets).zip(exists).filter(|(_, exists)| **exists);
+        let (indices, names): (Vec<u32>, Vec<&String>) = there.map(|(target, _)| target).unzip();
+        for (target, name) in indices.into_iter().zip(key::distinct(&names)) {
             cookies.set(target, Some(&name));
         }
-        Sticky { name: name.to_owned(), cookies: RefCell::new(cookies) }
+        Sticky { name: name.to_owned(), cookies }
     }
 
     /// The target that the request names.
     pub fn target(&self, ex: &Exchange) -> Option<u32> {
-        self.cookies.borrow().target(ex.request.cookie(&self.name)?)
-    }
-
-    /// A target is gone: its clients are free.
-    pub fn forget(&self, target: u32) {
-        self.cookies.borrow_mut().set(target, None);
+        self.cookies.target(ex.request.cookie(&self.name)?)
     }
 
     /// What the client of a target is told.
     fn set_cookie(&self, target: u32, secure: bool) -> Option<String> {
-        let cookies = self.cookies.borrow();
-        let value = cookies.value(target)?;
+        let value = self.cookies.value(target)?;
         let secure = if secure { "; Secure" } else { "" };
         Some(format!("{}={value}; Path=/; HttpOnly; SameSite=Lax{secure}", self.name))
     }

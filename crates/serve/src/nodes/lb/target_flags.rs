@@ -49,6 +49,25 @@ impl TargetFlags {
         }
     }
 
+    /// For other targets at the same indices, of which `exists` says whether somebody is there: who stays is as before.
+    pub fn renewed(
+        &self,
+        exists: impl ExactSizeIterator<Item = bool>,
+        wants_successes: bool,
+        loads: Box<[Option<Arc<Load>>]>,
+    ) -> TargetFlags {
+        let new = TargetFlags::new(exists.len(), wants_successes, loads);
+        for ((target, exists), probe) in (0..).zip(exists).zip(&new.probes) {
+            let before = self.probes.get(target as usize).filter(|_| exists).map(|probe| probe.load(SeqCst));
+            if let Some(before) = before.filter(|before| *before != CLOSED) {
+                probe.store(before, SeqCst);
+                new.on_probation.fetch_add(1, SeqCst);
+            }
+            new.set_wants_successes(target, wants_successes || exists && self.wants_successes(target));
+        }
+        new
+    }
+
     /// Whether any target is on probation.
     pub fn has_probation(&self) -> bool {
         self.on_probation.load(SeqCst) > 0
@@ -100,6 +119,15 @@ impl TargetFlags {
     /// How busy a target is; `None`: no probes ask that.
     pub fn load(&self, target: u32) -> Option<&Load> {
         self.loads.get(target as usize)?.as_deref()
+    }
+
+    /// Whether a target's load is told to the same as in another.
+    pub fn has_load_of(&self, other: &TargetFlags, target: u32) -> bool {
+        let of = |flags: &TargetFlags| flags.loads.get(target as usize).cloned().flatten();
+        match (of(self), of(other)) {
+            (Some(own), Some(other)) => Arc::ptr_eq(&own, &other),
+            (own, other) => own.is_none() && other.is_none(),
+        }
     }
 
     /// Whether the monitor wants to hear of a good answer.

@@ -13,8 +13,8 @@ use follow::{Follow, Step};
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use system::System;
 use weir_net::io::clock::Clock;
@@ -24,10 +24,44 @@ use weir_topology::plan::{Point, Spec, fixed};
 use weir_topology::serving::{Role, Serving};
 
 /// The names of a plan.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Names {
-    /// In order of their first mention: host, port, and what was known at the start.
-    names: Vec<(String, u16, Arc<[SocketAddr]>)>,
+    /// In order of their first mention.
+    names: Vec<Arc<Name>>,
+    /// Names that were ever followed: each has a number of its own.
+    ever: u32,
+}
+
+/// A name that is followed for as long as any plan has it.
+#[derive(Debug)]
+pub(crate) struct Name {
+    /// How it is spoken of to loops.
+    pub number: u32,
+    host: String,
+    port: u16,
+    addresses: Mutex<Arc<[SocketAddr]>>,
+}
+
+impl Name {
+    /// What is known of it, which may be nothing.
+    pub fn addresses(&self) -> Arc<[SocketAddr]> {
+        self.known().clone()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Arc<[SocketAddr]>> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What it takes to follow names.
+#[derive(Clone)]
+pub(crate) struct Following {
+    /// In place of the system's.
+    pub nameserver: Option<SocketAddr>,
+    pub clock: Clock,
+    pub draw: Key,
+    pub audience: Arc<dyn Audience>,
+    pub errors: Arc<ErrorLog>,
 }
 
 /// Who is told of names' addresses: all threads that connect.
@@ -40,104 +74,69 @@ pub(crate) trait Audience: Send + Sync {
 }
 
 impl Names {
-    /// Begins to resolve all names of a plan. `nameserver`: in place of the system's.
-    pub fn start(
-        point: &Point,
-        serving: &Serving,
-        nameserver: Option<SocketAddr>,
-        clock: Clock,
-        draw: Key,
-        audience: Arc<dyn Audience>,
-        errors: &Arc<ErrorLog>,
-    ) -> io::Result<Names> {
-        let mut names = Names::default();
+    /// The names of another plan: those that stay are followed on, new ones begin to be, for which it waits a while.
+    pub fn of_plan(&self, point: &Point, serving: &Serving, following: &Following) -> io::Result<Names> {
+        let mut names = Names { names: Vec::new(), ever: self.ever };
+        let mut new = Vec::new();
         let served = point.nodes.iter().zip(&serving.roles).filter(|(_, role)| **role == Role::Proxy);
         for (node, _) in served {
             if let Spec::Server { addr: Some(addr), .. } = &point.specs[node.spec as usize]
                 && let Some(Address::Name(host, port)) = Address::parse(addr)
-                && names.find(&host, port).is_none()
+                && names.of(&host, port).is_none()
             {
-                names.names.push((host, port, Arc::from([])));
+                let name = self.of(&host, port).cloned().unwrap_or_else(|| {
+                    names.ever += 1;
+                    let addresses = Mutex::new(Arc::from([]));
+                    let name = Arc::new(Name { number: names.ever - 1, host, port, addresses });
+                    new.push(name.clone());
+                    name
+                });
+                names.names.push(name);
             }
         }
-        if names.names.is_empty() {
-            return Ok(names);
+        if !new.is_empty() {
+            follow(&new, following)?;
         }
-        let (first, answers) = channel();
-        let hosts: Vec<(String, u16)> =
-            names.names.iter().map(|(host, port, _)| (host.clone(), *port)).collect();
-        let count = hosts.len();
-        let said = errors.clone();
-        std::thread::Builder::new().name("weir-names".to_owned()).spawn(move || {
-            // Without a runtime nothing is resolved; that there are no descriptors left shows elsewhere first.
-            let _ = run(&hosts, nameserver, clock, draw, &audience, &first, &said);
-        })?;
-        names.wait(&answers, count, errors);
         Ok(names)
     }
 
-    /// Waits for the first word on each name, for a while.
-    fn wait(
-        &mut self,
-        answers: &std::sync::mpsc::Receiver<(u32, Arc<[SocketAddr]>)>,
-        count: usize,
-        errors: &ErrorLog,
-    ) {
-        let end = Instant::now() + Duration::from_nanos(fixed::DNS_START_NS);
-        let mut heard = vec![false; count];
-        while heard.contains(&false) {
-            let Ok((name, list)) = answers.recv_timeout(end.saturating_duration_since(Instant::now())) else {
-                break;
-            };
-            heard[name as usize] = true;
-            self.names[name as usize].2 = list;
-        }
-        for ((host, ..), _) in self.names.iter().zip(heard).filter(|(_, heard)| !heard) {
-            errors.note(|| {
-                format!("warning: the name {host} of a server is not resolved yet: it is down until then")
-            });
-        }
-    }
-
-    fn find(&self, host: &str, port: u16) -> Option<usize> {
-        self.names.iter().position(|(h, p, _)| h == host && *p == port)
-    }
-
-    /// The number of a name, and its addresses at the start.
-    pub fn of(&self, host: &str, port: u16) -> Option<(u32, &[SocketAddr])> {
-        let at = self.find(host, port)?;
-        Some((at as u32, &self.names[at].2))
+    /// A name.
+    pub fn of(&self, host: &str, port: u16) -> Option<&Arc<Name>> {
+        self.names.iter().find(|name| name.host == host && name.port == port)
     }
 }
 
-/// Resolves for ever, or until no loop listens.
-fn run(
-    hosts: &[(String, u16)],
-    nameserver: Option<SocketAddr>,
-    clock: Clock,
-    draw: Key,
-    audience: &Arc<dyn Audience>,
-    first: &Sender<(u32, Arc<[SocketAddr]>)>,
-    errors: &Arc<ErrorLog>,
-) -> io::Result<()> {
+/// Begins to follow names, and waits for the first word on each, for a while.
+fn follow(names: &[Arc<Name>], following: &Following) -> io::Result<()> {
+    let (first, answers) = channel();
+    let followed: Vec<Weak<Name>> = names.iter().map(Arc::downgrade).collect();
+    let own = following.clone();
+    std::thread::Builder::new().name("weir-names".to_owned()).spawn(move || {
+        // Without a runtime nothing is resolved; that there are no descriptors left shows elsewhere first.
+        let _ = run(followed, &own, &first);
+    })?;
+    let end = Instant::now() + Duration::from_nanos(fixed::DNS_START_NS);
+    let mut waited: Vec<&Arc<Name>> = names.iter().collect();
+    while !waited.is_empty() {
+        let Ok(heard) = answers.recv_timeout(end.saturating_duration_since(Instant::now())) else { break };
+        waited.retain(|name| name.number != heard);
+    }
+    for name in waited {
+        following.errors.note(|| {
+            format!("warning: the name {} of a server is not resolved yet: it is down until then", name.host)
+        });
+    }
+    Ok(())
+}
+
+/// Resolves until no plan has the names any more, or no loop listens.
+fn run(names: Vec<Weak<Name>>, following: &Following, first: &Sender<u32>) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
-    let system = Rc::new(System::new(nameserver));
-    let tasks: Vec<_> = (0u32..)
-        .zip(hosts)
-        .map(|(name, (host, port))| {
-            let one = One {
-                name,
-                host: host.clone(),
-                port: *port,
-                clock,
-                audience: audience.clone(),
-                first: first.clone(),
-                errors: errors.clone(),
-            };
-            local.spawn_local(one.follow(system.clone(), draw.with(u64::from(name))))
-        })
-        .collect();
+    let system = Rc::new(System::new(following.nameserver));
+    let one = |name| One { name, following: following.clone(), first: first.clone() };
+    let tasks: Vec<_> =
+        names.into_iter().map(|name| local.spawn_local(one(name).follow(system.clone()))).collect();
     runtime.block_on(local.run_until(async move {
         for task in tasks {
             // One that has failed is no reason not to go on with the others.
@@ -149,31 +148,31 @@ fn run(
 
 /// One name.
 struct One {
-    name: u32,
-    host: String,
-    port: u16,
-    clock: Clock,
-    audience: Arc<dyn Audience>,
-    first: Sender<(u32, Arc<[SocketAddr]>)>,
-    errors: Arc<ErrorLog>,
+    name: Weak<Name>,
+    following: Following,
+    first: Sender<u32>,
 }
 
 impl One {
-    async fn follow(self, system: Rc<System>, draw: Key) {
-        let mut state = Follow::new(draw);
-        while self.audience.is_there() {
-            let heard = system.lookup(&self.host).await;
-            let Step { addresses, wait_ns, word } = state.heard(self.clock.now(), heard);
+    async fn follow(self, system: Rc<System>) {
+        let Following { draw, clock, audience, errors, .. } = &self.following;
+        let Some(number) = self.name.upgrade().map(|name| name.number) else { return };
+        let mut state = Follow::new(draw.with(u64::from(number)));
+        while audience.is_there()
+            && let Some(name) = self.name.upgrade()
+        {
+            let heard = system.lookup(&name.host).await;
+            let Step { addresses, wait_ns, word } = state.heard(clock.now(), heard);
             if let Some(list) = addresses {
-                let list: Arc<[SocketAddr]> = list.iter().map(|ip| SocketAddr::new(*ip, self.port)).collect();
-                self.audience.tell(self.name, &list);
-                let _ = self.first.send((self.name, list));
-            } else {
-                let _ = self.first.send((self.name, Arc::from([])));
+                let list: Arc<[SocketAddr]> = list.iter().map(|ip| SocketAddr::new(*ip, name.port)).collect();
+                list.clone_into(&mut name.known());
+                audience.tell(number, &list);
             }
+            let _ = self.first.send(number);
             if let Some(word) = word {
-                self.errors.note(|| format!("warning: the name {} of a server {word}", self.host));
+                errors.note(|| format!("warning: the name {} of a server {word}", name.host));
             }
+            drop(name);
             tokio::time::sleep(Duration::from_nanos(wait_ns)).await;
         }
     }

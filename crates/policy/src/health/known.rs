@@ -1,0 +1,74 @@
+//! What a process knows of targets' health, to be told to the one that takes its place.
+
+use super::Health;
+use crate::eligibility::{Input, Passive, Reason};
+use serde::{Deserialize, Serialize};
+
+/// What is known of one target.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    /// Whether checks find it up.
+    pub up: bool,
+    /// For how long it is still ejected, ns; 0: on probation.
+    pub out_for_ns: Option<u64>,
+    /// How often it was in a row.
+    pub ejections: u32,
+}
+
+impl Health {
+    /// What is known of a target.
+    pub fn known(&self, now: u64, target: u32) -> Known {
+        let up = self.checks.as_ref().is_none_or(|checks| checks.is_up(target));
+        let (out_for_ns, ejections) = match (&self.ejections, &self.outliers) {
+            (Some(ejections), _) => ejections.known(now, target),
+            (None, Some(outliers)) => outliers.known(now, target),
+            (None, None) => (None, 0),
+        };
+        Known { up, out_for_ns, ejections }
+    }
+
+    /// Takes over what another process knew of a target, as far as it has what found that.
+    pub fn heed(&mut self, now: u64, target: u32, known: Known) {
+        if let Some(checks) = &mut self.checks {
+            checks.believe(target, known.up);
+            let reason = if known.up { Reason::ChecksPassed } else { Reason::ChecksFailed };
+            self.set(now, target, Input::Active(known.up), reason);
+        }
+        let Some(out_for_ns) = known.out_for_ns else { return };
+        if let Some(ejections) = &mut self.ejections {
+            ejections.heed(now, target, out_for_ns, known.ejections);
+        } else if let Some(outliers) = &mut self.outliers {
+            outliers.heed(now, target, out_for_ns, known.ejections);
+        } else {
+            return;
+        }
+        self.set(now, target, Input::Passive(Passive::Out), Reason::EjectedConsecutive);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+    use crate::config::Eject;
+    use crate::health::HealthConfig;
+    use weir_stats::Key;
+
+    #[test]
+    fn another_process_goes_on_with_ejections() {
+        let eject = Eject { consecutive: 1, base_ns: 1_000, max_ns: 9_000, max_percent: 100.0 };
+        let config = HealthConfig { eject: Some(eject), ..HealthConfig::default() };
+        let new = || Health::new(config.clone(), &[1.0; 3], 0, Key::new(1));
+        let (mut old, mut successor) = (new(), new());
+        old.outcome(10, 1, false, Some(Kind::Reset), None);
+        let known = [0, 1, 2].map(|t| old.known(510, t));
+        assert_eq!(known[1], Known { up: true, out_for_ns: Some(500), ejections: 1 });
+        // It has a clock of its own.
+        (0..).zip(known).for_each(|(t, known)| successor.heed(70, t, known));
+        assert_eq!([0, 1, 2].map(|t| successor.is_eligible(t)), [true, false, true]);
+        successor.tick(569);
+        assert!(!successor.is_half_open(1));
+        successor.tick(570);
+        assert!(successor.is_half_open(1));
+    }
+}

@@ -1,0 +1,101 @@
+//! Health whose arguments have changed while it runs: who is out stays out, where there still is what put him out, and nobody goes
+//! out for the change.
+
+use super::{Health, HealthConfig};
+use crate::active::Checks;
+use crate::config::{Check, Initial};
+use crate::eject::Ejections;
+use crate::eligibility::{Input, Passive, Reason};
+use crate::outlier::Outliers;
+use crate::slow_start::Ramps;
+use weir_stats::Key;
+
+impl Health {
+    /// Other arguments from now on.
+    pub fn configure(&mut self, config: HealthConfig, now: u64, draw: Key) {
+        self.configure_checks(config.check, now, draw.with(1));
+        let n = self.len();
+        let passive = (self.ejections.is_some(), self.outliers.is_some());
+        match (&mut self.ejections, config.eject) {
+            (Some(ejections), Some(eject)) => ejections.configure(eject),
+            (ejections, eject) => *ejections = eject.map(|e| Ejections::new(e, n)),
+        }
+        match (&mut self.outliers, config.outlier) {
+            (Some(outliers), Some(outlier)) => outliers.configure(outlier),
+            (outliers, outlier) => {
+                *outliers = outlier.map(|o| self::outliers(o, &self.exists, now, draw.with(2)))
+            }
+        }
+        if passive != (self.ejections.is_some(), self.outliers.is_some()) {
+            // Nobody would let those in again who are out.
+            for t in 0..n {
+                self.set(now, t, Input::Passive(Passive::In), Reason::Readmitted);
+            }
+        }
+        match (&mut self.ramps, config.slow_start) {
+            (Some(ramps), Some(slow_start)) => ramps.configure(slow_start),
+            (ramps, slow_start) => *ramps = slow_start.map(Ramps::new),
+        }
+        (self.panic, self.on_empty) = (config.panic, config.on_empty);
+        self.judge();
+    }
+
+    fn configure_checks(&mut self, check: Option<Check>, now: u64, draw: Key) {
+        match (&mut self.checks, check) {
+            (Some(checks), Some(check)) => checks.configure(check),
+            (None, Some(check)) => {
+                // Who has served until now does so until a check says otherwise.
+                let up = Check { initial: Initial::Up, ..check.clone() };
+                let mut checks = Checks::new(up, self.exists.len() as u32, now, draw);
+                checks.configure(check);
+                (0..).zip(&self.exists).filter(|(_, exists)| !**exists).for_each(|(t, _)| checks.remove(t));
+                self.checks = Some(checks);
+            }
+            (Some(_), None) => {
+                self.checks = None;
+                for t in 0..self.len() {
+                    self.set(now, t, Input::Active(true), Reason::ChecksPassed);
+                }
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+fn outliers(config: crate::config::Outlier, exists: &[bool], now: u64, draw: Key) -> Outliers {
+    let mut outliers = Outliers::new(config, exists.len() as u32, now, draw);
+    (0..).zip(exists).filter(|(_, exists)| !**exists).for_each(|(t, _)| outliers.forget(t, false));
+    outliers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+    use crate::config::Eject;
+
+    fn eject(consecutive: u32) -> Eject {
+        Eject { consecutive, base_ns: 1_000, max_ns: 10_000, max_percent: 50.0 }
+    }
+
+    fn check(interval_ns: u64) -> Check {
+        let (rise, fall, jitter) = (2, 3, 0.0);
+        let (fast_interval_ns, down_interval_ns, initial) = (None, None, Initial::Checked);
+        Check { interval_ns, rise, fall, jitter, fast_interval_ns, down_interval_ns, initial }
+    }
+
+    #[test]
+    fn who_is_ejected_stays_so_and_nobody_goes_out_for_new_checks() {
+        let config =
+            |consecutive| HealthConfig { eject: Some(eject(consecutive)), ..HealthConfig::default() };
+        let mut health = Health::new(config(1), &[1.0; 4], 0, Key::new(1));
+        health.outcome(10, 2, false, Some(Kind::Reset), None);
+        assert!(!health.is_eligible(2));
+        health.configure(HealthConfig { check: Some(check(500)), ..config(3) }, 20, Key::new(1));
+        assert_eq!(health.count(), (4, 3), "only the ejected one is out");
+        health.tick(1_010);
+        assert!(health.is_half_open(2), "its time is over as it was to be");
+        health.configure(HealthConfig::default(), 1_020, Key::new(1));
+        assert_eq!(health.count(), (4, 4));
+    }
+}

@@ -1,0 +1,104 @@
+//! A balancer whose arguments have changed while requests are in flight: what is known of targets that stay goes on.
+
+use super::on_loop::Own;
+use super::{Upstream, balancer};
+use crate::config::Balance;
+use crate::passed_over::PassedOver;
+use weir_stats::Key;
+
+impl Upstream {
+    /// Another policy from now on, on the only loop or the first. `in_flight`: requests that the caller has sent to each target, and
+    /// counts that it holds; they come back to this policy. `names`: what hashes know targets by.
+    pub fn change_policy(
+        &mut self,
+        now: u64,
+        balance: &Balance,
+        names: &[impl AsRef<str>],
+        in_flight: impl Fn(u32) -> u32,
+        draw: Key,
+    ) {
+        let before = self.roster().clone();
+        let mut new = balancer(balance, before.weights(), names, draw);
+        new.change(now, |roster| {
+            for target in 0..before.len() {
+                if before.exists(target) {
+                    roster.set_eligible(target, before.is_eligible(target));
+                } else {
+                    roster.remove(target);
+                }
+            }
+        });
+        for target in 0..before.len() {
+            (0..in_flight(target)).for_each(|_| new.take(target));
+        }
+        let first = &mut self.loops.first;
+        new.learn_from(&first.balancer);
+        let passed_over = std::mem::replace(&mut first.passed_over, PassedOver::new(0));
+        *first = Own::new(new, passed_over);
+        self.measures = balance.measures();
+        self.ramps = !balance.hashes();
+        self.simple = !self.measures && !self.counting && !self.health.listens();
+        self.simplify();
+    }
+
+    /// Targets to which a connection fails are passed over for so long from now on, ns.
+    pub fn pass_over_for(&mut self, lasts_ns: u64) {
+        if self.loops.first.passed_over.lasts_ns() != lasts_ns {
+            self.loops.first.passed_over = PassedOver::new(lasts_ns);
+            self.simplify();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ask::Ask;
+    use crate::config::Ties;
+    use crate::upstream::{Around, Picked};
+
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+
+    fn ask(now_ns: u64) -> Ask<'static> {
+        Ask { draw: Key::new(now_ns), key: None, now_ns, exclude: &[], sticky: None }
+    }
+
+    fn least_conn() -> Balance {
+        Balance::LeastConn { ties: Ties::First, error_hold_ns: 0 }
+    }
+
+    #[test]
+    fn requests_in_flight_come_back_to_the_new_policy() {
+        let mut upstream =
+            Upstream::new(&Balance::Random, Around::default(), &[1.0; 3], &NAMES, 0, Key::new(1));
+        upstream.remove(5, 1);
+        upstream.change_policy(10, &least_conn(), &NAMES, |t| [2, 4, 1][t as usize], Key::new(2));
+        assert_eq!([0, 1, 2].map(|t| upstream.in_flight(t)), [Some(2), Some(4), Some(1)]);
+        let Picked::Target(ticket) = upstream.pick(&ask(11)) else { panic!("nobody") };
+        assert_eq!(ticket.target, 2, "it carries least, and the one that is gone is not picked");
+        for target in [2, 2, 0, 0, 1, 1, 1, 1] {
+            upstream.done(12, crate::upstream::Ticket { target, probe: false, at_ns: 1 }, None, None);
+        }
+        assert_eq!(upstream.total_in_flight(), 0);
+        upstream.add_at(13, 1, 1.0, "d");
+        upstream.add_at(13, 3, 1.0, "e");
+        assert_eq!(upstream.roster().len(), 4);
+    }
+
+    #[test]
+    fn estimates_stay_where_the_policy_has_the_same() {
+        let ewma = |decay_ns| Balance::PeakEwma { decay_ns, default_rtt_ns: 1_000_000 };
+        let mut upstream = Upstream::new(&ewma(10), Around::default(), &[1.0; 3], &NAMES, 0, Key::new(1));
+        let ticket = |target| crate::upstream::Ticket { target, probe: false, at_ns: 0 };
+        for target in [0, 1] {
+            upstream.balancer().take(target);
+            upstream.done(50_000_000, ticket(target), None, None);
+        }
+        upstream.change_policy(50_000_000, &ewma(1_000_000_000), &NAMES, |_| 0, Key::new(2));
+        for at in 0..20 {
+            let Picked::Target(ticket) = upstream.pick(&ask(50_000_000 + at)) else { panic!("nobody") };
+            assert_eq!(ticket.target, 2, "the others are known to be slow");
+            upstream.cancelled(50_000_001, ticket);
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! One process takes the place of another without a connection being refused (`operating.md` §3): it is given the listening sockets,
+//! accepts, and says so; only then the old one drains.
+//!
+//! Over a Unix socket: the new one sends [`MAGIC`]; the old one answers with a line of JSON ([`Offer`]) and the sockets it names, in
+//! messages of a byte with as many descriptors as one may carry; the new one sends [`ACCEPTING`]. Ends the connection before that, the
+//! old one goes on as if nothing had been.
+
+use super::event_loop::Loop;
+use super::process::Process;
+use super::start::Remote;
+use crate::health::snapshot::Snapshot;
+use crate::transport::inherit::Inherited;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+use std::io::{self, BufRead, BufReader, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a successor begins with: no request begins so.
+pub const MAGIC: &[u8] = b"\0weir hand-over 1\n";
+/// What it says once it accepts.
+const ACCEPTING: &[u8] = b"accepting\n";
+/// So long the successor may take to start: names, certificates, a large file.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Descriptors of one message; Linux allows 253.
+const AT_ONCE: usize = 64;
+/// A snapshot is not longer, bytes.
+const LONGEST: u64 = 256 << 20;
+
+/// What the old process offers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Offer {
+    /// Addresses as written, once for each socket, in their order.
+    sockets: Vec<String>,
+    snapshot: Snapshot,
+}
+
+/// The process whose place another takes, from the side of that.
+#[derive(Debug)]
+pub struct Predecessor {
+    stream: UnixStream,
+    /// Its listening sockets.
+    pub sockets: Arc<Inherited>,
+    pub(crate) snapshot: Snapshot,
+}
+
+impl Predecessor {
+    /// Asks the process at a path for its sockets; `None`: nobody is there.
+    ///
+    /// # Errors
+    /// It is none that hands over, or went away.
+    pub fn ask(path: &Path) -> Result<Option<Predecessor>, String> {
+        let failed = |what: &str, e: io::Error| format!("the process at {} {what}: {e}", path.display());
+        let mut stream = match UnixStream::connect(path) {
+            Ok(stream) => stream,
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => {
+                return Ok(None);
+            }
+            Err(e) => return Err(failed("cannot be reached", e)),
+        };
+        stream.set_read_timeout(Some(PATIENCE)).map_err(|e| failed("cannot be asked", e))?;
+        stream.write_all(MAGIC).map_err(|e| failed("cannot be asked", e))?;
+        let gone = |e| failed("went away before it had handed over, or is another kind of process", e);
+        let mut line = Vec::new();
+        // Byte by byte would take long, and a buffer might swallow what the descriptors come with: the length comes first.
+        let mut length = [0; 8];
+        stream.read_exact(&mut length).map_err(gone)?;
+        let length = u64::from_be_bytes(length);
+        if length > LONGEST {
+            return Err(gone(io::Error::other("it says nonsense")));
+        }
+        (&mut stream).take(length).read_to_end(&mut line).map_err(gone)?;
+        let offer: Offer = weir_topology::json::from_slice(&line).map_err(|e| gone(io::Error::other(e)))?;
+        let sockets = Arc::new(Inherited::default());
+        let mut received = receive(&stream, offer.sockets.len()).map_err(gone)?.into_iter();
+        for written in offer.sockets {
+            let Some(socket) = received.next() else { break };
+            sockets.add(socket, Some(written)).map_err(gone)?;
+        }
+        Ok(Some(Predecessor { stream, sockets, snapshot: offer.snapshot }))
+    }
+
+    /// The new process accepts: the old one may go.
+    ///
+    /// # Errors
+    /// It has gone already, which is no matter to anybody.
+    pub fn relieve(mut self) -> io::Result<()> {
+        self.stream.write_all(ACCEPTING)
+    }
+}
+
+fn receive(stream: &UnixStream, count: usize) -> io::Result<Vec<OwnedFd>> {
+    let mut all = Vec::with_capacity(count);
+    while all.len() < count {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0; 1];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let message = recvmsg(stream.as_fd(), &mut [IoSliceMut::new(&mut byte)], &mut control, flags)?;
+        let before = all.len();
+        for one in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = one {
+                all.extend(descriptors);
+            }
+        }
+        if message.bytes == 0 || all.len() == before {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+    }
+    Ok(all)
+}
+
+fn send(stream: &UnixStream, sockets: &[OwnedFd]) -> io::Result<()> {
+    for some in sockets.chunks(AT_ONCE) {
+        let some: Vec<_> = some.iter().map(AsFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(AT_ONCE))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !control.push(SendAncillaryMessage::ScmRights(&some)) {
+            return Err(io::Error::other("too many descriptors at once"));
+        }
+        sendmsg(stream.as_fd(), &[IoSlice::new(b"\n")], &mut control, SendFlags::empty())?;
+    }
+    Ok(())
+}
+
+impl Remote {
+    /// Hands this process's place to the one at the other end, who has said [`MAGIC`], and drains once that accepts. `extra`: more
+    /// sockets that listen, with their addresses as written. It waits for that; if nothing comes of it, this process goes on.
+    ///
+    /// # Errors
+    /// Why nothing came of it, in a sentence.
+    pub fn hand_over(&self, mut stream: UnixStream, extra: Vec<(String, OwnedFd)>) -> Result<(), String> {
+        if self.is_draining() {
+            return Err("this process is ending already".to_owned());
+        }
+        let failed = |e: io::Error| format!("the hand-over came to nothing ({e}): this process goes on");
+        let mut all = listening(self.process());
+        all.extend(extra);
+        let (written, sockets): (Vec<String>, Vec<OwnedFd>) = all.into_iter().unzip();
+        let offer = Offer { sockets: written, snapshot: self.snapshot() };
+        let line = serde_json::to_vec(&offer).map_err(|e| failed(e.into()))?;
+        stream.set_nonblocking(false).map_err(failed)?;
+        stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+        stream
+            .write_all(&(line.len() as u64).to_be_bytes())
+            .and_then(|()| stream.write_all(&line))
+            .map_err(failed)?;
+        send(&stream, &sockets).map_err(failed)?;
+        // The successor has them now: should it end, they close with it, and those of this process are as they were.
+        drop(sockets);
+        let mut word = Vec::new();
+        BufReader::new(&stream).read_until(b'\n', &mut word).map_err(failed)?;
+        if word != ACCEPTING {
+            return Err(failed(io::Error::other("the successor has ended before it accepted")));
+        }
+        self.give_place();
+        Ok(())
+    }
+}
+
+/// The listening sockets of all loops, with their addresses as written.
+fn listening(process: &Process) -> Vec<(String, OwnedFd)> {
+    process.ask_all(|lp: &Rc<Loop>| lp.listening()).into_iter().flatten().flatten().collect()
+}

@@ -1,0 +1,532 @@
+//! Serving another topology without losing a request (`operating.md` §2): the file is read again on a thread of its own, bound and
+//! built as far as that can fail, and then taken over by all threads, one after another.
+//!
+//! One reload at a time; who asks during one has another after it. Graphs that are left for their last requests are counted: while
+//! there are too many the next reload waits, and after a while the oldest is cut.
+
+use super::adopt::{Generation, Reload};
+use super::certificates::Certificates;
+use super::listeners::{self, Before, Logs};
+use super::mailbox::ToLoop;
+use super::process::Process;
+use super::start::Options;
+use crate::exchange::NodeId;
+use crate::graph::blueprint::Blueprint;
+use crate::graph::draws::Draws;
+use crate::health::by_hand::{ByHand, Overrides};
+use crate::health::snapshot::Snapshot;
+use crate::log::AccessLog;
+use crate::transport::socket_file::SocketFiles;
+use crate::upstream::names::Following;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use weir_policy::eligibility::Admin;
+use weir_stats::Key;
+use weir_topology::plan::{Listen, Point, Spec, label, target_labels};
+use weir_topology::serving::Serving;
+use weir_topology::sticky;
+
+/// Graphs of earlier generations that may be left before another is built.
+const MOST_LEFT: usize = 8;
+/// How often it is looked whether one has ended.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a thread may take to build its graph.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where a reload reads the file.
+pub trait Source: Send + Sync + fmt::Debug {
+    /// What is to be served from now on, or what is wrong with it, in words.
+    fn read(&self) -> Result<Next, String>;
+
+    /// A reload has ended so; before it began [`Source::read`] was called.
+    fn done(&self, _result: &Result<String, String>) {}
+}
+
+/// A topology that is to be served.
+#[derive(Clone, Debug)]
+pub struct Next {
+    /// Its nodes.
+    pub point: Arc<Point>,
+    /// What each is when served.
+    pub serving: Arc<Serving>,
+    /// The listeners.
+    pub nodes: Vec<NodeId>,
+    /// The plan's hash.
+    pub plan: String,
+}
+
+/// What is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How often another was taken over.
+    pub generation: u32,
+    /// The plan's hash.
+    pub plan: String,
+    /// Since when, in ms since 1970.
+    pub at_unix_ms: u64,
+    /// What became of the last reload: what has changed, or what was wrong.
+    pub last_reload: Option<Result<String, String>>,
+    /// What only a new process can change, in words.
+    pub waits_for_hand_over: Vec<String>,
+}
+
+/// What is set of a target by hand.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SetTarget {
+    /// `None`: as it is.
+    pub state: Option<TargetState>,
+    /// Its weight; `None`: as it is.
+    pub weight: Option<f64>,
+    /// For how long, ns; `None`: until it is taken back.
+    pub for_ns: Option<u64>,
+}
+
+/// The state of a target that is set by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetState {
+    /// Up, whatever checks say.
+    Up,
+    /// No new requests.
+    Drain,
+    /// Down.
+    Eject,
+    /// As the file and its health have it; its weight too.
+    File,
+}
+
+/// What a reload begins from.
+pub(super) struct State {
+    pub current: Arc<Generation>,
+    pub logs: Logs,
+    /// The least number that no listener has had.
+    pub next: usize,
+}
+
+/// Who was asked, and how far it is.
+#[derive(Default)]
+struct Asked {
+    asked: u64,
+    done: u64,
+    result: Option<Result<String, String>>,
+    stops: bool,
+}
+
+/// Reloads a process.
+pub(super) struct Reloader {
+    process: Arc<Process>,
+    state: Mutex<State>,
+    config: Mutex<Config>,
+    asked: Mutex<Asked>,
+    changed: Condvar,
+    key: Key,
+    following: Following,
+    files: Arc<SocketFiles>,
+    options: Options,
+}
+
+impl Reloader {
+    /// With a thread that reads the file whenever it is asked to.
+    pub fn start(
+        process: Arc<Process>,
+        state: State,
+        (key, following, files): (Key, Following, Arc<SocketFiles>),
+        options: Options,
+    ) -> io::Result<Arc<Reloader>> {
+        let config = Config {
+            generation: 0,
+            plan: options.plan.clone(),
+            at_unix_ms: now_unix_ms(),
+            last_reload: None,
+            waits_for_hand_over: Vec::new(),
+        };
+        let reloader = Arc::new(Reloader {
+            process,
+            state: Mutex::new(state),
+            config: Mutex::new(config),
+            asked: Mutex::default(),
+            changed: Condvar::new(),
+            key,
+            following,
+            files,
+            options,
+        });
+        if reloader.options.source.is_some() {
+            let own = reloader.clone();
+            std::thread::Builder::new().name("weir-reload".to_owned()).spawn(move || own.run())?;
+        }
+        Ok(reloader)
+    }
+
+    /// Reads the file soon.
+    pub fn ask(&self) -> u64 {
+        let mut asked = lock(&self.asked);
+        asked.asked += 1;
+        self.changed.notify_all();
+        asked.asked
+    }
+
+    /// Reads the file, and says what came of it.
+    pub fn reload(&self) -> Result<String, String> {
+        if self.options.source.is_none() {
+            return Err("there is no file to read again".to_owned());
+        }
+        let own = self.ask();
+        let mut asked = lock(&self.asked);
+        while asked.done < own && !asked.stops {
+            asked = self.changed.wait(asked).unwrap_or_else(PoisonError::into_inner);
+        }
+        let ends = || Err("weir is draining: nothing is reloaded any more".to_owned());
+        if asked.done < own { ends() } else { asked.result.clone().unwrap_or_else(ends) }
+    }
+
+    /// Nothing is reloaded any more.
+    pub fn stop(&self) {
+        lock(&self.asked).stops = true;
+        self.changed.notify_all();
+    }
+
+    fn run(&self) {
+        while let Some(up_to) = self.next() {
+            let read =
+                self.options.source.as_ref().map_or_else(|| Err(String::new()), |source| source.read());
+            let result = read.and_then(|next| self.apply(next));
+            if let Err(wrong) = &result {
+                self.process.errors.urgent(|| format!("reload: {wrong}\nweir serves as before"));
+                lock(&self.config).last_reload = Some(Err(wrong.clone()));
+            }
+            if let Some(source) = &self.options.source {
+                source.done(&result);
+            }
+            let mut asked = lock(&self.asked);
+            (asked.done, asked.result) = (up_to, Some(result));
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until it is asked: what is answered by the next reload. `None`: nothing is reloaded any more.
+    fn next(&self) -> Option<u64> {
+        let mut asked = lock(&self.asked);
+        loop {
+            if asked.stops {
+                return None;
+            }
+            if asked.asked > asked.done {
+                return Some(asked.asked);
+            }
+            asked = self.changed.wait(asked).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Serves another topology from now on, or goes on as before.
+    pub fn apply(&self, next: Next) -> Result<String, String> {
+        let mut state = lock(&self.state);
+        self.wait_for_room(&state);
+        let Next { point, serving, nodes, plan } = next;
+        let before = &state.current;
+        let certificates = certificates(before, (&point, &nodes))?;
+        let known = Before {
+            confs: &before.confs,
+            inner: &before.blueprint.inner,
+            logs: &state.logs,
+            next: state.next,
+            loops: self.process.loops() as usize,
+        };
+        let mut opened = listeners::open(&point, (&nodes, &certificates), &self.options, Some(&known))
+            .map_err(|e| e.to_string())?;
+        let keys = sticky::keys(&point).map_err(|wrong| told(&wrong))?;
+        let names = before.names.of_plan(&point, &serving, &self.following).map_err(|e| e.to_string())?;
+        // Nothing fails from here on.
+        let draws = Draws::new(&point, &nodes, self.key);
+        let epoch = before.blueprint.epoch + 1;
+        let now_ns = self.process.clock.now();
+        let mut blueprint = Blueprint::new(epoch, (point, serving), keys, &self.process.state, now_ns, draws);
+        blueprint.inner = std::mem::take(&mut opened.inner);
+        listeners::limit(&opened.confs);
+        self.files.take(&opened.files);
+        let confs = std::mem::take(&mut opened.confs);
+        let generation = Generation {
+            blueprint: Arc::new(blueprint),
+            names: Arc::new(names),
+            certificates: Arc::new(certificates),
+            confs,
+        };
+        let generation = Arc::new(generation);
+        let changes = changes(before, &generation);
+        for conf in before.confs.iter().filter(|(number, _)| !generation.confs.contains_key(number)) {
+            if let Some(path) = conf.1.listen.addr.strip_prefix("unix:") {
+                self.files.remove_at(Path::new(path));
+            }
+        }
+        let silent = self.hand_out(&generation, std::mem::take(&mut opened.sockets));
+        state.logs = opened.logs.clone();
+        state.next = opened.next;
+        state.current = generation;
+        drop(state);
+        self.process.generation.store(epoch, Ordering::Relaxed);
+        let mut sentence = format!("generation {epoch}: {changes}");
+        for wait in &opened.waits {
+            sentence.push_str(&format!("; {wait}: that needs a hand-over"));
+        }
+        if silent {
+            sentence.push_str("; a thread does not answer, and follows when it does");
+        }
+        self.process.errors.urgent(|| format!("reload: {sentence}"));
+        *lock(&self.config) = Config {
+            generation: epoch,
+            plan,
+            at_unix_ms: now_unix_ms(),
+            last_reload: Some(Ok(sentence.clone())),
+            waits_for_hand_over: opened.waits,
+        };
+        Ok(sentence)
+    }
+
+    /// Waits while too many graphs are left; then the oldest is cut.
+    fn wait_for_room(&self, state: &State) {
+        let most = state.current.confs.values().map(|conf| conf.listen.http.drain_timeout_ns).max();
+        let mut end = Instant::now() + Duration::from_nanos(most.unwrap_or_default());
+        let (lock_for_waiting, never) = (Mutex::new(()), Condvar::new());
+        loop {
+            let epochs = self.process.state.epochs();
+            let Some(oldest) = epochs.first().filter(|_| epochs.len() > MOST_LEFT) else { return };
+            if Instant::now() >= end {
+                let oldest = *oldest;
+                self.process.errors.urgent(|| {
+                    format!("reload: {} generations still have requests: what is left of generation {oldest} is cut", epochs.len())
+                });
+                self.process.tell_all(|| ToLoop::Ask(Box::new(move |lp| lp.cut(oldest))));
+                self.process.tell(self.process.built_in(), ToLoop::Ask(Box::new(move |lp| lp.cut(oldest))));
+                end = Instant::now() + Duration::from_secs(1);
+            }
+            let waiting = lock(&lock_for_waiting);
+            drop(never.wait_timeout(waiting, LOOK));
+        }
+    }
+
+    /// Has all threads take a generation over: first the built-in servers, so that whoever is sent there finds them, then the owner of
+    /// the process's state, who passes it on to the loops. Whether one does not answer.
+    fn hand_out(
+        &self,
+        generation: &Arc<Generation>,
+        sockets: Vec<Vec<(usize, crate::transport::listening::LoopSocket)>>,
+    ) -> bool {
+        let send = |to: u32, sockets| {
+            let (done, heard) = channel();
+            let (generation, own, seen) = (generation.clone(), Vec::new(), Vec::new());
+            self.process.tell(to, ToLoop::Reload(Box::new(Reload { generation, sockets, own, seen, done })));
+            heard
+        };
+        let built_in = send(self.process.built_in(), Vec::new());
+        let silent = !all_heard(&built_in, 1);
+        let all = send(self.process.owner(), sockets);
+        !all_heard(&all, self.process.loops() + 1) || silent
+    }
+
+    /// What is served.
+    pub fn config(&self) -> Config {
+        lock(&self.config).clone()
+    }
+
+    /// Sets targets by hand. A name may be that of several: all are meant.
+    pub fn set_target(self: &Arc<Self>, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
+        let point = lock(&self.state).current.blueprint.point.clone();
+        known_target(&point, pool, target)?;
+        if set.weight.is_some_and(|w| !w.is_finite() || w < 0.0) {
+            return Err("a weight is a number, 0 or more".to_owned());
+        }
+        self.override_target(pool, target, set);
+        if let (Some(ns), true) = (set.for_ns, set.state != Some(TargetState::File)) {
+            let (own, at) = (Arc::downgrade(self), (pool.to_owned(), target.to_owned()));
+            // Few are set by hand: a thread that waits is the simplest clock.
+            let waits = std::thread::Builder::new().name("weir-by-hand".to_owned()).spawn(move || {
+                let (never, waiting) = (Condvar::new(), Mutex::new(()));
+                let guard = lock(&waiting);
+                drop(never.wait_timeout_while(guard, Duration::from_nanos(ns), |()| true));
+                if let Some(own) = own.upgrade() {
+                    let file = SetTarget { state: Some(TargetState::File), ..SetTarget::default() };
+                    own.override_target(&at.0, &at.1, file);
+                }
+            });
+            waits.map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn override_target(&self, pool: &str, target: &str, set: SetTarget) {
+        let at = (pool.to_owned(), target.to_owned());
+        let tell = move |lp: &std::rc::Rc<super::event_loop::Loop>| {
+            let Some(monitor) = lp.monitor() else { return };
+            let before = monitor.by_hand().get(&at).copied().unwrap_or_default();
+            let by_hand = match set.state {
+                Some(TargetState::File) => ByHand::default(),
+                state => {
+                    ByHand { state: state.map(admin).or(before.state), weight: set.weight.or(before.weight) }
+                }
+            };
+            monitor.set_by_hand(Overrides::from([(at.clone(), by_hand)]));
+        };
+        let (of_proxy, of_servers) = (tell.clone(), tell);
+        self.process.tell(self.process.owner(), ToLoop::Ask(Box::new(move |lp| of_proxy(lp))));
+        self.process.tell(self.process.built_in(), ToLoop::Ask(Box::new(move |lp| of_servers(lp))));
+    }
+
+    /// What is known of targets, for a successor.
+    pub fn snapshot(&self) -> Snapshot {
+        let known = self.process.ask_all(|lp| lp.monitor().map(|monitor| monitor.snapshot()));
+        known.into_iter().flatten().flatten().next().unwrap_or_default()
+    }
+
+    /// What a predecessor knew of targets is known here, too.
+    pub fn heed(&self, snapshot: &Snapshot) {
+        let snapshot = snapshot.clone();
+        let tell = move |lp: &std::rc::Rc<super::event_loop::Loop>| {
+            if let Some(monitor) = lp.monitor() {
+                monitor.heed(&snapshot);
+            }
+        };
+        self.process.tell(self.process.owner(), ToLoop::Ask(Box::new(tell)));
+    }
+
+    /// Log files are opened anew.
+    pub fn reopen_logs(&self) {
+        lock(&self.state).logs.all().for_each(AccessLog::reopen);
+    }
+
+    /// The last lines are written.
+    pub fn finish_logs(&self) {
+        lock(&self.state).logs.all().for_each(AccessLog::finish);
+    }
+}
+
+fn admin(state: TargetState) -> Admin {
+    match state {
+        TargetState::Up => Admin::Forced,
+        TargetState::Drain => Admin::Drain,
+        TargetState::Eject => Admin::Down,
+        TargetState::File => Admin::Up,
+    }
+}
+
+/// Whether there is such a target; else a sentence with those that there are.
+fn known_target(point: &Point, pool: &str, target: &str) -> Result<(), String> {
+    let is_lb = |id: &NodeId| matches!(point.specs[point.nodes[*id as usize].spec as usize], Spec::Lb(_));
+    let lbs: Vec<NodeId> = (0..point.nodes.len() as NodeId).filter(is_lb).collect();
+    let of_pool: Vec<NodeId> = lbs.iter().copied().filter(|id| label(point, *id) == pool).collect();
+    if of_pool.is_empty() {
+        let mut known: Vec<String> = lbs.iter().map(|id| label(point, *id)).collect();
+        known.sort();
+        known.dedup();
+        return Err(format!("no balancer is called {pool:?}; there are {}", listed(&known)));
+    }
+    let mut targets: Vec<String> = of_pool.iter().flat_map(|id| target_labels(point, *id)).collect();
+    if targets.iter().any(|known| known == target) {
+        return Ok(());
+    }
+    targets.sort();
+    targets.dedup();
+    Err(format!("no target of {pool:?} is called {target:?}; there are {}", listed(&targets)))
+}
+
+/// Some names, and how many more.
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 20;
+    let some = names.iter().take(MOST).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 if names.is_empty() => "none".to_owned(),
+        0 => some,
+        more => format!("{some} and {more} more"),
+    }
+}
+
+fn certificates(before: &Generation, (point, nodes): (&Point, &[NodeId])) -> Result<Certificates, String> {
+    let listen = |id: NodeId| match &point.specs[point.nodes[id as usize].spec as usize] {
+        Spec::Listen(listen) => Some(listen),
+        _ => None,
+    };
+    let mut same: BTreeMap<NodeId, (NodeId, &Listen)> = BTreeMap::new();
+    for node in nodes {
+        let Some(now) = listen(*node) else { continue };
+        if let Some(conf) = before.confs.values().find(|conf| conf.listen.addr == now.addr) {
+            same.insert(*node, (conf.node, &conf.listen));
+        }
+    }
+    before.certificates.renewed((point, nodes), &same).map_err(|wrong| told(&wrong))
+}
+
+/// What has changed, in a sentence: `+2 -1 targets, 1 weight, listener edge: certificate`.
+fn changes(before: &Generation, now: &Generation) -> String {
+    let mut all = Vec::new();
+    let counted = now.blueprint.changes;
+    if counted.added + counted.removed > 0 {
+        let of = if counted.added + counted.removed == 1 { "" } else { "s" };
+        all.push(format!("+{} -{} target{of}", counted.added, counted.removed));
+    }
+    for (number, conf) in &now.confs {
+        match before.confs.get(number) {
+            None => all.push(format!("listener {}: new", conf.name)),
+            Some(was) if was.listen.http != conf.listen.http => {
+                all.push(format!("listener {}: http", conf.name));
+            }
+            Some(_) => {}
+        }
+        if before.confs.get(number).is_some_and(|was| was.listen.tls != conf.listen.tls) {
+            all.push(format!("listener {}: certificate", conf.name));
+        }
+    }
+    let gone = before.confs.iter().filter(|(number, _)| !now.confs.contains_key(number));
+    all.extend(gone.map(|(_, conf)| format!("listener {}: removed", conf.name)));
+    if now.confs.values().any(|conf| conf.tls.is_some()) {
+        all.push("certificates read again".to_owned());
+    }
+    let weights = weights(before, now);
+    match weights {
+        0 => {}
+        1 => all.push("1 weight".to_owned()),
+        n => all.push(format!("{n} weights")),
+    }
+    if all.is_empty() {
+        all.push("the same targets and listeners".to_owned());
+    }
+    all.join(", ")
+}
+
+/// How many targets that stay have another weight.
+fn weights(before: &Generation, now: &Generation) -> usize {
+    let lbs = |generation: &Generation| -> BTreeMap<u32, Vec<f64>> {
+        let blueprint = &generation.blueprint;
+        let ids = 0..blueprint.point.nodes.len() as NodeId;
+        let lb = ids.filter(|id| matches!(blueprint.spec(*id), Spec::Lb(_)));
+        lb.map(|id| (blueprint.id(id).0, blueprint.weights(id))).collect()
+    };
+    let (before, now) = (lbs(before), lbs(now));
+    let differ = |(lb, weights): (&u32, &Vec<f64>)| {
+        let was = before.get(lb).map_or(&[][..], |was| was);
+        // 0 is nobody; who comes or goes is counted as such.
+        weights.iter().zip(was).filter(|(now, was)| now != was && **now > 0.0 && **was > 0.0).count()
+    };
+    now.iter().map(differ).sum()
+}
+
+/// Whether so many have answered.
+fn all_heard(from: &Receiver<()>, count: u32) -> bool {
+    let end = Instant::now() + PATIENCE;
+    (0..count).all(|_| from.recv_timeout(end.saturating_duration_since(Instant::now())).is_ok())
+}
+
+fn told(wrong: &[impl fmt::Display]) -> String {
+    wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+fn now_unix_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

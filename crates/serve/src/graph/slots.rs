@@ -1,0 +1,87 @@
+//! Which index each target of a balancer has, the same on all threads and in every graph: a target keeps its index for as long as it
+//! is there, whatever stands before it in the file. Counts, permits and health are kept by it.
+//!
+//! The index of one that is gone is used again once no graph is left whose requests could be at it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// The targets of one balancer, by index.
+#[derive(Debug, Default)]
+pub(crate) struct Slots(Vec<Slot>);
+
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    /// The identity of who is there.
+    Taken(u32),
+    /// Nobody, from this epoch on.
+    Free(u32),
+}
+
+/// What has become of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    pub added: u32,
+    pub removed: u32,
+}
+
+impl Slots {
+    /// Gives these targets, by identity, their indices in a new epoch. By index, where in the list each is; `oldest`: the oldest epoch
+    /// of which a graph is left.
+    pub fn assign(&mut self, targets: &[u32], epoch: u32, oldest: u32) -> (Box<[Option<u32>]>, Changes) {
+        let mut open: BTreeMap<u32, VecDeque<u32>> = BTreeMap::new();
+        for (at, target) in (0..).zip(targets) {
+            open.entry(*target).or_default().push_back(at);
+        }
+        let mut changes = Changes::default();
+        let mut places: Vec<Option<u32>> = Vec::with_capacity(self.0.len());
+        for slot in &mut self.0 {
+            let Slot::Taken(target) = slot else {
+                places.push(None);
+                continue;
+            };
+            let place = open.get_mut(target).and_then(VecDeque::pop_front);
+            if place.is_none() {
+                changes.removed += 1;
+                *slot = Slot::Free(epoch);
+            }
+            places.push(place);
+        }
+        let mut new: Vec<(u32, u32)> = open
+            .into_iter()
+            .flat_map(|(target, places)| places.into_iter().map(move |at| (at, target)))
+            .collect();
+        new.sort_unstable();
+        changes.added = new.len() as u32;
+        let mut new = new.into_iter();
+        for (slot, place) in self.0.iter_mut().zip(&mut places) {
+            let is_free = matches!(slot, Slot::Free(since) if *since <= oldest && *since < epoch);
+            if is_free && let Some((at, target)) = new.next() {
+                (*slot, *place) = (Slot::Taken(target), Some(at));
+            }
+        }
+        for (at, target) in new {
+            self.0.push(Slot::Taken(target));
+            places.push(Some(at));
+        }
+        (places.into(), changes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_keep_their_indices_and_those_of_old_ones_are_used_again() {
+        let mut slots = Slots::default();
+        let mut assign = |targets: &[u32], epoch, oldest| slots.assign(targets, epoch, oldest).0.to_vec();
+        assert_eq!(assign(&[7, 8, 9], 0, 0), [Some(0), Some(1), Some(2)]);
+        // 8 goes, 5 comes first in the file: its requests of epoch 0 may still be there.
+        assert_eq!(assign(&[5, 9, 7], 1, 0), [Some(2), None, Some(1), Some(0)]);
+        assert_eq!(assign(&[5, 9, 7, 4], 2, 0), [Some(2), None, Some(1), Some(0), Some(3)]);
+        // From epoch 1 on nobody is sent to index 1.
+        assert_eq!(assign(&[5, 9, 7, 4, 3], 3, 1), [Some(2), Some(4), Some(1), Some(0), Some(3)]);
+        let same = Slots::default().assign(&[1, 1], 0, 0);
+        assert_eq!(same, ([Some(0), Some(1)].into(), Changes { added: 2, removed: 0 }));
+    }
+}

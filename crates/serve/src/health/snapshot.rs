@@ -1,0 +1,68 @@
+//! What a process tells its successor of targets: health, ejections, what was set by hand. By what people call balancers and targets.
+
+use super::by_hand::{ByHand, Overrides};
+use super::monitor::Monitor;
+use serde::{Deserialize, Serialize};
+use weir_policy::eligibility::Admin;
+use weir_policy::health::Known;
+
+/// All of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Snapshot {
+    /// Balancer, which of those that are called so, target; what is known.
+    pub health: Vec<(String, u32, String, Known)>,
+    /// Balancer, target; what was set.
+    pub by_hand: Vec<(String, String, ByHandSaid)>,
+}
+
+/// What was set of a target.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ByHandSaid {
+    state: Option<Said>,
+    weight: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Said {
+    Up,
+    Drain,
+    Eject,
+}
+
+impl Monitor {
+    /// What a successor is told.
+    pub fn snapshot(&self) -> Snapshot {
+        let said = |by_hand: &ByHand| ByHandSaid {
+            state: by_hand.state.and_then(|state| match state {
+                Admin::Forced => Some(Said::Up),
+                Admin::Drain => Some(Said::Drain),
+                Admin::Down => Some(Said::Eject),
+                Admin::Up => None,
+            }),
+            weight: by_hand.weight,
+        };
+        let by_hand =
+            self.by_hand().iter().map(|((lb, target), b)| (lb.clone(), target.clone(), said(b))).collect();
+        Snapshot { health: self.known(), by_hand }
+    }
+
+    /// What a predecessor has told.
+    pub fn heed(&self, snapshot: &Snapshot) {
+        self.believe(&snapshot.health);
+        let by_hand = |said: &ByHandSaid| ByHand {
+            state: said.state.map(|state| match state {
+                Said::Up => Admin::Forced,
+                Said::Drain => Admin::Drain,
+                Said::Eject => Admin::Down,
+            }),
+            weight: said.weight,
+        };
+        let all: Overrides = snapshot
+            .by_hand
+            .iter()
+            .map(|(lb, target, s)| ((lb.clone(), target.clone()), by_hand(s)))
+            .collect();
+        self.set_by_hand(all);
+    }
+}

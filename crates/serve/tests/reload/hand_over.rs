@@ -1,0 +1,116 @@
+//! Another process (here: another instance in this one) takes the place of a running one under load.
+
+use super::support::{Mode, Origin, Served, serve_whole, until};
+use super::{file, server, servers, two_loops, under_load};
+use std::io::Read;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use weir_serve::{HAND_OVER, Options, Predecessor, SetTarget, TargetState};
+
+/// A path of this test's own, removed at the end.
+struct Control(PathBuf);
+
+impl Control {
+    fn new(name: &str) -> Control {
+        Control(std::env::temp_dir().join(format!("weir-{name}-{}", std::process::id())))
+    }
+
+    /// Waits there for a successor of this one; what came of it.
+    fn hands_over(&self, old: &Served) -> std::thread::JoinHandle<Result<(), String>> {
+        let _ = std::fs::remove_file(&self.0);
+        let listener = UnixListener::bind(&self.0).expect("a socket");
+        let remote = old.remote();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a successor");
+            let mut magic = vec![0; HAND_OVER.len()];
+            stream.read_exact(&mut magic).expect("its word");
+            assert_eq!(magic, HAND_OVER);
+            remote.hand_over(stream, Vec::new())
+        })
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn successor(file: &str, predecessor: &Predecessor) -> Served {
+    let inherited = Some(predecessor.sockets.clone());
+    serve_whole(file, Options { inherited, ..two_loops() })
+}
+
+#[test]
+fn nobody_is_there() {
+    let control = Control::new("nobody");
+    assert!(Predecessor::ask(&control.0).expect("that is no error").is_none());
+    drop(UnixListener::bind(&control.0).expect("a socket that is left behind"));
+    assert!(Predecessor::ask(&control.0).expect("that is no error").is_none());
+}
+
+#[test]
+fn a_successor_takes_the_sockets_and_what_is_known_of_targets() {
+    let (a, b, c) = (Origin::new("a"), Origin::new("b"), Origin::new("c"));
+    let of = |lb: &str| {
+        let eject = "eject = eject(consecutive = 1, base = 3600 * s, max = 3600 * s), panic = 0";
+        file(&format!("{lb}([{}], name = \"apps\", {eject})", servers(&[&a, &b, &c])))
+    };
+    let control = Control::new("takes");
+    let old = serve_whole(&of("lb.round_robin"), two_loops());
+    a.answer(Mode::Close);
+    until("a is ejected", || old.share("a", 10) == 0 && old.share("b", 10) > 0 && a.requests() > 0);
+    let by_hand = SetTarget { state: Some(TargetState::Drain), ..SetTarget::default() };
+    old.remote().set_target("apps", &b.addr.to_string(), by_hand).expect("it is there");
+    until("b is drained", || old.share("c", 10) == 10);
+    a.answer(Mode::Status(200));
+    let ended = control.hands_over(&old);
+    let predecessor = Predecessor::ask(&control.0).expect("it answers").expect("it is there");
+    let new = successor(&of("lb.random"), &predecessor);
+    assert_eq!(new.addr(), old.addr(), "the same sockets");
+    new.heed(&predecessor);
+    predecessor.relieve().expect("it listens");
+    ended.join().expect("no panic").expect("it went well");
+    old.ends();
+    assert_eq!(new.share("c", 30), 30, "a is out for an hour, b as long as it is wanted");
+}
+
+#[test]
+fn no_request_is_lost() {
+    let a = Origin::new("a");
+    let text = file(&format!("queue({}, concurrency = 100)", server(&a)));
+    let mut now = serve_whole(&text, two_loops());
+    let addr = now.addr();
+    let (asked, wrong) = under_load(addr, true, || {
+        for round in 0..5 {
+            let control = Control::new(&format!("lost-{round}"));
+            let ended = control.hands_over(&now);
+            let predecessor = Predecessor::ask(&control.0).expect("it answers").expect("it is there");
+            let new = successor(&text, &predecessor);
+            predecessor.relieve().expect("it listens");
+            ended.join().expect("no panic").expect("it went well");
+            std::mem::replace(&mut now, new).ends();
+        }
+    });
+    assert!(wrong.is_empty(), "of {asked}: {wrong:?}");
+}
+
+#[test]
+fn a_successor_that_dies_changes_nothing() {
+    let a = Origin::new("a");
+    let old = serve_whole(&file(&server(&a)), two_loops());
+    for tells in [false, true] {
+        let control = Control::new(&format!("dies-{tells}"));
+        let ended = control.hands_over(&old);
+        if tells {
+            drop(Predecessor::ask(&control.0).expect("it answers"));
+        } else {
+            let mut stream = UnixStream::connect(&control.0).expect("it listens");
+            std::io::Write::write_all(&mut stream, HAND_OVER).expect("it reads");
+        }
+        let why = ended.join().expect("no panic").expect_err("nobody took over");
+        assert!(why.contains("this process goes on"), "{why}");
+        assert_eq!(old.bodies(20).len(), 20);
+        assert!(old.bodies(20).iter().all(|name| name == "a"));
+    }
+}

@@ -1,0 +1,288 @@
+//! Another file is served (`operating.md` §2): no request is lost, and who stays keeps what is known of him.
+
+#[path = "../health/support.rs"]
+#[allow(dead_code, reason = "other tests need more of it")]
+mod support;
+
+mod hand_over;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use support::{LIMIT, Mode, Origin, serve_whole, until};
+use weir_serve::{Options, SetTarget, TargetState};
+
+/// A file with a listener that takes a free port, which stays the same over reloads.
+fn file(node: &str) -> String {
+    format!("listen(\"127.0.0.1:0\", {node}, name = \"front\")\n")
+}
+
+fn server(origin: &Origin) -> String {
+    format!("server(addr = \"{}\")", origin.addr)
+}
+
+fn servers(origins: &[&Origin]) -> String {
+    origins.iter().map(|origin| server(origin)).collect::<Vec<_>>().join(", ")
+}
+
+fn two_loops() -> Options {
+    Options { loops: Some(2), quiet: true, ..Options::default() }
+}
+
+/// A client whose connection stays open.
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    fn new(addr: SocketAddr) -> Client {
+        let stream = TcpStream::connect(addr).expect("weir listens");
+        stream.set_read_timeout(Some(LIMIT)).expect("a timeout");
+        Client(BufReader::new(stream))
+    }
+
+    /// Status and body of the next answer; `None`: the connection has ended before anything came.
+    fn get(&mut self) -> Option<(u16, String)> {
+        self.0.get_mut().write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").ok()?;
+        let (mut length, mut status) = (0, 0);
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if line.starts_with("HTTP/1.1 ") {
+                status = line[9..12].parse().expect("a status");
+            }
+            if let Some(n) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = n.trim().parse().expect("a length");
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).expect("the whole answer");
+        Some((status, String::from_utf8(body).expect("text")))
+    }
+}
+
+/// Clients that ask without a pause until the end; requests that were answered, and those that were not by 200. Where the process may
+/// end, a connection may, between two requests: then the next is another.
+fn under_load(addr: SocketAddr, may_end: bool, during: impl FnOnce()) -> (u32, Vec<String>) {
+    let (end, asked, wrong) = (AtomicBool::new(false), AtomicU32::new(0), std::sync::Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut client = Client::new(addr);
+                while !end.load(SeqCst) {
+                    let mut got = client.get();
+                    if got.is_none() && may_end {
+                        client = Client::new(addr);
+                        got = client.get();
+                    }
+                    match got {
+                        Some((200, _)) => {}
+                        other => wrong.lock().unwrap().push(format!("{other:?}")),
+                    }
+                    asked.fetch_add(1, SeqCst);
+                }
+            });
+        }
+        until("the load begins", || asked.load(SeqCst) > 20);
+        during();
+        end.store(true, SeqCst);
+    });
+    (asked.into_inner(), wrong.into_inner().unwrap())
+}
+
+#[test]
+fn targets_come_and_go_under_load_with_every_balancer() {
+    let origins: Vec<Origin> = ["a", "b", "c", "d"].iter().map(|name| Origin::new(name)).collect();
+    let policies = [
+        "lb.least_conn([SERVERS])",
+        "lb.random([SERVERS])",
+        "lb.round_robin([SERVERS])",
+        "lb.p2c([SERVERS], scope = \"process\")",
+        "lb.peak_ewma([SERVERS])",
+        "lb.prequal([SERVERS])",
+        "lb.maglev([SERVERS], key = key.client())",
+        "lb.ring_hash([SERVERS], key = key.client(), bound = 1.5)",
+        "lb.least_conn([SERVERS], max_in_flight = 2, max_waiting = 100, eject = eject(consecutive = 5))",
+    ];
+    let of = |policy: &str, which: usize| {
+        let three: Vec<&Origin> = (0..3).map(|i| &origins[(which + i) % 4]).collect();
+        file(&policy.replace("SERVERS", &servers(&three)))
+    };
+    let x = serve_whole(&of(policies[0], 0), two_loops());
+    let (asked, wrong) = under_load(x.addr(), false, || {
+        for (round, policy) in policies.iter().cycle().take(4 * policies.len()).enumerate() {
+            let before = x.remote().config().generation;
+            let said = x.reload(&of(policy, round)).expect("it can be served");
+            assert_eq!(x.remote().config().generation, before + 1, "{said}");
+        }
+    });
+    assert!(wrong.is_empty(), "of {asked}: {wrong:?}");
+    // Nobody is asked any more who is gone.
+    x.reload(&of(policies[1], 1)).expect("it can be served");
+    let gone = origins[0].requests();
+    let bodies = x.bodies(60);
+    assert!(bodies.iter().all(|name| ["b", "c", "d"].contains(&name.as_str())), "{bodies:?}");
+    assert_eq!(origins[0].requests(), gone);
+    until("connections to who is gone close", || origins[0].connections() == 0);
+}
+
+#[test]
+fn counts_go_on_with_another_policy_and_other_targets() {
+    let (a, b, c) = (Origin::new("a"), Origin::new("b"), Origin::new("c"));
+    let of = |lb: &str, origins: &[&Origin]| file(&format!("{lb}([{}])", servers(origins)));
+    let x =
+        serve_whole(&of("lb.random", &[&a]), Options { loops: Some(1), quiet: true, ..Options::default() });
+    a.answer(Mode::Hold);
+    let held: Vec<_> = (0..3).map(|_| x.send("")).collect();
+    until("they are there", || a.inside().0 == 3);
+    // What the random balancer sent there counts for the one that follows it, wherever `a` stands in the file.
+    x.reload(&of("lb.least_conn", &[&b, &a, &c])).expect("it can be served");
+    let bodies = x.bodies(12);
+    assert!(!bodies.contains(&"a".to_owned()), "{bodies:?}");
+    // `b` goes and comes back, while those at `a` go on.
+    x.reload(&of("lb.least_conn", &[&a, &c])).expect("it can be served");
+    assert!(x.bodies(6).iter().all(|name| name == "c"));
+    x.reload(&of("lb.least_conn", &[&a, &c, &b])).expect("it can be served");
+    a.answer(Mode::Status(200));
+    for got in held {
+        assert_eq!(got.wait().body, "a", "a request stays in the graph that it began in");
+    }
+    until("all take part", || x.bodies(12).contains(&"a".to_owned()));
+}
+
+#[test]
+fn ejections_stay_and_nobody_goes_out_for_new_checks() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let of = |more: &str| {
+        let list = servers(&[&a, &b]);
+        file(&format!(
+            "lb.round_robin([{list}], eject = eject(consecutive = 1, base = 3600 * s, max = 3600 * s){more})"
+        ))
+    };
+    let x = serve_whole(&of(""), two_loops());
+    a.answer(Mode::Close);
+    until("a is ejected", || x.share("b", 10) == 10);
+    a.answer(Mode::Status(200));
+    x.reload(&of(", slow_start = slow_start(1 * s)")).expect("it can be served");
+    assert_eq!(x.share("b", 20), 20, "its ejection lasts for an hour");
+    let checked = ", health = health.http(\"/\", interval = 3600 * s, initial = \"down\")";
+    x.reload(&of(checked)).expect("it can be served");
+    assert_eq!(x.share("b", 20), 20, "b has served and goes on");
+}
+
+#[test]
+fn limits_count_both_generations() {
+    let a = Origin::new("a");
+    let of = |concurrency: u32| {
+        file(&format!("queue({}, concurrency = {concurrency}, name = \"slots\")", server(&a)))
+    };
+    let x = serve_whole(&of(3), two_loops());
+    a.answer(Mode::Hold);
+    let held: Vec<_> = (0..3).map(|_| x.send("")).collect();
+    until("three are inside", || a.inside().0 == 3);
+    x.reload(&of(1)).expect("it can be served");
+    let waits = x.send("");
+    x.reload(&of(2)).expect("it can be served");
+    assert_eq!(a.inside(), (3, 3), "nobody comes in while there are more than may");
+    // More room than ever: who waits is told.
+    x.reload(&of(4)).expect("it can be served");
+    until("the fourth is inside", || a.inside().0 == 4);
+    a.answer(Mode::Status(200));
+    held.into_iter().chain([waits]).for_each(|one| assert_eq!(one.wait().status, 200));
+}
+
+#[test]
+fn listeners_come_and_go() {
+    let a = Origin::new("a");
+    let free = || TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
+    let second = free();
+    let both = format!("{}listen(\"{second}\", {}, name = \"second\")\n", file(&server(&a)), server(&a));
+    let x = serve_whole(&file(&server(&a)), two_loops());
+    let mut first = Client::new(x.addr());
+    assert_eq!(first.get(), Some((200, "a".to_owned())));
+    let said = x.reload(&both).expect("it can be served");
+    assert!(said.contains("listener second: new"), "{said}");
+    let mut other = Client::new(second);
+    assert_eq!(other.get(), Some((200, "a".to_owned())));
+    let said = x.reload(&file(&server(&a))).expect("it can be served");
+    assert!(said.contains("listener second: removed"), "{said}");
+    until("nobody is let in any more", || TcpStream::connect(second).is_err());
+    assert_eq!(other.get(), None, "an idle connection ends with its listener");
+    assert_eq!(first.get(), Some((200, "a".to_owned())), "the other is as before");
+}
+
+#[test]
+fn what_cannot_be_had_changes_nothing() {
+    let a = Origin::new("a");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let x = serve_whole(&file(&server(&a)), two_loops());
+    let addr = taken.local_addr().expect("its address");
+    let wrong = format!(
+        "listen(\"{addr}\", respond(200, \"other\"), name = \"taken\")\n{}",
+        file("respond(200, \"other\")")
+    );
+    let why = x.reload(&wrong).expect_err("the port is another's");
+    assert!(why.contains("something listens there already"), "{why}");
+    assert_eq!((x.get().body, x.remote().config().generation), ("a".to_owned(), 0));
+}
+
+#[test]
+fn built_in_servers_change_too() {
+    let of = |names: &[&str]| {
+        let servers =
+            names.iter().map(|n| format!("queue(delay(1 * ms, server(\"{n}\")))")).collect::<Vec<_>>();
+        file(&format!("lb.round_robin([{}])", servers.join(", ")))
+    };
+    let x = serve_whole(&of(&["a", "b"]), two_loops());
+    let (asked, wrong) = under_load(x.addr(), false, || {
+        for names in [&["b", "c"][..], &["c"], &["a", "b", "c", "d"], &["d", "a"]] {
+            x.reload(&of(names)).expect("it can be served");
+        }
+    });
+    assert!(wrong.is_empty(), "of {asked}: {wrong:?}");
+    let bodies = x.bodies(8);
+    assert!(bodies.iter().all(|b| b.contains('d') || b.contains('a')), "{bodies:?}");
+}
+
+#[test]
+fn too_many_old_generations_end() {
+    let a = Origin::new("a");
+    let of = |i: usize| {
+        let front =
+            format!("listen(\"127.0.0.1:0\", rewrite({}, set = {{\"x-generation\": \"{i}\"}}), ", server(&a));
+        format!("{front}name = \"front\", http = http(drain_timeout = 200 * ms))\n")
+    };
+    let x = serve_whole(&of(0), two_loops());
+    a.answer(Mode::Hold);
+    let held: Vec<_> = (1..=9)
+        .map(|i| {
+            let one = x.send("");
+            until("it is there", || a.inside().0 == i as u32);
+            x.reload(&of(i)).expect("it can be served");
+            one
+        })
+        .collect();
+    a.answer(Mode::Status(200));
+    let answered = held.into_iter().map(|one| one.wait().status).collect::<Vec<_>>();
+    assert!(answered[0] == 0 && answered[2..].iter().all(|status| *status == 200), "{answered:?}");
+}
+
+#[test]
+fn what_is_set_by_hand_stays_over_reloads() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let of = |policy: &str| file(&format!("{policy}([{}], name = \"apps\")", servers(&[&a, &b])));
+    let x = serve_whole(&of("lb.round_robin"), two_loops());
+    let drained = SetTarget { state: Some(TargetState::Drain), ..SetTarget::default() };
+    let wrong = x.remote().set_target("apps", "c", drained).expect_err("there is none");
+    assert!(wrong.contains(&a.addr.to_string()), "{wrong}");
+    x.remote().set_target("apps", &a.addr.to_string(), drained).expect("it is there");
+    until("a is drained", || x.share("b", 10) == 10);
+    x.reload(&of("lb.random")).expect("it can be served");
+    assert_eq!(x.share("b", 20), 20);
+    let file = SetTarget { state: Some(TargetState::File), ..SetTarget::default() };
+    x.remote().set_target("apps", &a.addr.to_string(), file).expect("it is there");
+    until("a is back", || x.share("a", 10) > 0);
+}
