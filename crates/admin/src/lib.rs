@@ -19,5 +19,5 @@ mod start;
 mod topology;
 mod watcher;
 
-pub use served::{Exposition, Refused, Served};
+pub use served::Served;
 pub use start::{Admin, Bound, CannotStart, Options};

@@ -2,8 +2,8 @@
 
 use crate::answer::{Answer, Form};
 use crate::limits::{BODY, BODY_BYTES};
-use crate::route::{refuse, unknown};
-use crate::served::{Refused, STATES, Served};
+use crate::route::unknown;
+use crate::served::{STATES, Served};
 use crate::server::Server;
 use crate::watcher::Unanswered;
 use http_body_util::{BodyExt, Limited};
@@ -40,7 +40,7 @@ pub(crate) async fn answer(
     Ok(match &path[..] {
         "/reload" => match server.watcher.ask(|served| served.reload()).await? {
             Ok(what) => form.sentence(StatusCode::OK, &what),
-            Err(refused) => refuse(form, &refused),
+            Err(why) => form.sentence(StatusCode::CONFLICT, &why),
         },
         "/drain" => {
             server.watcher.ask(|served| served.drain()).await?;
@@ -123,8 +123,7 @@ fn set_target(served: &dyn Served, form: Form, pool: &str, target: &str, set: Se
     match served.set_target(pool, target, set) {
         Ok(()) => form.sentence(StatusCode::OK, &format!("{target} of {pool}: {}", said(set))),
         // All else that may be wrong was looked at before: it says which there are.
-        Err(Refused::Wrong(why)) => form.sentence(StatusCode::NOT_FOUND, &why),
-        Err(refused) => refuse(form, &refused),
+        Err(why) => form.sentence(StatusCode::NOT_FOUND, &why),
     }
 }
 

@@ -2,14 +2,13 @@
 
 use crate::access::Via;
 use crate::answer::{Answer, Form, answer, json};
-use crate::served::{Exposition, Refused};
 use crate::server::Server;
 use crate::watcher::Unanswered;
 use crate::{events, page, post, topology};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
-use weir_serve::Readiness;
+use weir_serve::{Exposition, Readiness};
 
 /// The paths, for those who ask for another one.
 pub(crate) const PATHS: &str = "GET / (the status page), /events, /healthz, /ready, /metrics, /topology (?loops=1), \
@@ -44,7 +43,7 @@ async fn get(server: &Server, request: &Request<Incoming>, form: Form) -> Result
         "/events" => events::answer(server, has("all=1"), form),
         "/healthz" => health(server, form).await?,
         "/ready" => ready(server, form).await?,
-        "/metrics" => metrics(server, request.headers(), form).await?,
+        "/metrics" => metrics(server, request.headers()).await?,
         "/topology" => {
             let by_loop = has("loops=1");
             server.watcher.ask(move |served| topology::answer(served, by_loop)).await?
@@ -81,22 +80,12 @@ async fn ready(server: &Server, form: Form) -> Result<Answer, Unanswered> {
     })
 }
 
-async fn metrics(server: &Server, headers: &HeaderMap, form: Form) -> Result<Answer, Unanswered> {
+async fn metrics(server: &Server, headers: &HeaderMap) -> Result<Answer, Unanswered> {
     let accepts = headers.get_all(ACCEPT).iter().filter_map(|value: &HeaderValue| value.to_str().ok());
     let format = match accepts.into_iter().any(|value| value.contains("application/openmetrics-text")) {
         true => Exposition::OpenMetrics,
         false => Exposition::Prometheus,
     };
-    Ok(match server.watcher.ask(move |served| served.scrape(format)).await? {
-        Ok(bytes) => answer(StatusCode::OK, format.content_type(), bytes),
-        Err(refused) => refuse(form, &refused),
-    })
-}
-
-/// Why something was not done.
-pub(crate) fn refuse(form: Form, refused: &Refused) -> Answer {
-    match refused {
-        Refused::NotBuilt => form.sentence(StatusCode::NOT_IMPLEMENTED, "this weir cannot do that yet"),
-        Refused::Wrong(why) => form.sentence(StatusCode::CONFLICT, why),
-    }
+    let bytes = server.watcher.ask(move |served| served.scrape(format)).await?;
+    Ok(answer(StatusCode::OK, format.content_type(), bytes))
 }

@@ -144,6 +144,20 @@ impl Health {
         self.exists[target as usize] && self.eligibility.is_eligible(target)
     }
 
+    /// How a target can stand.
+    pub const STANDINGS: [&str; 5] = ["eligible", "down", "ejected", "probation", "drained"];
+
+    /// How it stands, one of them.
+    pub fn standing(&self, target: u32) -> &'static str {
+        match self.eligibility.passive(target) {
+            _ if self.is_eligible(target) => "eligible",
+            _ if !self.eligibility.is_up_by_admin(target) => "drained",
+            Passive::Out => "ejected",
+            Passive::Probation => "probation",
+            Passive::In => "down",
+        }
+    }
+
     /// Targets of weight > 0, and how many of them are eligible.
     pub fn count(&self) -> (u32, u32) {
         (self.targets, self.eligible)

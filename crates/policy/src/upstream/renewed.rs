@@ -95,10 +95,13 @@ mod tests {
             upstream.done(50_000_000, ticket(target), None, None);
         }
         upstream.change_policy(50_000_000, &ewma(1_000_000_000), &NAMES, |_| 0, Key::new(2));
-        for at in 0..20 {
+        // Two are drawn and the better one is picked: without estimates each would be it in a third of the picks.
+        let mut picked = [0; 3];
+        for at in 0..60 {
             let Picked::Target(ticket) = upstream.pick(&ask(50_000_000 + at)) else { panic!("nobody") };
-            assert_eq!(ticket.target, 2, "the others are known to be slow");
+            picked[ticket.target as usize] += 1;
             upstream.cancelled(50_000_001, ticket);
         }
+        assert!(picked[2] > 33, "the others are known to be slow: {picked:?}");
     }
 }

@@ -7,6 +7,7 @@
 use super::clients::{Clients, Counted};
 use super::event_loop::Loop;
 use super::mailbox::ToLoop;
+use crate::metrics::Limit;
 use std::net::IpAddr;
 use std::rc::Rc;
 use weir_topology::plan::fixed::IDLE_BEFORE_ROOM_NS;
@@ -45,6 +46,14 @@ impl Admission {
             None => None,
         };
         Some(Place { own: self.clients.take_place()?, common })
+    }
+
+    /// The limit at which there is no place.
+    pub fn limit(&self) -> Limit {
+        match &self.common {
+            Some(_) if !self.clients.is_full() => Limit::OpenFiles,
+            _ => Limit::MaxClients,
+        }
     }
 
     /// A client waits for a place of this listener: somebody idle makes room, if there is one.

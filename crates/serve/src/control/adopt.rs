@@ -111,6 +111,7 @@ pub(super) fn listeners(
         let listener = Listener {
             level: conf.level,
             inner: conf.inner.clone(),
+            counts: lp.state.metrics.listener(&conf.name),
             ..Listener::new(
                 *number,
                 (&conf.name, &conf.listen.addr),
@@ -134,7 +135,7 @@ pub(super) fn adopt(lp: &Rc<Loop>, reload: Reload) {
         lp.has_listeners(listeners(lp, &generation));
     }
     if let Some(monitor) = lp.monitor() {
-        seen = monitor.adopt(graph.clone());
+        seen = monitor.adopt(graph.clone(), &lp.state.metrics);
     }
     for (id, seen) in &seen {
         if let Some(lb) = graph.lb(*id) {

@@ -10,6 +10,7 @@ use crate::exchange::{Bound, ClientEnd};
 use crate::h1;
 use crate::h1::server::After;
 use crate::h2;
+use crate::metrics::Parting;
 use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
 use crate::transport::own::is_own;
@@ -107,6 +108,7 @@ pub(crate) fn begin(
     if is_own {
         session.is_own();
     }
+    listener.counts.accepted.one();
     let bound = Rc::<Bound>::default();
     let known = lp.know(session.clone(), bound.clone());
     let fresh = Cell::new(Some(Carried::by(lp)));
@@ -121,6 +123,7 @@ pub(crate) fn begin(
         if let Some(serving) = greeting.await.and_then(|greeted| serving(greeted, &session, handler)) {
             serving.await;
         }
+        session.listener.counts.closed.one(session.parting.get());
         session.give_up_place();
     });
 }
@@ -141,9 +144,11 @@ fn serving(
 
 /// What comes before requests: who the client is, TLS, the protocol.
 async fn greet(lp: Rc<Loop>, session: Rc<Session>, mut wire: Wire) -> Option<(Protocol, Wire)> {
+    session.parting.set(Parting::Greeting);
     if !proxied::learn(&lp, &session, &mut wire).await {
         return None;
     }
     let mut wire = handshake::perhaps(&lp.core, &session, wire).await?;
+    session.parting.set(Parting::Client);
     Some((protocol::choose(&lp.core, &session, &mut wire).await, wire))
 }

@@ -303,6 +303,7 @@ impl Loop {
             if let Some(pulse) = self.process.pulse(self.number) {
                 pulse.beats(self.core.now(), due_ns);
             }
+            self.state.metrics.beats(self.core.now(), due_ns);
             due_ns = self.core.now().saturating_add(TICK_NS);
             self.core.timers.at(due_ns).await;
             self.core.deadlines.sweep();
@@ -342,6 +343,11 @@ impl Loop {
     /// How often this was asked before.
     pub fn turn(&self) -> u32 {
         self.turn.replace(self.turn.get().wrapping_add(1))
+    }
+
+    /// Each client that is connected.
+    pub fn each_client(&self, mut act: impl FnMut(&Session)) {
+        self.clients.borrow().iter().for_each(|(_, client)| act(&client.session));
     }
 
     /// Clients that are connected.
@@ -450,6 +456,7 @@ mod tests {
             run: None,
             errors: Arc::new(ErrorLog::start(clock, true)?),
             state: Arc::new(ProcessState::new(notices)),
+            metrics: Default::default(),
             transits: Transits::new(1),
             loads: LoopLoads::new(1),
             serving: AtomicU32::new(1),
@@ -457,7 +464,6 @@ mod tests {
             pulses: (0..2).map(|_| Default::default()).collect(),
             drain_said: AtomicBool::new(false),
             drained: [].into(),
-            generation: AtomicU32::new(0),
             replaced: AtomicBool::new(false),
             to_built_in: unbounded_channel().0,
             mail: Mail(mail),

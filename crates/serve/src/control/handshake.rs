@@ -4,6 +4,7 @@
 //! one of them between two looks at its sockets, so that a storm of them delays others by no more than that.
 
 use crate::h1;
+use crate::metrics::Handshake;
 use crate::transport::session::Session;
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -21,7 +22,9 @@ pub(super) async fn perhaps(core: &Core, session: &Session, wire: Wire) -> Optio
     let Some(tls) = &session.listener.tls else { return Some(wire) };
     let (plain, came) = wire.into_parts();
     // Boxed, so that the connection does not carry the place for it to its end.
-    let secured = Box::pin(secured(core, session, tls, (plain, came))).await?;
+    let secured = Box::pin(secured(core, session, tls, (plain, came))).await;
+    session.listener.counts.handshakes.one(secured.as_ref().err().copied().unwrap_or(Handshake::Done));
+    let secured = secured.ok()?;
     Some(Wire::new(secured, core.buffers.clone()))
 }
 
@@ -31,7 +34,7 @@ async fn secured(
     session: &Session,
     server: &tls::Server,
     (mut plain, mut came): (Socket, Vec<u8>),
-) -> Option<Socket> {
+) -> Result<Socket, Handshake> {
     session.deadline.set(session.listener.http.head_timeout_ns);
     let mut until_ns = Some(core.now().saturating_add(DRAIN_NEW_CLIENT_NS));
     if came.is_empty() {
@@ -45,29 +48,37 @@ async fn secured(
             }
             in_time(cx, session, |cx| plain.poll_read(cx, &mut first))
         });
-        if read.await?.ok()? == 0 {
-            return None;
+        match read.await {
+            None => return Err(Handshake::Late),
+            Some(Err(_) | Ok(0)) => return Err(Handshake::Gone),
+            Some(Ok(_)) => {}
         }
         came.extend(first);
     }
     session.deadline.set(session.listener.http.head_timeout_ns);
     if came.first() != Some(&HANDSHAKE) {
         answer_in_cleartext(core, session, plain).await;
-        return None;
+        return Err(Handshake::Cleartext);
     }
-    let mut accepting = server.accept(plain, core.buffers.clone())?;
+    let mut accepting = server.accept(plain, core.buffers.clone()).ok_or(Handshake::Failed)?;
     poll_fn(|cx| core.heavy.poll_turn(&core.runtime, cx)).await;
     accepting.stream.feed_first(&came);
-    match poll_fn(|cx| in_time(cx, session, |cx| accepting.stream.poll_handshake(cx))).await? {
+    let shaken = poll_fn(|cx| in_time(cx, session, |cx| accepting.stream.poll_handshake(cx))).await;
+    match shaken.ok_or(Handshake::Late)? {
         Ok(()) => {
             let (socket, agreed) = accepting.done();
             session.has_agreed(agreed);
-            Some(socket)
+            Ok(socket)
         }
         Err(why) => {
             tell(session, why);
             end(session, accepting.stream.into_plain()).await;
-            None
+            Err(match why {
+                _ if why.is_of_certificate() => Handshake::Certificate,
+                tls::Why::Broken => Handshake::Gone,
+                tls::Why::Late => Handshake::Late,
+                _ => Handshake::Failed,
+            })
         }
     }
 }

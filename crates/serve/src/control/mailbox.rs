@@ -16,6 +16,9 @@ use weir_policy::snapshot::Snapshot;
 /// Messages that are read before the sockets are asked again.
 const AT_ONCE: u32 = 64;
 
+/// What is answered on a thread itself.
+pub(crate) type Question = Box<dyn FnOnce(&Rc<Loop>) + Send>;
+
 /// A message to a thread that runs a graph.
 pub(crate) enum ToLoop {
     /// From the health monitor: the health of a balancer's targets is another.
@@ -33,7 +36,7 @@ pub(crate) enum ToLoop {
     /// The file was read again. To the owner first, who passes it on with what loops must know of each balancer in it.
     Reload(Box<Reload>),
     /// Whoever looks from outside (metrics, the admin interface) is answered on the thread itself.
-    Ask(Box<dyn FnOnce(&Rc<Loop>) + Send>),
+    Ask(Question),
 }
 
 /// Reads a thread's mail for ever.

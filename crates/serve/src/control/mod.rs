@@ -18,6 +18,7 @@ mod process;
 mod protocol;
 mod proxied;
 pub(crate) mod reload;
+mod scrape;
 pub(crate) mod start;
 mod threads;
 pub(crate) mod watchdog;

@@ -8,6 +8,7 @@ use super::mailbox::ToLoop;
 use super::watchdog::Pulse;
 use crate::graph::state::ProcessState;
 use crate::log::ErrorLog;
+use crate::metrics::ProcessMetrics;
 use crate::transport::paired::Paired;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::Audience;
@@ -37,6 +38,8 @@ pub(crate) struct Process {
     pub errors: Arc<ErrorLog>,
     /// Queues, limits, budgets, faults.
     pub state: Arc<ProcessState>,
+    /// What is counted once, and what threads have said last.
+    pub metrics: ProcessMetrics,
     /// Connections that are being handed over.
     pub transits: Transits,
     /// What each loop carries.
@@ -53,8 +56,6 @@ pub(crate) struct Process {
     pub drained: Box<[AtomicU32]>,
     /// Whether another process accepts in its place.
     pub replaced: AtomicBool,
-    /// Which generation of the file is served, counted by reloads.
-    pub generation: AtomicU32,
     /// The mailbox of the thread of the built-in servers.
     pub to_built_in: UnboundedSender<ToLoop>,
     /// Mailboxes: of the loops that serve, by their numbers, then of the owner.

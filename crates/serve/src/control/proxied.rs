@@ -3,6 +3,7 @@
 
 use super::admission::Place;
 use super::event_loop::Loop;
+use crate::metrics::Limit;
 use crate::transport::proxy_protocol::{self, Wrong};
 use crate::transport::session::Session;
 use std::net::SocketAddr;
@@ -41,6 +42,7 @@ async fn wait_for_place(lp: &Rc<Loop>, session: &Session, client: SocketAddr) ->
     let Some((_, admission)) = lp.listener(number) else { return true };
     let patience_ns = session.listener.http.head_timeout_ns;
     let end_ns = patience_ns.map_or(u64::MAX, |ns| lp.core.now().saturating_add(ns));
+    let mut is_first = true;
     loop {
         own = match own.of(client.ip()) {
             Ok(own) => {
@@ -49,6 +51,9 @@ async fn wait_for_place(lp: &Rc<Loop>, session: &Session, client: SocketAddr) ->
             }
             Err(own) => own,
         };
+        if std::mem::take(&mut is_first) {
+            lp.state.metrics.limits.one(Limit::MaxClientsPerAddress);
+        }
         if lp.core.now() >= end_ns || session.is_ending() {
             return false;
         }

@@ -16,6 +16,7 @@ use crate::graph::draws::Draws;
 use crate::health::by_hand::{ByHand, Overrides};
 use crate::health::snapshot::Snapshot;
 use crate::log::AccessLog;
+use crate::metrics::Reload as Counted;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::names::Following;
 use std::collections::BTreeMap;
@@ -196,6 +197,7 @@ impl Reloader {
             let read =
                 self.options.source.as_ref().map_or_else(|| Err(String::new()), |source| source.read());
             let result = read.and_then(|next| self.apply(next));
+            self.process.metrics.reloaded(if result.is_ok() { Counted::Applied } else { Counted::Failed });
             if let Err(wrong) = &result {
                 self.process.errors.urgent(|| format!("reload: {wrong}\nweir serves as before"));
                 lock(&self.config).last_reload = Some(Err(wrong.clone()));
@@ -268,7 +270,7 @@ impl Reloader {
         state.next = opened.next;
         state.current = generation;
         drop(state);
-        self.process.generation.store(epoch, Ordering::Relaxed);
+        self.process.metrics.generation.store(u64::from(epoch), Ordering::Relaxed);
         let mut sentence = format!("generation {epoch}: {changes}");
         for wait in &opened.waits {
             sentence.push_str(&format!("; {wait}: that needs a hand-over"));
@@ -391,6 +393,12 @@ impl Reloader {
             }
         };
         self.process.tell(self.process.owner(), ToLoop::Ask(Box::new(tell)));
+    }
+
+    /// What is served, and how many lines of access logs were lost.
+    pub fn current(&self) -> (Arc<Generation>, u64) {
+        let state = lock(&self.state);
+        (state.current.clone(), state.logs.all().map(AccessLog::lost).sum())
     }
 
     /// Log files are opened anew.

@@ -9,6 +9,7 @@ use super::listeners::{self, Opened};
 use super::load::LoopLoads;
 use super::process::{Mail, Process};
 use super::reload::{self, Config, Next, Reloader, SetTarget, Source};
+use super::scrape;
 use super::threads::{self, Drain, Shared, all_ended};
 use super::watchdog;
 use crate::exchange::NodeId;
@@ -17,6 +18,7 @@ use crate::graph::draws::Draws;
 use crate::graph::state::ProcessState;
 use crate::health::snapshot::Snapshot;
 use crate::log::ErrorLog;
+use crate::metrics::{Exposition, ProcessMetrics};
 use crate::transport::bind::CannotListen;
 use crate::transport::inherit::Inherited;
 use crate::transport::own::Reached;
@@ -185,6 +187,13 @@ impl Remote {
         self.process.ask_all(|_| ()).iter().all(Option::is_some)
     }
 
+    /// All metrics in this format, as they are now. It waits for the loops, a second at most; of one that does not answer it has what that
+    /// said last.
+    pub fn scrape(&self, format: Exposition) -> Vec<u8> {
+        let (current, lost) = self.reloader.current();
+        scrape::scrape(&self.process, &current, lost, format)
+    }
+
     /// Log files are opened anew.
     pub fn reopen_logs(&self) {
         self.reloader.reopen_logs();
@@ -281,6 +290,7 @@ pub fn start(
         run: paired.clone(),
         errors,
         state,
+        metrics: ProcessMetrics::default(),
         transits: Transits::new(loops),
         loads: LoopLoads::new(loops),
         serving: AtomicU32::new(loops as u32),
@@ -288,7 +298,6 @@ pub fn start(
         pulses: (0..=loops).map(|_| watchdog::Pulse::default()).collect(),
         drain_said: AtomicBool::new(false),
         drained: (0..MOST_LAYERS).map(|_| AtomicU32::new(0)).collect(),
-        generation: AtomicU32::new(0),
         replaced: AtomicBool::new(false),
         to_built_in,
         mail,

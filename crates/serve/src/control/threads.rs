@@ -12,6 +12,7 @@ use crate::graph::builder::Thread;
 use crate::graph::state::LocalState;
 use crate::health::monitor::Monitor;
 use crate::log::AccessLog;
+use crate::metrics::Limit;
 use crate::nodes::lb::{Owner, ToOwner};
 use crate::transport::listener::Believed;
 use crate::transport::listening::LoopSocket;
@@ -215,6 +216,12 @@ fn on_runtime<F: Future<Output = io::Result<()>>>(main: impl FnOnce(Runtime) -> 
 struct Room(Weak<Loop>);
 
 impl MakesRoom for Room {
+    fn is_wanted(&self) {
+        if let Some(lp) = self.0.upgrade() {
+            lp.state.metrics.limits.one(Limit::MaxConnections);
+        }
+    }
+
     fn close_idle(&self, target: u32) {
         if let Some(lp) = self.0.upgrade() {
             // Of this loop's own there may be one as well, if it was not to be reused.
@@ -225,6 +232,7 @@ impl MakesRoom for Room {
 
     fn free_descriptor(&self) -> bool {
         let Some(lp) = self.0.upgrade() else { return false };
+        lp.state.metrics.limits.one(Limit::Descriptors);
         if lp.targets.close_oldest() {
             return true;
         }
@@ -266,7 +274,7 @@ impl Shared {
         let Some(graph) = lp.graph() else { return };
         let (errors, token) = (self.process.errors.clone(), self.process.token);
         let publish = Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen }));
-        lp.monitors(Monitor::new(lp.core.clone(), graph, errors, token, publish));
+        lp.monitors(Monitor::new(lp.core.clone(), graph, &lp.state.metrics, errors, token, publish));
     }
 
     /// Runs the built-in servers for as long as any loop is there.

@@ -31,6 +31,11 @@ impl Abort {
         self.graph = None;
     }
 
+    /// Whether no balancer is on its way.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+
     /// Whether the request ends, since one of them is gone.
     pub fn is_set(&self) -> bool {
         self.targets.iter().chain(&self.graph).any(|flag| flag.get())

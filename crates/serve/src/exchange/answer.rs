@@ -18,7 +18,9 @@ const METHODS: &[u8] = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 /// Refuses a request for what its head asks.
 pub(super) async fn refuse(core: &Core, client: &ClientEnd, request: &Request, status: u16) -> After {
     let text = page(status);
-    if let Some(log) = &client.session().listener.log {
+    let listener = &client.session().listener;
+    listener.counts.refused(Some(request.method()), request.version(), status, text.len());
+    if let Some(log) = &listener.log {
         log.refused(client.session().who(), request, status, text.len());
     }
     let taken = client.send_answer(status, &[], text.as_bytes(), true, core.date());

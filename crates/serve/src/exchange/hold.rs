@@ -43,6 +43,9 @@ pub(crate) struct End {
 
 /// A balancer that counts requests at its targets.
 pub(crate) trait Counts {
+    /// The head of an answer has come to a request that it picked for.
+    fn headed(&self, ticket: Ticket);
+
     /// A request that it picked for has come back so.
     fn came_back(self: Rc<Self>, ticket: Ticket, end: End);
 
@@ -80,6 +83,13 @@ impl Picked {
     /// Which one.
     pub fn target(&self) -> u32 {
         self.ticket.target
+    }
+
+    /// The head of its answer is there.
+    fn headed(&self) {
+        if let Some(balancer) = &self.balancer {
+            balancer.headed(self.ticket);
+        }
     }
 
     /// It came back so.
@@ -156,6 +166,9 @@ impl Holds {
 
     /// The answer from behind, with these holds around its own. Of what is there whole nothing is held any longer.
     pub fn around(self, answer: Answer) -> Answer {
+        if answer.is_ok() {
+            self.headed();
+        }
         match answer {
             Ok(reply) if matches!(reply.from, From::Own(_)) => {
                 self.finish(reply.outcome(), Some(reply.status()));
@@ -176,6 +189,15 @@ impl Holds {
                     failure.relayed = self.finish_as(end);
                 }
                 Err(failure)
+            }
+        }
+    }
+
+    /// Each balancer among them learns that there is an answer.
+    fn headed(&self) {
+        for hold in &self.0 {
+            if let Hold::Target(picked) = hold {
+                picked.headed();
             }
         }
     }

@@ -303,7 +303,10 @@ impl Exchange {
             Ok(Piece::Data(n)) => {
                 body.received += n as u64;
                 match self.listener().http.max_body {
-                    Some(most) if body.received > most => Err(Failure::client(413)),
+                    Some(most) if body.received > most => {
+                        self.listener().counts.broke("body-too-large");
+                        Err(Failure::client(413))
+                    }
                     _ => Ok(Piece::Data(n)),
                 }
             }

@@ -3,6 +3,7 @@
 use crate::h1::Piece;
 use crate::h1::client::{self, Asking, Broken, HeadError, LIMITS, Progress};
 use crate::h2;
+use crate::metrics::Ending;
 use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
@@ -31,8 +32,24 @@ impl OriginConn {
     pub fn is_usable(&mut self, now_ns: u64, since_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
         let fresh = idle_timeout_ns.is_none_or(|most| now_ns.saturating_sub(since_ns) < most);
         match self {
-            OriginConn::H1(conn) => fresh && now_ns < conn.old_ns && conn.is_silent(),
+            OriginConn::H1(conn) => {
+                let ending = match () {
+                    () if !fresh => Ending::Idle,
+                    () if now_ns >= conn.old_ns => Ending::Age,
+                    () if !conn.is_silent() => Ending::Origin,
+                    () => return true,
+                };
+                conn.held.would_end(ending);
+                false
+            }
             OriginConn::H2(handle) => fresh && handle.conn().is_usable(now_ns, None),
+        }
+    }
+
+    /// Should it end now, it is for that.
+    pub fn would_end(&self, by: Ending) {
+        if let OriginConn::H1(conn) = self {
+            conn.held.would_end(by);
         }
     }
 

@@ -12,6 +12,7 @@ use super::{
 use crate::h1::Piece;
 use crate::h1::server::After;
 use crate::log::{Entry, Line};
+use crate::metrics::Exchanged;
 use crate::transport::paired::{Ended, Told};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -52,10 +53,12 @@ pub(crate) async fn serve<G: Serves>(
         Ok(checked) => checked,
         Err(refusal) => {
             failure_log::refused(&client, &request, refusal);
+            client.session().listener.counts.broke(refusal.0.name);
             return Box::pin(answer::refuse(&core, &client, &request, refusal.status())).await;
         }
     };
     if !request.is_connect() && client.session().agreed().is_some_and(|tls| !tls.covers(request.host())) {
+        client.session().listener.counts.broke("misdirected");
         return Box::pin(answer::refuse(&core, &client, &request, MISDIRECTED)).await;
     }
     let http = &client.session().listener.http;
@@ -67,10 +70,12 @@ pub(crate) async fn serve<G: Serves>(
     let here = checked.here;
     client.session().deadline.set(None);
     let ex = Rc::new(Exchange::new(core, graph.clone(), client, bound, request, checked));
+    ex.listener().counts.in_flight.one();
     let mut unlogged = Unlogged { ex: ex.clone(), line: Line::default(), has_ended: false };
     let line = &mut unlogged.line;
     let after = match here {
         _ if is_too_large => {
+            ex.listener().counts.broke("body-too-large");
             (line.status, line.failure) = (413, Some(Kind::BadRequest));
             Box::pin(answer::fail(&ex, Failure::client(413), true, line)).await
         }
@@ -109,8 +114,12 @@ impl Drop for Unlogged {
     }
 }
 
-/// Hands the line of an exchange over.
+/// Counts an exchange, and hands its line over.
 fn log(ex: &Exchange, line: &Line) {
+    let (received, took_ns) = (ex.body.borrow().received, ex.core.now().saturating_sub(ex.begun_ns));
+    let Line { status, failure, sent, .. } = *line;
+    let ended = Exchanged { status, failure, received, sent, took_ns };
+    ex.listener().counts.exchanged(ex.request.method(), ex.version(), &ended);
     // Health checks, and whoever else comes by, are of no run.
     if let (Some(run), OfRun { ordinal, selected, sender: Some(_) }) = (&ex.listener().run, ex.of_run.get()) {
         run.tell(Told::Ended(Ended {
@@ -137,8 +146,8 @@ fn log(ex: &Exchange, line: &Line) {
         attempts: if origin.is_some() { ex.attempts() } else { 0 },
         reused: ex.reused.get(),
         resent: ex.resent.get(),
-        received: ex.body.borrow().received,
-        took_ns: ex.core.now().saturating_sub(ex.begun_ns),
+        received,
+        took_ns,
     });
 }
 

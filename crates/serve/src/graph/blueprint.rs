@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_policy::health::{Health, HealthConfig};
 use weir_stats::Key;
-use weir_topology::plan::{Lb, Point, Spec, To};
+use weir_topology::plan::{Lb, Point, Spec, To, target_labels};
 use weir_topology::serving::{Role, Serving};
 
 /// A plan that is served.
@@ -111,6 +111,15 @@ impl Blueprint {
             None => 0.0,
         };
         self.targets(lb).iter().map(weight).collect()
+    }
+
+    /// What people call the targets of a balancer, by index; nobody is called nothing.
+    pub fn labels(&self, lb: NodeId) -> Vec<String> {
+        let by_node: BTreeMap<NodeId, String> =
+            self.list(lb).iter().copied().zip(target_labels(&self.point, lb)).collect();
+        let label =
+            |target: &Option<NodeId>| target.and_then(|t| by_node.get(&t).cloned()).unwrap_or_default();
+        self.targets(lb).iter().map(label).collect()
     }
 
     /// What the targets of a balancer are hashed by, by index.

@@ -8,6 +8,7 @@ use super::state::LocalState;
 use crate::exchange::NodeId;
 use crate::exchange::abort::AbortFlag;
 use crate::exchange::reply::Own;
+use crate::metrics::{Counting, NodeCounts};
 use crate::nodes::lb::{self, LbState, Owner, Shape, Sticky};
 use crate::nodes::{
     Id, Node, buffered, cable, concurrent, delay, fanout, faulty, flaky, hedge, model, queue,
@@ -15,13 +16,14 @@ use crate::nodes::{
 use crate::nodes::{rate, redirect, retry, rewrite, route, sequence, split, timeout, warmup};
 use crate::transport::own::Reached;
 use crate::transport::paired::{Made, Paired, Told};
+use crate::upstream::alone::Alone;
 use crate::upstream::connect::{Addresses, BuiltInServers, Place};
 use crate::upstream::limit::ConnectionLimit;
 use crate::upstream::names::Names;
 use crate::upstream::secure::Secure;
 use crate::upstream::server::{MakesRoom, Server};
 use crate::upstream::target::Targets;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -82,6 +84,8 @@ impl Builder<'_> {
     pub fn graph(&self) -> Graph {
         let count = self.blueprint.point.nodes.len() as NodeId;
         let nodes: Vec<Node> = (0..count).map(|id| self.node(id)).collect();
+        let outer = self.outer();
+        self.count_alone(&nodes, &outer);
         let balancers =
             || nodes.iter().filter_map(|node| if let Node::Lb(lb) = node { Some(lb) } else { None });
         let ends = |lb: &Rc<lb::Lb>| (lb.node, self.blueprint.ends(lb.node, self.is_built_in()).into());
@@ -95,7 +99,7 @@ impl Builder<'_> {
             roots: self.roots(),
             lbs: balancers().map(|lb| (lb.id.0, lb.node)).collect(),
             ends: balancers().map(ends).collect(),
-            outer: self.outer(),
+            outer,
             cut: AbortFlag::default(),
             nodes,
         }
@@ -197,6 +201,7 @@ impl Builder<'_> {
                     timeout_ns: *timeout_ns,
                     on_cancel: *on_cancel,
                     node: next,
+                    counts: self.counts(id, Counting::Queue),
                 }))
             }
             Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
@@ -251,19 +256,26 @@ impl Builder<'_> {
             }),
             Spec::Rate { key: by, .. } => {
                 let Some(buckets) = self.state.process().rate(key) else { return Node::Pass(next) };
-                Node::Rate(rate::Rate { buckets, key: by.clone(), node: next })
+                Node::Rate(rate::Rate {
+                    buckets,
+                    key: by.clone(),
+                    node: next,
+                    counts: self.counts(id, Counting::Rate),
+                })
             }
             Spec::Hedge(hedged) => Node::Hedge(hedge::Hedge {
                 config: hedged.hedge.clone(),
                 replay: whole(hedged.replay_bytes),
                 budget: budget(),
                 node: next,
+                counts: self.counts(id, Counting::Hedge),
             }),
             Spec::Retry(config) => Node::Retry(Rc::new(retry::Retry {
                 config: config.clone(),
                 choice: draws.choice(id),
                 node: next,
                 budget: budget(),
+                counts: self.counts(id, Counting::Retry),
             })),
             Spec::Lb(lb) => Node::Lb(Rc::new(self.balancer(id, lb))),
         }
@@ -296,7 +308,26 @@ impl Builder<'_> {
             origin: origin.clone(),
             token: told.then_some(self.token),
             room: self.room.clone(),
+            alone: OnceCell::new(),
         }))
+    }
+
+    /// What a node counts by.
+    fn counts(&self, id: NodeId, is: Counting) -> Rc<NodeCounts> {
+        self.state.metrics.node(&self.blueprint.point, id, is)
+    }
+
+    /// Servers at these ends, before which no balancer is, count by themselves.
+    fn count_alone(&self, nodes: &[Node], outer: &[End]) {
+        for end in outer {
+            if let End::Server(id) = end
+                && let Node::Server(server) = &nodes[*id as usize]
+            {
+                let label = plan::label(&self.blueprint.point, *id);
+                let counts = || self.state.metrics.pool(&label, std::slice::from_ref(&label));
+                server.alone.get_or_init(|| Alone::new(self.core.clone(), counts()));
+            }
+        }
     }
 
     /// TLS to a server at this address.
@@ -340,6 +371,11 @@ impl Builder<'_> {
             key: lb.key.clone(),
             spare: lb.spare,
             sticky: self.sticky(id, lb, &shape),
+            waits: self.state.semaphore(own_id.0).map(|_| self.counts(id, Counting::Queue)),
+            counts: self
+                .state
+                .metrics
+                .pool(&plan::label(&self.blueprint.point, id), &self.blueprint.labels(id)),
             semaphore: self.state.semaphore(own_id.0),
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,

@@ -21,6 +21,7 @@ use crate::exchange::{self, Exchange, NodeId, RequestContext, Run, Upstream};
 use crate::nodes::lb::Lb;
 use crate::nodes::{Id, Node};
 use crate::transport::listener::Entry;
+use crate::upstream::server::Server;
 use blueprint::Blueprint;
 use ends::{End, Ends};
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,9 +101,14 @@ impl Graph {
         if let Node::Lb(lb) = self.node(*self.lbs.get(&id.0)?) { Some(lb) } else { None }
     }
 
-    /// All balancers.
-    pub fn lbs(&self) -> impl Iterator<Item = &Rc<Lb>> {
-        self.lbs.values().filter_map(|node| if let Node::Lb(lb) = self.node(*node) { Some(lb) } else { None })
+    /// Its balancers.
+    pub fn balancers(&self) -> impl Iterator<Item = &Rc<Lb>> {
+        self.lbs.values().filter_map(|id| if let Node::Lb(lb) = self.node(*id) { Some(lb) } else { None })
+    }
+
+    /// Its servers.
+    pub fn servers(&self) -> impl Iterator<Item = &Rc<Server>> {
+        self.nodes.iter().filter_map(|node| if let Node::Server(server) = node { Some(server) } else { None })
     }
 
     /// Where the ways of a balancer's targets end.
@@ -116,6 +122,11 @@ impl Graph {
             if let Node::Server(server) = self.node(*id) { Some(server.target.key) } else { None }
         };
         self.reachable().iter().filter_map(server).collect()
+    }
+
+    /// The same, to look at.
+    pub fn ends_of(&self, lb: NodeId) -> Option<&[Ends]> {
+        self.ends.get(&lb).map(|ends| &**ends)
     }
 
     /// Servers to which some way leads through targets that were not removed.

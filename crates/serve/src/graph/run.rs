@@ -56,6 +56,9 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
                 Err(failure) => Err(failure),
             },
             Node::Server(server) => {
+                if let Some(counted) = server.counted(&ex, &ctx) {
+                    holds.push_inside(Hold::Target(counted));
+                }
                 let sender = ctx.begins();
                 let answer = server.forward(&ex, &ctx).await;
                 if let Some(sender) = sender {

@@ -10,6 +10,7 @@ use super::draws::Draws;
 use super::identity::{Interner, Keys};
 use super::slots::{Changes, Slots};
 use crate::exchange::NodeId;
+use crate::metrics::Metrics;
 use crate::nodes::lb::{LbState, Loads, TargetFlags};
 use crate::sync::counter::Counter;
 use crate::sync::timeline::{LocalTimeLine, TimeLine};
@@ -216,6 +217,12 @@ impl ProcessState {
         if let Some(State::Budget(budget, _)) = self.get(key) { Some(budget) } else { None }
     }
 
+    /// How many are inside of a queue, or at a balancer's limited targets, and how many wait; `None`: it is none.
+    pub fn inside(&self, key: u32) -> Option<(u64, u64)> {
+        let Some(State::Semaphore(semaphore, queue)) = self.get(key) else { return None };
+        Some((semaphore.all_inside(), queue.waiting()))
+    }
+
     /// How warm a node is.
     pub fn warmup(&self, key: u32) -> Option<Arc<TryCell<Warmup>>> {
         if let Some(State::Warmup(warmup)) = self.get(key) { Some(warmup) } else { None }
@@ -317,13 +324,16 @@ pub(crate) struct LocalState {
     semaphores: RefCell<BTreeMap<u32, Rc<LocalSemaphore>>>,
     timelines: RefCell<BTreeMap<u32, Rc<LocalTimeLine>>>,
     balancers: RefCell<BTreeMap<u32, Rc<LbState>>>,
+    /// What the thread counts.
+    pub metrics: Metrics,
 }
 
 impl LocalState {
     /// Of the thread with this number.
     pub fn new(process: Arc<ProcessState>, me: usize) -> Rc<LocalState> {
         let (semaphores, timelines) = (RefCell::default(), RefCell::default());
-        Rc::new(LocalState { process, me, semaphores, timelines, balancers: RefCell::default() })
+        let metrics = Metrics::default();
+        Rc::new(LocalState { process, me, semaphores, timelines, balancers: RefCell::default(), metrics })
     }
 
     /// What is not a thread's own.

@@ -4,6 +4,8 @@
 //! changed to all loops. Balancers inside tell those outside whether anyone is left; a plan's nodes come after all that they
 //! lead to, so one pass in their order is enough.
 
+mod gather;
+
 use super::by_hand::{ByHand, Overrides};
 use super::check::{NothingLeft, Question};
 use crate::exchange::NodeId;
@@ -11,6 +13,7 @@ use crate::graph::Graph;
 use crate::graph::blueprint::Blueprint;
 use crate::graph::ends::{End, Ends};
 use crate::log::ErrorLog;
+use crate::metrics::{Metrics, TargetHealth};
 use crate::nodes::lb::{Lb as Balancer, TargetFlags};
 use crate::nodes::{Id, Node};
 use std::cell::{Cell, RefCell};
@@ -24,7 +27,7 @@ use weir_net::io::timers::has_ended;
 use weir_policy::Outcome;
 use weir_policy::health::{Health, Known};
 use weir_policy::snapshot::Snapshot;
-use weir_topology::plan::{Lb, Spec, label, target_labels};
+use weir_topology::plan::{Lb, Spec, label};
 
 /// Sends what has changed of a balancer's health to all that follow it.
 pub(crate) type Publish = Box<dyn Fn(Id, Arc<Snapshot>)>;
@@ -68,6 +71,8 @@ struct Monitored {
     label: String,
     labels: Vec<String>,
     weights: Vec<f64>,
+    /// What is counted of them.
+    counts: Vec<TargetHealth>,
 }
 
 /// What the loops, and the balancers outside, were told of one balancer last.
@@ -83,11 +88,12 @@ impl Monitor {
     pub fn new(
         core: Rc<Core>,
         graph: Rc<Graph>,
+        metrics: &Metrics,
         errors: Arc<ErrorLog>,
         token: u64,
         publish: Publish,
     ) -> Rc<Monitor> {
-        let lbs = monitored(&graph, token, &mut BTreeMap::new(), 0);
+        let lbs = monitored(&graph, (metrics, token), &mut BTreeMap::new(), 0);
         Rc::new(Monitor {
             lbs: RefCell::new(lbs),
             core,
@@ -102,10 +108,10 @@ impl Monitor {
     }
 
     /// Another graph from now on: who stays is as healthy as before. What loops must know of each balancer in it.
-    pub fn adopt(&self, graph: Rc<Graph>) -> Vec<(Id, Arc<Snapshot>)> {
+    pub fn adopt(&self, graph: Rc<Graph>, metrics: &Metrics) -> Vec<(Id, Arc<Snapshot>)> {
         let mut before: BTreeMap<Id, Monitored> =
             self.lbs.borrow_mut().drain(..).map(|lb| (lb.id, lb)).collect();
-        *self.lbs.borrow_mut() = monitored(&graph, self.token, &mut before, self.core.now());
+        *self.lbs.borrow_mut() = monitored(&graph, (metrics, self.token), &mut before, self.core.now());
         *self.graph.borrow_mut() = graph;
         self.heed_overrides();
         self.change(true, |_, _| {});
@@ -231,9 +237,12 @@ impl Monitor {
             let Some(ends) = ends.get(target as usize) else { return };
             let graph = monitor.graph.borrow().clone();
             let passed = question.ask(&monitor.core, &graph, ends).await;
-            monitor.change_one(lb, |now_ns, lb| match passed {
-                Ok(passed) => drop(lb.health.check_result(now_ns, target, passed)),
-                Err(NothingLeft) => lb.health.check_said_nothing(now_ns, target),
+            monitor.change_one(lb, |now_ns, lb| {
+                lb.checked(target, passed.as_ref().ok().copied());
+                match passed {
+                    Ok(passed) => drop(lb.health.check_result(now_ns, target, passed)),
+                    Err(NothingLeft) => lb.health.check_said_nothing(now_ns, target),
+                }
             });
             monitor.notify();
         });
@@ -316,7 +325,7 @@ impl Monitor {
                 if behind {
                     lb.look_behind(now_ns, &graph, inside);
                 }
-                if lb.has_changed(&self.errors) {
+                if lb.has_changed(now_ns, &self.errors) {
                     news.push((lb.id, Arc::new(Snapshot::of(&lb.health))));
                     let is_alive = lb.is_alive();
                     behind |= std::mem::replace(&mut lb.told.is_alive, is_alive) != is_alive;
@@ -333,11 +342,16 @@ impl Monitor {
 }
 
 /// The balancers of a graph, by number of the node; those that were known before go on.
-fn monitored(graph: &Graph, token: u64, before: &mut BTreeMap<Id, Monitored>, now_ns: u64) -> Vec<Monitored> {
+fn monitored(
+    graph: &Graph,
+    known: (&Metrics, u64),
+    before: &mut BTreeMap<Id, Monitored>,
+    now_ns: u64,
+) -> Vec<Monitored> {
     let blueprint = &graph.blueprint;
     let of_node = |id: NodeId| match (blueprint.spec(id), graph.node(id)) {
         (Spec::Lb(lb), Node::Lb(node)) => {
-            let new = Monitored::new(node, lb, graph, token);
+            let new = Monitored::new(node, lb, graph, known);
             Some(match before.remove(&new.id) {
                 Some(old) => new.after(old, lb, blueprint, now_ns),
                 None => new,
@@ -349,7 +363,7 @@ fn monitored(graph: &Graph, token: u64, before: &mut BTreeMap<Id, Monitored>, no
 }
 
 impl Monitored {
-    fn new(own: &Balancer, lb: &Lb, graph: &Graph, token: u64) -> Monitored {
+    fn new(own: &Balancer, lb: &Lb, graph: &Graph, (metrics, token): (&Metrics, u64)) -> Monitored {
         let (node, blueprint) = (own.node, &graph.blueprint);
         let (targets, ends) = (blueprint.targets(node), graph.ends(node));
         let question = |ends: &Ends, check| {
@@ -357,11 +371,7 @@ impl Monitored {
             Rc::new(Question::new(check, at, token))
         };
         let questions = lb.health.iter().flat_map(|check| ends.iter().map(move |e| question(e, check)));
-        let mut labels = target_labels(&blueprint.point, node).into_iter();
-        // Labels are by place in the list, others by index.
-        let list = blueprint.list(node);
-        let by_node: BTreeMap<NodeId, String> = list.iter().copied().zip(&mut labels).collect();
-        let label_of = |t: &Option<NodeId>| t.and_then(|t| by_node.get(&t).cloned()).unwrap_or_default();
+        let labels = blueprint.labels(node);
         Monitored {
             node,
             id: own.id,
@@ -378,8 +388,9 @@ impl Monitored {
                 .clone()
                 .unwrap_or_else(|| "a balancer".to_owned()),
             names: targets.iter().map(|t| t.map_or_else(String::new, |t| blueprint.described(t))).collect(),
+            counts: gather::counts(&label(&blueprint.point, node), &labels, metrics),
             label: label(&blueprint.point, node),
-            labels: targets.iter().map(label_of).collect(),
+            labels,
         }
     }
 
@@ -402,7 +413,14 @@ impl Monitored {
         // Changes of the set are told by who changes it.
         health.take_transitions().for_each(drop);
         let told = Told { version: None, ..old.told };
-        Monitored { health, told, ..self }
+        // For how long who stays is out goes on.
+        let mut counts = self.counts;
+        for ((new, was), label) in counts.iter_mut().zip(old.counts).zip(&self.labels) {
+            if *was.label == **label {
+                *new = was;
+            }
+        }
+        Monitored { health, told, counts, ..self }
     }
 
     /// Looks whether what is behind each target is of any use. `inside`: the balancers that may be behind it.
@@ -419,13 +437,15 @@ impl Monitored {
     }
 
     /// Whether any view has changed since the last call; the atomics then say who may be tried, before anyone may pick it.
-    fn has_changed(&mut self, errors: &ErrorLog) -> bool {
+    fn has_changed(&mut self, now_ns: u64, errors: &ErrorLog) -> bool {
         let version = Some(self.health.version());
         if self.told.version == version {
             return false;
         }
         self.told.version = version;
-        for one in self.health.take_transitions().filter(|t| t.was_eligible != t.is_eligible) {
+        let counts = &self.counts;
+        let told = self.health.take_transitions().inspect(|one| gather::changed(counts, one, now_ns));
+        for one in told.filter(|t| t.was_eligible != t.is_eligible) {
             let reason = one.reason.name();
             let now = match one.is_eligible {
                 true => "up",
@@ -434,6 +454,9 @@ impl Monitored {
             };
             let Some(target) = self.names.get(one.target as usize) else { continue };
             errors.note(|| format!("{target}, a target of {}, is {now} ({reason})", self.name));
+        }
+        if self.told.half_open.is_empty() {
+            gather::settle(&self.counts, (&self.health, now_ns), "checks_failed");
         }
         self.told.half_open.resize(self.health.len() as usize, false);
         for (target, known) in (0u32..).zip(&mut self.told.half_open) {

@@ -20,11 +20,16 @@ use weir_topology::plan::{Scope, Spec, listeners};
 pub(super) struct Said {
     /// Of the balancers whose state it has. They are named by their identity: threads take another topology over one after another.
     pub pools: Vec<(Id, Vec<TargetSaid>)>,
+    /// Of all balancers by target: attempts here so far, and those of them that have failed.
+    pub attempts: Vec<(Id, Vec<Attempts>)>,
     /// Clients that it serves.
     pub clients: usize,
     /// What only the owner knows.
     pub of_owner: Option<OwnerSaid>,
 }
+
+/// A target's index, and attempts there with those of them that have failed.
+pub(super) type Attempts = (u32, (u64, u64));
 
 /// A target as the thread has it.
 pub(super) struct TargetSaid {
@@ -79,11 +84,24 @@ pub(super) struct TargetHealth {
     pub inside: Option<u32>,
 }
 
+fn balancers(graph: &Graph) -> impl Iterator<Item = &Rc<Lb>> {
+    let all = 0..graph.blueprint.point.nodes.len() as NodeId;
+    all.filter_map(|id| if let Node::Lb(lb) = graph.node(id) { Some(lb) } else { None })
+}
+
 /// A thread's balancers.
 pub(super) fn of_loop(graph: &Graph, now_ns: u64) -> Said {
     // The state of the process's balancers is the owner's, that of the others each loop's.
-    let mine = graph.lbs().filter(|lb| (lb.scope == Scope::Process) == lb.owner.is_here);
-    Said { pools: mine.map(|lb| (lb.id, targets(lb, now_ns))).collect(), ..Said::default() }
+    let mine = balancers(graph).filter(|lb| (lb.scope == Scope::Process) == lb.owner.is_here);
+    let attempts = |lb: &Rc<Lb>| {
+        let counted = (0u32..).zip(&lb.counts.targets);
+        (lb.id, counted.map(|(index, target)| (index, target.attempts())).collect())
+    };
+    Said {
+        pools: mine.map(|lb| (lb.id, targets(lb, now_ns))).collect(),
+        attempts: balancers(graph).map(attempts).collect(),
+        ..Said::default()
+    }
 }
 
 fn targets(lb: &Lb, now_ns: u64) -> Vec<TargetSaid> {
@@ -119,7 +137,7 @@ pub(super) fn of_owner(
         Node::Queue(queue) => Some((id, queue.semaphore.inside(0), queue.semaphore.queue.waiting())),
         _ => None,
     };
-    let mut pools: Vec<PoolHealth> = graph.lbs().filter_map(|lb| of_pool(plan, lb, monitor)).collect();
+    let mut pools: Vec<PoolHealth> = balancers(graph).filter_map(|lb| of_pool(plan, lb, monitor)).collect();
     pools.sort_by_key(|pool| pool.node);
     OwnerSaid {
         pools,

@@ -12,7 +12,12 @@ use weir_policy::eligibility::Admin;
 use weir_topology::plan::{Lb, Scope, Spec, label};
 
 /// By balancer and target: what each thread has of it.
-type OnLoops<'a> = BTreeMap<(Id, u32), Vec<(u32, &'a TargetSaid)>>;
+#[derive(Default)]
+struct OnLoops<'a> {
+    targets: BTreeMap<(Id, u32), Vec<(u32, &'a TargetSaid)>>,
+    /// Attempts so far, and failed ones, over all threads.
+    attempts: BTreeMap<(Id, u32), (u64, u64)>,
+}
 
 /// The view; the owner's answer is the last. `carried`: what each loop carries.
 pub(super) fn view(said: Vec<Option<Said>>, carried: &[usize], by_loop: bool) -> View {
@@ -31,11 +36,17 @@ pub(super) fn view(said: Vec<Option<Said>>, carried: &[usize], by_loop: bool) ->
         ..View::default()
     };
     let Some(owned) = said.last().and_then(|said| said.as_ref()?.of_owner.as_ref()) else { return threads };
-    let mut on_loops = OnLoops::new();
+    let mut on_loops = OnLoops::default();
     for (number, said) in (0u32..).zip(&said) {
         for (id, targets) in said.iter().flat_map(|said| &said.pools) {
             for target in targets {
-                on_loops.entry((*id, target.index)).or_default().push((number, target));
+                on_loops.targets.entry((*id, target.index)).or_default().push((number, target));
+            }
+        }
+        for (id, targets) in said.iter().flat_map(|said| &said.attempts) {
+            for (index, (begun, failed)) in targets {
+                let all = on_loops.attempts.entry((*id, *index)).or_default();
+                *all = (all.0 + begun, all.1 + failed);
             }
         }
     }
@@ -73,8 +84,14 @@ fn queue(plan: &Blueprint, node: NodeId, inside: u32, waiting: u64) -> QueueView
 fn pool(plan: &Blueprint, health: &PoolHealth, on_loops: &OnLoops<'_>, by_loop: bool) -> Option<PoolView> {
     let Spec::Lb(lb) = plan.spec(health.node) else { return None };
     let target = |known: &TargetHealth| {
-        let of_loops = on_loops.get(&(health.id, known.index)).map(Vec::as_slice).unwrap_or_default();
-        target(lb, known, health.is_ignored, of_loops, by_loop)
+        let key = (health.id, known.index);
+        let of_loops = on_loops.targets.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let attempts = on_loops.attempts.get(&key);
+        TargetView {
+            attempts: attempts.map(|(begun, _)| *begun),
+            failed: attempts.map(|(_, failed)| *failed),
+            ..target(lb, known, health.is_ignored, of_loops, by_loop)
+        }
     };
     Some(PoolView {
         node: health.node,

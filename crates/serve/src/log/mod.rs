@@ -80,6 +80,8 @@ struct Flags {
     waiting: Waiting,
     /// Lines that found no room in the queue.
     dropped: AtomicU64,
+    /// Lines that are lost, as far as the writer has counted them.
+    lost: AtomicU64,
     /// The file is to be opened anew.
     reopen: AtomicBool,
     /// The process is about to end.
@@ -123,6 +125,11 @@ impl AccessLog {
             None => Gathered::new(self.to_writer.clone(), self.flags.clone()),
         };
         LoopLog { gathered, format: self.format }
+    }
+
+    /// Lines that could not be written.
+    pub fn lost(&self) -> u64 {
+        self.flags.lost.load(Ordering::Relaxed) + self.flags.dropped.load(Ordering::Relaxed)
     }
 
     /// The file is opened anew, at once.

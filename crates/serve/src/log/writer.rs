@@ -81,7 +81,10 @@ impl<'a> Writer<'a> {
             self.why = Some(io::Error::other("it is not read"));
             for message in queue.try_iter() {
                 match message {
-                    Message::Lines(text, lines) => self.lost += self.took(&text, lines),
+                    Message::Lines(text, lines) => {
+                        let lines = self.took(&text, lines);
+                        self.lose(lines);
+                    }
                     Message::Written(tell) => self.told.push(tell),
                     Message::Look => {}
                 }
@@ -156,9 +159,15 @@ impl<'a> Writer<'a> {
         }
     }
 
+    fn lose(&mut self, lines: u64) {
+        self.lost += lines;
+        self.flags.lost.fetch_add(lines, Ordering::Relaxed);
+    }
+
     fn count(&mut self) {
         let (lost, why) = self.out.lost();
-        self.lost += lost + self.flags.dropped.swap(0, Ordering::Relaxed);
+        let dropped = self.flags.dropped.swap(0, Ordering::Relaxed);
+        self.lose(lost + dropped);
         self.why = why.or(self.why.take());
     }
 

@@ -8,6 +8,7 @@ use crate::exchange::Exchange;
 use crate::exchange::context::Open;
 use crate::exchange::reply::Answer;
 use crate::exchange::{NodeId, RequestContext, Run};
+use crate::metrics::{Denied, NodeCounts, Won};
 use crate::sync::TryCell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -28,6 +29,8 @@ pub(crate) struct Hedge {
     pub budget: Option<Arc<TryCell<Tokens>>>,
     /// What is behind it.
     pub node: NodeId,
+    /// What is counted of it.
+    pub counts: Rc<NodeCounts>,
 }
 
 /// One request's attempts.
@@ -44,6 +47,8 @@ struct Attempts<'a> {
     at_once: bool,
     /// The last error.
     last: Option<Answer>,
+    /// The attempt that gave the answer.
+    won: u32,
 }
 
 impl Hedge {
@@ -64,6 +69,7 @@ impl Hedge {
             timer: None,
             at_once: false,
             last: None,
+            won: 0,
         };
         attempts.begin();
         poll_fn(|cx| attempts.poll(cx)).await
@@ -73,6 +79,9 @@ impl Hedge {
 /// The answer was another: what is held of the last error learns how that ended, on every way out.
 impl Drop for Attempts<'_> {
     fn drop(&mut self) {
+        let (further, won) = (u64::from(self.begun) - 1, u64::from(self.won > 0));
+        self.hedge.counts.hedges.add(Won::Yes, won);
+        self.hedge.counts.hedges.add(Won::No, further - won);
         if let Some(Ok(reply)) = self.last.take() {
             reply.discard(&self.ex);
         }
@@ -131,6 +140,13 @@ impl Attempts<'_> {
                 }
             };
             self.at_once = false;
+            if !paid {
+                self.hedge.counts.denied.one(match whole {
+                    true => Denied::Budget,
+                    false if self.ex.passed_interim.get() => Denied::Head,
+                    false => Denied::Body,
+                });
+            }
             if paid {
                 self.hedging.started(self.ex.core.now());
                 self.begin();
@@ -174,7 +190,10 @@ impl Attempts<'_> {
             let step = self.hedging.came_back(outcome);
             let answer = self.rather(answer);
             match step {
-                Step::Answer(_) => return Poll::Ready(answer),
+                Step::Answer(outcome) => {
+                    self.won = if outcome.is_none() { number } else { 0 };
+                    return Poll::Ready(answer);
+                }
                 Step::Start => self.at_once = true,
                 Step::Wait => {}
             }

@@ -9,6 +9,7 @@ use crate::exchange::hold::{HeldPermit, Hold, Holds};
 use crate::exchange::progress::{Detachable, Sending};
 use crate::exchange::reply::{Answer, From, Reply};
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext, Run, drain};
+use crate::metrics::{NodeCounts, Rejected};
 use crate::sync::process::CrashWatch;
 use crate::sync::{Denied, LocalSemaphore};
 use std::cell::{Cell, RefCell};
@@ -33,6 +34,8 @@ pub(crate) struct Queue {
     pub on_cancel: OnCancel,
     /// What is behind it.
     pub node: NodeId,
+    /// What is counted of it.
+    pub counts: Rc<NodeCounts>,
 }
 
 /// What a request that may go on by itself and whoever waits for it have in common.
@@ -73,11 +76,26 @@ impl Drop for Answering {
 impl Queue {
     /// A permit, or why there is none.
     pub async fn enter(&self, core: &Core) -> Result<Hold, Failure> {
-        let limit = || self.timeout_ns.map(|ns| core.timers.after(ns));
+        let waits = Cell::new(None);
+        let limit = || {
+            // Asked by whoever has to wait.
+            waits.set(Some(core.now()));
+            self.timeout_ns.map(|ns| core.timers.after(ns))
+        };
         match self.semaphore.acquire(self.capacity, limit).await {
-            Ok(permit) => Ok(Hold::Permit(HeldPermit::new(permit, self.on_cancel))),
-            Err(Denied::Full) => Err(Failure::new(Kind::Overloaded)),
-            Err(Denied::TimedOut) => Err(Failure::new(Kind::Timeout)),
+            Ok(permit) => {
+                let waited_ns = |since_ns| core.now().saturating_sub(since_ns);
+                self.counts.entered(waits.get().map_or(0, waited_ns));
+                Ok(Hold::Permit(HeldPermit::new(permit, self.on_cancel)))
+            }
+            Err(Denied::Full) => {
+                self.counts.rejected.one(Rejected::Full);
+                Err(Failure::new(Kind::Overloaded))
+            }
+            Err(Denied::TimedOut) => {
+                self.counts.rejected.one(Rejected::Timeout);
+                Err(Failure::new(Kind::Timeout))
+            }
         }
     }
 

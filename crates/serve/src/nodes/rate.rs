@@ -6,7 +6,9 @@ use crate::exchange::Exchange;
 use crate::exchange::Failure;
 use crate::exchange::view::View;
 use crate::exchange::{NodeId, RequestContext};
+use crate::metrics::NodeCounts;
 use crate::sync::TryCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::Kind;
 use weir_policy::rate::RateLimit;
@@ -23,6 +25,8 @@ pub(crate) struct Rate {
     pub key: Option<KeySource>,
     /// What is behind it.
     pub node: NodeId,
+    /// What is counted of it.
+    pub counts: Rc<NodeCounts>,
 }
 
 impl Rate {
@@ -32,6 +36,7 @@ impl Rate {
         match self.buckets.with(|buckets| buckets.take(ex.core.now(), key)).await {
             Ok(()) => Ok(self.node),
             Err(wait_ns) => {
+                self.counts.limited.one();
                 let seconds = u32::try_from(wait_ns.div_ceil(1_000_000_000)).unwrap_or(u32::MAX).max(1);
                 let failure = Failure::new(Kind::Overloaded);
                 Err(Failure { status: TOO_MANY, retry_after_s: Some(seconds), ..failure })

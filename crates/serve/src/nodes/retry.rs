@@ -6,6 +6,7 @@
 use crate::exchange::Exchange;
 use crate::exchange::reply::Answer;
 use crate::exchange::{NodeId, RequestContext};
+use crate::metrics::{Denied, NodeCounts};
 use crate::sync::TryCell;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -25,6 +26,8 @@ pub(crate) struct Retry {
     pub node: NodeId,
     /// The budget; one per node and process.
     pub budget: Option<Arc<TryCell<Tokens>>>,
+    /// What is counted of it.
+    pub counts: Rc<NodeCounts>,
 }
 
 impl Retry {
@@ -50,14 +53,23 @@ impl Retry {
                 Err(failure) if failure.is_clients() => return answer,
                 Err(failure) => (Some(failure.kind), None),
             };
-            let next = self.config.next(attempt, outcome, status, idempotent);
-            let may = ex.can_send_again() && ex.is_within(replay);
-            let Some(next) = next.filter(|_| may) else { return answer };
+            let Some(next) = self.config.next(attempt, outcome, status, idempotent) else {
+                if !idempotent && self.config.next(attempt, outcome, status, true).is_some() {
+                    self.counts.denied.one(Denied::Method);
+                }
+                return answer;
+            };
+            if !(ex.can_send_again() && ex.is_within(replay)) {
+                self.counts.denied.one(if ex.passed_interim.get() { Denied::Head } else { Denied::Body });
+                return answer;
+            }
             if let Some(budget) = &self.budget
                 && !budget.with(|b| b.take(ex.core.now())).await
             {
+                self.counts.denied.one(Denied::Budget);
                 return answer;
             }
+            self.counts.retried(outcome);
             if let Ok(reply) = answer {
                 reply.discard(&ex);
             }

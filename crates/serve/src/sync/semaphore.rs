@@ -79,6 +79,11 @@ impl Semaphore {
         self.inside.get(at).map_or(0, |inside| inside.load(SeqCst))
     }
 
+    /// How many are inside of all.
+    pub fn all_inside(&self) -> u64 {
+        (0..self.count.load(SeqCst)).map(|at| u64::from(self.inside(at))).sum()
+    }
+
     fn is_full(&self, at: u32) -> bool {
         self.inside(at) >= self.most.load(SeqCst)
     }

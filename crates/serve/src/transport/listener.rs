@@ -1,8 +1,10 @@
 //! `listen(addr, node, ...)`: what connections that were accepted there have in common.
 
 use crate::log::{ErrorLog, LoopLog};
+use crate::metrics::ListenerCounts;
 use crate::transport::own::OwnConnections;
 use crate::transport::paired::Paired;
+use std::rc::Rc;
 use std::sync::Arc;
 use weir_http1::{Limits, Networks};
 use weir_net::io::Core;
@@ -44,6 +46,8 @@ pub(crate) struct Listener {
     /// TLS; `None`: cleartext.
     pub tls: Option<Arc<tls::Server>>,
     pub log: Option<LoopLog>,
+    /// What is counted of it on this loop.
+    pub counts: Rc<ListenerCounts>,
     /// Where it is said why requests failed.
     pub errors: Option<Arc<ErrorLog>>,
     /// The token by which the process knows what comes from itself, or from other processes of its run; `None`: nothing is believed.
@@ -83,6 +87,7 @@ impl Listener {
             port,
             tls,
             log,
+            counts: Rc::default(),
             errors: Some(errors),
             believes: run.as_ref().map(|run| run.secret),
             run,

@@ -1,5 +1,6 @@
 //! What belongs to a client's connection for as long as it lasts, whatever protocol it speaks.
 
+use crate::metrics::Parting;
 use crate::transport::listener::{Believed, Listener};
 use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -25,6 +26,8 @@ pub(crate) struct Session {
     lingers: Cell<bool>,
     /// Since when nothing is asked after a whole answer, ns; `u64::MAX` while something is, and before the first.
     pub idle_since_ns: Cell<u64>,
+    /// What it ended by, should it end now.
+    pub parting: Cell<Parting>,
     /// What counts the client; given up as soon as nothing more is served.
     place: RefCell<Option<Box<dyn Any>>>,
 }
@@ -48,6 +51,7 @@ impl Session {
             ending: Cell::new(ending),
             lingers: Cell::new(false),
             idle_since_ns: Cell::new(u64::MAX),
+            parting: Cell::new(Parting::Client),
             place: RefCell::new(Some(place)),
         }
     }
@@ -119,6 +123,11 @@ impl Session {
     /// Whether it ends with care though nothing is unread.
     pub fn lingers(&self) -> bool {
         self.lingers.get()
+    }
+
+    /// It ends since it was told to.
+    pub fn parts_as_told(&self) {
+        self.parting.set(if self.lingers() { Parting::Room } else { Parting::Drain });
     }
 
     /// It is to end: at once if nothing is asked, else after its answer.

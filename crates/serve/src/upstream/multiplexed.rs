@@ -65,6 +65,11 @@ impl Multiplexed {
         self.conns.borrow_mut().retain(|conn| good(conn));
     }
 
+    /// Those on which no request is.
+    pub fn idle(&self) -> usize {
+        self.conns.borrow().iter().filter(|conn| conn.idle_since_ns().is_some()).count()
+    }
+
     /// Since when the one is idle that has been so for longest.
     pub fn oldest_ns(&self) -> Option<u64> {
         self.conns.borrow().iter().filter_map(|conn| conn.idle_since_ns()).min()

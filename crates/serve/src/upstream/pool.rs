@@ -33,6 +33,11 @@ impl Pool {
         }
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.idle.len()
+    }
+
     /// Closes those that are too old, or that the origin has closed.
     pub fn sweep(&mut self, now_ns: u64, idle_timeout_ns: Option<u64>) {
         self.idle.retain_mut(|idle| idle.conn.is_usable(now_ns, idle.since_ns, idle_timeout_ns));

@@ -3,6 +3,7 @@
 //! A request whose reused connection ended before any byte of an answer is sent once more on a fresh one, if it is idempotent
 //! and still kept: the origin had closed the connection just then (RFC 9110, 9.2.2; RFC 9112, 9.3.1).
 
+use super::alone::Alone;
 use super::attempt::{Attempt, Failed};
 use super::connect::Place;
 use super::limit::ConnectionLimit;
@@ -19,8 +20,10 @@ use crate::exchange::{Exchange, Failure, NodeId, OriginConn, RequestContext, Ups
 use crate::h1;
 use crate::h1::client::Held;
 use crate::h2;
+use crate::metrics::Ending;
 use crate::transport::own::OwnConnections;
 use crate::transport::proxy_protocol;
+use std::cell::{Cell, OnceCell};
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -37,6 +40,9 @@ use weir_topology::plan::{Origin, OriginProtocol};
 
 /// Whoever can close idle connections of targets, here and on other loops.
 pub(crate) trait MakesRoom {
+    /// Somebody waits for a connection, since there may be no more.
+    fn is_wanted(&self) {}
+
     /// Has one idle connection to this target closed on every loop that has one.
     fn close_idle(&self, target: u32);
 
@@ -71,6 +77,8 @@ pub(crate) struct Server {
     pub most: Option<ConnectionLimit>,
     /// How room is made under that limit, and that of descriptors.
     pub room: Rc<dyn MakesRoom>,
+    /// What it counts by where no balancer is before it.
+    pub alone: OnceCell<Rc<Alone>>,
 }
 
 impl Upstream for Server {
@@ -93,6 +101,8 @@ impl Upstream for Server {
     fn put(&self, core: &Core, conn: OriginConn) {
         if self.origin.max_requests.is_none_or(|most| conn.requests() < most) {
             self.target.put(core, conn);
+        } else {
+            conn.would_end(Ending::Age);
         }
     }
 }
@@ -110,6 +120,9 @@ impl Server {
             let pooled = if fresh { None } else { self.take(ex) };
             let reused = pooled.is_some();
             ex.reused.set(reused);
+            if reused {
+                self.target.counts.reused.one();
+            }
             let conn = match pooled {
                 Some(conn) => conn,
                 // Boxed, as it is rare and large: what waits for a pooled connection need not carry it.
@@ -144,6 +157,7 @@ impl Server {
                         return Err(Failure::new(Kind::Reset).by(Why::Silent).at(self.id));
                     }
                     ex.resent.set(true);
+                    self.target.counts.resent.one();
                     fresh = true;
                 }
                 Err(Failed::Unprocessed) => {
@@ -154,6 +168,7 @@ impl Server {
                         return Err(Failure::new(Kind::Refused).by(Why::Refused).at(self.id));
                     }
                     ex.resent.set(true);
+                    self.target.counts.resent.one();
                     fresh = true;
                 }
                 Err(Failed::With(failure)) => {
@@ -272,6 +287,7 @@ impl Server {
                 }
             }
             if let Some(conn) = self.target.take(ex.core.now(), self.origin.idle_timeout_ns) {
+                self.target.counts.reused.one();
                 return Ok(conn);
             }
         }
@@ -310,9 +326,17 @@ impl Server {
     /// A socket that is connected, with its place among those that there may be.
     async fn dial(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<Dialled, Failure> {
         let core = &*ex.core;
+        let begun_ns = core.now();
         let counted = match &self.most {
             Some(most) => {
-                let room = most.room(core, limit, || self.room.close_idle(self.target.key)).await;
+                let waits = Cell::new(false);
+                let ask = || {
+                    if !waits.replace(true) {
+                        self.room.is_wanted();
+                    }
+                    self.room.close_idle(self.target.key);
+                };
+                let room = most.room(core, limit, ask).await;
                 Some(room.ok_or(Failure::new(Kind::Overloaded).by(Why::NoRoom))?)
             }
             None => None,
@@ -320,7 +344,9 @@ impl Server {
         match within(limit, self.open(ex)).await {
             Some(Ok(socket)) => {
                 let own = self.own.as_ref().and_then(|own| own.made(&socket));
-                Ok(Dialled { socket: self.secured(core, socket).await?, held: Held { own, counted } })
+                let socket = self.secured(core, socket).await?;
+                let open = Some(self.target.counts.opens(core.now().saturating_sub(begun_ns)));
+                Ok(Dialled { socket, held: Held { own, _counted: counted, open } })
             }
             // This process has nothing left: no target is to blame.
             Some(Err(e)) if is_exhausted(&e) => {

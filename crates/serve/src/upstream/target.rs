@@ -6,6 +6,7 @@ use super::multiplexed::Multiplexed;
 use super::pool::Pool;
 use crate::exchange::OriginConn;
 use crate::h2::client::Conn;
+use crate::metrics::{ConnectionCounts, Ending};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -22,6 +23,8 @@ pub(crate) struct Target {
     pool: RefCell<Pool>,
     /// Its connections of HTTP/2, which several requests have at once.
     pub multiplexed: Multiplexed,
+    /// What is counted of its connections.
+    pub counts: Rc<ConnectionCounts>,
     /// The longest that any of its nodes lets a connection be idle, ns; `None`: for ever.
     idle_timeout_ns: Cell<Option<u64>>,
     /// That it has chosen HTTP/1.1 where both were offered: for as long as a connection stands that says so.
@@ -44,6 +47,7 @@ impl Targets {
                 place: place(),
                 pool: RefCell::default(),
                 multiplexed: Multiplexed::default(),
+                counts: Rc::default(),
                 idle_timeout_ns: Cell::new(Some(0)),
                 h1_chosen: RefCell::default(),
                 retired: Cell::new(false),
@@ -138,6 +142,8 @@ impl Target {
         let leads = self.place.leads(conn.opened_ns(), || conn.peer());
         if leads && !self.retired.get() && !core.is_draining() {
             self.pool.borrow_mut().put(conn, core.recent());
+        } else {
+            conn.would_end(Ending::Spare);
         }
     }
 
@@ -146,6 +152,11 @@ impl Target {
         let idle_ns = self.idle_timeout_ns.get();
         self.pool.borrow_mut().sweep(now_ns, idle_ns);
         self.multiplexed.keep_only(|conn| conn.is_usable(now_ns, idle_ns));
+    }
+
+    /// Connections on which nothing is asked.
+    pub fn idle(&self) -> usize {
+        self.pool.borrow().len() + self.multiplexed.idle()
     }
 
     /// Closes the connection that has been idle for longest; whether there was one.

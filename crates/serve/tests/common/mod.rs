@@ -17,7 +17,7 @@ pub use origin::{Origin, Then};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use weir_serve::{Options, Running, start};
+use weir_serve::{Exposition, Next, Options, Running, start};
 use weir_topology::plan::{Point, listeners};
 use weir_topology::serving::serving;
 use weir_topology::{Request, evaluate};
@@ -61,6 +61,25 @@ pub fn serve_with(text: &str, loops: usize, inject: bool) -> Served {
 /// Serves one node behind a listener.
 pub fn serve_node(node: &str) -> Served {
     serve(&format!("listen(\"127.0.0.1:0\", {node})"))
+}
+
+impl Served {
+    /// What it says of itself.
+    pub fn scrape(&self, format: Exposition) -> String {
+        let remote = self.running.as_ref().expect("it runs").remote();
+        String::from_utf8(remote.scrape(format)).expect("text")
+    }
+
+    /// Serves another text from now on.
+    pub fn reload(&self, text: &str) {
+        let mut point = point(text);
+        transport::adapt(&mut point);
+        let serving = Arc::new(serving(&point, false).unwrap_or_else(|errors| panic!("{errors:#?}\n{text}")));
+        let nodes = listeners(&point);
+        let next = Next { point: Arc::new(point), serving, nodes, plan: String::new() };
+        let remote = self.running.as_ref().expect("it runs").remote();
+        remote.serve_instead(next).expect("it can be served");
+    }
 }
 
 impl Drop for Served {

@@ -4,8 +4,8 @@ use crate::args::Serve;
 use crate::failure::Failure;
 use std::path::Path;
 use std::sync::Arc;
-use weir_admin::{Admin, Bound, CannotStart, Exposition, Options, Refused, Served};
-use weir_serve::{Config, Readiness, Remote, SetTarget, View};
+use weir_admin::{Admin, Bound, CannotStart, Options, Served};
+use weir_serve::{Config, Exposition, Readiness, Remote, SetTarget, View};
 
 /// What is served.
 struct Process {
@@ -53,23 +53,23 @@ impl Served for Process {
         self.remote.readiness()
     }
 
-    fn scrape(&self, _format: Exposition) -> Result<Vec<u8>, Refused> {
-        Err(Refused::NotBuilt)
+    fn scrape(&self, format: Exposition) -> Vec<u8> {
+        self.remote.scrape(format)
     }
 
     fn config(&self) -> Config {
         self.remote.config()
     }
 
-    fn reload(&self) -> Result<String, Refused> {
-        self.remote.reload().map_err(Refused::Wrong)
+    fn reload(&self) -> Result<String, String> {
+        self.remote.reload()
     }
 
     fn drain(&self) {
         self.remote.drain();
     }
 
-    fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), Refused> {
-        self.remote.set_target(pool, target, set).map_err(Refused::Wrong)
+    fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
+        self.remote.set_target(pool, target, set)
     }
 }

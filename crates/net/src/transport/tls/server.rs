@@ -2,6 +2,7 @@
 //! keeps what it began with.
 
 use super::files::{CannotUse, authorities, certified};
+use super::validity::Validity;
 use super::{Agreed, Stream, provider};
 use crate::io::buffers::Buffers;
 use crate::transport::socket::Socket;
@@ -64,6 +65,14 @@ impl Server {
         let Current { config, certificates } = self.current();
         let tls = ServerConnection::new(config).ok()?;
         Some(Accepting { stream: Stream::new(plain, tls, buffers), certificates })
+    }
+
+    /// Until when its certificates are valid, s since 1970, by the files that they are from.
+    pub fn not_after(&self) -> Vec<(String, u64)> {
+        let Current { certificates, .. } = self.current();
+        let own = |one: &CertifiedKey| one.cert.first().and_then(|own| Validity::of(own));
+        let all = self.files.certificates.iter().zip(&certificates.0);
+        all.filter_map(|(file, one)| Some((file.cert.clone(), own(one)?.to_s.max(0) as u64))).collect()
     }
 
     fn current(&self) -> Current {

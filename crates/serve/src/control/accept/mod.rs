@@ -7,6 +7,7 @@ use super::admission::{self, Admission, Place, Whose};
 use super::connection;
 use super::event_loop::Loop;
 use super::handoff::{self, InTransit};
+use crate::metrics::Limit;
 use crate::transport::listener::Listener;
 use crate::transport::listening::{Accepted, ListeningSocket};
 use std::future::poll_fn;
@@ -47,6 +48,9 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
                 }
                 // One that waits in hand is told from those who still wait before the socket: it is let in first.
                 let mut place = admission.take_place();
+                if place.is_none() {
+                    lp.state.metrics.limits.one(admission.limit());
+                }
                 while place.is_none() {
                     admission.make_room(&lp, number);
                     if !pauses(&lp, socket.acceptor(), closes.as_mut()).await {
@@ -55,6 +59,9 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
                     place = admission.take_place();
                 }
                 // What waits already is to leave first.
+                if held::is_over() {
+                    lp.state.metrics.limits.one(Limit::Buffered);
+                }
                 while held::is_over() && pauses(&lp, socket.acceptor(), closes.as_mut()).await {}
                 let Some(place) = place else {
                     first = Some(accepted);
@@ -66,6 +73,7 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
             Some(Err(e)) if e.kind() == io::ErrorKind::ConnectionAborted => {}
             Some(Err(e)) => {
                 lp.process.errors.cannot_accept(&e);
+                lp.state.metrics.limits.one(Limit::Descriptors);
                 // Of descriptors that are held for nobody some may do.
                 if !lp.targets.close_oldest() {
                     admission::make_room(&lp, Whose::Anybody);
@@ -102,6 +110,7 @@ fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, admission: &Admission, accepte
         // One too many from an address waits until another of that address goes.
         (Err(own), Some(_)) => {
             drop(transit);
+            lp.state.metrics.limits.one(Limit::MaxClientsPerAddress);
             let waits = wait_for_address(lp.clone(), listener.clone(), accepted, Place { own, common });
             lp.core.runtime.spawn(waits);
         }

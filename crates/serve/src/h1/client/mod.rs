@@ -5,6 +5,7 @@ mod stream;
 
 pub(crate) use stream::{Asking, Broken, HeadError, Progress, Stream};
 
+use crate::metrics::{Ending, OpenConnection};
 use crate::sync::counter::Counted;
 use crate::transport::own::Own;
 use std::rc::Rc;
@@ -31,7 +32,18 @@ pub(crate) struct Held {
     /// That it leads to one of this process's own listeners.
     pub own: Option<Own>,
     /// Its place among those that the server may have.
-    pub counted: Option<Counted>,
+    pub _counted: Option<Counted>,
+    /// What counts it as open.
+    pub open: Option<OpenConnection>,
+}
+
+impl Held {
+    /// Should the connection end now, it is for that.
+    pub fn would_end(&self, by: Ending) {
+        if let Some(open) = &self.open {
+            open.would_end(by);
+        }
+    }
 }
 
 /// A connection to an origin.
@@ -53,15 +65,15 @@ pub(crate) struct Conn {
     pub chosen: Option<Rc<()>>,
     /// Whether the last answer had no body by its rules: some origins send one nevertheless.
     is_doubtful: bool,
-    /// Its place among those that the server may have.
-    _counted: Option<Counted>,
+    /// What it holds besides.
+    pub held: Held,
 }
 
 impl Conn {
     /// A connection that was just made, which closes at `old_ns`.
-    pub fn new(core: &Core, socket: Socket, old_ns: u64, held: Held) -> Conn {
+    pub fn new(core: &Core, socket: Socket, old_ns: u64, mut held: Held) -> Conn {
         Conn {
-            _own: held.own,
+            _own: held.own.take(),
             wire: Wire::new(socket, core.buffers.clone()),
             deadline: core.deadlines.add(),
             opened_ns: core.now(),
@@ -70,7 +82,7 @@ impl Conn {
             bound: false,
             chosen: None,
             is_doubtful: false,
-            _counted: held.counted,
+            held,
         }
     }
 
@@ -89,6 +101,7 @@ impl Conn {
         assert!(nothing_left, "a connection with bytes of an exchange goes back to its pool");
         self.wire.rest();
         self.deadline.set(None);
+        self.held.would_end(Ending::Spare);
     }
 
     /// Its socket, to ask where it leads.

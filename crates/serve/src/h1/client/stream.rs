@@ -2,6 +2,7 @@
 
 use super::Conn;
 use crate::h1::Piece;
+use crate::metrics::Ending;
 use std::io;
 use std::task::{Context, Poll};
 use weir_http1::{
@@ -85,6 +86,7 @@ impl Stream {
         let out = conn.wire.queue_to();
         weir_http1::render_request(ask.request, ask.checked, ask.hop, ask.edits, body, out);
         conn.requests += 1;
+        conn.held.would_end(Ending::Exchange);
         let asked = Asked {
             head: ask.request.is_head(),
             connect: ask.request.is_connect(),

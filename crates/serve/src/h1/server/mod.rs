@@ -8,6 +8,7 @@ mod stream;
 pub(crate) use stream::{BodyError, Head, Stream};
 
 use crate::h1::{page, render_alone};
+use crate::metrics::Parting;
 use crate::transport::linger::linger;
 use crate::transport::session::Session;
 use crate::transport::write_limit::WriteLimit;
@@ -15,7 +16,7 @@ use std::cell::{OnceCell, RefCell};
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
-use weir_http1::{Limits, Refusal, Request, Seek};
+use weir_http1::{Limits, Refusal, Request, Seek, Version};
 use weir_net::io::Core;
 use weir_net::io::deadlines::Deadline;
 use weir_net::transport::wire::Wire;
@@ -74,7 +75,7 @@ enum Reading {
     /// weir ends the connection, on which a request may be under way.
     Ended,
     /// It is answered with this status.
-    Refused(u16),
+    Refused(u16, &'static str),
 }
 
 /// Serves a client to the end of its connection.
@@ -117,8 +118,14 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> A
         match read_head(core, conn, patience_ns, new_until_ns).await {
             Reading::Nothing => return After::Close,
             Reading::Ended => return After::Linger,
-            Reading::Refused(_) if served == 0 && is_no_http(conn) => return After::Linger,
-            Reading::Refused(status) => return Box::pin(refuse(core, conn, status)).await,
+            Reading::Refused(status, rule) => {
+                conn.session.listener.counts.broke(rule);
+                conn.session.parting.set(Parting::BadRequest);
+                if served == 0 && is_no_http(conn) {
+                    return After::Linger;
+                }
+                return Box::pin(refuse(core, conn, status)).await;
+            }
             Reading::Whole(request) => {
                 served += 1;
                 let last = http.max_requests.is_some_and(|most| served >= most) || core.recent() >= old_ns;
@@ -126,6 +133,11 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> A
                 // In one piece, so that an idle connection has no place for it.
                 let after = core.reuse.boxed(&mut memory, handler.exchange(stream, request, last)).await;
                 if after != After::Next {
+                    conn.session.parting.set(match after {
+                        After::Abort | After::Reset => Parting::Broken,
+                        _ if last => Parting::Limit,
+                        _ => Parting::Answered,
+                    });
                     return after;
                 }
                 conn.session.idle_since_ns.set(core.recent());
@@ -155,7 +167,7 @@ async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, new_until
                         return Poll::Ready(Reading::Whole(request));
                     }
                     Ok(None) => {}
-                    Err(refusal) => return Poll::Ready(Reading::Refused(refusal.status())),
+                    Err(refusal) => return Poll::Ready(Reading::Refused(refusal.status(), refusal.0.name)),
                 }
                 if !begun && has_begun(wire.input()) {
                     begun = true;
@@ -164,8 +176,8 @@ async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, new_until
                 }
             }
             match wire.poll_fill(cx) {
-                Poll::Ready(Ok(usize::MAX)) => return Poll::Ready(Reading::Refused(431)),
-                Poll::Ready(Ok(0)) if begun => return Poll::Ready(Reading::Refused(400)),
+                Poll::Ready(Ok(usize::MAX)) => return Poll::Ready(Reading::Refused(431, "head-too-large")),
+                Poll::Ready(Ok(0)) if begun => return Poll::Ready(Reading::Refused(400, "head-unfinished")),
                 Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Reading::Nothing),
                 Poll::Ready(Ok(_)) => {}
                 Poll::Pending => break,
@@ -175,13 +187,20 @@ async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, new_until
         // A request that has just arrived is still answered.
         if session.is_ending() && !begun && !wire.socket.has_input() {
             match new_until_ns.saturating_sub(core.now()) {
-                0 if session.lingers() => return Poll::Ready(Reading::Ended),
-                0 => return Poll::Ready(Reading::Nothing),
+                0 if session.lingers() => {
+                    session.parts_as_told();
+                    return Poll::Ready(Reading::Ended);
+                }
+                0 => {
+                    session.parts_as_told();
+                    return Poll::Ready(Reading::Nothing);
+                }
                 left_ns => session.deadline.set(Some(left_ns)),
             }
         }
         if session.deadline.ended(cx) {
-            return Poll::Ready(if begun { Reading::Refused(408) } else { Reading::Nothing });
+            session.parting.set(Parting::Idle);
+            return Poll::Ready(if begun { Reading::Refused(408, "head-late") } else { Reading::Nothing });
         }
         Poll::Pending
     })
@@ -234,6 +253,7 @@ const TLS_ALERT: [u8; 7] = [0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x28];
 /// Refuses a request whose head could not be read.
 async fn refuse(core: &Core, conn: &Conn, status: u16) -> After {
     let text = page(status);
+    conn.session.listener.counts.refused(None, Version::H11, status, text.len());
     if let Some(log) = &conn.session.listener.log {
         log.unreadable(conn.session.who(), conn.wire.borrow().input(), status, text.len());
     }

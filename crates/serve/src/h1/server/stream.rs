@@ -91,7 +91,10 @@ impl Stream {
         loop {
             let mut at = 0;
             match decoder.next(wire.input(), &mut at) {
-                Err(refusal) => return Poll::Ready(Err(BodyError::Refused(refusal.status()))),
+                Err(refusal) => {
+                    listener.counts.broke(refusal.0.name);
+                    return Poll::Ready(Err(BodyError::Refused(refusal.status())));
+                }
                 Ok(weir_http1::Piece::Data(from, to)) => {
                     wire.consume(from);
                     deadline.set(listener.http.body_timeout_ns);
@@ -107,11 +110,13 @@ impl Stream {
             match wire.poll_fill(cx) {
                 Poll::Ready(Ok(0)) => {
                     let _ = decoder.eof();
+                    listener.counts.broke("body-cut");
                     return Poll::Ready(Err(BodyError::Refused(400)));
                 }
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(_)) => return Poll::Ready(Err(BodyError::Gone)),
                 Poll::Pending if told && deadline.ended(cx) => {
+                    listener.counts.broke("body-late");
                     return Poll::Ready(Err(BodyError::Refused(408)));
                 }
                 Poll::Pending => return Poll::Pending,

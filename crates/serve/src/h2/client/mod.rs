@@ -10,6 +10,7 @@ pub(crate) use stream::Stream;
 use super::send::Data;
 use super::{Io, Shared};
 use crate::h1::client::Held;
+use crate::metrics::Ending;
 use h2::client::{Builder, Connection, SendRequest};
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -47,7 +48,7 @@ pub(crate) struct Conn {
     https: bool,
     most_requests: u64,
     /// What it holds in this process.
-    _held: Held,
+    held: Held,
 }
 
 /// A place for one request on a connection; dropped, it is free.
@@ -76,6 +77,7 @@ impl Conn {
             Poll::Pending => Poll::Pending,
         })
         .await?;
+        held.would_end(Ending::Spare);
         let conn = Rc::new(Conn {
             core: core.clone(),
             sender,
@@ -88,7 +90,7 @@ impl Conn {
             peer,
             https,
             most_requests: most_requests.unwrap_or(u64::MAX),
-            _held: held,
+            held,
         });
         core.runtime.spawn(drive(Rc::downgrade(&conn), shared, connection));
         Ok(conn)
@@ -107,7 +109,14 @@ impl Conn {
     pub fn is_usable(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> bool {
         let idle = self.streams.get() == 0
             && idle_timeout_ns.is_some_and(|most| now_ns.saturating_sub(self.idle_since_ns.get()) >= most);
-        !idle && !self.ending.get() && now_ns < self.old_ns && self.requests.get() < self.most_requests
+        let ending = match () {
+            () if self.ending.get() => Ending::Origin,
+            () if idle => Ending::Idle,
+            () if now_ns >= self.old_ns || self.requests.get() >= self.most_requests => Ending::Age,
+            () => return true,
+        };
+        self.held.would_end(ending);
+        false
     }
 
     /// Nothing more begins on it.

@@ -13,6 +13,7 @@ use super::stall::Stall;
 use super::{Io, PREFACE, Shared, fields};
 use crate::h1::page;
 use crate::h1::server::After;
+use crate::metrics::Parting;
 use crate::transport::linger::linger;
 use crate::transport::session::Session;
 use bytes::Bytes;
@@ -23,7 +24,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Refusal, Request};
+use weir_http1::{Refusal, Request, Version};
 use weir_net::io::Core;
 use weir_net::io::reuse::Memory;
 use weir_net::transport::wire::Wire;
@@ -89,6 +90,7 @@ pub(crate) fn serve(
             Err(end) => end,
         };
         if end == End::NoPreface {
+            conn.session.parting.set(Parting::BadRequest);
             say_no_preface(&conn).await;
         }
         if end != End::Broken {
@@ -198,6 +200,7 @@ impl Driver {
     fn look(&mut self, cx: &mut Context<'_>, conn: &Conn) -> Look {
         let Conn { session, shared, core, .. } = conn;
         if shared.is_flooded() && self.ends_now(Reason::ENHANCE_YOUR_CALM) {
+            session.parting.set(Parting::Flood);
             return Look::Again;
         }
         let http = &session.listener.http;
@@ -206,15 +209,23 @@ impl Driver {
         if (session.is_ending() || used_up) && !conn.ending.replace(true) {
             // Twice: the second, once the client has answered to the first, says which request was the last (RFC 9113 §6.8).
             self.connection.graceful_shutdown();
+            match used_up {
+                true => session.parting.set(Parting::Limit),
+                false => session.parts_as_told(),
+            }
             conn.rests();
             return Look::Again;
         }
         // Whoever ends the session wakes who waits for this, too.
         if session.deadline.ended(cx) && conn.streams.get() == 0 && self.ends_now(Reason::NO_ERROR) {
+            if !conn.ending.get() {
+                session.parting.set(Parting::Idle);
+            }
             return Look::Again;
         }
         let mut wire = shared.wire.borrow_mut();
         if conn.stall.has_ended(cx, (core, session), (wire.unsent(), wire.taken())) {
+            session.parting.set(Parting::Broken);
             return Look::Stalled;
         }
         wire.rest();
@@ -303,6 +314,9 @@ fn begin<F: Future<Output = After> + 'static>(
 /// Refuses a request whose head breaks a rule. The stream ends with it, and counts as one that brings nothing.
 fn refuse(conn: &Conn, head: &[u8], refusal: Refusal, mut respond: SendResponse<Data>) {
     let text = page(refusal.status());
+    let counts = &conn.session.listener.counts;
+    counts.broke(refusal.0.name);
+    counts.refused(None, Version::H2, refusal.status(), text.len());
     if let Some(log) = &conn.session.listener.log {
         log.unreadable(conn.session.who(), head, refusal.status(), text.len());
     }

@@ -86,6 +86,7 @@ impl Stream {
             // The library has answered to what is malformed, as with a length that is not kept.
             Poll::Ready(Err(_)) => Poll::Ready(Err(BodyError::Gone)),
             Poll::Pending if told && self.body_deadline().ended(cx) => {
+                self.session().listener.counts.broke("body-late");
                 Poll::Ready(Err(BodyError::Refused(408)))
             }
             Poll::Pending => Poll::Pending,

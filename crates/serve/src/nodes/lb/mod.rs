@@ -23,6 +23,7 @@ use super::Id;
 use crate::exchange::hold::Picked;
 use crate::exchange::view::View;
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
+use crate::metrics::{LbCounts, NodeCounts, Rejected};
 use crate::sync::{LocalSemaphore, Permit};
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -70,6 +71,10 @@ pub(crate) struct Lb {
     pub records: Option<Box<dyn Fn(Deed)>>,
     /// Whether each request has targets probed (`lb.prequal`).
     pub probes: bool,
+    /// What is counted of it and its targets.
+    pub counts: LbCounts,
+    /// And of those who wait, where targets are limited.
+    pub waits: Option<Rc<NodeCounts>>,
 }
 
 /// Where a request goes on, and what is held until it is back.
@@ -91,7 +96,12 @@ impl Lb {
         if semaphore.queue.is_empty() {
             match self.ask(ex, ctx, true) {
                 (Choice::Full, _) => {}
-                (choice, slot) => return self.go(ctx, choice, slot),
+                (choice, slot) => {
+                    if let (Some(waits), Choice::Target(_)) = (&self.waits, choice) {
+                        waits.entered(0);
+                    }
+                    return self.go(ctx, choice, slot);
+                }
             }
         }
         Box::pin(self.wait(semaphore, ex, ctx)).await
@@ -104,8 +114,9 @@ impl Lb {
         ex: &Exchange,
         ctx: &mut RequestContext,
     ) -> Result<Went, Failure> {
+        let since_ns = self.core.now();
         let Some(waiter) = semaphore.queue.join(self.max_waiting) else {
-            return Err(Failure::new(Kind::Overloaded));
+            return Err(self.rejects(Rejected::Full));
         };
         let mut limit = self.wait_timeout_ns.map(|ns| self.core.timers.after(ns));
         // A target may come back by itself as well.
@@ -131,9 +142,27 @@ impl Lb {
         .await;
         drop(waiter);
         match choice {
-            Some((choice, permit)) => self.go(ctx, choice, permit),
-            None => Err(Failure::new(Kind::Timeout)),
+            Some((choice, permit)) => {
+                self.has_waited(since_ns, choice);
+                self.go(ctx, choice, permit)
+            }
+            None => Err(self.rejects(Rejected::Timeout)),
         }
+    }
+
+    /// Who has waited since then comes in.
+    fn has_waited(&self, since_ns: u64, choice: Choice) {
+        if let (Some(waits), Choice::Target(_)) = (&self.waits, choice) {
+            waits.entered(self.core.now().saturating_sub(since_ns));
+        }
+    }
+
+    /// Nobody comes in.
+    fn rejects(&self, why: Rejected) -> Failure {
+        if let Some(waits) = &self.waits {
+            waits.rejected.one(why);
+        }
+        Failure::new(if why == Rejected::Full { Kind::Overloaded } else { Kind::Timeout })
     }
 
     /// Tells of a deed, if anybody listens.
@@ -282,6 +311,7 @@ impl Lb {
                     open.borrow_mut().push((*me, self.node, ticket.target));
                 }
                 ctx.way.goes_on();
+                self.counts.begins(ticket.target);
                 ctx.abort.push(self.state.abort(ticket.target));
                 let hold = Picked::new(self.clone(), self.node, ticket, ctx.tried.clone(), permit);
                 match self.targets.get(ticket.target as usize) {

@@ -11,6 +11,7 @@ use super::{Lb, Taken, Went};
 use crate::exchange::failure::Why;
 use crate::exchange::hold::End;
 use crate::exchange::{Exchange, Failure, RequestContext};
+use crate::metrics::Rejected;
 use crate::nodes::Id;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -200,13 +201,17 @@ impl Lb {
             let mut asked = self.ask_owner(self.asked(ex, ctx, exclude), true);
             let (choice, _) = poll_fn(|cx| asked.poll(cx)).await?;
             if choice != Choice::Full {
+                if let (Some(waits), Choice::Target(_)) = (&self.waits, choice) {
+                    waits.entered(0);
+                }
                 return Ok(choice);
             }
         }
         let Some(semaphore) = &self.semaphore else { return Err(Failure::new(Kind::NoTarget)) };
         let Some(waiter) = semaphore.queue.join(self.max_waiting) else {
-            return Err(Failure::new(Kind::Overloaded));
+            return Err(self.rejects(Rejected::Full));
         };
+        let since_ns = self.core.now();
         let timers = &self.core.timers;
         let mut limit = self.wait_timeout_ns.map(|ns| timers.after(ns));
         // The question under way, and how often this loop's first had been notified of room before it.
@@ -239,6 +244,12 @@ impl Lb {
         })
         .await;
         drop((waiter, asking));
-        choice?.ok_or_else(|| Failure::new(Kind::Timeout))
+        match choice? {
+            Some(choice) => {
+                self.has_waited(since_ns, choice);
+                Ok(choice)
+            }
+            None => Err(self.rejects(Rejected::Timeout)),
+        }
     }
 }

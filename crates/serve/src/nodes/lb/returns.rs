@@ -7,7 +7,12 @@ use weir_policy::snapshot::Snapshot;
 use weir_policy::{Deed, Kind, Release, Ticket};
 
 impl Counts for Lb {
+    fn headed(&self, ticket: Ticket) {
+        self.counts.headed(self.core.recent().saturating_sub(ticket.at_ns));
+    }
+
     fn came_back(self: Rc<Self>, ticket: Ticket, end: End) {
+        self.counts.ended(ticket.target, end.outcome);
         if self.is_elsewhere() {
             self.owner.tell(ToOwner::Back { lb: self.id, ticket, returned: Some(end) });
         } else {
@@ -16,6 +21,7 @@ impl Counts for Lb {
     }
 
     fn was_cancelled(self: Rc<Self>, ticket: Ticket) {
+        self.counts.ended(ticket.target, Some(Kind::Cancelled));
         if self.is_elsewhere() {
             self.owner.tell(ToOwner::Back { lb: self.id, ticket, returned: None });
         } else {

@@ -1,0 +1,95 @@
+//! What is counted of health, and how a scrape is told of it.
+
+use super::{Monitor, Monitored};
+use crate::metrics::families::Id as Of;
+use crate::metrics::{CheckResult, Metrics, Samples, TargetHealth};
+use std::collections::BTreeMap;
+use weir_policy::eligibility::Transition;
+use weir_policy::health::Health;
+
+/// What the targets of a balancer are counted by.
+pub(super) fn counts(pool: &str, targets: &[String], metrics: &Metrics) -> Vec<TargetHealth> {
+    targets.iter().map(|target| metrics.health(pool, target)).collect()
+}
+
+/// A target's health has changed.
+pub(super) fn changed(counts: &[TargetHealth], one: &Transition, now_ns: u64) {
+    let Some(target) = counts.get(one.target as usize) else { return };
+    let reason = one.reason.name();
+    if reason.starts_with("ejected") {
+        target.ejected(reason);
+    }
+    target.is(one.is_eligible, reason, now_ns);
+}
+
+/// Who is out from the start, or so many at once that not each was told of, is so for this.
+pub(super) fn settle(counts: &[TargetHealth], (health, now_ns): (&Health, u64), reason: &'static str) {
+    for (target, counts) in (0..health.len()).zip(counts) {
+        counts.is(health.is_eligible(target), reason, now_ns);
+    }
+}
+
+impl Monitored {
+    /// A check has ended; `None`: it said nothing.
+    pub(super) fn checked(&self, target: u32, passed: Option<bool>) {
+        let result = match passed {
+            Some(true) => CheckResult::Passed,
+            Some(false) => CheckResult::Failed,
+            None => CheckResult::Skipped,
+        };
+        if let Some(target) = self.counts.get(target as usize) {
+            target.counts.checks.one(result);
+        }
+    }
+}
+
+impl Monitor {
+    /// All that a scrape is to know of health.
+    pub fn gather(&self, round: u64, out: &mut Samples) {
+        let now_ns = self.core.now();
+        for lb in self.lbs.borrow().iter() {
+            let graph = self.graph.borrow();
+            let Some(own) = graph.lb(lb.id) else { continue };
+            let pool = &own.counts.pool.label;
+            settle(&lb.counts, (&lb.health, now_ns), "unknown");
+            let mut standing = BTreeMap::from(Health::STANDINGS.map(|state| (state, 0)));
+            for (target, counts) in (0..lb.health.len()).zip(&lb.counts) {
+                if own.has_target(target) {
+                    *standing.entry(lb.health.standing(target)).or_default() += 1;
+                    counts.gather((lb.health.is_eligible(target), now_ns), round, out);
+                }
+            }
+            for (state, count) in standing {
+                out.add(Of::Targets, [pool.into(), state.into()], count);
+            }
+            out.add(Of::Panic, [pool.into()], u64::from(lb.health.is_ignored()));
+        }
+    }
+}
+
+impl TargetHealth {
+    fn gather(&self, (eligible, now_ns): (bool, u64), round: u64, out: &mut Samples) {
+        let of = || [(&self.pool).into(), (&self.label).into()];
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        out.add(Of::TargetEligible, of(), u64::from(eligible));
+        if let Some((reason, ns)) = self.out_now(now_ns) {
+            let [pool, target] = of();
+            out.add(Of::TargetOut, [pool, target, reason.into()], seconds(ns));
+        }
+        if !self.counts.is_new_in(round) {
+            return;
+        }
+        for (reason, ns) in self.counts.each_out() {
+            let [pool, target] = of();
+            out.add(Of::TargetOut, [pool, target, reason.into()], seconds(ns));
+        }
+        for (reason, count) in self.counts.each_ejection() {
+            let [pool, target] = of();
+            out.add(Of::Ejections, [pool, target, reason.into()], count);
+        }
+        for (result, count) in self.counts.checks.each() {
+            let [pool, target] = of();
+            out.add(Of::HealthChecks, [pool, target, result.into()], count);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Plain counters of one thread, alone and by one of a few values.
+
+use std::cell::Cell;
+use weir_policy::{Kind, Outcome};
+
+/// A counter.
+#[derive(Debug, Default)]
+pub(crate) struct Count(Cell<u64>);
+
+impl Count {
+    /// One more.
+    #[inline]
+    pub fn one(&self) {
+        self.add(1);
+    }
+
+    /// So many more.
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.0.set(self.0.get().wrapping_add(n));
+    }
+
+    /// One less, of what goes up and down.
+    #[inline]
+    pub fn less(&self) {
+        self.0.set(self.0.get().wrapping_sub(1));
+    }
+
+    /// How many.
+    pub fn get(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// One of a few values that a label has.
+pub(crate) trait Value: Copy + 'static {
+    /// All of them, in their order.
+    const ALL: &'static [Self];
+
+    /// Which of them it is.
+    fn index(self) -> usize;
+
+    /// As the label has it.
+    fn name(self) -> &'static str;
+}
+
+/// Counters by a value of `N`.
+#[derive(Debug)]
+pub(crate) struct By<V, const N: usize>([Count; N], std::marker::PhantomData<V>);
+
+impl<V, const N: usize> Default for By<V, N> {
+    fn default() -> By<V, N> {
+        By(std::array::from_fn(|_| Count::default()), std::marker::PhantomData)
+    }
+}
+
+impl<V: Value, const N: usize> By<V, N> {
+    /// One more of this value.
+    #[inline]
+    pub fn one(&self, value: V) {
+        self.add(value, 1);
+    }
+
+    /// So many more.
+    #[inline]
+    pub fn add(&self, value: V, n: u64) {
+        if let Some(count) = self.0.get(value.index()) {
+            count.add(n);
+        }
+    }
+
+    /// How many of this value.
+    pub fn get(&self, value: V) -> u64 {
+        self.0.get(value.index()).map_or(0, Count::get)
+    }
+
+    /// How many of all.
+    pub fn sum(&self) -> u64 {
+        self.0.iter().map(Count::get).sum()
+    }
+
+    /// Those that there were any of.
+    pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let all = V::ALL.iter().zip(&self.0);
+        all.map(|(value, count)| (value.name(), count.get())).filter(|(_, count)| *count > 0)
+    }
+}
+
+/// Values of a label: an enum with their names.
+macro_rules! values {
+    ($(#[$doc:meta])* $name:ident { $($(#[$one:meta])* $value:ident $text:literal),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum $name { $($(#[$one])* $value),* }
+
+        impl $crate::metrics::counts::Value for $name {
+            const ALL: &'static [$name] = &[$($name::$value),*];
+
+            #[inline]
+            fn index(self) -> usize {
+                self as usize
+            }
+
+            fn name(self) -> &'static str {
+                match self { $($name::$value => $text),* }
+            }
+        }
+
+        impl $name {
+            /// How many there are.
+            pub const COUNT: usize = [$($text),*].len();
+        }
+    };
+}
+pub(crate) use values;
+
+/// How something ended: well, or with an error of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ended(pub Outcome);
+
+/// How many ways there are.
+pub(crate) const OUTCOMES: usize = Kind::ALL.len() + 1;
+
+impl Value for Ended {
+    const ALL: &'static [Ended] = &{
+        let mut all = [Ended(None); OUTCOMES];
+        let mut at = 0;
+        while at < Kind::ALL.len() {
+            all[at + 1] = Ended(Some(Kind::ALL[at]));
+            at += 1;
+        }
+        all
+    };
+
+    #[inline]
+    fn index(self) -> usize {
+        self.0.map_or(0, |kind| kind as usize + 1)
+    }
+
+    fn name(self) -> &'static str {
+        self.0.map_or("ok", Kind::name)
+    }
+}
+
+/// Counters by how something ended.
+pub(crate) type Outcomes = By<Ended, OUTCOMES>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_outcome_has_its_place() {
+        for (at, ended) in Ended::ALL.iter().enumerate() {
+            assert_eq!(ended.index(), at, "{}", ended.name());
+        }
+        let outcomes = Outcomes::default();
+        outcomes.one(Ended(None));
+        outcomes.add(Ended(Some(Kind::Lost)), 2);
+        assert_eq!(outcomes.each().collect::<Vec<_>>(), [("ok", 1), ("lost", 2)]);
+        assert_eq!(outcomes.sum(), 3);
+    }
+}

@@ -1,0 +1,168 @@
+//! All metrics: their names, labels and meaning. The exposition and the table in `docs/metrics.md` both come from here.
+
+/// What a family is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+    /// A gauge of 1 whose labels say something.
+    Info,
+}
+
+/// How the values of several threads become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Merge {
+    Sum,
+    Least,
+    Most,
+}
+
+/// A family of series.
+pub(crate) struct Family {
+    /// As the samples have it; those of a histogram have an ending besides.
+    pub name: &'static str,
+    pub kind: Kind,
+    pub merge: Merge,
+    pub labels: &'static [&'static str],
+    /// One sentence, without what either format would have to escape.
+    pub help: &'static str,
+}
+
+impl Family {
+    /// Its unit, which is the last word of its name.
+    pub fn unit(&self) -> Option<&'static str> {
+        let name = self.name.strip_suffix("_total").unwrap_or(self.name);
+        ["seconds", "bytes", "ratio"]
+            .into_iter()
+            .find(|unit| name.strip_suffix(unit).is_some_and(|n| n.ends_with('_')))
+    }
+
+    /// As OpenMetrics calls it.
+    pub fn open_name(&self) -> &'static str {
+        let ending = match self.kind {
+            Kind::Counter => "_total",
+            Kind::Info => "_info",
+            Kind::Gauge | Kind::Histogram => "",
+        };
+        self.name.strip_suffix(ending).unwrap_or(self.name)
+    }
+}
+
+macro_rules! families {
+    ($($id:ident $kind:ident $merge:ident $name:literal [$($label:literal),*] $help:literal;)*) => {
+        /// One of [`FAMILIES`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Id { $($id),* }
+
+        /// In the order in which they are shown.
+        pub(crate) static FAMILIES: &[Family] = &[$(Family {
+            name: $name,
+            kind: Kind::$kind,
+            merge: Merge::$merge,
+            labels: &[$($label),*],
+            help: $help,
+        }),*];
+    };
+}
+
+families! {
+    BuildInfo Info Most "weir_build_info" ["version"] "Which weir this is.";
+    ConfigGeneration Gauge Most "weir_config_generation" [] "The generation of the topology that is served: 0 at the start, one more with each reload that was applied.";
+    ConfigReloads Counter Sum "weir_config_reloads_total" ["result"] "Reloads, by what became of them.";
+
+    Requests Counter Sum "weir_requests_total" ["listener", "method", "code", "protocol"] "Requests that are over, each once, by the status that the client saw: 499 if it saw no whole answer, none without the head of one, other above 599.";
+    RequestErrors Counter Sum "weir_request_errors_total" ["listener", "kind"] "Those of them that were not ok, again, by the kind of error.";
+    RequestDuration Histogram Sum "weir_request_duration_seconds" ["listener"] "From the head of a request to the end of its exchange; 0 where the head alone was answered.";
+    RequestsInFlight Gauge Sum "weir_requests_in_flight" ["listener"] "Requests that are not over.";
+    Connections Gauge Sum "weir_connections" ["listener", "state"] "Clients that are connected; idle are those that were answered and ask nothing.";
+    ConnectionsAccepted Counter Sum "weir_connections_accepted_total" ["listener"] "Connections of clients that were let in.";
+    ConnectionsClosed Counter Sum "weir_connections_closed_total" ["listener", "reason"] "Connections of clients that ended, by why.";
+    LimitReached Counter Sum "weir_limit_reached_total" ["limit"] "How often somebody had to wait, or was turned away, at a limit of the process or a listener.";
+    RequestBytes Counter Sum "weir_request_bytes_total" ["listener"] "Bytes of the bodies of requests that are over, as far as they were read.";
+    ResponseBytes Counter Sum "weir_response_bytes_total" ["listener"] "Bytes of the bodies of answers that are over, as far as clients took them.";
+    BadRequests Counter Sum "weir_bad_requests_total" ["listener", "rule"] "Messages of clients that break a rule of HTTP or a limit, by the rule.";
+    TlsHandshakes Counter Sum "weir_tls_handshakes_total" ["listener", "result"] "TLS handshakes of clients that ended, by how.";
+    TlsNotAfter Gauge Least "weir_tls_certificate_not_after_seconds" ["listener", "name"] "Until when a certificate is valid, seconds since 1970; name is the file that it was read from.";
+
+    Attempts Counter Sum "weir_attempts_total" ["pool", "target", "outcome"] "Attempts at a target that are over, from the pick to the end of the answer, by their outcome.";
+    AttemptDuration Histogram Sum "weir_attempt_duration_seconds" ["pool"] "From the pick of a target to the head of its answer.";
+    AttemptsInFlight Gauge Sum "weir_attempts_in_flight" ["pool", "target"] "Attempts at a target that are not over.";
+    ConnectDuration Histogram Sum "weir_connect_duration_seconds" ["pool"] "How long it took until a connection to a target stood, with its TLS; those that did not are not in it.";
+    UpstreamConnections Gauge Sum "weir_upstream_connections" ["pool", "target", "state"] "Connections to a target; idle are those on which nothing is asked.";
+    UpstreamOpened Counter Sum "weir_upstream_connections_opened_total" ["pool", "target"] "Connections to a target that stood.";
+    UpstreamReused Counter Sum "weir_upstream_connections_reused_total" ["pool", "target"] "Attempts on a connection that was there already.";
+    UpstreamClosed Counter Sum "weir_upstream_connections_closed_total" ["pool", "target", "reason"] "Connections to a target that ended, by why.";
+    Resends Counter Sum "weir_resends_total" ["pool"] "Requests that were sent once more, since the connection that they were on ended before any answer.";
+
+    Retries Counter Sum "weir_retries_total" ["node", "kind"] "Further attempts of a retry, by what the one before had ended in; ok where a status below 500 was to be tried again.";
+    RetriesDenied Counter Sum "weir_retries_denied_total" ["node", "reason"] "Failures that were worth a further attempt and got none, by why.";
+    BudgetTokens Gauge Sum "weir_budget_tokens" ["node"] "Further attempts that the budget would let through now.";
+    Hedges Counter Sum "weir_hedges_total" ["node", "won"] "Further attempts of a hedge, by whether one gave the answer.";
+
+    QueueInside Gauge Sum "weir_queue_inside" ["node"] "Requests inside a queue, or at limited targets.";
+    QueueWaiting Gauge Sum "weir_queue_waiting" ["node"] "Requests that wait for a place there.";
+    QueueWait Histogram Sum "weir_queue_wait_seconds" ["node"] "How long those waited who came in; 0 where there was a place.";
+    QueueRejected Counter Sum "weir_queue_rejected_total" ["node", "reason"] "Those who did not come in, by why.";
+    Limited Counter Sum "weir_limited_total" ["node"] "Requests that a rate limit has turned away.";
+
+    TargetEligible Gauge Least "weir_target_eligible" ["pool", "target"] "Whether health lets the target be picked (1), or not (0).";
+    TargetOut Counter Sum "weir_target_out_seconds_total" ["pool", "target", "reason"] "For how long it was not eligible, by what it went out for.";
+    Ejections Counter Sum "weir_ejections_total" ["pool", "target", "reason"] "How often its failures had it ejected, by what showed.";
+    HealthChecks Counter Sum "weir_health_checks_total" ["pool", "target", "result"] "Health checks that are over, by their result; skipped where weir itself had no descriptor left.";
+    Panic Gauge Most "weir_panic" ["pool"] "Whether so few targets are eligible that health is ignored (1), or not (0).";
+    Targets Gauge Sum "weir_targets" ["pool", "state"] "Targets by how they stand.";
+
+    LoopLag Histogram Sum "weir_loop_lag_seconds" [] "How late the clock of an event loop beat, which it is to do ten times a second.";
+    LoopBusy Gauge Most "weir_loop_busy_ratio" ["loop"] "The share of the last second in which the thread of an event loop ran.";
+    LogLinesLost Counter Sum "weir_log_lines_lost_total" [] "Lines of access logs that could not be written.";
+
+    ProcessCpu Counter Sum "process_cpu_seconds_total" [] "CPU time of the process, user and system.";
+    ProcessResident Gauge Most "process_resident_memory_bytes" [] "Memory of the process that is in RAM.";
+    ProcessVirtual Gauge Most "process_virtual_memory_bytes" [] "Address space of the process.";
+    ProcessOpenFds Gauge Most "process_open_fds" [] "Descriptors that are open.";
+    ProcessMaxFds Gauge Most "process_max_fds" [] "Descriptors that may be open.";
+    ProcessThreads Gauge Most "process_threads" [] "Threads of the process.";
+    ProcessStart Gauge Most "process_start_time_seconds" [] "When the process began, seconds since 1970.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_as_both_formats_want_them() {
+        for family in FAMILIES {
+            let (name, is_counter) = (family.name, family.kind == Kind::Counter);
+            assert_eq!(name.ends_with("_total"), is_counter, "{name}");
+            assert!(name.starts_with("weir_") || name.starts_with("process_"), "{name}");
+            assert!(family.help.ends_with('.') && !family.help.contains(['\\', '\n', '"']), "{name}");
+            assert!(family.kind != Kind::Histogram || family.unit() == Some("seconds"), "{name}");
+            assert_eq!(FAMILIES.iter().filter(|f| f.open_name() == family.open_name()).count(), 1, "{name}");
+        }
+    }
+
+    /// `cargo test` prints what the table of the documentation should be.
+    #[test]
+    fn the_documentation_has_each_of_them() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let table: Vec<String> = FAMILIES
+            .iter()
+            .map(|family| {
+                let labels: Vec<String> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+                let kind = match family.kind {
+                    Kind::Counter => "counter",
+                    Kind::Gauge => "gauge",
+                    Kind::Histogram => "histogram",
+                    Kind::Info => "info",
+                };
+                let unit = family.unit().map(|unit| format!(", {unit}")).unwrap_or_default();
+                format!("| `{}` | {kind}{unit} | {} | {} |", family.name, labels.join(", "), family.help)
+            })
+            .collect();
+        let there: Vec<&str> =
+            text.lines().filter(|l| l.starts_with("| `weir_") || l.starts_with("| `process_")).collect();
+        assert!(there == table, "the table of docs/metrics.md should be:\n{}", table.join("\n"));
+    }
+}

@@ -1,0 +1,247 @@
+//! What is counted of a listener's clients on one thread: requests as the access log has them, connections, handshakes.
+
+use super::counts::{By, Count, Ended, Outcomes, Value, values};
+use super::histogram::Histogram;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use weir_http1::Version;
+use weir_policy::{Kind, Outcome};
+
+values! {
+    /// Methods that have a name of their own.
+    Method {
+        Get "GET",
+        Head "HEAD",
+        Post "POST",
+        Put "PUT",
+        Delete "DELETE",
+        Patch "PATCH",
+        Options "OPTIONS",
+        Connect "CONNECT",
+        Trace "TRACE",
+        /// Any other, or none that could be read.
+        Other "other",
+    }
+}
+
+values! {
+    /// What a request came by.
+    Protocol { H10 "1.0", H11 "1.1", H2 "2" }
+}
+
+values! {
+    /// How a client's connection ended.
+    Parting {
+        /// The client has closed it.
+        Client "client",
+        /// With an answer after which there is to be no other.
+        Answered "answered",
+        /// Nothing came for too long.
+        Idle "idle",
+        /// It had its `max_requests`, or its `max_age`.
+        Limit "limit",
+        /// To make room for another client.
+        Room "room",
+        /// weir drains.
+        Drain "drain",
+        /// What came was no request.
+        BadRequest "bad_request",
+        /// It floods weir with frames.
+        Flood "flood",
+        /// It broke off while a request was under way, or takes nothing of its answer.
+        Broken "broken",
+        /// Before any request: no TLS, no PROXY header.
+        Greeting "greeting",
+    }
+}
+
+values! {
+    /// How a client's TLS handshake ended.
+    Handshake {
+        Done "ok",
+        /// It broke a rule, or there is nothing that both sides know.
+        Failed "failed",
+        /// Its certificate is missing, or not accepted.
+        Certificate "certificate",
+        Late "timeout",
+        /// The client went.
+        Gone "gone",
+        /// It speaks no TLS.
+        Cleartext "cleartext",
+    }
+}
+
+impl Method {
+    /// Of a request.
+    pub fn of(method: &[u8]) -> Method {
+        match method {
+            b"GET" => Method::Get,
+            b"HEAD" => Method::Head,
+            b"POST" => Method::Post,
+            b"PUT" => Method::Put,
+            b"DELETE" => Method::Delete,
+            b"PATCH" => Method::Patch,
+            b"OPTIONS" => Method::Options,
+            b"CONNECT" => Method::Connect,
+            b"TRACE" => Method::Trace,
+            _ => Method::Other,
+        }
+    }
+}
+
+impl Protocol {
+    /// Of a request.
+    pub fn of(version: Version) -> Protocol {
+        match version {
+            Version::H10 => Protocol::H10,
+            Version::H11 => Protocol::H11,
+            Version::H2 => Protocol::H2,
+        }
+    }
+}
+
+/// Statuses from 100 to 599.
+const CODES: usize = 500;
+/// Places for those without one, and for all others.
+const NONE: usize = CODES;
+const OTHER: usize = CODES + 1;
+
+/// Requests of one method and protocol, by their status.
+struct Codes([Count; CODES + 2]);
+
+fn place(status: u16) -> usize {
+    match status {
+        0 => NONE,
+        100..=599 => usize::from(status) - 100,
+        _ => OTHER,
+    }
+}
+
+/// A status as the label has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    Number(u16),
+    /// There was no head of an answer.
+    None,
+    /// Above 599.
+    Other,
+}
+
+/// How an exchange ended, as its line in the access log has it.
+pub(crate) struct Exchanged {
+    pub status: u16,
+    pub failure: Outcome,
+    /// Bytes of the request's body that were read, and of the answer's that the client took.
+    pub received: u64,
+    pub sent: u64,
+    pub took_ns: u64,
+}
+
+/// The counters of one listener on one thread.
+#[derive(Default)]
+pub(crate) struct ListenerCounts {
+    pub name: Arc<str>,
+    /// By method and protocol; made where the first such request ends.
+    requests: [OnceCell<Box<Codes>>; Method::COUNT * Protocol::COUNT],
+    pub errors: Outcomes,
+    pub duration: Histogram,
+    pub in_flight: Count,
+    pub received: Count,
+    pub sent: Count,
+    pub accepted: Count,
+    pub closed: By<Parting, { Parting::COUNT }>,
+    pub handshakes: By<Handshake, { Handshake::COUNT }>,
+    /// Messages that were refused, by the rule.
+    refused: RefCell<BTreeMap<&'static str, u64>>,
+}
+
+impl ListenerCounts {
+    /// Nothing yet.
+    pub fn new(name: &str) -> ListenerCounts {
+        ListenerCounts { name: name.into(), ..ListenerCounts::default() }
+    }
+
+    /// An exchange is over.
+    pub fn exchanged(&self, method: &[u8], version: Version, ended: &Exchanged) {
+        self.in_flight.less();
+        self.count(Method::of(method), Protocol::of(version), ended);
+    }
+
+    /// A request was answered for its head alone: it never was in flight.
+    pub fn refused(&self, request: Option<&[u8]>, version: Version, status: u16, sent: usize) {
+        let failure = Some(Kind::BadRequest);
+        let ended = Exchanged { status, failure, received: 0, sent: sent as u64, took_ns: 0 };
+        self.count(request.map_or(Method::Other, Method::of), Protocol::of(version), &ended);
+    }
+
+    fn count(&self, method: Method, protocol: Protocol, ended: &Exchanged) {
+        let cell = &self.requests[method.index() * Protocol::COUNT + protocol.index()];
+        let codes = cell.get_or_init(|| Box::new(Codes(std::array::from_fn(|_| Count::default()))));
+        codes.0[place(ended.status)].one();
+        let is_bad = || (ended.status >= 500).then_some(Kind::Status5xx);
+        if let Some(kind) = ended.failure.or_else(is_bad) {
+            self.errors.one(Ended(Some(kind)));
+        }
+        self.duration.observe(ended.took_ns);
+        self.received.add(ended.received);
+        self.sent.add(ended.sent);
+    }
+
+    /// A message breaks this rule.
+    #[cold]
+    pub fn broke(&self, rule: &'static str) {
+        *self.refused.borrow_mut().entry(rule).or_default() += 1;
+    }
+
+    /// Requests by method, protocol and status, as far as there were any.
+    pub fn each_request(&self) -> impl Iterator<Item = (Method, Protocol, Code, u64)> + '_ {
+        let kinds = Method::ALL.iter().flat_map(|m| Protocol::ALL.iter().map(move |p| (*m, *p)));
+        kinds.zip(&self.requests).flat_map(|((method, protocol), codes)| {
+            let codes = codes.get().into_iter().flat_map(|codes| codes.0.iter().enumerate());
+            codes.filter(|(_, count)| count.get() > 0).map(move |(at, count)| {
+                let code = match at {
+                    NONE => Code::None,
+                    OTHER => Code::Other,
+                    at => Code::Number(at as u16 + 100),
+                };
+                (method, protocol, code, count.get())
+            })
+        })
+    }
+
+    /// Messages that were refused, by the rule.
+    pub fn each_rule(&self) -> Vec<(&'static str, u64)> {
+        self.refused.borrow().iter().map(|(rule, count)| (*rule, *count)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_counts_once() {
+        let counts = ListenerCounts::new("edge");
+        let of = |status, failure| Exchanged { status, failure, received: 1, sent: 2, took_ns: 5 };
+        counts.in_flight.add(3);
+        counts.exchanged(b"GET", Version::H11, &of(200, None));
+        counts.exchanged(b"BREW", Version::H2, &of(0, Some(Kind::Reset)));
+        counts.exchanged(b"GET", Version::H11, &of(999, None));
+        counts.refused(None, Version::H11, 400, 7);
+        let all: Vec<_> = counts.each_request().collect();
+        assert_eq!(
+            all,
+            [
+                (Method::Get, Protocol::H11, Code::Number(200), 1),
+                (Method::Get, Protocol::H11, Code::Other, 1),
+                (Method::Other, Protocol::H11, Code::Number(400), 1),
+                (Method::Other, Protocol::H2, Code::None, 1),
+            ]
+        );
+        let errors: Vec<_> = counts.errors.each().collect();
+        assert_eq!(errors, [("reset", 1), ("status_5xx", 1), ("bad_request", 1)]);
+        assert_eq!((counts.in_flight.get(), counts.received.get(), counts.sent.get()), (0, 3, 13));
+        assert_eq!(counts.duration.observed().cumulative()[21], 4);
+    }
+}

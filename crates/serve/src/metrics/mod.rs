@@ -1,0 +1,175 @@
+//! What weir counts of itself (`operating.md` §5). A request costs plain counters of its own thread: no lock, no allocation, no
+//! name that is looked up.
+//!
+//! Each thread has its [`Metrics`]. Whoever counts holds what it counts by: a listener, a balancer, a node, a target's pool; it was found
+//! by its labels as the graph was built, so that a later graph counts on where the labels are the same. A scrape asks each thread
+//! for its [`Samples`], adds up what belongs to one series ([`sample::merged`]), and writes one of the two formats ([`text`]).
+
+mod busy;
+pub(crate) mod counts;
+pub(crate) mod families;
+mod health;
+pub(crate) mod histogram;
+mod listener;
+mod node;
+mod pool;
+mod process;
+pub(crate) mod sample;
+pub(crate) mod text;
+mod upstream;
+
+pub(crate) use health::{CheckResult, HealthCounts, TargetHealth};
+pub(crate) use listener::{Code, Exchanged, Handshake, ListenerCounts, Parting};
+pub(crate) use node::{Counting, Denied, NodeCounts, Rejected, Won};
+pub(crate) use pool::{LbCounts, PoolCounts, TargetCounts};
+pub(crate) use process::ProcessMetrics;
+pub(crate) use process::Reload;
+pub(crate) use sample::Samples;
+pub use text::Exposition;
+pub(crate) use upstream::{ConnectionCounts, Ending, OpenConnection};
+
+use busy::Busy;
+use counts::{By, values};
+use histogram::Histogram;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use weir_topology::plan::{self, NodeId, Point};
+
+values! {
+    /// A limit that somebody meets.
+    Limit {
+        MaxClients "max_clients",
+        MaxClientsPerAddress "max_clients_per_address",
+        /// Half of the descriptors that may be open are clients'.
+        OpenFiles "open_files",
+        /// There is no descriptor left.
+        Descriptors "descriptors",
+        /// As many bytes wait in this process as may.
+        Buffered "buffered",
+        MaxConnections "max_connections",
+    }
+}
+
+/// Pool and target, as they are called.
+type Names = (Arc<str>, Arc<str>);
+
+/// What a node is called, and what it is.
+type Node = (Arc<str>, Counting);
+
+/// What one thread counts.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    listeners: RefCell<BTreeMap<String, Rc<ListenerCounts>>>,
+    pools: RefCell<BTreeMap<Arc<str>, Rc<PoolCounts>>>,
+    targets: RefCell<BTreeMap<Names, Rc<TargetCounts>>>,
+    health: RefCell<BTreeMap<Names, Rc<HealthCounts>>>,
+    nodes: RefCell<BTreeMap<Node, Rc<NodeCounts>>>,
+    /// How late its clock beat.
+    pub lag: Histogram,
+    /// The share of the last second in which it ran.
+    pub busy: Busy,
+    pub limits: By<Limit, { Limit::COUNT }>,
+    /// Scrapes.
+    round: Cell<u64>,
+}
+
+impl Metrics {
+    /// The counters of the listener of this name.
+    pub fn listener(&self, name: &str) -> Rc<ListenerCounts> {
+        let new = || Rc::new(ListenerCounts::new(name));
+        self.listeners.borrow_mut().entry(name.to_owned()).or_insert_with(new).clone()
+    }
+
+    /// Those of all listeners that somebody counts by.
+    pub fn each_listener(&self, mut act: impl FnMut(&ListenerCounts)) {
+        self.listeners.borrow().values().for_each(|counts| act(counts));
+    }
+
+    /// What a pool with these targets counts by.
+    pub fn pool(&self, pool: &str, targets: &[String]) -> LbCounts {
+        let label: Arc<str> = pool.into();
+        let new = || Rc::new(PoolCounts::new(label.clone()));
+        let pool = self.pools.borrow_mut().entry(label.clone()).or_insert_with(new).clone();
+        let mut all = self.targets.borrow_mut();
+        let target = |name: &String| {
+            let name: Arc<str> = name.as_str().into();
+            let new = || Rc::new(TargetCounts::new(name.clone()));
+            all.entry((pool.label.clone(), name.clone())).or_insert_with(new).clone()
+        };
+        LbCounts { targets: targets.iter().map(target).collect(), pool: pool.clone() }
+    }
+
+    /// How health sees a target.
+    pub fn health(&self, pool: &str, target: &str) -> TargetHealth {
+        let names: Names = (pool.into(), target.into());
+        let counts = self.health.borrow_mut().entry(names.clone()).or_default().clone();
+        TargetHealth::new(names, counts)
+    }
+
+    /// What a node of a plan counts by.
+    pub fn node(&self, point: &Point, id: NodeId, is: Counting) -> Rc<NodeCounts> {
+        let label: Arc<str> = plan::label(point, id).into();
+        let new = || Rc::new(NodeCounts::new(label.clone(), is));
+        self.nodes.borrow_mut().entry((label.clone(), is)).or_insert_with(new).clone()
+    }
+
+    /// Those of all nodes that somebody counts by.
+    pub fn each_node(&self, mut act: impl FnMut(&NodeCounts)) {
+        self.nodes.borrow().values().for_each(|counts| act(counts));
+    }
+
+    /// Its clock beats now, and should have at `due_ns`.
+    pub fn beats(&self, now_ns: u64, due_ns: u64) {
+        self.lag.observe(now_ns.saturating_sub(due_ns));
+        self.busy.look(now_ns);
+    }
+
+    /// A scrape begins: what nobody counts by any more is forgotten. Its number.
+    pub fn begin_round(&self) -> u64 {
+        fn held<K, T>(all: &RefCell<BTreeMap<K, Rc<T>>>)
+        where
+            K: Ord,
+        {
+            all.borrow_mut().retain(|_, counts| Rc::strong_count(counts) > 1);
+        }
+        held(&self.listeners);
+        held(&self.pools);
+        held(&self.targets);
+        held(&self.health);
+        held(&self.nodes);
+        self.round.set(self.round.get() + 1);
+        self.round.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_the_same_labels_counts_in_one_place() {
+        let metrics = Metrics::default();
+        let (one, other) = (metrics.pool("p", &["a".into(), "b".into()]), metrics.pool("p", &["b".into()]));
+        one.begins(1);
+        other.begins(0);
+        other.ended(0, None);
+        assert_eq!((one.targets[1].in_flight(), one.targets[1].ended.sum()), (1, 1));
+        // Nobody is to be counted twice, and a number that a target does not have counts nowhere.
+        one.begins(7);
+        assert!(one.targets[1].is_new_in(1) && !other.targets[0].is_new_in(1));
+    }
+
+    #[test]
+    fn what_nobody_counts_by_is_forgotten() {
+        let metrics = Metrics::default();
+        let kept = metrics.pool("p", &["a".into()]);
+        kept.begins(0);
+        drop(metrics.pool("p", &["b".into()]));
+        drop(metrics.listener("edge"));
+        metrics.begin_round();
+        assert_eq!((metrics.targets.borrow().len(), metrics.listeners.borrow().len()), (1, 0));
+        assert_eq!(metrics.pool("p", &["a".into()]).targets[0].in_flight(), 1);
+    }
+}

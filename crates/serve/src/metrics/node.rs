@@ -1,0 +1,93 @@
+//! What nodes count on one thread that decide: further attempts, waiting, limits.
+
+use super::counts::{By, Count, Ended, Outcomes, values};
+use super::histogram::Histogram;
+use std::cell::OnceCell;
+use std::sync::Arc;
+use weir_policy::Outcome;
+
+values! {
+    /// Why there was no further attempt though the failure was worth one.
+    Denied {
+        /// The budget is used up.
+        Budget "budget",
+        /// The method is not idempotent.
+        Method "method",
+        /// The request's body is not kept.
+        Body "body",
+        /// An interim response went on to the client.
+        Head "head",
+    }
+}
+
+values! {
+    /// Whether a further attempt of a `hedge` gave the answer.
+    Won { Yes "true", No "false" }
+}
+
+values! {
+    /// Why somebody who came to a queue did not come in.
+    Rejected {
+        /// As many wait as may.
+        Full "full",
+        /// It waited for too long.
+        Timeout "timeout",
+    }
+}
+
+/// What a node is that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Counting {
+    Retry,
+    Hedge,
+    /// A `queue`, or a balancer whose targets are limited.
+    Queue,
+    Rate,
+}
+
+/// The counters of a node.
+pub(crate) struct NodeCounts {
+    pub label: Arc<str>,
+    pub is: Counting,
+    /// Further attempts, by what the one before ended in.
+    pub retries: Outcomes,
+    pub denied: By<Denied, { Denied::COUNT }>,
+    pub hedges: By<Won, { Won::COUNT }>,
+    pub rejected: By<Rejected, { Rejected::COUNT }>,
+    /// Requests over the rate.
+    pub limited: Count,
+    /// How long those waited who came in; made with the first.
+    waited: OnceCell<Box<Histogram>>,
+}
+
+impl NodeCounts {
+    /// Nothing yet.
+    pub fn new(label: Arc<str>, is: Counting) -> NodeCounts {
+        NodeCounts {
+            label,
+            is,
+            retries: Outcomes::default(),
+            denied: By::default(),
+            hedges: By::default(),
+            rejected: By::default(),
+            limited: Count::default(),
+            waited: OnceCell::new(),
+        }
+    }
+
+    /// A further attempt, after one that ended so.
+    pub fn retried(&self, outcome: Outcome) {
+        self.retries.one(Ended(outcome));
+    }
+
+    /// Somebody came in after so long.
+    #[inline]
+    pub fn entered(&self, waited_ns: u64) {
+        self.waited.get_or_init(Box::default).observe(waited_ns);
+    }
+
+    /// How long those waited who came in; `None`: nobody did.
+    pub fn waited(&self) -> Option<&Histogram> {
+        self.waited.get().map(|histogram| &**histogram)
+    }
+}

@@ -1,0 +1,103 @@
+//! What is counted of a balancer and its targets on one thread: attempts, from the pick to their end.
+//!
+//! A series belongs to its labels: balancers of one site, and targets that are called alike, count in one place, in every graph.
+
+use super::counts::{Count, Ended, Outcomes};
+use super::histogram::Histogram;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use weir_policy::Outcome;
+
+/// The counters of a pool.
+#[derive(Default)]
+pub(crate) struct PoolCounts {
+    pub label: Arc<str>,
+    /// From the pick to the head of the answer.
+    pub duration: Histogram,
+    seen: Seen,
+}
+
+/// The counters of a target of a pool.
+#[derive(Default)]
+pub(crate) struct TargetCounts {
+    pub label: Arc<str>,
+    begun: Count,
+    pub ended: Outcomes,
+    seen: Seen,
+}
+
+impl PoolCounts {
+    /// Nothing yet.
+    pub fn new(label: Arc<str>) -> PoolCounts {
+        PoolCounts { label, ..PoolCounts::default() }
+    }
+
+    /// Whether this round comes by for the first time.
+    pub fn is_new_in(&self, round: u64) -> bool {
+        self.seen.is_new_in(round)
+    }
+}
+
+impl TargetCounts {
+    /// Nothing yet.
+    pub fn new(label: Arc<str>) -> TargetCounts {
+        TargetCounts { label, ..TargetCounts::default() }
+    }
+
+    /// Attempts so far, and those of them that have failed.
+    pub fn attempts(&self) -> (u64, u64) {
+        (self.begun.get(), self.ended.sum().wrapping_sub(self.ended.get(Ended(None))))
+    }
+
+    /// Attempts that are not over.
+    pub fn in_flight(&self) -> u64 {
+        self.begun.get().wrapping_sub(self.ended.sum())
+    }
+
+    /// Whether this round comes by for the first time.
+    pub fn is_new_in(&self, round: u64) -> bool {
+        self.seen.is_new_in(round)
+    }
+}
+
+/// Which round of gathering has seen it last: what several nodes share is gathered once.
+#[derive(Default)]
+pub(super) struct Seen(Cell<u64>);
+
+impl Seen {
+    pub(super) fn is_new_in(&self, round: u64) -> bool {
+        self.0.replace(round) != round
+    }
+}
+
+/// What a balancer counts by.
+pub(crate) struct LbCounts {
+    pub pool: Rc<PoolCounts>,
+    /// By the number of the target.
+    pub targets: Vec<Rc<TargetCounts>>,
+}
+
+impl LbCounts {
+    /// An attempt at this target begins.
+    #[inline]
+    pub fn begins(&self, target: u32) {
+        if let Some(target) = self.targets.get(target as usize) {
+            target.begun.one();
+        }
+    }
+
+    /// The head of its answer came after so long.
+    #[inline]
+    pub fn headed(&self, ns: u64) {
+        self.pool.duration.observe(ns);
+    }
+
+    /// It is over.
+    #[inline]
+    pub fn ended(&self, target: u32, outcome: Outcome) {
+        if let Some(target) = self.targets.get(target as usize) {
+            target.ended.one(Ended(outcome));
+        }
+    }
+}
