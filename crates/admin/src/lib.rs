@@ -19,5 +19,5 @@ mod start;
 mod topology;
 mod watcher;
 
-pub use served::{Config, Exposition, Refused, Served, SetState, SetTarget};
+pub use served::Served;
 pub use start::{Admin, Bound, CannotStart, Options};

@@ -2,8 +2,8 @@
 
 use crate::answer::{Answer, Form};
 use crate::limits::{BODY, BODY_BYTES};
-use crate::route::{refuse, unknown};
-use crate::served::{Served, SetState, SetTarget};
+use crate::route::unknown;
+use crate::served::{STATES, Served};
 use crate::server::Server;
 use crate::watcher::Unanswered;
 use http_body_util::{BodyExt, Limited};
@@ -11,9 +11,8 @@ use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
-use std::collections::BTreeSet;
 use tokio::time::timeout;
-use weir_topology::plan::{NodeId, Point, Spec, To, label, target_labels};
+use weir_serve::{SetTarget, TargetState};
 
 /// The answer to a request that is no GET.
 pub(crate) async fn answer(
@@ -41,7 +40,7 @@ pub(crate) async fn answer(
     Ok(match &path[..] {
         "/reload" => match server.watcher.ask(|served| served.reload()).await? {
             Ok(what) => form.sentence(StatusCode::OK, &what),
-            Err(refused) => refuse(form, &refused),
+            Err(why) => form.sentence(StatusCode::CONFLICT, &why),
         },
         "/drain" => {
             server.watcher.ask(|served| served.drain()).await?;
@@ -96,10 +95,12 @@ fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Wrong>
     let said: Wanted = serde_json::from_slice(body).map_err(|e| wrong(format!("{form}; {e}")))?;
     let state = match said.state.as_deref() {
         None => None,
-        Some(word) => Some(SetState::parse(word).ok_or_else(|| {
-            let word: String = word.chars().take(40).collect();
-            wrong(format!("there is no state {word:?}; there are up, drain, eject, file"))
-        })?),
+        Some(word) => Some(
+            STATES.iter().find(|(known, _)| *known == word).map(|(_, state)| *state).ok_or_else(|| {
+                let word: String = word.chars().take(40).collect();
+                wrong(format!("there is no state {word:?}; there are up, drain, eject, file"))
+            })?,
+        ),
     };
     if let Some(weight) = said.weight
         && !(weight >= 0.0 && weight.is_finite())
@@ -110,7 +111,7 @@ fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Wrong>
     if state.is_none() && said.weight.is_none() {
         return Err(wrong(format!("nothing is said of the target; {form}")));
     }
-    if for_ns.is_some() && state == Some(SetState::File) {
+    if for_ns.is_some() && state == Some(TargetState::File) {
         return Err(wrong(
             "\"file\" takes back what was set by hand, for good; leave \"for\" out".to_owned(),
         ));
@@ -119,61 +120,20 @@ fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Wrong>
 }
 
 fn set_target(served: &dyn Served, form: Form, pool: &str, target: &str, set: SetTarget) -> Answer {
-    if let Err(why) = known(&served.point(), pool, target) {
-        return form.sentence(StatusCode::NOT_FOUND, &why);
-    }
     match served.set_target(pool, target, set) {
         Ok(()) => form.sentence(StatusCode::OK, &format!("{target} of {pool}: {}", said(set))),
-        Err(refused) => refuse(form, &refused),
+        // All else that may be wrong was looked at before: it says which there are.
+        Err(why) => form.sentence(StatusCode::NOT_FOUND, &why),
     }
 }
 
 /// What was set, in words.
 fn said(set: SetTarget) -> String {
-    let word =
-        |state| SetState::WORDS.iter().find(|(_, known)| *known == state).map(|(word, _)| (*word).to_owned());
+    let word = |state| STATES.iter().find(|(_, known)| *known == state).map(|(word, _)| (*word).to_owned());
     let weight = set.weight.map(|weight| format!("weight {weight}"));
     let all: Vec<String> = set.state.and_then(word).into_iter().chain(weight).collect();
     let lasts = set.for_ns.map(|ns| format!(" for {} s", ns as f64 / 1e9)).unwrap_or_default();
     all.join(", ") + &lasts
-}
-
-/// Names of whoever is not known are answered with so many that are.
-const SHOWN: usize = 20;
-
-/// Whether there are such balancers, and such targets behind one of them: by name, or by the site of which all are meant.
-pub(crate) fn known(point: &Point, pool: &str, target: &str) -> Result<(), String> {
-    let site =
-        |id: NodeId| point.sites.get(point.nodes[id as usize].site as usize).map(|site| &site.label[..]);
-    let is_lb = |id: &NodeId| matches!(point.specs[point.nodes[*id as usize].spec as usize], Spec::Lb(_));
-    let lbs: Vec<NodeId> = (0..point.nodes.len() as NodeId).filter(is_lb).collect();
-    let found: Vec<NodeId> =
-        lbs.iter().copied().filter(|id| label(point, *id) == pool || site(*id) == Some(pool)).collect();
-    if found.is_empty() {
-        let all = lbs.iter().map(|id| label(point, *id)).collect();
-        return Err(format!("there is no balancer {pool:?}; {}", listed(all)));
-    }
-    let mut all = BTreeSet::new();
-    for id in found {
-        let To::List(list) = point.nodes[id as usize].to else { continue };
-        let names = target_labels(point, id);
-        let is_site = point.lists[list as usize].iter().any(|node| site(*node) == Some(target));
-        if is_site || names.iter().any(|name| name == target) {
-            return Ok(());
-        }
-        all.extend(names);
-    }
-    Err(format!("{pool} has no target {target:?}; {}", listed(all)))
-}
-
-fn listed(all: BTreeSet<String>) -> String {
-    let more = all.len().saturating_sub(SHOWN);
-    let shown: Vec<String> = all.into_iter().take(SHOWN).collect();
-    match (shown.is_empty(), more) {
-        (true, _) => "there is none".to_owned(),
-        (false, 0) => format!("there are {}", shown.join(", ")),
-        (false, more) => format!("there are {} and {more} more, which /topology lists", shown.join(", ")),
-    }
 }
 
 #[cfg(test)]
@@ -186,7 +146,8 @@ mod tests {
 
     #[test]
     fn what_is_wanted_is_read_strictly() {
-        let drained = SetTarget { state: Some(SetState::Drain), weight: None, for_ns: Some(30_000_000_000) };
+        let drained =
+            SetTarget { state: Some(TargetState::Drain), weight: None, for_ns: Some(30_000_000_000) };
         assert_eq!(set(r#"{"state": "drain", "for": "30s"}"#), Ok(drained));
         assert_eq!(set(r#"{"weight": 0}"#), Ok(SetTarget { weight: Some(0.0), ..SetTarget::default() }));
         for (body, says) in [

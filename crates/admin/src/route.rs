@@ -2,14 +2,13 @@
 
 use crate::access::Via;
 use crate::answer::{Answer, Form, answer, json};
-use crate::served::{Exposition, Refused};
 use crate::server::Server;
 use crate::watcher::Unanswered;
 use crate::{events, page, post, topology};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
-use weir_serve::Readiness;
+use weir_serve::{Exposition, Readiness};
 
 /// The paths, for those who ask for another one.
 pub(crate) const PATHS: &str = "GET / (the status page), /events, /healthz, /ready, /metrics, /topology (?loops=1), \
@@ -49,7 +48,9 @@ async fn get(server: &Server, request: &Request<Incoming>, form: Form) -> Result
             let by_loop = has("loops=1");
             server.watcher.ask(move |served| topology::answer(served, by_loop)).await?
         }
-        "/config" => server.watcher.ask(|served| json(&topology::config(&served.config()))).await?,
+        "/config" => {
+            server.watcher.ask(|served| json(&topology::config(&served.file(), &served.config()))).await?
+        }
         path @ ("/reload" | "/drain") => form.only("POST", path),
         path if path.starts_with("/targets/") => form.only("POST", path),
         path => unknown(form, path),
@@ -87,9 +88,4 @@ async fn metrics(server: &Server, headers: &HeaderMap) -> Result<Answer, Unanswe
     };
     let bytes = server.watcher.ask(move |served| served.scrape(format)).await?;
     Ok(answer(StatusCode::OK, format.content_type(), bytes))
-}
-
-/// Why something was not done.
-pub(crate) fn refuse(form: Form, refused: &Refused) -> Answer {
-    form.sentence(StatusCode::CONFLICT, &refused.0)
 }

@@ -1,10 +1,11 @@
 //! `GET /topology` and `GET /config`: the plan with its live state, and what is served since when.
 
-use crate::answer::{Answer, json};
-use crate::served::{Config, Served};
+use crate::answer::{Answer, json as answered};
+use crate::served::Served;
 use serde::Serialize;
+use serde_json::json;
 use std::time::{Duration, SystemTime};
-use weir_serve::View;
+use weir_serve::{Config, View};
 use weir_topology::plan::{NodeId, Point, Spec, To, label};
 
 /// The plan with its live state.
@@ -35,12 +36,13 @@ struct NodeView<'a> {
 
 /// All of it.
 pub(crate) fn answer(served: &dyn Served, by_loop: bool) -> Answer {
-    let (point, config, view) = (served.point(), served.config(), served.view(by_loop));
-    let nodes = (0..point.nodes.len() as NodeId).map(|id| node(&point, id)).collect();
-    json(&Topology {
+    let (file, config, view) = (served.file(), served.config(), served.view(by_loop));
+    let all = view.point.iter().flat_map(|point| (0..point.nodes.len() as NodeId).map(|id| node(point, id)));
+    let nodes = all.collect();
+    answered(&Topology {
         schema: "weir.topology/1",
         version: env!("CARGO_PKG_VERSION"),
-        file: &config.file,
+        file: &file,
         plan: &config.plan,
         nodes,
         view: &view,
@@ -70,25 +72,23 @@ fn node(point: &Point, id: NodeId) -> NodeView<'_> {
     }
 }
 
-/// `/config`.
-#[derive(Serialize)]
-pub(crate) struct ConfigView<'a> {
-    schema: &'static str,
-    version: &'static str,
-    /// Since when, as a date of HTTP.
-    at: String,
-    #[serde(flatten)]
-    config: &'a Config,
-}
-
-/// What is served since when.
-pub(crate) fn config(config: &Config) -> ConfigView<'_> {
-    ConfigView {
-        schema: "weir.config/1",
-        version: env!("CARGO_PKG_VERSION"),
-        at: at(config.at_unix_ms),
-        config,
-    }
+/// What is served since when, and what became of the last reload.
+pub(crate) fn config(file: &str, config: &Config) -> serde_json::Value {
+    let named = |result: &Result<String, String>| match result {
+        Ok(what) => json!({"applied": what}),
+        Err(why) => json!({"failed": why}),
+    };
+    json!({
+        "schema": "weir.config/1",
+        "version": env!("CARGO_PKG_VERSION"),
+        "file": file,
+        "generation": config.generation,
+        "plan": config.plan,
+        "at": at(config.at_unix_ms),
+        "at_unix_ms": config.at_unix_ms,
+        "last_reload": config.last_reload.as_ref().map(named),
+        "waits_for_hand_over": config.waits_for_hand_over,
+    })
 }
 
 /// A moment in words.

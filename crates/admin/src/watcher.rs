@@ -3,7 +3,7 @@
 
 use crate::limits::{EVERY, FRESH, QUESTIONS};
 use crate::page::{Live, Parts};
-use crate::served::{Config, Served};
+use crate::served::Served;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
@@ -11,13 +11,14 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use weir_report::graph::Drawing;
-use weir_serve::View;
+use weir_serve::{Config, View};
 use weir_topology::plan::{Spec, To, listeners};
 
 /// What was seen at one moment.
 pub(crate) struct Seen {
     pub at: Instant,
     pub view: View,
+    pub file: String,
     pub config: Config,
     pub stalled: Vec<String>,
     pub drawing: Arc<Drawing>,
@@ -42,10 +43,16 @@ impl Seen {
     }
 
     #[cfg(test)]
-    pub fn made(view: View, config: Config, drawing: Drawing, rates: BTreeMap<(u32, u32), f64>) -> Seen {
+    pub fn made(
+        view: View,
+        file: String,
+        config: Config,
+        drawing: Drawing,
+        rates: BTreeMap<(u32, u32), f64>,
+    ) -> Seen {
         let (at, drawing, stalled, ends) = (Instant::now(), Arc::new(drawing), Vec::new(), [].into());
         let (parts, live) = Default::default();
-        Seen { at, view, config, stalled, drawing, rates, parts, ends, live }
+        Seen { at, view, file, config, stalled, drawing, rates, parts, ends, live }
     }
 }
 
@@ -116,23 +123,26 @@ impl Watcher {
 
     fn see(&self, served: &dyn Served) -> Arc<Seen> {
         let (view, config, stalled) = (served.view(false), served.config(), served.stalled());
-        let (drawing, ends) = self.drawn(served, view.generation);
+        let (file, (drawing, ends)) = (served.file(), self.drawn(&view));
         let at = Instant::now();
         let mut last = locked(&self.last);
         let rates = last.as_ref().map_or_else(BTreeMap::new, |before| rates(before, &view, at));
         let (parts, live) = Default::default();
-        let seen = Arc::new(Seen { at, view, config, stalled, drawing, rates, parts, ends, live });
+        let seen = Arc::new(Seen { at, view, file, config, stalled, drawing, rates, parts, ends, live });
         *last = Some(seen.clone());
         seen
     }
 
     /// The layout of the topology, made once for each generation.
-    fn drawn(&self, served: &dyn Served, generation: u32) -> Drawn {
+    fn drawn(&self, view: &View) -> Drawn {
         let mut drawn = locked(&self.drawn);
-        if let Some((_, drawn)) = drawn.as_ref().filter(|(of, _)| *of == generation) {
+        if let Some((of, drawn)) = &*drawn
+            && (*of == view.generation || view.point.is_none())
+        {
             return drawn.clone();
         }
-        let point = served.point();
+        // Where nobody says what is served there is nothing to draw.
+        let Some(point) = &view.point else { return (Arc::default(), [].into()) };
         let noted = |spec: &Spec| {
             matches!(spec, Spec::Lb(_) | Spec::Listen(_) | Spec::Server { .. } | Spec::Queue { .. })
         };
@@ -145,8 +155,8 @@ impl Watcher {
                 _ => id,
             });
         }
-        let new = (Arc::new(Drawing::new(&point, &listeners(&point), noted)), ends.into());
-        *drawn = Some((generation, Drawn::clone(&new)));
+        let new = (Arc::new(Drawing::new(point, &listeners(point), noted)), ends.into());
+        *drawn = Some((view.generation, Drawn::clone(&new)));
         new
     }
 

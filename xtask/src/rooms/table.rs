@@ -107,7 +107,7 @@ const SERVE: Held = Held {
         room(
             "inspect",
             "what whoever looks from outside sees: the live view, health, readiness",
-            &["transport", "exchange", "nodes", "graph", "health", "control"],
+            &["metrics", "transport", "exchange", "nodes", "graph", "health", "control"],
         ),
         room("lib", "what the command line calls", &["metrics", "control", "inspect", "transport"]),
     ],

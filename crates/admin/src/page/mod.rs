@@ -79,7 +79,7 @@ pub(crate) fn answer(seen: &Seen, all: bool) -> Answer {
 
 fn html(seen: &Seen, all: bool, nonce: u64) -> String {
     let (parts, view) = (seen.parts(all), &seen.view);
-    let file = escaped(&seen.config.file);
+    let file = escaped(&seen.file);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\

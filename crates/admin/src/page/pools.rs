@@ -91,7 +91,11 @@ pub(super) fn rows(pool: &PoolView, rates: &BTreeMap<(u32, u32), f64>, all: bool
     let mut html = String::new();
     for target in shown(pool, all) {
         let why: String = target.why.iter().map(|why| format!("<small>{}</small>", escaped(why))).collect();
-        let by_hand = if target.admin == "file" { "" } else { "<small>set by hand</small>" };
+        let by_hand = match (target.admin, target.weight == target.file_weight) {
+            ("file", true) => "",
+            ("file", false) => "<small>weight set by hand</small>",
+            _ => "<small>set by hand</small>",
+        };
         let rate = rates.get(&(pool.node, target.index)).map(|rate| format!("{} /s", number(*rate)));
         let failed = target.failed.filter(|n| *n > 0);
         let failed = failed.map(|n| format!("<small>{} failed</small>", count(n))).unwrap_or_default();

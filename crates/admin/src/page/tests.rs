@@ -1,11 +1,10 @@
 //! What a page shows, and that nothing of a file becomes more than text on it.
 
 use super::html;
-use crate::served::Config;
 use crate::watcher::Seen;
 use std::collections::BTreeMap;
 use weir_report::graph::Drawing;
-use weir_serve::{ListenerView, PoolView, State, TargetView, View};
+use weir_serve::{Config, ListenerView, PoolView, State, TargetView, View};
 use weir_topology::plan::{Point, listeners};
 use weir_topology::{Request, evaluate};
 
@@ -26,6 +25,7 @@ fn target(index: u32, state: State) -> TargetView {
         why: if state == State::Up { Vec::new() } else { vec!["its <checks> fail".to_owned()] },
         admin: "file",
         weight: 1.0,
+        file_weight: 1.0,
         in_flight: Some(3),
         estimate_ms: Some(4.5),
         attempts: Some(10),
@@ -56,9 +56,14 @@ fn seen(targets: Vec<TargetView>) -> Seen {
         has_target: true,
     };
     let view = View { pools: vec![pool], listeners: vec![listener], ..View::default() };
-    let config =
-        Config { file: "<t>.star".to_owned(), plan: "0123456789abcdef".to_owned(), ..Config::default() };
-    Seen::made(view, config, drawing, BTreeMap::from([((1, 0), 12.5)]))
+    let config = Config {
+        generation: 0,
+        plan: "0123456789abcdef".to_owned(),
+        at_unix_ms: 0,
+        last_reload: None,
+        waits_for_hand_over: Vec::new(),
+    };
+    Seen::made(view, "<t>.star".to_owned(), config, drawing, BTreeMap::from([((1, 0), 12.5)]))
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     // First: a child would inherit what was given.
     let given = supervised::inherited()?;
     let source = FromFile { file: args.file(), inject: args.inject, listeners: args.listeners.clone() };
-    let Loaded { name, next: Next { point, serving, nodes: chosen, plan } } = source.load()?;
+    let Next { point, serving, nodes: chosen, plan } = source.load()?;
     let predecessor = predecessor(args)?;
     let inherited = predecessor.as_ref().map(|p| p.sockets.clone()).or_else(|| given.clone());
     let admin = administered::bind(args, inherited.clone(), predecessor.is_some())?;
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     let running = weir_serve::start(&point, &serving, &chosen, &options).map_err(not_started)?;
     let remote = running.remote();
     supervised::all_taken(given.as_ref()).inspect_err(|_| remote.abandon())?;
-    let admin = admin.map(|bound| administered::start(bound, &remote, name)).transpose()?;
+    let admin = admin.map(|bound| administered::start(bound, &remote, &args.file)).transpose()?;
     let abandon = admin.as_ref().map(weir_admin::Admin::abandon);
     obey_signals(remote.clone(), move || abandon.iter().for_each(|abandon| abandon()))
         .and_then(|()| running.check_room().map_err(|e| Failure::Environment(e.to_string())))
@@ -78,12 +78,6 @@ fn relieve(predecessor: Option<Predecessor>, running: &Running, admin: Option<&w
     let _ = predecessor.relieve();
 }
 
-/// A topology, and the name of its file.
-struct Loaded {
-    name: String,
-    next: Next,
-}
-
 /// The topology file of the command line, read now and whenever a reload is asked for.
 #[derive(Debug)]
 struct FromFile {
@@ -93,13 +87,12 @@ struct FromFile {
 }
 
 impl FromFile {
-    fn load(&self) -> Result<Loaded, Failure> {
+    fn load(&self) -> Result<Next, Failure> {
         let plan = input::load(&self.file)?;
         let (point, serving) = check(&plan, self.inject, self.file.quiet)?;
         let nodes = choose(point, &self.listeners)?;
         let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
-        let next = Next { point, serving, nodes, plan: plan.hash.clone() };
-        Ok(Loaded { name: plan.file.clone(), next })
+        Ok(Next { point, serving, nodes, plan: plan.hash.clone() })
     }
 
     /// The same without hints, which were given at the start.
@@ -112,7 +105,7 @@ impl FromFile {
 impl Source for FromFile {
     fn read(&self) -> Result<Next, String> {
         supervised::reloading();
-        self.load().map(|loaded| loaded.next).map_err(Failure::words)
+        self.load().map_err(Failure::words)
     }
 
     fn done(&self, result: &Result<String, String>) {

@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test binary uses some of it")]
 #![allow(unused_imports, reason = "each test binary uses some of it")]
 
+pub(crate) mod admin;
+pub(crate) mod browser;
 pub(crate) mod message;
 pub(crate) mod origin;
 pub(crate) mod running;

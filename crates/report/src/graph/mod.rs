@@ -28,8 +28,8 @@ pub struct Note {
     pub class: &'static str,
 }
 
-/// A drawing without its notes.
-#[derive(Clone, Debug)]
+/// A drawing without its notes; by default of nothing.
+#[derive(Clone, Debug, Default)]
 pub struct Drawing {
     boxes: Vec<Placed>,
     edges: Vec<Way>,

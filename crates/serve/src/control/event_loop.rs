@@ -235,11 +235,6 @@ impl Loop {
         self.listeners.borrow().get(&number).cloned()
     }
 
-    /// All of them.
-    pub fn listeners(&self) -> Vec<(Rc<Listener>, Admission)> {
-        self.listeners.borrow().values().cloned().collect()
-    }
-
     /// A listener, though it was removed just now.
     pub fn listener_or_former(&self, number: usize) -> Option<(Rc<Listener>, Admission)> {
         self.listener(number).or_else(|| self.former.borrow().get(&number).cloned())

@@ -168,18 +168,13 @@ impl Remote {
         self.draining.load(Ordering::Relaxed)
     }
 
-    pub(super) fn process(&self) -> &Process {
+    pub(crate) fn process(&self) -> &Process {
         &self.process
     }
 
     /// What is known of targets, for a successor.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.reloader.snapshot()
-    }
-
-    /// What is served, and by whom: for whoever looks.
-    pub(crate) fn served(&self) -> (&Arc<Process>, Arc<Blueprint>) {
-        (&self.process, self.reloader.current().0.blueprint.clone())
     }
 
     /// Says something in the error log.

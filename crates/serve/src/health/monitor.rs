@@ -276,9 +276,9 @@ impl Monitor {
         }
     }
 
-    /// Looks at the health of a balancer's targets; `None`: it is of another graph.
-    pub fn look<T>(&self, lb: Id, at: impl FnOnce(&Health) -> T) -> Option<T> {
-        self.with(lb, |lb| at(&lb.health))
+    /// Looks at the health of a balancer's targets, at what they are called, and at their weights in the file.
+    pub fn look<T>(&self, lb: Id, at: impl FnOnce(&Health, &[String], &[f64]) -> T) -> Option<T> {
+        self.with(lb, |lb| at(&lb.health, &lb.labels, &lb.weights))
     }
 
     /// Whether a request would find anyone at the end of a way.

@@ -6,38 +6,45 @@ use crate::graph::blueprint::Blueprint;
 use crate::graph::ends::Ends;
 use crate::graph::identity::inside;
 use crate::health::monitor::Monitor;
-use crate::nodes::Node;
 use crate::nodes::lb::Lb;
-use crate::transport::listener::Entry;
+use crate::nodes::{Id, Node};
+use crate::transport::listener::{Entry, Listener};
+use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use weir_policy::eligibility::{Admin, Reason};
-use weir_policy::health::Health;
 use weir_topology::plan::{Scope, Spec, listeners};
 
 /// What a thread says.
 #[derive(Default)]
 pub(super) struct Said {
-    /// Of the balancers whose state it has.
-    pub pools: Vec<(NodeId, Vec<TargetSaid>)>,
+    /// Of the balancers whose state it has. They are named by their identity: threads take another topology over one after another.
+    pub pools: Vec<(Id, Vec<TargetSaid>)>,
+    /// Of all balancers by target: attempts here so far, and those of them that have failed.
+    pub attempts: Vec<(Id, Vec<Attempts>)>,
     /// Clients that it serves.
     pub clients: usize,
     /// What only the owner knows.
     pub of_owner: Option<OwnerSaid>,
 }
 
+/// A target's index, and attempts there with those of them that have failed.
+pub(super) type Attempts = (u32, (u64, u64));
+
 /// A target as the thread has it.
 pub(super) struct TargetSaid {
     pub index: u32,
     pub weight: f64,
-    pub in_flight: Option<u64>,
+    pub in_flight: u32,
     pub estimate_ns: Option<f64>,
     pub passed_over: bool,
 }
 
 /// What only the owner knows.
-#[derive(Default)]
 pub(super) struct OwnerSaid {
-    pub pools: Vec<(NodeId, PoolHealth)>,
+    /// What it serves; all numbers of nodes are of this.
+    pub plan: Arc<Blueprint>,
+    pub pools: Vec<PoolHealth>,
     pub queues: Vec<(NodeId, u32, u64)>,
     pub listeners: Vec<ListenerSaid>,
 }
@@ -45,7 +52,7 @@ pub(super) struct OwnerSaid {
 /// A listener.
 pub(super) struct ListenerSaid {
     pub node: NodeId,
-    pub name: String,
+    pub addr: String,
     pub port: Option<u16>,
     pub connections: usize,
     pub has_target: bool,
@@ -53,6 +60,8 @@ pub(super) struct ListenerSaid {
 
 /// The health of a balancer's targets.
 pub(super) struct PoolHealth {
+    pub id: Id,
+    pub node: NodeId,
     pub is_ignored: bool,
     pub of: u32,
     pub eligible: u32,
@@ -63,7 +72,10 @@ pub(super) struct PoolHealth {
 /// That of one.
 pub(super) struct TargetHealth {
     pub index: u32,
+    pub node: NodeId,
+    pub name: String,
     pub weight: f64,
+    pub file_weight: f64,
     pub ramp: f64,
     pub may_be_picked: bool,
     pub admin: Admin,
@@ -72,18 +84,24 @@ pub(super) struct TargetHealth {
     pub inside: Option<u32>,
 }
 
-fn balancers<'a>(plan: &'a Blueprint, graph: &'a Graph) -> impl Iterator<Item = &'a Rc<Lb>> {
-    // Between two graphs nothing is said.
-    let count = if graph.blueprint.epoch == plan.epoch { plan.point.nodes.len() as NodeId } else { 0 };
-    (0..count).filter_map(|id| if let Node::Lb(lb) = graph.node(id) { Some(lb) } else { None })
+fn balancers(graph: &Graph) -> impl Iterator<Item = &Rc<Lb>> {
+    let all = 0..graph.blueprint.point.nodes.len() as NodeId;
+    all.filter_map(|id| if let Node::Lb(lb) = graph.node(id) { Some(lb) } else { None })
 }
 
 /// A thread's balancers.
-pub(super) fn of_loop(plan: &Blueprint, graph: &Graph, now_ns: u64) -> Said {
+pub(super) fn of_loop(graph: &Graph, now_ns: u64) -> Said {
     // The state of the process's balancers is the owner's, that of the others each loop's.
-    let mine = balancers(plan, graph).filter(|lb| (lb.scope == Scope::Process) == lb.owner.is_here);
-    let pools = mine.map(|lb| (lb.node, targets(lb, now_ns))).collect();
-    Said { pools, ..Said::default() }
+    let mine = balancers(graph).filter(|lb| (lb.scope == Scope::Process) == lb.owner.is_here);
+    let attempts = |lb: &Rc<Lb>| {
+        let counted = (0u32..).zip(&lb.counts.targets);
+        (lb.id, counted.map(|(index, target)| (index, target.attempts())).collect())
+    };
+    Said {
+        pools: mine.map(|lb| (lb.id, targets(lb, now_ns))).collect(),
+        attempts: balancers(graph).map(attempts).collect(),
+        ..Said::default()
+    }
 }
 
 fn targets(lb: &Lb, now_ns: u64) -> Vec<TargetSaid> {
@@ -93,62 +111,75 @@ fn targets(lb: &Lb, now_ns: u64) -> Vec<TargetSaid> {
     let said = |index: u32| TargetSaid {
         index,
         weight: roster.effective().get(index as usize).copied().unwrap_or_default(),
-        in_flight: Some(u64::from(lb.state.in_flight(index))),
+        in_flight: lb.state.in_flight(index),
         estimate_ns: upstream.estimate_ns(now_ns, index),
         passed_over: upstream.is_passed_over(index),
     };
     there.map(said).collect()
 }
 
-/// What the process has. `all`: its listeners, with their ports and how many clients each has.
-pub(super) fn of_owner<'a>(
-    plan: &Blueprint,
+/// What the process has. `all`: its listeners, and how many clients each has.
+pub(super) fn of_owner(
     graph: &Graph,
     monitor: &Monitor,
-    all: impl Iterator<Item = (Entry, &'a str, Option<u16>, usize)>,
+    all: impl Iterator<Item = (Entry, Rc<Listener>, usize)>,
 ) -> OwnerSaid {
-    let named = |name: &str| {
-        let is = |id: &NodeId| plan.point.nodes[*id as usize].name.as_deref().unwrap_or_default() == name;
-        listeners(&plan.point).into_iter().find(is)
-    };
-    let listener = |(_, name, port, connections): (Entry, &str, Option<u16>, usize)| {
-        let node = named(name)?;
-        let ends = Ends::behind(&plan.point, &plan.serving, false, inside(&plan.point, node));
+    let plan = &graph.blueprint;
+    let listener = |(entry, listener, connections): (Entry, Rc<Listener>, usize)| {
+        let entered = graph.entry(entry)?;
+        let ends = Ends::behind(&plan.point, &plan.serving, false, entered);
         let has_target = ends.all.is_empty() || ends.all.iter().any(|end| monitor.finds_anyone(*end));
-        Some(ListenerSaid { node, name: name.to_owned(), port, connections, has_target })
+        let is_it = |id: &NodeId| matches!(plan.spec(*id), Spec::Listen(listen) if listen.addr == listener.addr && inside(&plan.point, *id) == entered);
+        let node = listeners(&plan.point).into_iter().find(is_it)?;
+        Some(ListenerSaid { node, addr: listener.addr.clone(), port: listener.port, connections, has_target })
     };
-    let count = if graph.blueprint.epoch == plan.epoch { plan.point.nodes.len() as NodeId } else { 0 };
     let queue = |id: NodeId| match graph.node(id) {
         Node::Queue(queue) => Some((id, queue.semaphore.inside(0), queue.semaphore.queue.waiting())),
         _ => None,
     };
-    let pool = |lb: &Rc<Lb>| Some((lb.node, monitor.look(lb.id, |health| of_health(lb, health))?));
+    let mut pools: Vec<PoolHealth> = balancers(graph).filter_map(|lb| of_pool(plan, lb, monitor)).collect();
+    pools.sort_by_key(|pool| pool.node);
     OwnerSaid {
-        pools: balancers(plan, graph).filter_map(pool).collect(),
-        queues: (0..count).filter_map(queue).collect(),
+        pools,
+        queues: (0..plan.point.nodes.len() as NodeId).filter_map(queue).collect(),
         listeners: all.filter_map(listener).collect(),
+        plan: plan.clone(),
     }
 }
 
-fn of_health(lb: &Lb, health: &Health) -> PoolHealth {
-    let (of, eligible) = health.count();
-    let target = |index: u32| TargetHealth {
-        index,
-        weight: health.whole_weight(index),
-        ramp: health.ramp(index),
-        may_be_picked: health.view(index).may_be_picked,
-        admin: health.admin(index),
-        against: health.against(index).collect(),
-        inside: lb.semaphore.as_ref().map(|semaphore| semaphore.inside(index)),
-    };
-    let there = (0..health.len()).filter(|index| lb.has_target(*index));
-    PoolHealth {
-        is_ignored: health.is_ignored(),
-        of,
-        eligible,
-        waiting: lb.semaphore.as_ref().map(|semaphore| semaphore.queue.waiting()),
-        targets: there.map(target).collect(),
-    }
+fn of_pool(plan: &Blueprint, lb: &Lb, monitor: &Monitor) -> Option<PoolHealth> {
+    let at = |index: u32| lb.targets.get(index as usize).copied().flatten();
+    monitor.look(lb.id, |health, names, weights| {
+        let target = |index: u32| {
+            Some(TargetHealth {
+                index,
+                node: at(index)?,
+                name: names.get(index as usize)?.clone(),
+                weight: health.whole_weight(index),
+                file_weight: weights.get(index as usize).copied()?,
+                ramp: health.ramp(index),
+                may_be_picked: health.view(index).may_be_picked,
+                admin: health.admin(index),
+                against: health.against(index).collect(),
+                inside: lb.semaphore.as_ref().map(|semaphore| semaphore.inside(index)),
+            })
+        };
+        let (of, eligible) = health.count();
+        let waiting = lb.semaphore.as_ref().map(|semaphore| semaphore.queue.waiting());
+        let mut targets: Vec<TargetHealth> = (0..health.len()).filter_map(target).collect();
+        // As the file has them: those that came later may have the index of one that is gone.
+        let places: BTreeMap<NodeId, usize> = plan.list(lb.node).iter().copied().zip(0..).collect();
+        targets.sort_by_key(|target| places.get(&target.node).copied());
+        PoolHealth {
+            id: lb.id,
+            node: lb.node,
+            is_ignored: health.is_ignored(),
+            of,
+            eligible,
+            waiting,
+            targets,
+        }
+    })
 }
 
 /// How many may be inside of a queue.

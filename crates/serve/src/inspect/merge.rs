@@ -1,73 +1,76 @@
 //! The answers of all threads become one view: health from the owner, counts and estimates from the loops.
 
-use super::gather::{ListenerSaid, OwnerSaid, PoolHealth, Said, TargetHealth, TargetSaid, concurrency};
+use super::gather::{ListenerSaid, PoolHealth, Said, TargetHealth, TargetSaid, concurrency};
 use super::view::{ListenerView, LoopView, OnLoop, PoolView, QueueView, State, TargetView, View};
 use super::words;
 use crate::control::watchdog;
 use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
+use crate::nodes::Id;
 use std::collections::BTreeMap;
 use weir_policy::eligibility::Admin;
 use weir_topology::plan::{Lb, Scope, Spec, label};
 
 /// By balancer and target: what each thread has of it.
-type OnLoops<'a> = BTreeMap<(NodeId, u32), Vec<(u32, &'a TargetSaid)>>;
+#[derive(Default)]
+struct OnLoops<'a> {
+    targets: BTreeMap<(Id, u32), Vec<(u32, &'a TargetSaid)>>,
+    /// Attempts so far, and failed ones, over all threads.
+    attempts: BTreeMap<(Id, u32), (u64, u64)>,
+}
 
 /// The view; the owner's answer is the last. `carried`: what each loop carries.
-pub(super) fn view(plan: &Blueprint, said: Vec<Option<Said>>, carried: &[usize], by_loop: bool) -> View {
+pub(super) fn view(said: Vec<Option<Said>>, carried: &[usize], by_loop: bool) -> View {
     let owner = said.len().saturating_sub(1);
     let silent = (0..).zip(&said).filter(|(_, said)| said.is_none());
     let silent = silent.map(|(number, _)| format!("{} does not answer", watchdog::name(number, owner)));
-    let mut on_loops = OnLoops::new();
+    let clients = |number: usize| said.get(number)?.as_ref().map(|said| said.clients);
+    let on_loop = |(number, carries): (u32, &usize)| LoopView {
+        number,
+        clients: clients(number as usize),
+        carries: *carries,
+    };
+    let threads = View {
+        silent: silent.collect(),
+        loops: (0..).zip(carried).map(on_loop).collect(),
+        ..View::default()
+    };
+    let Some(owned) = said.last().and_then(|said| said.as_ref()?.of_owner.as_ref()) else { return threads };
+    let mut on_loops = OnLoops::default();
     for (number, said) in (0u32..).zip(&said) {
-        for (node, target) in
-            said.iter().flat_map(|said| &said.pools).flat_map(|(n, all)| all.iter().map(move |t| (n, t)))
-        {
-            on_loops.entry((*node, target.index)).or_default().push((number, target));
+        for (id, targets) in said.iter().flat_map(|said| &said.pools) {
+            for target in targets {
+                on_loops.targets.entry((*id, target.index)).or_default().push((number, target));
+            }
+        }
+        for (id, targets) in said.iter().flat_map(|said| &said.attempts) {
+            for (index, (begun, failed)) in targets {
+                let all = on_loops.attempts.entry((*id, *index)).or_default();
+                *all = (all.0 + begun, all.1 + failed);
+            }
         }
     }
-    let nothing = OwnerSaid::default();
-    let of_owner = said.last().and_then(|said| said.as_ref()?.of_owner.as_ref()).unwrap_or(&nothing);
-    let clients = |number: usize| said.get(number)?.as_ref().map(|said| said.clients);
+    let plan = &*owned.plan;
     View {
+        point: Some(plan.point.clone()),
         generation: plan.epoch,
-        draining: false,
-        silent: silent.collect(),
-        listeners: of_owner.listeners.iter().map(|said| listener(plan, said)).collect(),
-        pools: of_owner
-            .pools
-            .iter()
-            .filter_map(|(id, health)| pool(plan, *id, health, &on_loops, by_loop))
-            .collect(),
-        queues: of_owner
+        listeners: owned.listeners.iter().map(|said| listener(plan, said)).collect(),
+        pools: owned.pools.iter().filter_map(|health| pool(plan, health, &on_loops, by_loop)).collect(),
+        queues: owned
             .queues
             .iter()
             .map(|(id, inside, waiting)| queue(plan, *id, *inside, *waiting))
             .collect(),
-        loops: (0u32..)
-            .zip(carried)
-            .map(|(number, carries)| LoopView {
-                number,
-                clients: clients(number as usize),
-                carries: *carries,
-            })
-            .collect(),
+        ..threads
     }
 }
 
 fn listener(plan: &Blueprint, said: &ListenerSaid) -> ListenerView {
-    let addr = match (plan.spec(said.node), said.port) {
-        (Spec::Listen(listen), Some(port)) => match listen.addr.strip_suffix(":0") {
-            Some(host) => format!("{host}:{port}"),
-            None => listen.addr.clone(),
-        },
-        (Spec::Listen(listen), None) => listen.addr.clone(),
-        _ => String::new(),
-    };
+    let free = said.port.and_then(|port| Some(format!("{}:{port}", said.addr.strip_suffix(":0")?)));
     ListenerView {
         node: said.node,
-        name: said.name.clone(),
-        addr,
+        name: label(&plan.point, said.node),
+        addr: free.unwrap_or_else(|| said.addr.clone()),
         connections: said.connections,
         has_target: said.has_target,
     }
@@ -78,26 +81,21 @@ fn queue(plan: &Blueprint, node: NodeId, inside: u32, waiting: u64) -> QueueView
     QueueView { node, name, inside, concurrency: concurrency(plan, node), waiting }
 }
 
-fn pool(
-    plan: &Blueprint,
-    node: NodeId,
-    health: &PoolHealth,
-    on_loops: &OnLoops<'_>,
-    by_loop: bool,
-) -> Option<PoolView> {
-    let Spec::Lb(lb) = plan.spec(node) else { return None };
-    let (list, names) = (plan.targets(node), plan.labels(node));
+fn pool(plan: &Blueprint, health: &PoolHealth, on_loops: &OnLoops<'_>, by_loop: bool) -> Option<PoolView> {
+    let Spec::Lb(lb) = plan.spec(health.node) else { return None };
     let target = |known: &TargetHealth| {
-        let at = known.index as usize;
-        let of_loops = on_loops.get(&(node, known.index)).map(Vec::as_slice).unwrap_or_default();
-        let mut view = target(lb, known, health.is_ignored, of_loops, by_loop);
-        view.node = list.get(at).copied().flatten().unwrap_or(node);
-        view.name = names.get(at).cloned().unwrap_or_else(|| format!("#{at}"));
-        view
+        let key = (health.id, known.index);
+        let of_loops = on_loops.targets.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let attempts = on_loops.attempts.get(&key);
+        TargetView {
+            attempts: attempts.map(|(begun, _)| *begun),
+            failed: attempts.map(|(_, failed)| *failed),
+            ..target(lb, known, health.is_ignored, of_loops, by_loop)
+        }
     };
     Some(PoolView {
-        node,
-        name: label(&plan.point, node),
+        node: health.node,
+        name: label(&plan.point, health.node),
         policy: lb.balance.name(),
         scope: if lb.scope == Scope::Process { "process" } else { "loop" },
         eligible: health.eligible,
@@ -115,23 +113,21 @@ fn target(
     of_loops: &[(u32, &TargetSaid)],
     by_loop: bool,
 ) -> TargetView {
-    let counted = || of_loops.iter().map(|(_, said)| said.in_flight).sum::<Option<u64>>();
-    let in_flight =
-        known.inside.map(u64::from).or_else(|| if of_loops.is_empty() { None } else { counted() });
+    let counted = of_loops.iter().map(|(_, said)| u64::from(said.in_flight)).sum();
     let estimates: Vec<f64> = of_loops.iter().filter_map(|(_, said)| said.estimate_ns).collect();
     let mean = || estimates.iter().sum::<f64>() / estimates.len() as f64 / 1e6;
     let (state, why) = judge(lb, known, is_ignored, of_loops);
     let on_loop = |(number, said): &(u32, &TargetSaid)| OnLoop {
         number: *number,
         weight: said.weight,
-        in_flight: said.in_flight,
+        in_flight: said.in_flight.into(),
         estimate_ms: said.estimate_ns.map(|ns| ns / 1e6),
         passed_over: said.passed_over,
     };
     TargetView {
         index: known.index,
-        node: 0,
-        name: String::new(),
+        node: known.node,
+        name: known.name.clone(),
         state,
         picked: known.may_be_picked && known.weight > 0.0,
         why,
@@ -142,7 +138,8 @@ fn target(
             Admin::Down => "eject",
         },
         weight: known.weight,
-        in_flight,
+        file_weight: known.file_weight,
+        in_flight: known.inside.map(u64::from).or_else(|| (!of_loops.is_empty()).then_some(counted)),
         estimate_ms: (!estimates.is_empty()).then(mean),
         attempts: None,
         failed: None,
@@ -181,8 +178,12 @@ fn judge(
     {
         also(State::Full, format!("full: {inside} of {most} requests in flight"));
     }
-    if known.ramp < 1.0 && known.against.is_empty() {
+    if known.ramp < 1.0 && known.may_be_picked {
         also(State::SlowStart, format!("slow start: {:.0} % of its weight yet", known.ramp * 100.0));
+    }
+    if known.admin == Admin::Forced && known.may_be_picked {
+        why.push("held up by hand, whatever its checks say".to_owned());
+        states.retain(|state| !matches!(state, State::Ejected | State::Probation | State::Down));
     }
     if is_ignored && !known.against.is_empty() && known.may_be_picked {
         why.push("picked all the same: too few are left, health is ignored".to_owned());
@@ -197,17 +198,27 @@ mod tests {
     use weir_policy::eligibility::Reason;
 
     fn well() -> TargetHealth {
-        let (index, weight, ramp, may_be_picked) = (0, 1.0, 1.0, true);
-        TargetHealth { index, weight, ramp, may_be_picked, admin: Admin::Up, against: vec![], inside: None }
+        TargetHealth {
+            index: 0,
+            node: 0,
+            name: "a".to_owned(),
+            weight: 1.0,
+            file_weight: 1.0,
+            ramp: 1.0,
+            may_be_picked: true,
+            admin: Admin::Up,
+            against: Vec::new(),
+            inside: None,
+        }
     }
 
-    fn said(passed_over: bool, in_flight: Option<u64>, estimate_ns: Option<f64>) -> TargetSaid {
+    fn said(passed_over: bool, in_flight: u32, estimate_ns: Option<f64>) -> TargetSaid {
         TargetSaid { index: 0, weight: 1.0, in_flight, estimate_ns, passed_over }
     }
 
     fn word(known: &TargetHealth, is_ignored: bool, over: bool) -> (&'static str, String) {
         let lb = Lb { max_in_flight: Some(2), ..Lb::plain(Balance::Random) };
-        let (one, other) = (said(over, None, None), said(false, None, None));
+        let (one, other) = (said(over, 0, None), said(false, 0, None));
         let (state, why) = judge(&lb, known, is_ignored, &[(0, &one), (1, &other)]);
         (state.word(), why.join("; "))
     }
@@ -232,18 +243,21 @@ mod tests {
             word(&TargetHealth { ramp: 0.25, ..well() }, false, false).1,
             "slow start: 25 % of its weight yet"
         );
+        let forced = TargetHealth { admin: Admin::Forced, against: vec![Reason::ChecksFailed], ..well() };
+        let (state, why) = word(&forced, false, false);
+        assert!(state == "up" && why.contains("held up by hand"), "{state}: {why}");
         assert_eq!(word(&TargetHealth { weight: 0.0, ..well() }, false, false).0, "weight 0");
     }
 
     #[test]
     fn counts_add_up_and_estimates_are_the_mean() {
         let lb = Lb::plain(Balance::Random);
-        let (a, b) = (said(false, Some(2), Some(4e6)), said(false, Some(3), Some(8e6)));
+        let (a, b) = (said(false, 2, Some(4e6)), said(false, 3, Some(8e6)));
         let view = target(&lb, &well(), false, &[(0, &a), (1, &b)], true);
         assert_eq!((view.in_flight, view.estimate_ms, view.loops.len()), (Some(5), Some(6.0), 2));
-        let nobody = said(false, None, None);
-        let view = target(&lb, &well(), false, &[(0, &nobody)], false);
-        assert_eq!((view.in_flight, view.estimate_ms, view.loops.len()), (None, None, 0));
+        let unknown = said(false, 0, None);
+        let view = target(&lb, &well(), false, &[(0, &unknown)], false);
+        assert_eq!((view.in_flight, view.estimate_ms, view.loops.len()), (Some(0), None, 0));
         assert_eq!(target(&lb, &well(), false, &[], false).in_flight, None, "nobody has answered");
         let limited = TargetHealth { inside: Some(7), ..well() };
         assert_eq!(target(&lb, &limited, false, &[(0, &a)], false).in_flight, Some(7), "permits are exact");

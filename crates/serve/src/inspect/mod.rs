@@ -12,9 +12,8 @@ pub use view::{ListenerView, LoopView, OnLoop, PoolView, QueueView, State, Targe
 
 use crate::control::start::Remote;
 use crate::control::watchdog;
-use std::sync::Arc;
+use crate::transport::listener::Entry;
 use std::sync::atomic::Ordering::Relaxed;
-use weir_topology::plan::Point;
 
 /// Whether requests can be sent here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,33 +29,28 @@ pub enum Readiness {
 impl Remote {
     /// How it is now; `by_loop`: with what each loop has by itself.
     pub fn view(&self, by_loop: bool) -> View {
-        let (process, blueprint) = self.served();
-        let plan = blueprint.clone();
-        let said = process.ask_all(move |lp| {
+        let process = self.process();
+        let said = process.ask_all(|lp| {
             let Some(graph) = lp.graph() else { return gather::Said::default() };
-            let mut said = gather::of_loop(&plan, &graph, lp.core.now());
+            let mut said = gather::of_loop(&graph, lp.core.now());
             if let Some(monitor) = lp.monitor() {
-                let all = lp.listeners();
-                let listeners = all.iter().map(|(listener, admission)| {
-                    (listener.entry, &listener.name[..], listener.port, admission.clients.connected())
+                let listeners = graph.all_entries().filter_map(|entry| {
+                    let Entry::Listener(number) = entry else { return None };
+                    let (listener, admission) = lp.listener(number)?;
+                    Some((entry, listener, admission.clients.connected()))
                 });
-                said.of_owner = Some(gather::of_owner(&plan, &graph, monitor, listeners));
+                said.of_owner = Some(gather::of_owner(&graph, monitor, listeners));
             }
             said.clients = lp.clients();
             said
         });
         let carried: Vec<usize> = (0..process.loops() as usize).map(|n| process.carries(n)).collect();
-        View { draining: self.is_draining(), ..merge::view(&blueprint, said, &carried, by_loop) }
-    }
-
-    /// What is served, as the file has it.
-    pub fn point(&self) -> Arc<Point> {
-        self.served().1.point.clone()
+        View { draining: self.is_draining(), ..merge::view(said, &carried, by_loop) }
     }
 
     /// Threads that have stood still for more than a second, each in words; none: all is well.
     pub fn stalled(&self) -> Vec<String> {
-        let process = self.served().0;
+        let process = self.process();
         let (now_ns, owner) = (process.clock.now(), process.owner());
         let stands = |number: u32| {
             let for_ns = process.pulse(number)?.stands_ns(now_ns)?;
@@ -68,7 +62,7 @@ impl Remote {
 
     /// Whether requests can be sent here.
     pub fn readiness(&self) -> Readiness {
-        let process = self.served().0;
+        let process = self.process();
         if self.is_draining() {
             return Readiness::Draining;
         }

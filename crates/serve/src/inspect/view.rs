@@ -1,10 +1,15 @@
 //! How a served topology is at one moment, as plain data.
 
 use serde::Serialize;
+use std::sync::Arc;
+use weir_topology::plan::Point;
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct View {
+    /// The topology; `None`: nobody has answered who knows it.
+    #[serde(skip)]
+    pub point: Option<Arc<Point>>,
     /// Which topology, counted by reloads.
     pub generation: u32,
     /// Whether it is to end.
@@ -74,11 +79,13 @@ pub struct TargetView {
     pub picked: bool,
     /// Why it is not picked, or not as others are: a sentence for each reason.
     pub why: Vec<String>,
-    /// What the operator says of it: `file`, `drain`, `eject`.
+    /// What was set of it by hand: `up`, `drain`, `eject`; `file`: nothing.
     pub admin: &'static str,
     /// Its weight, without a ramp.
     pub weight: f64,
-    /// Requests in flight; `None`: nobody counts them.
+    /// What the file says of that; it is another one where it was set by hand.
+    pub file_weight: f64,
+    /// Requests in flight; `None`: no loop has answered.
     pub in_flight: Option<u64>,
     /// What its answer is believed to take, ms, over all loops; `None`: its policy believes nothing.
     pub estimate_ms: Option<f64>,
@@ -99,8 +106,8 @@ pub struct OnLoop {
     pub number: u32,
     /// The weight that a pick sees: 0 where it may not be picked.
     pub weight: f64,
-    /// Requests in flight; `None`: nobody counts them.
-    pub in_flight: Option<u64>,
+    /// Requests in flight.
+    pub in_flight: u64,
     /// What its answer is believed to take, ms.
     pub estimate_ms: Option<f64>,
     /// Whether it is passed over, since a connection failed a moment ago.

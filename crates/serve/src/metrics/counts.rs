@@ -69,6 +69,11 @@ impl<V: Value, const N: usize> By<V, N> {
         }
     }
 
+    /// How many of this value.
+    pub fn get(&self, value: V) -> u64 {
+        self.0.get(value.index()).map_or(0, Count::get)
+    }
+
     /// How many of all.
     pub fn sum(&self) -> u64 {
         self.0.iter().map(Count::get).sum()

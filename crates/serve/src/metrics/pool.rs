@@ -45,6 +45,11 @@ impl TargetCounts {
         TargetCounts { label, ..TargetCounts::default() }
     }
 
+    /// Attempts so far, and those of them that have failed.
+    pub fn attempts(&self) -> (u64, u64) {
+        (self.begun.get(), self.ended.sum().wrapping_sub(self.ended.get(Ended(None))))
+    }
+
     /// Attempts that are not over.
     pub fn in_flight(&self) -> u64 {
         self.begun.get().wrapping_sub(self.ended.sum())

@@ -5,16 +5,15 @@ use crate::failure::Failure;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
-use weir_admin::{
-    Admin, Bound, CannotStart, Config, Exposition, Options, Refused, Served, SetState, SetTarget,
-};
-use weir_serve::{HAND_OVER, Inherited, Readiness, Remote, TargetState, View};
-use weir_topology::plan::Point;
+use weir_admin::{Admin, Bound, CannotStart, Options, Served};
+use weir_serve::{Config, Exposition, HAND_OVER, Inherited, Readiness, Remote, SetTarget, View};
 
 /// What is served.
 struct Process {
     remote: Remote,
+    /// The name of the topology file.
     file: String,
 }
 
@@ -37,8 +36,9 @@ pub(super) fn bind(
 }
 
 /// Begins to answer.
-pub(super) fn start(bound: Bound, remote: &Remote, file: String) -> Result<Admin, Failure> {
-    let process = Process { remote: remote.clone(), file };
+pub(super) fn start(bound: Bound, remote: &Remote, file: &Path) -> Result<Admin, Failure> {
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    let process = Process { remote: remote.clone(), file: name.to_string_lossy().into_owned() };
     bound.start(Arc::new(process)).map_err(not_started)
 }
 
@@ -51,8 +51,8 @@ impl Served for Process {
         self.remote.view(by_loop)
     }
 
-    fn point(&self) -> Arc<Point> {
-        self.remote.point()
+    fn file(&self) -> String {
+        self.file.clone()
     }
 
     fn stalled(&self) -> Vec<String> {
@@ -64,36 +64,23 @@ impl Served for Process {
     }
 
     fn scrape(&self, format: Exposition) -> Vec<u8> {
-        self.remote.scrape(match format {
-            Exposition::Prometheus => weir_serve::Exposition::Prometheus,
-            Exposition::OpenMetrics => weir_serve::Exposition::OpenMetrics,
-        })
+        self.remote.scrape(format)
     }
 
     fn config(&self) -> Config {
-        let weir_serve::Config { generation, plan, at_unix_ms, last_reload, waits_for_hand_over } =
-            self.remote.config();
-        Config { file: self.file.clone(), generation, plan, at_unix_ms, last_reload, waits_for_hand_over }
+        self.remote.config()
     }
 
-    fn reload(&self) -> Result<String, Refused> {
-        self.remote.reload().map_err(Refused)
+    fn reload(&self) -> Result<String, String> {
+        self.remote.reload()
     }
 
     fn drain(&self) {
         self.remote.drain();
     }
 
-    fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), Refused> {
-        let SetTarget { state, weight, for_ns } = set;
-        let state = state.map(|state| match state {
-            SetState::Up => TargetState::Up,
-            SetState::Drain => TargetState::Drain,
-            SetState::Eject => TargetState::Eject,
-            SetState::File => TargetState::File,
-        });
-        let set = weir_serve::SetTarget { state, weight, for_ns };
-        self.remote.set_target(pool, target, set).map_err(Refused)
+    fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
+        self.remote.set_target(pool, target, set)
     }
 
     fn hand_over(&self, mut stream: UnixStream, own: Vec<(String, OwnedFd)>) -> bool {
