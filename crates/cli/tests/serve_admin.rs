@@ -161,6 +161,10 @@ fn only_those_who_may_are_obeyed() {
     assert_eq!(ask(&control, "POST /targets/%61pps/app%2D0", "", "{\"weight\": 3}").status(), 200);
     assert!(until(|| target(&admin, "apps", "app-0")["weight"] == 3.0));
     assert_eq!(target(&admin, "apps", "app-0")["file_weight"], 1.0);
+    // A site means all that it has made.
+    let site = json(&admin, "/topology")["nodes"][0]["site"].as_str().expect("a site").replace('/', "%2F");
+    assert_eq!(ask(&control, &format!("POST /targets/apps/{site}"), "", "{\"state\": \"up\"}").status(), 200);
+    assert!(until(|| target(&admin, "apps", "app-0")["admin"] == "up"));
     weir.is_well();
     let (_other, admin, _) = administered(&apps(&[&origin]), &[]);
     let answer = ask(&admin, "POST /drain", "Authorization: Bearer s3cret\r\n", "");
