@@ -20,6 +20,8 @@ pub(crate) const BODY_BYTES: usize = 64 * 1024;
 pub(crate) const STALL: Duration = Duration::from_secs(20);
 /// Questions to what is served at once; each has a thread while it waits.
 pub(crate) const QUESTIONS: usize = 4;
+/// Reloads that are waited for at once, apart: each may take long, and those that wait together are one.
+pub(crate) const RELOADS: usize = 8;
 /// The largest file of a token, bytes.
 pub(crate) const TOKEN_BYTES: u64 = 4096;
 /// How often a page that follows is told what has changed.

@@ -38,7 +38,7 @@ pub(crate) async fn answer(
         Err((status, why)) => return Ok(form.sentence(status, why)),
     };
     Ok(match &path[..] {
-        "/reload" => match server.watcher.ask(|served| served.reload()).await? {
+        "/reload" => match server.watcher.reload().await? {
             Ok(what) => form.sentence(StatusCode::OK, &what),
             Err(why) => form.sentence(StatusCode::CONFLICT, &why),
         },

@@ -41,7 +41,7 @@ async fn get(server: &Server, request: &Request<Incoming>, form: Form) -> Result
     Ok(match uri.path() {
         "/" => page::answer(&*server.watcher.look().await?, has("all=1")),
         "/events" => events::answer(server, has("all=1"), form),
-        "/healthz" => health(server, form).await?,
+        "/healthz" => health(server, form),
         "/ready" => ready(server, form).await?,
         "/metrics" => metrics(server, request.headers()).await?,
         "/topology" => {
@@ -63,12 +63,12 @@ pub(crate) fn unknown(form: Form, path: &str) -> Answer {
     form.sentence(StatusCode::NOT_FOUND, &format!("there is no {path}; there are {PATHS}"))
 }
 
-async fn health(server: &Server, form: Form) -> Result<Answer, Unanswered> {
-    let stalled = server.watcher.ask(|served| served.stalled()).await?;
-    Ok(match stalled.is_empty() {
+fn health(server: &Server, form: Form) -> Answer {
+    let stalled = server.watcher.stalled();
+    match stalled.is_empty() {
         true => form.sentence(StatusCode::OK, "well"),
         false => form.sentence(StatusCode::SERVICE_UNAVAILABLE, &stalled.join("; ")),
-    })
+    }
 }
 
 async fn ready(server: &Server, form: Form) -> Result<Answer, Unanswered> {

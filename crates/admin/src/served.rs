@@ -10,7 +10,7 @@ pub trait Served: Send + Sync + 'static {
     fn view(&self, by_loop: bool) -> View;
     /// The name of the topology file.
     fn file(&self) -> String;
-    /// Threads that stand still, in words.
+    /// Threads that stand still, in words; said at once.
     fn stalled(&self) -> Vec<String>;
     /// Whether requests can be sent here.
     fn readiness(&self) -> Readiness;

@@ -1,7 +1,7 @@
 //! Starting and ending: sockets first, so that what is wrong with an address is said before anything is served, then the thread.
 
 use crate::access::{Access, Via, read_token};
-use crate::limits::{CONNECTIONS, CONTROL_CONNECTIONS, LAST_WORDS};
+use crate::limits::{CONNECTIONS, CONTROL_CONNECTIONS, LAST_WORDS, QUESTIONS, RELOADS};
 use crate::served::Served;
 use crate::server::{Server, Socket};
 use std::fmt;
@@ -113,7 +113,7 @@ impl Bound {
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(crate::limits::QUESTIONS)
+            .max_blocking_threads(QUESTIONS + RELOADS)
             .thread_name("weir-admin-ask")
             .build()
             .map_err(CannotStart::System)?;

@@ -1,7 +1,7 @@
 //! Whoever looks at what is served: one view for all who look at once, and one a second for the pages that follow. Nobody who
 //! looks, no question.
 
-use crate::limits::{EVERY, FRESH, QUESTIONS};
+use crate::limits::{EVERY, FRESH, QUESTIONS, RELOADS};
 use crate::page::{Live, Parts};
 use crate::served::Served;
 use std::collections::BTreeMap;
@@ -67,6 +67,7 @@ type Drawn = (Arc<Drawing>, Arc<[u32]>);
 pub(crate) struct Watcher {
     served: Arc<dyn Served>,
     questions: Arc<Semaphore>,
+    reloads: Arc<Semaphore>,
     last: Mutex<Option<Arc<Seen>>>,
     drawn: Mutex<Option<(u32, Drawn)>>,
     /// What the pages that follow were told last.
@@ -85,6 +86,7 @@ impl Watcher {
         Arc::new(Watcher {
             served,
             questions: Arc::new(Semaphore::new(QUESTIONS)),
+            reloads: Arc::new(Semaphore::new(RELOADS)),
             last: Mutex::default(),
             drawn: Mutex::default(),
             told: watch::Sender::new(None),
@@ -97,12 +99,30 @@ impl Watcher {
         self.served.clone()
     }
 
+    /// Threads that stand still, which can be told without waiting.
+    pub fn stalled(&self) -> Vec<String> {
+        self.served.stalled()
+    }
+
+    /// Has the file read again.
+    pub async fn reload(&self) -> Result<Result<String, String>, Unanswered> {
+        self.ask_among(&self.reloads, |served| served.reload()).await
+    }
+
     /// Asks what is served, on a thread that may wait.
     pub async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&dyn Served) -> T + Send + 'static,
     ) -> Result<T, Unanswered> {
-        let permit = self.questions.clone().acquire_owned().await.map_err(|_| Unanswered)?;
+        self.ask_among(&self.questions, question).await
+    }
+
+    async fn ask_among<T: Send + 'static>(
+        &self,
+        places: &Arc<Semaphore>,
+        question: impl FnOnce(&dyn Served) -> T + Send + 'static,
+    ) -> Result<T, Unanswered> {
+        let permit = places.clone().acquire_owned().await.map_err(|_| Unanswered)?;
         let served = self.served.clone();
         let answered = spawn_blocking(move || {
             let _permit = permit;
@@ -176,6 +196,8 @@ impl Watcher {
     pub async fn run(self: Arc<Self>) {
         loop {
             if self.told.receiver_count() == 0 {
+                // What is known now is old when somebody follows again.
+                self.told.send_replace(None);
                 self.followed.notified().await;
                 continue;
             }

@@ -120,9 +120,10 @@ Examples:
   weir serve quickstart.star -p apps=8 --inject    models act before real servers too
   weir serve edge.star --admin 127.0.0.1:9901 --control /run/weir.sock
 
-Prints `listening NAME ADDRESS` for each listener once it accepts, then `admin ADDRESS` and `control ADDRESS`
-where they are asked for (on standard error where an access log goes to standard output). SIGTERM and SIGINT drain and exit with 0;
-a second one ends at once. SIGUSR1 opens log files anew.
+Prints `listening NAME ADDRESS` for each listener once it accepts, then `admin ADDRESS` and
+`control ADDRESS` (on standard error where an access log goes to standard output).
+SIGTERM and SIGINT drain and exit with 0; a second one ends at once. SIGHUP reads the file again,
+SIGUSR1 opens log files anew.
 
 Standard error tells of targets that go up and down, of names, and why requests failed, ten lines a second
 of either at most; with --quiet only why requests failed.")]
@@ -222,7 +223,7 @@ pub(crate) enum Deed {
 
 /// `weir admin set`.
 #[derive(Args, Debug)]
-#[group(required = true, multiple = true, args = ["state", "weight"])]
+#[command(group(clap::ArgGroup::new("what").required(true).multiple(true).args(["state", "weight"])))]
 pub(crate) struct SetTarget {
     /// The balancer
     #[arg(value_name = "POOL")]

@@ -19,7 +19,7 @@ use crate::log::AccessLog;
 use crate::metrics::Reload as Counted;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::names::Following;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -29,7 +29,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use weir_policy::eligibility::Admin;
 use weir_stats::Key;
-use weir_topology::plan::{Listen, Point, Spec, label, target_labels};
+use weir_topology::plan::{Listen, Point, Spec, To, label, target_labels};
 use weir_topology::serving::Serving;
 use weir_topology::sticky;
 
@@ -335,16 +335,16 @@ impl Reloader {
         lock(&self.config).clone()
     }
 
-    /// Sets targets by hand. A name may be that of several: all are meant.
+    /// Sets targets by hand. A name may be that of several, and a site is that of all its members: all are meant.
     pub fn set_target(self: &Arc<Self>, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
         let point = lock(&self.state).current.blueprint.point.clone();
-        known_target(&point, pool, target)?;
+        let meant = meant(&point, pool, target)?;
         if set.weight.is_some_and(|w| !w.is_finite() || w < 0.0) {
             return Err("a weight is a number, 0 or more".to_owned());
         }
-        self.override_target(pool, target, set);
+        meant.iter().for_each(|(pool, target)| self.override_target(pool, target, set));
         if let (Some(ns), true) = (set.for_ns, set.state != Some(TargetState::File)) {
-            let (own, at) = (Arc::downgrade(self), (pool.to_owned(), target.to_owned()));
+            let own = Arc::downgrade(self);
             // Few are set by hand: a thread that waits is the simplest clock.
             let waits = std::thread::Builder::new().name("weir-by-hand".to_owned()).spawn(move || {
                 let (never, waiting) = (Condvar::new(), Mutex::new(()));
@@ -352,7 +352,7 @@ impl Reloader {
                 drop(never.wait_timeout_while(guard, Duration::from_nanos(ns), |()| true));
                 if let Some(own) = own.upgrade() {
                     let file = SetTarget { state: Some(TargetState::File), ..SetTarget::default() };
-                    own.override_target(&at.0, &at.1, file);
+                    meant.iter().for_each(|(pool, target)| own.override_target(pool, target, file));
                 }
             });
             waits.map_err(|e| e.to_string())?;
@@ -421,28 +421,36 @@ fn admin(state: TargetState) -> Admin {
     }
 }
 
-/// Whether there is such a target; else a sentence with those that there are.
-fn known_target(point: &Point, pool: &str, target: &str) -> Result<(), String> {
+/// Who is meant, by balancer and target: those of these names, or all of these sites; else a sentence with those that there are.
+fn meant(point: &Point, pool: &str, target: &str) -> Result<BTreeSet<(String, String)>, String> {
     let is_lb = |id: &NodeId| matches!(point.specs[point.nodes[*id as usize].spec as usize], Spec::Lb(_));
+    let site =
+        |id: NodeId| point.sites.get(point.nodes[id as usize].site as usize).map(|site| &site.label[..]);
     let lbs: Vec<NodeId> = (0..point.nodes.len() as NodeId).filter(is_lb).collect();
-    let of_pool: Vec<NodeId> = lbs.iter().copied().filter(|id| label(point, *id) == pool).collect();
+    let of_pool: Vec<NodeId> =
+        lbs.iter().copied().filter(|id| label(point, *id) == pool || site(*id) == Some(pool)).collect();
     if of_pool.is_empty() {
-        let mut known: Vec<String> = lbs.iter().map(|id| label(point, *id)).collect();
-        known.sort();
-        known.dedup();
-        return Err(format!("no balancer is called {pool:?}; there are {}", listed(&known)));
+        let known: BTreeSet<String> = lbs.iter().map(|id| label(point, *id)).collect();
+        return Err(format!("no balancer is called {pool:?}; there are {}", listed(known)));
     }
-    let mut targets: Vec<String> = of_pool.iter().flat_map(|id| target_labels(point, *id)).collect();
-    if targets.iter().any(|known| known == target) {
-        return Ok(());
+    let (mut meant, mut known) = (BTreeSet::new(), BTreeSet::new());
+    for id in of_pool {
+        let To::List(list) = point.nodes[id as usize].to else { continue };
+        for (node, name) in point.lists[list as usize].iter().zip(target_labels(point, id)) {
+            if name == target || site(*node) == Some(target) {
+                meant.insert((label(point, id), name.clone()));
+            }
+            known.insert(name);
+        }
     }
-    targets.sort();
-    targets.dedup();
-    Err(format!("no target of {pool:?} is called {target:?}; there are {}", listed(&targets)))
+    if !meant.is_empty() {
+        return Ok(meant);
+    }
+    Err(format!("no target of {pool:?} is called {target:?}; there are {}", listed(known)))
 }
 
 /// Some names, and how many more.
-fn listed(names: &[String]) -> String {
+fn listed(names: BTreeSet<String>) -> String {
     const MOST: usize = 20;
     let some = names.iter().take(MOST).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(MOST) {
