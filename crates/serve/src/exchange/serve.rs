@@ -116,7 +116,9 @@ impl Drop for Unlogged {
 
 /// Counts an exchange, and hands its line over.
 fn log(ex: &Exchange, line: &Line) {
-    let (received, took_ns) = (ex.body.borrow().received, ex.core.now().saturating_sub(ex.begun_ns));
+    // Without a log the time at which something was read or sent last will do.
+    let now_ns = if ex.listener().log.is_some() { ex.core.now() } else { ex.core.recent() };
+    let (received, took_ns) = (ex.body.borrow().received, now_ns.saturating_sub(ex.begun_ns));
     let Line { status, failure, sent, .. } = *line;
     let ended = Exchanged { status, failure, received, sent, took_ns };
     ex.listener().counts.exchanged(ex.request.method(), ex.version(), &ended);
