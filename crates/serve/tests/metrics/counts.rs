@@ -1,10 +1,12 @@
 //! A known load with known faults: every counter is what clients, origins and the access log have seen.
 
 use super::common::{Conn, Origin, Served, Then, serve_with, until};
+use super::format::promtool;
 use super::peer::{Client, get, post, run};
 use super::scraped::{LogFile, Scraped, field};
 use http::Request;
 use std::collections::BTreeMap;
+use weir_serve::Exposition;
 
 /// An origin that answers by the path, and is silent where that is `/silent`.
 fn origin() -> Origin {
@@ -181,6 +183,7 @@ fn counters_are_what_clients_and_the_access_log_have_seen() {
     let end = Scraped::of(&served);
     let accepted = end.sum("weir_connections_accepted_total", "");
     assert_eq!((accepted, end.sum("weir_connections_closed_total", "")), (6.0, 6.0));
+    promtool(&served.scrape(Exposition::Prometheus));
 }
 
 fn requests(now: &Scraped, seen: &Seen) {

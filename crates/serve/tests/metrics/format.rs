@@ -47,6 +47,11 @@ fn families_stand_together() {
 /// Where Prometheus' own tool is installed it has the last word.
 #[test]
 fn promtool_finds_nothing() {
+    promtool(&scraped(Exposition::Prometheus));
+}
+
+/// Has it judge a scrape.
+pub fn promtool(text: &str) {
     let tool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
@@ -54,7 +59,6 @@ fn promtool_finds_nothing() {
         .stderr(Stdio::piped())
         .spawn();
     let Ok(mut tool) = tool else { return };
-    let text = scraped(Exposition::Prometheus);
     tool.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
     let said = tool.wait_with_output().expect("it ends");
     let words = String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
