@@ -3,6 +3,7 @@
 
 mod command;
 mod deps;
+mod dist;
 mod pgo;
 mod recipes;
 mod rooms;
@@ -22,8 +23,10 @@ Usage: cargo xtask RECIPE
   tidy    the lints of the tree: headers, sizes, bans, words that do not belong
   deny    licences, bans and sources of all dependencies (cargo-deny)
   bench   the benchmarks of bench/
+  dist    the release binary, stripped, its debug lines beside it (target/dist)
+  static  the same without libraries of the system (target/static; x86-64, musl)
   pgo     the counts by which a release is laid out, from a training run (bench/train)
-  ci      all of these but rooms, bench and pgo, and what was skipped and why
+  ci      all of these but rooms, bench, dist, static and pgo, and what was skipped and why
 ";
 
 fn main() -> ExitCode {
@@ -37,6 +40,8 @@ fn main() -> ExitCode {
         Some("tidy") => recipes::report("tidy", &tidy::check(&root)),
         Some("deny") => recipes::deny(&root),
         Some("bench") => recipes::bench(&root),
+        Some("dist") => dist::dist(&root),
+        Some("static") => dist::static_binary(&root),
         Some("pgo") => pgo::pgo(&root),
         Some("ci") => recipes::ci(&root),
         _ => {

@@ -1,5 +1,7 @@
 //! What the admin interface needs of whoever serves.
 
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use weir_serve::{Config, Exposition, Readiness, SetTarget, TargetState, View};
 
 /// A served topology. Its answers may take a second, those to [`Served::reload`] longer; nobody is held up by that.
@@ -28,6 +30,9 @@ pub trait Served: Send + Sync + 'static {
     /// # Errors
     /// Why it cannot be so.
     fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), String>;
+    /// Gives its place to the process at the other end, which asks for it: with the sockets of the topology `own`, each with its
+    /// address as written. Whether that accepts now; it may take minutes.
+    fn hand_over(&self, stream: UnixStream, own: Vec<(String, OwnedFd)>) -> bool;
 }
 
 /// The states of a target that can be set by hand, by their words.

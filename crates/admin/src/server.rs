@@ -14,12 +14,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::io::{AsyncRead, AsyncWrite, Interest};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use weir_serve::Aside;
@@ -47,14 +48,25 @@ pub(crate) struct Server {
     pub access: Access,
     /// Says when all ends.
     pub ends: watch::Receiver<bool>,
+    /// Sockets of this interface for a process that takes the place of this one, with their addresses as written.
+    own: Mutex<Vec<(String, OwnedFd)>>,
+    asides: Arc<Vec<Aside>>,
+    /// Whether one has: it accepts, this one does not any more.
+    replaced: watch::Sender<bool>,
 }
 
 /// How long is waited after a connection that could not be accepted, as where no descriptor is left.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Server {
-    pub fn new(served: Arc<dyn Served>, access: Access, ends: watch::Receiver<bool>) -> Arc<Server> {
-        Arc::new(Server { watcher: Watcher::new(served), access, ends })
+    pub fn new(
+        served: Arc<dyn Served>,
+        access: Access,
+        ends: watch::Receiver<bool>,
+        (own, asides): (Vec<(String, OwnedFd)>, Arc<Vec<Aside>>),
+    ) -> Arc<Server> {
+        let (own, replaced) = (Mutex::new(own), watch::Sender::new(false));
+        Arc::new(Server { watcher: Watcher::new(served), access, ends, own, asides, replaced })
     }
 
     /// Answers until all ends.
@@ -78,10 +90,12 @@ impl Server {
     async fn accept(self: Arc<Self>, socket: Socket, via: Via, free: Arc<Semaphore>) {
         let mut ends = self.ends.clone();
         let mut ended = pin!(ends.wait_for(|ends| *ends));
+        let mut replaced = self.replaced.subscribe();
+        let mut gone = pin!(replaced.wait_for(|replaced| *replaced));
         loop {
             let Ok(place) = free.clone().acquire_owned().await else { return };
             let accepted = poll_fn(|cx| {
-                if ended.as_mut().poll(cx).is_ready() {
+                if ended.as_mut().poll(cx).is_ready() || gone.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(None);
                 }
                 match &socket {
@@ -89,7 +103,7 @@ impl Server {
                         Some(accepted.map(|(stream, _)| tokio::spawn(self.clone().serve(stream, via))))
                     }),
                     Socket::Unix(socket) => socket.poll_accept(cx).map(|accepted| {
-                        Some(accepted.map(|(stream, _)| tokio::spawn(self.clone().serve(stream, via))))
+                        Some(accepted.map(|(stream, _)| tokio::spawn(self.clone().serve_local(stream, via))))
                     }),
                 }
             });
@@ -99,6 +113,28 @@ impl Server {
                 Some(Err(_)) => sleep(PAUSE).await,
             }
         }
+    }
+
+    /// Somebody on this machine: a request, or a process that wants this one's place.
+    async fn serve_local(self: Arc<Self>, stream: UnixStream, via: Via) {
+        if via != Via::Control || !wants_place(&stream).await {
+            return self.serve(stream, via).await;
+        }
+        let Ok(stream) = stream.into_std() else { return };
+        let own = std::mem::take(&mut *self.own.lock().unwrap_or_else(PoisonError::into_inner));
+        let copies = own.iter().filter_map(|(addr, socket)| Some((addr.clone(), socket.try_clone().ok()?)));
+        let (copies, server, served) = (copies.collect(), self.clone(), self.watcher.served());
+        // It may take minutes, and is none of the questions that are few at once.
+        let asked = std::thread::Builder::new().name("weir-hand-over".to_owned()).spawn(move || {
+            if served.hand_over(stream, copies) {
+                server.asides.iter().for_each(Aside::forget_file);
+                server.replaced.send_replace(true);
+            } else {
+                *server.own.lock().unwrap_or_else(PoisonError::into_inner) = own;
+            }
+        });
+        // Without a thread the other hears nothing, and says so.
+        drop(asked);
     }
 
     async fn serve<S: AsyncRead + AsyncWrite + Unpin>(self: Arc<Self>, stream: S, via: Via) {
@@ -127,6 +163,24 @@ impl Server {
         })
         .await;
     }
+}
+
+/// Whether the first byte of a connection is that of a successor, which begins no request.
+async fn wants_place(stream: &UnixStream) -> bool {
+    let first = async {
+        let mut byte = [1];
+        loop {
+            stream.readable().await?;
+            let peeked = stream.try_io(Interest::READABLE, || {
+                Ok(rustix::net::recv(stream, &mut byte, rustix::net::RecvFlags::PEEK)?)
+            });
+            match peeked {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                peeked => return peeked.map(|_| byte[0]),
+            }
+        }
+    };
+    matches!(timeout(HEAD, first).await, Ok(Ok(0)))
 }
 
 /// A connection has its place until it has ended, however.

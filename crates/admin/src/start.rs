@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
-use weir_serve::{Aside, CannotListen, explained};
+use weir_serve::{Aside, CannotListen, Inherited, explained};
 
 /// Where it is.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,10 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// The file of the token.
     pub token: Option<PathBuf>,
+    /// Sockets that were given.
+    pub inherited: Option<Arc<Inherited>>,
+    /// Whether the control socket is another process's until [`Admin::takes_path`].
+    pub replaces: bool,
 }
 
 /// Why there is no admin interface.
@@ -54,6 +58,10 @@ impl std::error::Error for CannotStart {}
 /// Sockets that are open, before anybody is answered.
 pub struct Bound {
     sockets: Vec<(Aside, Via)>,
+    /// The address of the first as written.
+    written: Option<String>,
+    /// Where the control socket is to be, while it is beside that.
+    path: Option<PathBuf>,
     access: Access,
 }
 
@@ -68,16 +76,20 @@ impl Options {
         }
         let mut sockets = Vec::new();
         if let Some(addr) = &self.admin {
-            let aside = Aside::bind(addr, false).map_err(CannotStart::Listen)?;
+            let aside = Aside::take_or_bind(addr, self.inherited.as_deref()).map_err(CannotStart::Listen)?;
             let via = if aside.unix.is_some() { Via::Unix } else { Via::Tcp };
             sockets.push((aside, via));
         }
         if let Some(path) = &self.control {
-            let addr = format!("unix:{}", path.display());
-            sockets.push((Aside::bind(&addr, true).map_err(CannotStart::Listen)?, Via::Control));
+            let bound = match self.replaces {
+                true => Aside::bind_beside(path),
+                false => Aside::bind(&format!("unix:{}", path.display()), true),
+            };
+            sockets.push((bound.map_err(CannotStart::Listen)?, Via::Control));
         }
+        let path = self.control.clone().filter(|_| self.replaces);
         let access = Access { hosts: self.hosts, token: self.token };
-        Ok((!sockets.is_empty()).then_some(Bound { sockets, access }))
+        Ok((!sockets.is_empty()).then_some(Bound { sockets, written: self.admin, path, access }))
     }
 }
 
@@ -86,6 +98,8 @@ pub struct Admin {
     /// What each socket is for, and where it is.
     pub listening: Vec<(&'static str, String)>,
     asides: Arc<Vec<Aside>>,
+    /// Where the last of them is to be.
+    path: Option<PathBuf>,
     ending: watch::Sender<bool>,
     thread: JoinHandle<()>,
 }
@@ -105,19 +119,29 @@ impl Bound {
             .map_err(CannotStart::System)?;
         let (ending, ends) = watch::channel(false);
         let (mut listening, mut asides, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
+        let mut own = Vec::new();
         for (mut aside, via) in self.sockets {
+            if let (Some(written), true) = (&self.written, via != Via::Control) {
+                let socket = aside.duplicate().map_err(CannotStart::System)?;
+                own.extend(socket.map(|socket| (written.clone(), socket)));
+            }
             let _in = runtime.enter();
             if let Some(socket) = Socket::of(&mut aside).map_err(CannotStart::System)? {
                 let most = if via == Via::Control { CONTROL_CONNECTIONS } else { CONNECTIONS };
                 sockets.push((socket, via, most));
             }
-            listening.push((if via == Via::Control { "control" } else { "admin" }, aside.addr.clone()));
+            let addr = match (&self.path, via) {
+                (Some(path), Via::Control) => format!("unix:{}", path.display()),
+                _ => aside.addr.clone(),
+            };
+            listening.push((if via == Via::Control { "control" } else { "admin" }, addr));
             asides.push(aside);
         }
-        let server = Server::new(served, self.access, ends);
+        let asides = Arc::new(asides);
+        let server = Server::new(served, self.access, ends, (own, asides.clone()));
         let thread = std::thread::Builder::new().name("weir-admin".to_owned());
         let thread = thread.spawn(move || serve(runtime, server, sockets)).map_err(CannotStart::System)?;
-        Ok(Admin { listening, asides: Arc::new(asides), ending, thread })
+        Ok(Admin { listening, asides, path: self.path, ending, thread })
     }
 }
 
@@ -132,6 +156,17 @@ impl Admin {
     pub fn abandon(&self) -> impl Fn() + Send + 'static + use<> {
         let asides = self.asides.clone();
         move || asides.iter().for_each(Aside::remove_file)
+    }
+
+    /// The control socket is at its path from now on, in place of another process's.
+    ///
+    /// # Errors
+    /// What the system says: it stays where it is.
+    pub fn takes_path(&self) -> io::Result<()> {
+        match (&self.path, self.asides.last()) {
+            (Some(path), Some(control)) => control.takes_path(path),
+            _ => Ok(()),
+        }
     }
 
     /// Ends it: what is being said is said to its end, within a second.

@@ -104,6 +104,11 @@ impl Watcher {
         self.ask_among(&self.reloads, |served| served.reload()).await
     }
 
+    /// What is served.
+    pub fn served(&self) -> Arc<dyn Served> {
+        self.served.clone()
+    }
+
     /// Asks what is served, on a thread that may wait.
     pub async fn ask<T: Send + 'static>(
         &self,

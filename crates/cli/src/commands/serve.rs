@@ -2,6 +2,7 @@
 //! `weir check --serve` says the same.
 
 mod administered;
+mod supervised;
 
 use crate::args::{File, Serve};
 use crate::failure::Failure;
@@ -10,15 +11,19 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::sync::Arc;
-use weir_serve::{Next, Remote, Running, Source, explained};
+use weir_serve::{Next, Predecessor, Remote, Running, Source, explained};
 use weir_topology::Plan;
 use weir_topology::plan::{NodeId, Point, Spec, listeners, with_inner};
 use weir_topology::serving::{Serving, serving};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
+    // First: a child would inherit what was given.
+    let given = supervised::inherited()?;
     let source = FromFile { file: args.file(), inject: args.inject, listeners: args.listeners.clone() };
     let Next { point, serving, nodes: chosen, plan } = source.load()?;
-    let admin = administered::bind(args)?;
+    let predecessor = predecessor(args)?;
+    let inherited = predecessor.as_ref().map(|p| p.sockets.clone()).or_else(|| given.clone());
+    let admin = administered::bind(args, inherited.clone(), predecessor.is_some())?;
     let loops = args.loops.map(usize::from);
     let is_file = args.file.as_os_str() != "-";
     let options = weir_serve::Options {
@@ -26,21 +31,51 @@ pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
         quiet: args.quiet,
         plan,
         source: is_file.then(|| Arc::new(source.quietly()) as Arc<dyn Source>),
+        inherited,
         ..Default::default()
     };
     let running = weir_serve::start(&point, &serving, &chosen, &options).map_err(not_started)?;
     let remote = running.remote();
+    supervised::all_taken(given.as_ref()).inspect_err(|_| remote.abandon())?;
     let admin = admin.map(|bound| administered::start(bound, &remote, &args.file)).transpose()?;
     let abandon = admin.as_ref().map(weir_admin::Admin::abandon);
     obey_signals(remote.clone(), move || abandon.iter().for_each(|abandon| abandon()))
         .and_then(|()| running.check_room().map_err(|e| Failure::Environment(e.to_string())))
         .inspect_err(|_| remote.abandon())?;
+    relieve(predecessor, &running, admin.as_ref());
     tell_listening(&running, admin.as_ref(), logs_to_stdout(&point, &chosen));
+    supervised::ready(chosen.len());
+    let watched = supervised::Watched::start(remote);
     let ended = running.join();
+    drop(watched);
     if let Some(admin) = admin {
         admin.finish();
     }
     ended.map_err(|e| Failure::Environment(format!("an event loop has ended: {}", explained(&e))))
+}
+
+/// The process whose place this one takes, if it is to and one is there.
+fn predecessor(args: &Serve) -> Result<Option<Predecessor>, Failure> {
+    match args.control.as_deref().filter(|_| args.replace) {
+        Some(path) => Predecessor::ask(path).map_err(Failure::Environment),
+        None => Ok(None),
+    }
+}
+
+/// This process accepts: the one before it may go.
+fn relieve(predecessor: Option<Predecessor>, running: &Running, admin: Option<&weir_admin::Admin>) {
+    let Some(predecessor) = predecessor else { return };
+    running.heed(&predecessor);
+    if let Some(Err(e)) = admin.map(weir_admin::Admin::takes_path) {
+        let _ = writeln!(
+            std::io::stderr(),
+            "warning: the control socket stays at a temporary path: {}",
+            explained(&e)
+        );
+    }
+    supervised::relieves();
+    // One that has gone meanwhile needs no telling.
+    let _ = predecessor.relieve();
 }
 
 /// The topology file of the command line, read now and whenever a reload is asked for.
@@ -56,12 +91,8 @@ impl FromFile {
         let plan = input::load(&self.file)?;
         let (point, serving) = check(&plan, self.inject, self.file.quiet)?;
         let nodes = choose(point, &self.listeners)?;
-        Ok(Next {
-            point: Arc::new(point.clone()),
-            serving: Arc::new(serving),
-            nodes,
-            plan: plan.hash.clone(),
-        })
+        let (point, serving) = (Arc::new(point.clone()), Arc::new(serving));
+        Ok(Next { point, serving, nodes, plan: plan.hash.clone() })
     }
 
     /// The same without hints, which were given at the start.
@@ -73,7 +104,12 @@ impl FromFile {
 
 impl Source for FromFile {
     fn read(&self) -> Result<Next, String> {
+        supervised::reloading();
         self.load().map_err(Failure::words)
+    }
+
+    fn done(&self, result: &Result<String, String>) {
+        supervised::reloaded(result);
     }
 }
 
@@ -126,6 +162,7 @@ fn obey_signals(remote: Remote, abandon: impl Fn() + Send + 'static) -> Result<(
                     }
                     _ => {
                         draining = true;
+                        supervised::stopping();
                         remote.drain();
                     }
                 }

@@ -177,6 +177,11 @@ impl Remote {
         self.reloader.snapshot()
     }
 
+    /// Says something in the error log.
+    pub fn say(&self, words: &str) {
+        self.process.errors.urgent(|| words.to_owned());
+    }
+
     /// What must not be left behind is removed, since the process is to end at once.
     pub fn abandon(&self) {
         self.files.remove(u32::MAX);

@@ -51,6 +51,15 @@ impl SocketFiles {
         gone.iter().for_each(|(_, file)| file.remove());
     }
 
+    /// They have this name from now on, in place of what had it.
+    pub fn rename(&self, to: &Path) -> io::Result<()> {
+        for (_, file) in self.files().iter_mut() {
+            std::fs::rename(&file.path, to)?;
+            to.clone_into(&mut file.path);
+        }
+        Ok(())
+    }
+
     /// They are another process's from now on.
     pub fn forget(&self) {
         self.files().clear();

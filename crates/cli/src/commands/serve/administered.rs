@@ -2,10 +2,13 @@
 
 use crate::args::Serve;
 use crate::failure::Failure;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use weir_admin::{Admin, Bound, CannotStart, Options, Served};
-use weir_serve::{Config, Exposition, Readiness, Remote, SetTarget, View};
+use weir_serve::{Config, Exposition, HAND_OVER, Inherited, Readiness, Remote, SetTarget, View};
 
 /// What is served.
 struct Process {
@@ -15,12 +18,19 @@ struct Process {
 }
 
 /// The sockets that are asked for; before anything is served, so that what is wrong with them is said first.
-pub(super) fn bind(args: &Serve) -> Result<Option<Bound>, Failure> {
+/// Those of a predecessor are taken, if `replaces` one.
+pub(super) fn bind(
+    args: &Serve,
+    inherited: Option<Arc<Inherited>>,
+    replaces: bool,
+) -> Result<Option<Bound>, Failure> {
     let options = Options {
         admin: args.admin.clone(),
         control: args.control.clone(),
         hosts: args.admin_host.clone(),
         token: args.admin_token.clone(),
+        inherited,
+        replaces,
     };
     options.bind().map_err(not_started)
 }
@@ -71,5 +81,19 @@ impl Served for Process {
 
     fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
         self.remote.set_target(pool, target, set)
+    }
+
+    fn hand_over(&self, mut stream: UnixStream, own: Vec<(String, OwnedFd)>) -> bool {
+        let mut word = vec![0; HAND_OVER.len()];
+        let said = stream.read_exact(&mut word).map_err(|e| e.to_string()).and_then(|()| {
+            if word == HAND_OVER { Ok(()) } else { Err("it is no weir of this kind".to_owned()) }
+        });
+        match said.and_then(|()| self.remote.hand_over(stream, own)) {
+            Ok(()) => true,
+            Err(why) => {
+                self.remote.say(&format!("a hand-over was asked for: {why}"));
+                false
+            }
+        }
     }
 }

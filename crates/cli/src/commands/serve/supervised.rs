@@ -4,8 +4,8 @@
 use crate::failure::Failure;
 use listenfd::ListenFd;
 use sd_notify::NotifyState::{self, MainPid, Ready, Reloading, Status, Stopping, Watchdog};
-use std::sync::mpsc::{Sender, channel};
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 use weir_serve::{Inherited, Remote};
 
