@@ -162,7 +162,12 @@ fn only_those_who_may_are_obeyed() {
     assert!(until(|| target(&admin, "apps", "app-0")["weight"] == 3.0));
     assert_eq!(target(&admin, "apps", "app-0")["file_weight"], 1.0);
     // A site means all that it has made.
-    let site = json(&admin, "/topology")["nodes"][0]["site"].as_str().expect("a site").replace('/', "%2F");
+    let site = json(&admin, "/topology")["nodes"][0]["site"]
+        .as_str()
+        .expect("a site")
+        .replace('/', "%2F")
+        .replace('<', "%3C")
+        .replace('>', "%3E");
     assert_eq!(ask(&control, &format!("POST /targets/apps/{site}"), "", "{\"state\": \"up\"}").status(), 200);
     assert!(until(|| target(&admin, "apps", "app-0")["admin"] == "up"));
     weir.is_well();

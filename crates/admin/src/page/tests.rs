@@ -91,7 +91,7 @@ fn the_page_is_one_file_and_names_stay_text() {
 #[test]
 fn many_targets_are_folded_and_all_can_be_had() {
     let mut targets: Vec<TargetView> = (0..5000).map(|index| target(index, State::Up)).collect();
-    targets[4321].state = State::Down;
+    targets[4321] = target(4321, State::Down);
     let seen = seen(targets);
     let page = html(&seen, false, 7);
     assert_eq!(page.matches("<td class=\"target\">a").count(), 21);
