@@ -21,9 +21,10 @@ mod sync;
 mod transport;
 mod upstream;
 
+pub use control::by_hand::{SetTarget, TargetState};
 pub use control::certificates::check_certificates;
 pub use control::hand_over::{MAGIC as HAND_OVER, Predecessor};
-pub use control::reload::{Config, Next, SetTarget, Source, TargetState};
+pub use control::reload::{Config, Next, Source};
 pub use control::start::{Error, Listening, Options, Remote, Running, start};
 pub use inspect::{ListenerView, LoopView, OnLoop, PoolView, QueueView, Readiness, State, TargetView, View};
 pub use metrics::Exposition;

@@ -113,7 +113,7 @@ const SERVE: Held = Held {
     ],
     few: &[Few {
         file: "control/event_loop.rs",
-        most: 11,
+        most: 12,
         why: "a loop is a leaf: nodes, exchanges and targets work with the core of their thread",
     }],
 };

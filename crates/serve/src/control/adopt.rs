@@ -4,18 +4,21 @@
 //! health: what they hear before belongs to the old generation, what comes after it to the new one.
 
 use super::accept;
+use super::admission::Admission;
 use super::certificates::Certificates;
 use super::event_loop::Loop;
 use super::mailbox::ToLoop;
-use super::threads::Conf;
+use crate::exchange::NodeId;
 use crate::exchange::abort::AbortFlag;
 use crate::graph::Graph;
 use crate::graph::blueprint::Blueprint;
 use crate::graph::builder::{Builder, Thread};
+use crate::log::AccessLog;
 use crate::nodes::Id;
 use crate::nodes::lb::Owner;
-use crate::transport::listener::Listener;
+use crate::transport::listener::{Believed, Listener};
 use crate::transport::listening::LoopSocket;
+use crate::transport::own::Reached;
 use crate::upstream::names::Names;
 use crate::upstream::server::MakesRoom;
 use std::cell::RefCell;
@@ -23,7 +26,27 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use weir_net::transport::tls;
 use weir_policy::snapshot::Snapshot;
+use weir_topology::plan::Listen;
+
+/// A listener as all loops see it.
+pub(super) struct Conf {
+    pub name: String,
+    pub listen: Listen,
+    pub node: NodeId,
+    pub port: Option<u16>,
+    /// How many listeners stand before it, and of one behind others: whom it believes.
+    pub level: u32,
+    pub inner: Option<Believed>,
+    /// Loops that accept there.
+    pub loops: usize,
+    /// Where it is reached from this process.
+    pub reached: Option<Reached>,
+    pub tls: Option<Arc<tls::Server>>,
+    pub admission: Admission,
+    pub log: Option<AccessLog>,
+}
 
 /// A file as it is served, from when it was read.
 pub(super) struct Generation {
@@ -98,11 +121,8 @@ fn end_later(lp: &Rc<Loop>, gone: Vec<(Id, u32, AbortFlag)>) {
 }
 
 /// The listeners of a generation as one loop sees them.
-pub(super) fn listeners(
-    lp: &Loop,
-    generation: &Generation,
-) -> BTreeMap<usize, (Rc<Listener>, super::admission::Admission)> {
-    let mut listeners: BTreeMap<usize, (Rc<Listener>, super::admission::Admission)> = BTreeMap::new();
+pub(super) fn listeners(lp: &Loop, generation: &Generation) -> BTreeMap<usize, (Rc<Listener>, Admission)> {
+    let mut listeners: BTreeMap<usize, (Rc<Listener>, Admission)> = BTreeMap::new();
     for (number, conf) in &generation.confs {
         let others = || listeners.values().filter_map(|(listener, _)| listener.log.as_ref());
         let log = conf.log.as_ref().map(|log| log.on_loop(others()));

@@ -5,7 +5,6 @@
 //! messages of a byte with as many descriptors as one may carry; the new one sends [`ACCEPTING`]. Ends the connection before that, the
 //! old one goes on as if nothing had been.
 
-use super::event_loop::Loop;
 use super::process::Process;
 use super::start::Remote;
 use crate::health::snapshot::Snapshot;
@@ -20,7 +19,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -169,5 +167,5 @@ impl Remote {
 
 /// The listening sockets of all loops, with their addresses as written.
 fn listening(process: &Process) -> Vec<(String, OwnedFd)> {
-    process.ask_all(|lp: &Rc<Loop>| lp.listening()).into_iter().flatten().flatten().collect()
+    process.ask_all(|lp| lp.listening()).into_iter().flatten().flatten().collect()
 }

@@ -2,10 +2,10 @@
 //! (`operating.md` §2), and new ones are bound before anything else is changed.
 
 use super::admission::Admission;
+use super::adopt::Conf;
 use super::certificates::Certificates;
 use super::clients::{Clients, most_clients};
 use super::start::{Error, Listening, Options};
-use super::threads::Conf;
 use crate::exchange::NodeId;
 use crate::graph::identity::inside;
 use crate::log::AccessLog;

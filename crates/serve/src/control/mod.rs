@@ -4,6 +4,7 @@ mod accept;
 mod admission;
 mod adopt;
 mod built_in;
+pub(crate) mod by_hand;
 pub(crate) mod certificates;
 mod clients;
 mod connection;

@@ -13,23 +13,20 @@ use super::start::Options;
 use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
 use crate::graph::draws::Draws;
-use crate::health::by_hand::{ByHand, Overrides};
-use crate::health::snapshot::Snapshot;
 use crate::log::AccessLog;
 use crate::metrics::Reload as Counted;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::names::Following;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use weir_policy::eligibility::Admin;
 use weir_stats::Key;
-use weir_topology::plan::{Listen, Point, Spec, To, label, target_labels};
+use weir_topology::plan::{Listen, Point, Spec};
 use weir_topology::serving::Serving;
 use weir_topology::sticky;
 
@@ -77,30 +74,6 @@ pub struct Config {
     pub waits_for_hand_over: Vec<String>,
 }
 
-/// What is set of a target by hand.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SetTarget {
-    /// `None`: as it is.
-    pub state: Option<TargetState>,
-    /// Its weight; `None`: as it is.
-    pub weight: Option<f64>,
-    /// For how long, ns; `None`: until it is taken back.
-    pub for_ns: Option<u64>,
-}
-
-/// The state of a target that is set by hand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TargetState {
-    /// Up, whatever checks say.
-    Up,
-    /// No new requests.
-    Drain,
-    /// Down.
-    Eject,
-    /// As the file and its health have it; its weight too.
-    File,
-}
-
 /// What a reload begins from.
 pub(super) struct State {
     pub current: Arc<Generation>,
@@ -120,8 +93,8 @@ struct Asked {
 
 /// Reloads a process.
 pub(super) struct Reloader {
-    process: Arc<Process>,
-    state: Mutex<State>,
+    pub(super) process: Arc<Process>,
+    pub(super) state: Mutex<State>,
     config: Mutex<Config>,
     asked: Mutex<Asked>,
     changed: Condvar,
@@ -129,6 +102,9 @@ pub(super) struct Reloader {
     following: Following,
     files: Arc<SocketFiles>,
     options: Options,
+    /// How often targets were set by hand, and when each was last.
+    pub(super) turns: AtomicU64,
+    pub(super) set_last: Mutex<BTreeMap<(String, String), u64>>,
 }
 
 impl Reloader {
@@ -156,6 +132,8 @@ impl Reloader {
             following,
             files,
             options,
+            turns: AtomicU64::new(0),
+            set_last: Mutex::default(),
         });
         if reloader.options.source.is_some() {
             let own = reloader.clone();
@@ -335,66 +313,6 @@ impl Reloader {
         lock(&self.config).clone()
     }
 
-    /// Sets targets by hand. A name may be that of several, and a site is that of all its members: all are meant.
-    pub fn set_target(self: &Arc<Self>, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
-        let point = lock(&self.state).current.blueprint.point.clone();
-        let meant = meant(&point, pool, target)?;
-        if set.weight.is_some_and(|w| !w.is_finite() || w < 0.0) {
-            return Err("a weight is a number, 0 or more".to_owned());
-        }
-        meant.iter().for_each(|(pool, target)| self.override_target(pool, target, set));
-        if let (Some(ns), true) = (set.for_ns, set.state != Some(TargetState::File)) {
-            let own = Arc::downgrade(self);
-            // Few are set by hand: a thread that waits is the simplest clock.
-            let waits = std::thread::Builder::new().name("weir-by-hand".to_owned()).spawn(move || {
-                let (never, waiting) = (Condvar::new(), Mutex::new(()));
-                let guard = lock(&waiting);
-                drop(never.wait_timeout_while(guard, Duration::from_nanos(ns), |()| true));
-                if let Some(own) = own.upgrade() {
-                    let file = SetTarget { state: Some(TargetState::File), ..SetTarget::default() };
-                    meant.iter().for_each(|(pool, target)| own.override_target(pool, target, file));
-                }
-            });
-            waits.map_err(|e| e.to_string())?;
-        }
-        Ok(())
-    }
-
-    fn override_target(&self, pool: &str, target: &str, set: SetTarget) {
-        let at = (pool.to_owned(), target.to_owned());
-        let tell = move |lp: &std::rc::Rc<super::event_loop::Loop>| {
-            let Some(monitor) = lp.monitor() else { return };
-            let before = monitor.by_hand().get(&at).copied().unwrap_or_default();
-            let by_hand = match set.state {
-                Some(TargetState::File) => ByHand::default(),
-                state => {
-                    ByHand { state: state.map(admin).or(before.state), weight: set.weight.or(before.weight) }
-                }
-            };
-            monitor.set_by_hand(Overrides::from([(at.clone(), by_hand)]));
-        };
-        let (of_proxy, of_servers) = (tell.clone(), tell);
-        self.process.tell(self.process.owner(), ToLoop::Ask(Box::new(move |lp| of_proxy(lp))));
-        self.process.tell(self.process.built_in(), ToLoop::Ask(Box::new(move |lp| of_servers(lp))));
-    }
-
-    /// What is known of targets, for a successor.
-    pub fn snapshot(&self) -> Snapshot {
-        let known = self.process.ask_all(|lp| lp.monitor().map(|monitor| monitor.snapshot()));
-        known.into_iter().flatten().flatten().next().unwrap_or_default()
-    }
-
-    /// What a predecessor knew of targets is known here, too.
-    pub fn heed(&self, snapshot: &Snapshot) {
-        let snapshot = snapshot.clone();
-        let tell = move |lp: &std::rc::Rc<super::event_loop::Loop>| {
-            if let Some(monitor) = lp.monitor() {
-                monitor.heed(&snapshot);
-            }
-        };
-        self.process.tell(self.process.owner(), ToLoop::Ask(Box::new(tell)));
-    }
-
     /// What is served, and how many lines of access logs were lost.
     pub fn current(&self) -> (Arc<Generation>, u64) {
         let state = lock(&self.state);
@@ -409,54 +327,6 @@ impl Reloader {
     /// The last lines are written.
     pub fn finish_logs(&self) {
         lock(&self.state).logs.all().for_each(AccessLog::finish);
-    }
-}
-
-fn admin(state: TargetState) -> Admin {
-    match state {
-        TargetState::Up => Admin::Forced,
-        TargetState::Drain => Admin::Drain,
-        TargetState::Eject => Admin::Down,
-        TargetState::File => Admin::Up,
-    }
-}
-
-/// Who is meant, by balancer and target: those of these names, or all of these sites; else a sentence with those that there are.
-fn meant(point: &Point, pool: &str, target: &str) -> Result<BTreeSet<(String, String)>, String> {
-    let is_lb = |id: &NodeId| matches!(point.specs[point.nodes[*id as usize].spec as usize], Spec::Lb(_));
-    let site =
-        |id: NodeId| point.sites.get(point.nodes[id as usize].site as usize).map(|site| &site.label[..]);
-    let lbs: Vec<NodeId> = (0..point.nodes.len() as NodeId).filter(is_lb).collect();
-    let of_pool: Vec<NodeId> =
-        lbs.iter().copied().filter(|id| label(point, *id) == pool || site(*id) == Some(pool)).collect();
-    if of_pool.is_empty() {
-        let known: BTreeSet<String> = lbs.iter().map(|id| label(point, *id)).collect();
-        return Err(format!("no balancer is called {pool:?}; there are {}", listed(known)));
-    }
-    let (mut meant, mut known) = (BTreeSet::new(), BTreeSet::new());
-    for id in of_pool {
-        let To::List(list) = point.nodes[id as usize].to else { continue };
-        for (node, name) in point.lists[list as usize].iter().zip(target_labels(point, id)) {
-            if name == target || site(*node) == Some(target) {
-                meant.insert((label(point, id), name.clone()));
-            }
-            known.insert(name);
-        }
-    }
-    if !meant.is_empty() {
-        return Ok(meant);
-    }
-    Err(format!("no target of {pool:?} is called {target:?}; there are {}", listed(known)))
-}
-
-/// Some names, and how many more.
-fn listed(names: BTreeSet<String>) -> String {
-    const MOST: usize = 20;
-    let some = names.iter().take(MOST).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MOST) {
-        0 if names.is_empty() => "none".to_owned(),
-        0 => some,
-        more => format!("{some} and {more} more"),
     }
 }
 
@@ -543,6 +413,6 @@ fn now_unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

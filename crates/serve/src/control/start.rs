@@ -2,13 +2,14 @@
 
 use super::adopt::Generation;
 use super::built_in;
+use super::by_hand::SetTarget;
 use super::certificates::Certificates;
 use super::hand_over::Predecessor;
 use super::handoff::Transits;
 use super::listeners::{self, Opened};
 use super::load::LoopLoads;
 use super::process::{Mail, Process};
-use super::reload::{self, Config, Next, Reloader, SetTarget, Source};
+use super::reload::{self, Config, Next, Reloader, Source};
 use super::scrape;
 use super::threads::{self, Drain, Shared, all_ended};
 use super::watchdog;

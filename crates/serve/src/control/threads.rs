@@ -1,22 +1,18 @@
 //! The threads of a process: one for each event loop, one that owns what is the process's (health, balancers that all loops
 //! share), one for the built-in servers.
 
-use super::admission::{Admission, Whose, make_room};
+use super::admission::{Whose, make_room};
 use super::adopt::{self, Generation, Maker};
 use super::event_loop::Loop;
 use super::mailbox::{self, ToLoop};
 use super::process::Process;
 use super::{accept, built_in};
-use crate::exchange::NodeId;
 use crate::graph::builder::Thread;
 use crate::graph::state::LocalState;
 use crate::health::monitor::Monitor;
-use crate::log::AccessLog;
 use crate::metrics::Limit;
 use crate::nodes::lb::{Owner, ToOwner};
-use crate::transport::listener::Believed;
 use crate::transport::listening::LoopSocket;
-use crate::transport::own::Reached;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::server::MakesRoom;
 use std::future::poll_fn;
@@ -30,30 +26,10 @@ use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use weir_net::io::Core;
 use weir_net::io::runtime::Runtime;
-use weir_net::transport::tls;
 use weir_stats::Key;
-use weir_topology::plan::Listen;
 
 /// Told to a loop: begin nothing new, end what is in progress.
 pub(super) struct Drain;
-
-/// A listener as all loops see it.
-pub(super) struct Conf {
-    pub name: String,
-    pub listen: Listen,
-    pub node: NodeId,
-    pub port: Option<u16>,
-    /// How many listeners stand before it, and of one behind others: whom it believes.
-    pub level: u32,
-    pub inner: Option<Believed>,
-    /// Loops that accept there.
-    pub loops: usize,
-    /// Where it is reached from this process.
-    pub reached: Option<Reached>,
-    pub tls: Option<Arc<tls::Server>>,
-    pub admission: Admission,
-    pub log: Option<AccessLog>,
-}
 
 /// What every thread begins with.
 #[derive(Clone)]

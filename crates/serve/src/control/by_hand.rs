@@ -1,0 +1,155 @@
+//! Targets as an operator sets them (`operating.md` §4), and what a process tells its successor of targets.
+
+use super::mailbox::ToLoop;
+use super::reload::{Reloader, lock};
+use crate::exchange::NodeId;
+use crate::health::by_hand::{ByHand, Overrides};
+use crate::health::monitor::Monitor;
+use crate::health::snapshot::Snapshot;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+use weir_policy::eligibility::Admin;
+use weir_topology::plan::{Point, Spec, To, label, target_labels};
+
+/// What is set of a target by hand.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SetTarget {
+    /// `None`: as it is.
+    pub state: Option<TargetState>,
+    /// Its weight; `None`: as it is.
+    pub weight: Option<f64>,
+    /// For how long, ns; `None`: until it is taken back.
+    pub for_ns: Option<u64>,
+}
+
+/// The state of a target that is set by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetState {
+    /// Up, whatever checks say.
+    Up,
+    /// No new requests.
+    Drain,
+    /// Down.
+    Eject,
+    /// As the file and its health have it; its weight too.
+    File,
+}
+
+impl Reloader {
+    /// Sets targets by hand. A name may be that of several, and a site is that of all its members: all are meant.
+    pub fn set_target(self: &Arc<Self>, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
+        let point = lock(&self.state).current.blueprint.point.clone();
+        let meant = meant(&point, pool, target)?;
+        if set.weight.is_some_and(|w| !w.is_finite() || w < 0.0) {
+            return Err("a weight is a number, 0 or more".to_owned());
+        }
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
+        for at in &meant {
+            lock(&self.set_last).insert(at.clone(), turn);
+            self.override_target(&at.0, &at.1, set);
+        }
+        if let (Some(ns), true) = (set.for_ns, set.state != Some(TargetState::File)) {
+            let own = Arc::downgrade(self);
+            // Few are set by hand: a thread that waits is the simplest clock.
+            let waits = std::thread::Builder::new().name("weir-by-hand".to_owned()).spawn(move || {
+                let (never, waiting) = (Condvar::new(), Mutex::new(()));
+                let guard = lock(&waiting);
+                drop(never.wait_timeout_while(guard, Duration::from_nanos(ns), |()| true));
+                let Some(own) = own.upgrade() else { return };
+                let file = SetTarget { state: Some(TargetState::File), ..SetTarget::default() };
+                // What was said since then holds.
+                let is_last = |at: &&(String, String)| lock(&own.set_last).get(*at) == Some(&turn);
+                meant.iter().filter(is_last).for_each(|at| own.override_target(&at.0, &at.1, file));
+            });
+            waits.map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn override_target(&self, pool: &str, target: &str, set: SetTarget) {
+        let at = (pool.to_owned(), target.to_owned());
+        let set_by_hand = move |monitor: &Monitor| {
+            let before = monitor.by_hand().get(&at).copied().unwrap_or_default();
+            let by_hand = match set.state {
+                Some(TargetState::File) => ByHand::default(),
+                state => {
+                    ByHand { state: state.map(admin).or(before.state), weight: set.weight.or(before.weight) }
+                }
+            };
+            monitor.set_by_hand(Overrides::from([(at.clone(), by_hand)]));
+        };
+        self.tell_monitor(self.process.owner(), set_by_hand.clone());
+        self.tell_monitor(self.process.built_in(), set_by_hand);
+    }
+
+    /// What is known of targets, for a successor.
+    pub fn snapshot(&self) -> Snapshot {
+        let known = self.process.ask_all(|lp| lp.monitor().map(|monitor| monitor.snapshot()));
+        known.into_iter().flatten().flatten().next().unwrap_or_default()
+    }
+
+    /// What a predecessor knew of targets is known here, too.
+    pub fn heed(&self, snapshot: &Snapshot) {
+        let snapshot = snapshot.clone();
+        self.tell_monitor(self.process.owner(), move |monitor| monitor.heed(&snapshot));
+    }
+
+    fn tell_monitor(&self, of: u32, what: impl FnOnce(&Monitor) + Send + 'static) {
+        let tell = ToLoop::Ask(Box::new(move |lp| {
+            if let Some(monitor) = lp.monitor() {
+                what(monitor);
+            }
+        }));
+        self.process.tell(of, tell);
+    }
+}
+
+fn admin(state: TargetState) -> Admin {
+    match state {
+        TargetState::Up => Admin::Forced,
+        TargetState::Drain => Admin::Drain,
+        TargetState::Eject => Admin::Down,
+        TargetState::File => Admin::Up,
+    }
+}
+
+/// Who is meant, by balancer and target: those of these names, or all of these sites; else a sentence with those that there are.
+fn meant(point: &Point, pool: &str, target: &str) -> Result<BTreeSet<(String, String)>, String> {
+    let is_lb = |id: &NodeId| matches!(point.specs[point.nodes[*id as usize].spec as usize], Spec::Lb(_));
+    let site =
+        |id: NodeId| point.sites.get(point.nodes[id as usize].site as usize).map(|site| &site.label[..]);
+    let lbs: Vec<NodeId> = (0..point.nodes.len() as NodeId).filter(is_lb).collect();
+    let of_pool: Vec<NodeId> =
+        lbs.iter().copied().filter(|id| label(point, *id) == pool || site(*id) == Some(pool)).collect();
+    if of_pool.is_empty() {
+        let known: BTreeSet<String> = lbs.iter().map(|id| label(point, *id)).collect();
+        return Err(format!("no balancer is called {pool:?}; there are {}", listed(known)));
+    }
+    let (mut meant, mut known) = (BTreeSet::new(), BTreeSet::new());
+    for id in of_pool {
+        let To::List(list) = point.nodes[id as usize].to else { continue };
+        for (node, name) in point.lists[list as usize].iter().zip(target_labels(point, id)) {
+            if name == target || site(*node) == Some(target) {
+                meant.insert((label(point, id), name.clone()));
+            }
+            known.insert(name);
+        }
+    }
+    if !meant.is_empty() {
+        return Ok(meant);
+    }
+    Err(format!("no target of {pool:?} is called {target:?}; there are {}", listed(known)))
+}
+
+/// Some names, and how many more.
+fn listed(names: BTreeSet<String>) -> String {
+    const MOST: usize = 20;
+    let some = names.iter().take(MOST).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST) {
+        0 if names.is_empty() => "none".to_owned(),
+        0 => some,
+        more => format!("{some} and {more} more"),
+    }
+}
