@@ -82,13 +82,13 @@ fn what_is_cut_by_a_removal_is_said_to_be() {
     // Before a head and behind one: what the client saw is its status.
     for (mode, status) in [(Mode::Hold, 0), (Mode::Half, 200)] {
         let log = LogFile::new(if status == 0 { "head" } else { "body" });
-        let a = Origin::new("a");
+        let (a, b) = (Origin::new("a"), Origin::new("b"));
         let x = serve_whole(
             &format!(
                 r#"listen("127.0.0.1:0", lb.first([server("a", addr="{}"), server("b", addr="{}")]),
                     http=http(drain_timeout="200ms", access_log="{}"))"#,
                 a.addr,
-                a.addr,
+                b.addr,
                 log.0.display()
             ),
             one_loop(),
