@@ -159,7 +159,7 @@ pub(crate) struct Serve {
     /// Unix socket of this user's: status, and all that changes things
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<PathBuf>,
-    /// Take the place of the process at that socket: no connection is refused, it drains and ends
+    /// Take the place of the process at that socket, which drains
     #[arg(long, requires = "control")]
     pub(crate) replace: bool,
 }
