@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use weir_sim::ScenarioResult;
 use weir_stats::Estimate;
@@ -330,12 +330,21 @@ impl World<'_> {
         let simulated = runs.clone().map(|run| self.simulate(options, run, stop));
         let simulated: Vec<ScenarioResult> = simulated.collect::<Result<_, _>>()?;
         let World { prepared, scenario, .. } = *self;
+        // One that fails ends those beside it.
+        let failed: &Arc<AtomicBool> = &Arc::default();
         let real: Vec<Result<Option<Real>, Error>> = thread::scope(|scope| {
-            let begin = |run| scope.spawn(move || trial(prepared, scenario, options, run, stop));
+            let one = move |run| {
+                let ended = trial(prepared, scenario, options, run, (stop, failed));
+                ended.inspect_err(|_| failed.store(true, Ordering::Relaxed))
+            };
+            let begin = |run| scope.spawn(move || one(run));
             let begun: Vec<_> = runs.clone().map(begin).collect();
             let broke = |_| Err(Error::System("a run has panicked".to_owned()));
             begun.into_iter().map(|run| run.join().unwrap_or_else(broke)).collect()
         });
+        if let Some(at) = real.iter().position(Result::is_err) {
+            return Err(real.into_iter().nth(at).and_then(Result::err).unwrap_or(Error::Interrupted));
+        }
         let of_run = |((run, simulated), real): ((u32, _), Result<Option<Real>, Error>)| {
             Ok((run, simulated, real?.ok_or(Error::Interrupted)?))
         };

@@ -129,13 +129,13 @@ impl Routes {
     }
 }
 
-/// Runs a scenario for real; `None`: told to stop.
+/// Runs a scenario for real; `None`: told to stop, or a run beside it has `failed`.
 pub(crate) fn trial(
     prepared: &Prepared,
     scenario: &Scenario,
     options: &Options,
     replication: u32,
-    stop: &Arc<AtomicBool>,
+    (stop, failed): (&Arc<AtomicBool>, &Arc<AtomicBool>),
 ) -> Result<Option<Real>, Error> {
     let processes = begin(prepared, options, replication)?;
     let listen = prepared.listen();
@@ -165,14 +165,14 @@ pub(crate) fn trial(
     let (waited, stolen) = (busy::own_waited_ns(), busy::stolen());
     // The load stops as soon as a process of the run has ended, too.
     let halt = processes.gone.clone();
-    let (wanted, halts) = (stop.clone(), halt.clone());
+    let (wanted, beside, halts) = (stop.clone(), failed.clone(), halt.clone());
     let hear = move |_: &weir_load::Second| {
-        if wanted.load(Ordering::Relaxed) {
+        if wanted.load(Ordering::Relaxed) || beside.load(Ordering::Relaxed) {
             halts.store(true, Ordering::Relaxed);
         }
     };
     let outcome = weir_load::run((&prepared.point, scenario), &load, hear, &halt);
-    if stop.load(Ordering::Relaxed) {
+    if stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
         return Ok(None);
     }
     let outcome = match outcome {
