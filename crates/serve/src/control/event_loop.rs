@@ -49,6 +49,8 @@ pub(crate) struct Loop {
     monitor: OnceCell<Rc<Monitor>>,
     /// By number.
     listeners: RefCell<BTreeMap<usize, (Rc<Listener>, Admission)>>,
+    /// All that some connection still has, those of before reloads too.
+    ever: RefCell<Vec<Weak<Listener>>>,
     /// Those that the last reload has removed: a client that was accepted there may be on its way from another loop.
     former: RefCell<BTreeMap<usize, (Rc<Listener>, Admission)>>,
     clients: RefCell<Slab<Client>>,
@@ -107,6 +109,7 @@ impl Loop {
             retired: RefCell::default(),
             monitor: OnceCell::new(),
             listeners: RefCell::default(),
+            ever: RefCell::default(),
             former: RefCell::default(),
             clients: RefCell::default(),
             turn: Cell::new(0),
@@ -213,8 +216,10 @@ impl Loop {
     /// The listeners of the process, by their numbers, for connections that begin from now on. Those that are gone are closed, their
     /// connections end.
     pub fn has_listeners(&self, listeners: BTreeMap<usize, (Rc<Listener>, Admission)>) {
+        self.hand_over_logs();
+        self.ever.borrow_mut().retain(|listener| listener.strong_count() > 0);
+        self.ever.borrow_mut().extend(listeners.values().map(|(listener, _)| Rc::downgrade(listener)));
         let before = self.listeners.replace(listeners);
-        before.values().filter_map(|(listener, _)| listener.log.as_ref()).for_each(LoopLog::hand_over);
         let listeners = self.listeners.borrow();
         let former: BTreeMap<_, _> =
             before.into_iter().filter(|(number, _)| !listeners.contains_key(number)).collect();
@@ -242,8 +247,10 @@ impl Loop {
 
     /// Hands the lines of access logs over that were gathered since the last time.
     fn hand_over_logs(&self) {
-        let listeners = self.listeners.borrow();
-        listeners.values().filter_map(|(listener, _)| listener.log.as_ref()).for_each(LoopLog::hand_over);
+        // Connections that began before a reload write by the listener of then.
+        for listener in self.ever.borrow().iter().filter_map(Weak::upgrade) {
+            listener.log.iter().for_each(LoopLog::hand_over);
+        }
     }
 
     /// The longest of its listeners' times, ns.
