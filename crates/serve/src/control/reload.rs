@@ -94,6 +94,9 @@ struct Asked {
 /// Reloads a process.
 pub(super) struct Reloader {
     pub(super) process: Arc<Process>,
+    /// Held for as long as a reload takes, which may wait for old requests; nothing else waits for that.
+    applying: Mutex<()>,
+    /// Held for a look, or to put another in its place.
     pub(super) state: Mutex<State>,
     config: Mutex<Config>,
     asked: Mutex<Asked>,
@@ -124,6 +127,7 @@ impl Reloader {
         };
         let reloader = Arc::new(Reloader {
             process,
+            applying: Mutex::default(),
             state: Mutex::new(state),
             config: Mutex::new(config),
             asked: Mutex::default(),
@@ -205,16 +209,20 @@ impl Reloader {
 
     /// Serves another topology from now on, or goes on as before.
     pub fn apply(&self, next: Next) -> Result<String, String> {
-        let mut state = lock(&self.state);
-        self.wait_for_room(&state);
+        let _one_at_a_time = lock(&self.applying);
+        let (before, logs, next_number) = {
+            let state = lock(&self.state);
+            (state.current.clone(), state.logs.clone(), state.next)
+        };
+        self.wait_for_room(&before)?;
         let Next { point, serving, nodes, plan } = next;
-        let before = &state.current;
+        let before = &*before;
         let certificates = certificates(before, (&point, &nodes))?;
         let known = Before {
             confs: &before.confs,
             inner: &before.blueprint.inner,
-            logs: &state.logs,
-            next: state.next,
+            logs: &logs,
+            next: next_number,
             loops: self.process.loops() as usize,
         };
         let mut opened = listeners::open(&point, (&nodes, &certificates), &self.options, Some(&known))
@@ -244,10 +252,7 @@ impl Reloader {
             }
         }
         let silent = self.hand_out(&generation, std::mem::take(&mut opened.sockets));
-        state.logs = opened.logs.clone();
-        state.next = opened.next;
-        state.current = generation;
-        drop(state);
+        *lock(&self.state) = State { current: generation, logs: opened.logs.clone(), next: opened.next };
         self.process.metrics.generation.store(u64::from(epoch), Ordering::Relaxed);
         let mut sentence = format!("generation {epoch}: {changes}");
         for wait in &opened.waits {
@@ -268,13 +273,16 @@ impl Reloader {
     }
 
     /// Waits while too many graphs are left; then the oldest is cut.
-    fn wait_for_room(&self, state: &State) {
-        let most = state.current.confs.values().map(|conf| conf.listen.http.drain_timeout_ns).max();
+    fn wait_for_room(&self, current: &Generation) -> Result<(), String> {
+        let most = current.confs.values().map(|conf| conf.listen.http.drain_timeout_ns).max();
         let mut end = Instant::now() + Duration::from_nanos(most.unwrap_or_default());
         let (lock_for_waiting, never) = (Mutex::new(()), Condvar::new());
         loop {
             let epochs = self.process.state.epochs();
-            let Some(oldest) = epochs.first().filter(|_| epochs.len() > MOST_LEFT) else { return };
+            let Some(oldest) = epochs.first().filter(|_| epochs.len() > MOST_LEFT) else { return Ok(()) };
+            if lock(&self.asked).stops {
+                return Err("weir is draining: nothing is reloaded any more".to_owned());
+            }
             if Instant::now() >= end {
                 let oldest = *oldest;
                 self.process.errors.urgent(|| {
