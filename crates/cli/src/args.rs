@@ -6,19 +6,25 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 
+mod laboratory;
+
+pub(crate) use laboratory::{Compare, Laboratory, Merge};
+
 /// Simulate a load-balancing topology from one file.
 #[derive(Parser, Debug)]
 #[command(
     name = "weir",
     version,
-    arg_required_else_help = true,
     disable_help_subcommand = true,
-    after_help = "Not built yet: graph, compare, fit, profile.",
+    after_help = "Not built yet: fit, profile.",
     after_long_help = "\
 Examples:
+  weir new quickstart -o my.star                   an example to begin with
+  weir help queue                                  what a function means, with its arguments
   weir check bamboo.star                           what is wrong with a file
   weir sim bamboo.star                             simulate all of its scenarios
   weir sim bamboo.star --sweep routers=1,2,4,8     once for each number of routers
+  weir compare bamboo.star --scenarios a,b         whether two of them differ
   weir serve edge.star                             run it as a load balancer
   weir load bamboo.star --to http://127.0.0.1:8080 send its requests there
   weir verify bamboo.star                          whether what was predicted happens
@@ -26,12 +32,12 @@ Examples:
 Exit codes: 0 done; 1 the answer is no; 2 wrong usage or a wrong topology; 3 the environment failed;
 4 weir found a fault in itself; 130 interrupted.
 
-Not built yet: graph, compare, fit, profile."
+Not built yet: fit, profile."
 )]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 /// What to do.
@@ -45,12 +51,12 @@ pub(crate) enum Command {
     Plan(File),
     /// Simulate the scenarios of a file
     Sim(Sim),
-    /// A picture of a topology
-    #[command(hide = true, disable_help_flag = true)]
-    Graph(Later),
-    /// Paired differences of two results or files
-    #[command(hide = true, disable_help_flag = true)]
-    Compare(Later),
+    /// Draw a topology: SVG, Graphviz or Mermaid
+    Graph(Graph),
+    /// What differs between two results, files or scenarios
+    Compare(Compare),
+    /// Put the parts of `sim --shard` together
+    Merge(Merge),
     /// Run a topology as a load balancer
     Serve(Serve),
     /// Look at a running weir, and change what it serves
@@ -61,6 +67,14 @@ pub(crate) enum Command {
     Verify(Verify),
     /// Measure what this machine adds to a request, and how much it can send
     Calibrate(Calibrate),
+    /// Explain a function, an argument, a kind of error or a command
+    Help(Help),
+    /// Write one of the examples to begin with, or list them
+    New(New),
+    /// What a shell needs to complete this command line
+    Completions(Completions),
+    /// Write man pages into a folder
+    Man(Man),
     /// From an access log to a model
     #[command(hide = true, disable_help_flag = true)]
     Fit(Later),
@@ -109,6 +123,27 @@ pub(crate) struct Check {
     /// Also check that it can be served
     #[arg(long)]
     pub(crate) serve: bool,
+}
+
+/// `weir graph`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir graph bamboo.star > bamboo.svg              a picture for each scenario
+  weir graph bamboo.star random_ties_16 -o 16.svg  of one of them
+  weir graph edge.star -o edge.dot                 for Graphviz; .mmd for Mermaid
+
+Nodes made by one line of the file are one box with their number, and a chain of nodes is one box.
+Lines that cross lead to shared nodes.")]
+pub(crate) struct Graph {
+    #[command(flatten)]
+    pub(crate) file: File,
+    /// Only these scenarios
+    #[arg(value_name = "SCENARIO")]
+    pub(crate) scenarios: Vec<String>,
+    /// Write it here: .svg, .dot or .mmd [default: SVG to standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// `weir serve`.
@@ -195,7 +230,7 @@ pub(crate) struct Admin {
     /// File with the token, where an address is to change something
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) token: Option<PathBuf>,
-    /// Form of what goes to standard output
+    /// Format of the result on standard output
     #[arg(
         long,
         global = true,
@@ -251,8 +286,11 @@ Examples:
   weir sim bamboo.star --sweep routers=1,2,4,8,16  the product of all sweeps, point by point
   weir sim bamboo.star --output json | jq .        every number with its 95 % interval
   weir sim bamboo.star --save run.csv --html run.html
+  weir sim bamboo.star --precision p99=1%          as many replications as that takes
+  weir sim bamboo.star --trace slowest.jsonl       where the slowest requests spent their time
 
-The same file, seed and version give the same bytes for any number of threads.")]
+The same file, seed and version give the same bytes for any number of threads.
+Exit code 1: something that the file expects does not hold or cannot be decided, or a --precision is missed.")]
 pub(crate) struct Sim {
     #[command(flatten)]
     pub(crate) file: File,
@@ -274,42 +312,18 @@ pub(crate) struct Sim {
     /// One row per site, or one for every member of it
     #[arg(long, value_name = "sites|all", hide_possible_values = true)]
     pub(crate) nodes: Option<Nodes>,
-    /// Form of what goes to standard output
+    /// Format of the result on standard output
     #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
     pub(crate) output: Form,
-    /// Also write a page with tables
+    /// Also write a page: picture, charts, tables
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Also write the result; the form is the ending, .json or .csv
+    /// Also write the result: .json, .csv or .parquet
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
 
-    /// Repeat until the interval is that narrow
-    #[arg(long, value_name = "SHARE", hide = true)]
-    precision: Option<String>,
-    /// Write each request's way
-    #[arg(long, value_name = "FILE", hide = true)]
-    trace: Option<PathBuf>,
-    /// Run again when the file changes
-    #[arg(long, hide = true)]
-    watch: bool,
-    /// The k-th of n parts
-    #[arg(long, value_name = "K/N", hide = true)]
-    shard: Option<String>,
-}
-
-impl Sim {
-    /// The first option given that is part of the contract but not built yet.
-    pub(crate) fn not_built(&self) -> Option<&'static str> {
-        [
-            ("--precision", self.precision.is_some()),
-            ("--trace", self.trace.is_some()),
-            ("--watch", self.watch),
-            ("--shard", self.shard.is_some()),
-        ]
-        .into_iter()
-        .find_map(|(name, given)| given.then_some(name))
-    }
+    #[command(flatten)]
+    pub(crate) laboratory: Laboratory,
 }
 
 /// `weir load`.
@@ -342,7 +356,7 @@ pub(crate) struct Load {
     /// For how long, instead of what the file says: 30s, 5m
     #[arg(long, value_name = "D", value_parser = weir_topology::duration_ns)]
     pub(crate) duration: Option<u64>,
-    /// So many times as fast
+    /// Send this many times as fast
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]
     pub(crate) speed: f64,
     /// Connections at once, at most [default: as many as requests need]
@@ -354,7 +368,7 @@ pub(crate) struct Load {
     /// Take any certificate
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Form of what goes to standard output
+    /// Format of the result on standard output
     #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
     pub(crate) output: LoadForm,
     /// Also write each request as a row of CSV
@@ -420,7 +434,7 @@ pub(crate) struct Verify {
     /// Each `listen` is a process of its own, so that layers of routers are real hops
     #[arg(long)]
     pub(crate) processes: bool,
-    /// Who routes in reality
+    /// Which load balancer routes in reality
     #[arg(long, value_name = "weir|haproxy|nginx", default_value = "weir", hide_possible_values = true)]
     pub(crate) against: Against,
     /// Also write a page with both curves, differences and shares
@@ -429,13 +443,13 @@ pub(crate) struct Verify {
     /// Also write what happened: requests, picks, ends
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Act what was recorded again: the picks must be the same
+    /// Replay what was recorded: the picks must be the same
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pub(crate) replay: Option<PathBuf>,
     /// Serve this file instead of the one that is simulated, to see that a difference is told
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) reality: Option<PathBuf>,
-    /// Form of what goes to standard output
+    /// Format of the result on standard output
     #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
     pub(crate) output: LoadForm,
     /// Say nothing but results and errors
@@ -465,6 +479,59 @@ pub(crate) struct Calibrate {
     /// Write it here, as JSON [default: standard output, in words]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// `weir help`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir help                                        all functions, by what they are for
+  weir help lb.p2c                                 one of them: arguments, defaults, an example
+  weir help overloaded                             a kind of error
+  weir help max_in_flight                          an argument, and which functions take it
+  weir help p99                                    a figure of a result
+  weir help sim                                    a command")]
+pub(crate) struct Help {
+    /// A function, argument, kind of error, figure, command or option
+    #[arg(value_name = "NAME", allow_hyphen_values = true)]
+    pub(crate) name: Option<String>,
+}
+
+/// `weir new`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir new                                         the examples, one line each
+  weir new quickstart -o my.star                   a balancer and four servers, to begin with
+  weir new bamboo | less                           to read one")]
+pub(crate) struct New {
+    /// Which example; without it they are listed
+    #[arg(value_name = "EXAMPLE")]
+    pub(crate) example: Option<String>,
+    /// Write it here, unless the file exists [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// `weir completions`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir completions bash > ~/.local/share/bash-completion/completions/weir
+  weir completions zsh > ~/.zfunc/_weir
+  weir completions fish > ~/.config/fish/completions/weir.fish")]
+pub(crate) struct Completions {
+    /// Whose: bash, zsh, fish, elvish or powershell
+    #[arg(value_name = "SHELL", hide_possible_values = true)]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `weir man`.
+#[derive(Args, Debug)]
+pub(crate) struct Man {
+    /// The folder, made where it is missing
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
 }
 
 /// Who routes in a verification.
@@ -516,12 +583,30 @@ pub(crate) enum Form {
     Json,
     /// Tidy rows.
     Csv,
+    /// The same with typed columns; files only.
+    #[value(skip)]
+    Parquet,
 }
+
+/// What to try first: the answer to `weir` alone.
+const FIRST: &str = "\
+weir simulates a load-balancing topology from one file, and serves the same file.
+
+Try first:
+  weir new                            the examples that come with it
+  weir new quickstart -o my.star      write one of them
+  weir sim my.star                    simulate it: latency and success, with error bars
+  weir serve my.star                  run it as a load balancer
+  weir help                           the functions that a file is made of
+
+Usage: weir COMMAND [ARGUMENTS]; weir --help lists the commands.
+";
 
 /// The command line of this process. Help and version are printed here.
 pub(crate) fn parse() -> Result<Option<Command>, Failure> {
     match Cli::try_parse() {
-        Ok(cli) => Ok(Some(cli.command)),
+        Ok(Cli { command: Some(command) }) => Ok(Some(command)),
+        Ok(Cli { command: None }) => Err(Failure::Worded(FIRST.to_owned())),
         Err(e) if e.use_stderr() => {
             // Coloured where standard error is a terminal that wants it.
             let _ = e.print();

@@ -5,7 +5,7 @@ use crate::failure::{Failure, reason};
 use std::io::{Read, Write};
 use std::process::ExitCode;
 use weir_topology::sandbox::{self, child_main, evaluate_in_child};
-use weir_topology::{Evaluated, Plan, Request};
+use weir_topology::{Evaluated, Plan, Request, Severity};
 
 /// The hidden first argument that makes this binary the child in which a topology is evaluated.
 pub(crate) const CHILD: &str = sandbox::CHILD;
@@ -18,6 +18,20 @@ pub(crate) fn child() -> ExitCode {
 /// The plan of a topology file, or of a file that is a plan already. What is surely a mistake though it can be run is said
 /// on standard error, unless `quiet`.
 pub(crate) fn load(args: &File) -> Result<Plan, Failure> {
+    load_and(args, Printed::Dropped)
+}
+
+/// What becomes of the lines that a file prints.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Printed {
+    /// Nobody sees them.
+    Dropped,
+    /// They go to standard error.
+    Told,
+}
+
+/// The same; what the file prints is told or not.
+pub(crate) fn load_and(args: &File, printed: Printed) -> Result<Plan, Failure> {
     for (i, (name, _)) in args.sweeps.iter().enumerate() {
         if args.params.iter().any(|(n, _)| n == name) {
             return Err(Failure::Usage(format!(
@@ -30,7 +44,7 @@ pub(crate) fn load(args: &File) -> Result<Plan, Failure> {
     }
     let source = read(args)?;
     if !Plan::is_json(&source) {
-        return evaluate(args, source);
+        return evaluate(args, source, printed);
     }
     if !args.params.is_empty() || !args.sweeps.is_empty() {
         return Err(Failure::Usage(format!(
@@ -50,7 +64,7 @@ pub(crate) fn load(args: &File) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-fn evaluate(args: &File, source: Vec<u8>) -> Result<Plan, Failure> {
+fn evaluate(args: &File, source: Vec<u8>, printed: Printed) -> Result<Plan, Failure> {
     let piped = args.file.as_os_str() == "-";
     let request = Request {
         name: if piped { "<stdin>".into() } else { args.file.display().to_string() },
@@ -63,9 +77,12 @@ fn evaluate(args: &File, source: Vec<u8>) -> Result<Plan, Failure> {
         .map_err(|e| Failure::Environment(format!("cannot find the weir binary itself: {}", reason(&e))))?;
     match evaluate_in_child(&request, &exe) {
         Ok(Evaluated { plan, warnings }) => {
-            tell(args, warnings.iter().map(ToString::to_string));
+            let said =
+                warnings.iter().filter(|w| printed == Printed::Told || w.severity != Severity::Printed);
+            tell(args, said.map(ToString::to_string));
             Ok(plan)
         }
+        // What it printed may tell why.
         Err(wrong @ sandbox::Failure::Wrong(_)) => Err(Failure::Worded(wrong.to_string())),
         Err(sandbox::Failure::Environment(why)) => Err(Failure::Environment(why)),
     }

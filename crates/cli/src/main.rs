@@ -3,6 +3,7 @@
 
 mod args;
 mod commands;
+mod examples;
 mod failure;
 mod fault;
 mod input;

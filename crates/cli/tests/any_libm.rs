@@ -61,8 +61,12 @@ fn a_mathematical_library_that_errs_changes_no_byte() {
     );
 
     let file = scratch.file("all.star", ALL);
-    let simulate = |preload| out(weir().args(["sim", &file, "--output", "json"]), preload);
+    let page = scratch.path("page.html");
+    let simulate = |preload| {
+        let result = out(weir().args(["sim", &file, "--output", "json", "--html", &page]), preload);
+        (result, std::fs::read_to_string(&page).expect("the page was written"))
+    };
     let result = simulate(None);
-    assert!(result.contains("\"name\": \"poisson\""));
+    assert!(result.0.contains("\"name\": \"poisson\""));
     assert!(result == simulate(Some(&library)), "the result depends on the C library's last bits");
 }

@@ -1,4 +1,4 @@
-//! The files of deploy/: the units as systemd reads them, the topology of the ConfigMap, and queries that name what there is.
+//! The files of deploy/: the units as systemd reads them, the manifests by their schema, the topology of the ConfigMap, and queries that name what there is.
 
 mod common;
 use common::{Scratch, run};
@@ -44,7 +44,10 @@ fn words(query: &str) -> Vec<String> {
 
 /// Each query names metrics that there are, and labels that one of them has.
 fn check(query: &str, known: &BTreeMap<String, BTreeSet<String>>) {
-    const LANGUAGE: [&str; 14] = [
+    const LANGUAGE: [&str; 17] = [
+        "or",
+        "unless",
+        "offset",
         "sum",
         "by",
         "rate",
@@ -108,6 +111,23 @@ fn the_units_are_as_systemd_wants_them() {
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     let ours: Vec<&str> = said.lines().filter(|line| line.contains("weir.s")).collect();
     assert!(ours.is_empty(), "{said}");
+}
+
+#[test]
+fn the_manifests_are_as_kubernetes_wants_them() {
+    if Command::new("kubernetes-validate").arg("--version").output().is_err() {
+        return eprintln!("skipped: there is no kubernetes-validate");
+    }
+    let scratch = Scratch::new("manifests");
+    let file = scratch.file("weir.yaml", text("deploy/kubernetes/weir.yaml"));
+    let ran = Command::new("kubernetes-validate").args(["--strict", &file]).output().expect("it runs");
+    let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
+    assert!(ran.status.success() && said.matches("passed for resource").count() == 4, "{said}");
+    // It is no check that anything passes.
+    let wrong =
+        scratch.file("wrong.yaml", text("deploy/kubernetes/weir.yaml").replace("replicas:", "replica:"));
+    let ran = Command::new("kubernetes-validate").args(["--strict", &wrong]).output().expect("it runs");
+    assert!(!ran.status.success());
 }
 
 #[test]

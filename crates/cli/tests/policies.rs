@@ -1,4 +1,4 @@
-//! `docs/policies.md` says what `examples/policies.star` and `docs/failing.star` print, and advises what follows from it.
+//! `docs/policies.md` says what `examples/policies.star`, `docs/probes.star` and `docs/failing.star` print, and advises what follows from it.
 //!
 //! What stands between `<!-- NAME -->` and `<!-- end -->` is written by `UPDATE=1 cargo test -p weir --test policies`.
 
@@ -23,14 +23,14 @@ const ADVICE: [Advice; 9] = [
     Advice(
         "least_conn",
         "its requests at each target",
-        "one balancer sees most of the traffic: the fastest",
-        "dozens of balancers share the targets: it is `p2c` then",
+        "one balancer, or a few, send most of the traffic: the fastest",
+        "dozens of balancers share the targets: `p2c` does as well, and looks at two",
     ),
     Advice(
         "p2c",
         "its requests at two targets",
-        "many balancers share the targets",
-        "one balancer, and p99 matters",
+        "dozens of balancers share very many targets",
+        "few balancers: `least_conn` is faster",
     ),
     Advice("p2c_replacement", "the same", "to do as Envoy does", "never better than `p2c`"),
     Advice(
@@ -56,6 +56,7 @@ const ADVICE: [Advice; 9] = [
 
 const POLICIES: &str = "examples/policies.star";
 const FAILING: &str = "docs/failing.star";
+const PROBES: &str = "docs/probes.star";
 
 fn run_of(file: &str, options: &str) -> Vec<Value> {
     let path = root().join(file);
@@ -155,7 +156,42 @@ fn the_page_says_what_the_file_prints() {
     assert!(!faster(&most, "least_conn", "p2c") && !faster(&most, "p2c", "least_conn"));
     assert!(faster(&one, "least_conn", "p2c") && faster(&eight, "least_conn", "random"));
 
+    probes(page);
     failing(page);
+}
+
+fn probes(page: &str) {
+    let options = "--replications 5";
+    let got = run_of(PROBES, options);
+    let of = |far: &str, n: u64| -> Vec<Value> {
+        let here = |s: &&Value| s["params"]["far"] == far && s["params"]["routers"] == n;
+        got.iter().filter(here).cloned().collect()
+    };
+    let points = ["0s", "1ms", "10ms"].into_iter().flat_map(|far| [(far, 1), (far, 8)]);
+    let names = ["least_conn", "p2c", "prequal", "prequal_cost", "prequal_many"];
+    let rows = points.clone().map(|(far, n)| {
+        let here = of(far, n);
+        let [a, b, c, d, e] = names.map(|name| both(named(&here, name)));
+        [far.to_owned(), n.to_string(), a, b, c, d, e]
+    });
+    let heading = [
+        "cable",
+        "routers",
+        "p50 / p99, `least_conn`",
+        "`p2c`",
+        "`prequal`",
+        "`prequal_cost`",
+        "`prequal_many`",
+    ];
+    stands(page, "probes", &with_command(PROBES, options, &table(heading, rows.collect())));
+    for (far, n) in points {
+        assert!(faster(&of(far, n), "p2c", "prequal"), "{far}, {n} routers");
+    }
+    assert!(faster(&of("0s", 8), "prequal_many", "least_conn"));
+    assert!(faster(&of("10ms", 8), "least_conn", "prequal_many"));
+    assert!(
+        faster(&of("1ms", 1), "prequal_cost", "prequal") && !faster(&of("1ms", 8), "prequal_cost", "prequal")
+    );
 }
 
 /// The share of requests that failed: what the target got that always fails.

@@ -129,6 +129,25 @@ fn the_picture_shows_the_figures_of_the_program() {
 }
 
 #[test]
+fn the_picture_of_a_report_is_of_the_page() {
+    let scratch = Scratch::new("readme-page");
+    let html = scratch.path("bamboo.html");
+    let path = root().join("examples/bamboo.star");
+    run(&["sim", path.to_str().expect("UTF-8"), "--html", &html, "--quiet"]).succeeds();
+    let drawn = |text: &str| -> Vec<String> {
+        let lines =
+            text.lines().filter(|line| line.starts_with("<g class=\"s ") || line.starts_with("<line "));
+        lines.map(str::to_owned).collect()
+    };
+    let page = fs::read_to_string(html).expect("it was written");
+    let (_, chart) = page.split_once("<div class=\"chosen\">").expect("it has curves");
+    let (chart, _) = chart.split_once("</figure>").expect("it ends");
+    let picture = drawn(&read("docs/report.svg"));
+    assert!(picture.len() > 15, "{picture:?}");
+    assert!(picture == drawn(chart), "cut docs/report.svg out anew, as docs/report.py says");
+}
+
+#[test]
 fn links_lead_somewhere() {
     for path in ["README.md", "examples/README.md", "examples/timelike/README.md", "bench/README.md"] {
         let page = read(path);

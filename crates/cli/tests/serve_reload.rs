@@ -4,8 +4,8 @@ mod common;
 mod serve;
 use common::{Scratch, run, weir};
 use rustix::process::Signal;
-use serve::admin::{addr, json};
-use serve::{Stream, Weir, tell, until};
+use serve::admin::{addr, get, json};
+use serve::{Origin, Stream, Weir, tell, until};
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -163,4 +163,71 @@ fn sockets_of_systemd_are_taken() {
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(said.contains(&format!("LISTEN_FDS has a socket at {at}")), "{said}");
     assert_eq!(ended.status.code(), Some(3));
+}
+
+/// Eight graphs linger before a further reload waits: meanwhile all else is answered, and the end comes at once.
+#[test]
+fn a_reload_that_waits_holds_nobody_up() {
+    let origin = Origin::new(|peer| {
+        peer.request()?;
+        peer.wait_for_end()
+    });
+    let file = |turn: usize| {
+        format!(
+            "listen(\"127.0.0.1:0\", route([(when(path = \"/held\"), rewrite(server(\"held\", addr = \"{}\"), set = {{\"x-turn\": \"{turn}\"}}))], \
+             otherwise = respond(200, \"{turn}\")), name = \"web\", http = http(drain_timeout = 3600 * s))\n",
+            origin.addr()
+        )
+    };
+    let mut weir = Weir::with(&file(0), &["--admin", "127.0.0.1:0"], 1);
+    let admin = addr(&weir, "admin");
+    let mut held = Vec::new();
+    for turn in 1..=9 {
+        let mut client = weir.client();
+        client.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n").expect("sent");
+        assert!(until(|| origin.arrivals().len() == turn));
+        held.push(client);
+        weir.scratch.file("topology.star", file(turn));
+        weir.signal(Signal::HUP);
+        if turn < 9 {
+            assert!(until(|| weir.get("/").body_text() == turn.to_string()), "{turn}: {}", weir.err());
+        }
+    }
+    // The ninth waits for an hour. Nobody else does.
+    for _ in 0..3 {
+        assert_eq!(json(&admin, "/config")["generation"], 8);
+        assert_eq!(get(&admin, "/ready").0, 200);
+        assert!(get(&admin, "/metrics").1.contains("weir_config_generation 8"));
+        assert_eq!(weir.get("/").body_text(), "8");
+    }
+    weir.signal(Signal::TERM);
+    assert!(until(|| get_status(&admin, "/ready") != Some(200)), "it drains");
+    weir.signal(Signal::TERM);
+    weir.ends();
+    drop(held);
+}
+
+/// What a path is answered with, if the admin interface is still there.
+fn get_status(at: &str, path: &str) -> Option<u16> {
+    let mut stream = Stream::connect(at).ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.ask(&request).ok().map(|answer| answer.status())
+}
+
+/// A predecessor that says nothing: the successor says so and ends, and the other goes on as soon as it can.
+#[test]
+fn a_predecessor_that_is_stopped_is_said() {
+    let scratch = Scratch::new("stopped");
+    let control = scratch.path("control");
+    let mut old = Weir::with(&answers("old"), &["--control", &control], 1);
+    let file = scratch.file("new.star", answers("new"));
+    old.signal(Signal::STOP);
+    run(&["serve", &file, "--control", &control, "--replace"]).fails(3, "does not answer: end it");
+    old.signal(Signal::CONT);
+    assert_eq!(old.get("/").body_text(), "old");
+    // One that is killed leaves its socket's file, which is nobody's.
+    old.signal(Signal::KILL);
+    old.ends();
+    let new = Weir::with(&answers("new"), &["--control", &control, "--replace"], 1);
+    assert_eq!(new.get("/").body_text(), "new");
 }

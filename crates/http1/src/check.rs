@@ -3,12 +3,13 @@
 use crate::byte::{decimal, elements};
 use crate::forwarded;
 use crate::framing::Version;
-use crate::name::Name;
+use crate::name::{Name, Names};
 use crate::networks::Networks;
 use crate::request::Request;
 use crate::response::Response;
 use crate::rule::{Id, Refusal, refuse};
 use crate::target::has_encoded_control;
+use crate::trace_context::{self, Trace};
 use std::net::IpAddr;
 
 /// What weir knows of the client's hop.
@@ -45,6 +46,12 @@ pub struct Checked {
     pub close: bool,
     /// weir answers itself.
     pub here: Option<Here>,
+    /// The peer is one of the listener's `trusted`.
+    pub trusted: bool,
+    /// The trace that it belongs to.
+    pub trace: Option<Trace>,
+    /// Fields that are invalid and go no further.
+    pub(crate) invalid: Names,
 }
 
 /// What weir answers itself.
@@ -83,12 +90,18 @@ pub fn check_request(request: &Request, hop: &Hop<'_>) -> Result<Checked, Refusa
         b"OPTIONS" if max_forwards(request)? == Some(0) => Some(Here::Options),
         _ => None,
     };
+    let trusted = hop.trusted.trusts(hop.peer);
+    let traced = seen.has(Name::TraceParent) || seen.has(Name::TraceState);
+    let (trace, invalid) = if traced { trace_context::read(block) } else { Default::default() };
     Ok(Checked {
-        client: forwarded::client(request, hop, hop.trusted.trusts(hop.peer)),
+        client: forwarded::client(request, hop, trusted),
         upgrade: connect || seen.has(Name::Upgrade) && upgrades(request, hop).next().is_some(),
         expect: request.expects_continue(),
         close: !request.keep_alive(),
         here,
+        trusted,
+        trace,
+        invalid,
     })
 }
 

@@ -35,6 +35,7 @@ mod rule;
 mod seek;
 mod split;
 mod target;
+mod trace_context;
 mod trailers;
 mod write;
 
@@ -55,4 +56,5 @@ pub use response::{Asked, Response};
 pub use rule::{RULES, Refusal, Rule};
 pub use seek::Seek;
 pub use target::check_target;
+pub use trace_context::Trace;
 pub use trailers::Trailers;

@@ -33,6 +33,8 @@ pub(crate) enum Name {
     Authenticate,
     Credentials,
     Trailer,
+    TraceParent,
+    TraceState,
 }
 
 /// A set of names.
@@ -123,7 +125,9 @@ pub(crate) fn classify(name: &[u8]) -> (Name, bool) {
         (9, b'x') => (Name::RealIp, b"X-Real-IP"),
         (10, b'c') => (Name::Connection, b"Connection"),
         (10, b'k') => (Name::KeepAlive, b"Keep-Alive"),
+        (10, b't') => (Name::TraceState, b"Tracestate"),
         (10, b's') => (Name::SetCookie, b"Set-Cookie"),
+        (11, b't') => (Name::TraceParent, b"Traceparent"),
         (12, b'm') => (Name::MaxForwards, b"Max-Forwards"),
         (13, b'a') => (Name::Credentials, b"Authorization"),
         (14, b'c') => (Name::ContentLength, b"Content-Length"),

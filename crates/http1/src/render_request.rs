@@ -22,7 +22,7 @@ pub fn render_request(
     body: BodyOut,
     out: &mut Vec<u8>,
 ) {
-    let trusted = hop.trusted.trusts(hop.peer);
+    let trusted = checked.trusted;
     let options = request.method() == b"OPTIONS";
     out.reserve(request.block.bytes.len() + 256);
     out.extend_from_slice(request.method());
@@ -32,7 +32,7 @@ pub fn render_request(
     out.extend_from_slice(edits.value(b"host").unwrap_or(request.host()));
     out.extend_from_slice(b"\r\n");
 
-    let mut drop = ANEW;
+    let mut drop = ANEW.with(checked.invalid);
     if !checked.expect {
         drop.add(Name::Expect);
     }

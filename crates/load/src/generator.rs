@@ -37,8 +37,8 @@ pub(crate) struct Job {
     pub selected: bool,
     /// Who thinks again when it has ended (closed traffic).
     pub user: Option<u32>,
-    /// Whether it was sent again.
-    pub again: bool,
+    /// How often it was sent again.
+    pub again: u32,
 }
 
 /// How a request ended: the status of its answer, or why there is none.

@@ -35,7 +35,7 @@ pub(crate) struct Slot {
 
 /// Gives a request to a connection.
 pub(crate) fn send(g: &Rc<Generator>, mut job: Job) {
-    let free = if job.again { None } else { g.lanes[job.lane].h1.borrow_mut().pop() };
+    let free = if job.again > 0 { None } else { g.lanes[job.lane].h1.borrow_mut().pop() };
     if let Some(slot) = free {
         *slot.job.borrow_mut() = Some(job);
         if let Some(waker) = slot.waker.borrow_mut().take() {
@@ -44,11 +44,13 @@ pub(crate) fn send(g: &Rc<Generator>, mut job: Job) {
     } else if g.may_open() {
         g.core.runtime.spawn(connection(g.clone(), job));
     } else {
-        if !job.again {
+        if job.again == 0 {
             g.tally.borrow_mut().waited += 1;
         }
         // A connection that becomes free is as good as a new one.
-        job.again &= job.sent_ns.is_some();
+        if job.sent_ns.is_none() {
+            job.again = 0;
+        }
         g.wait(job);
     }
 }
@@ -75,7 +77,7 @@ async fn connection(g: Rc<Generator>, mut job: Job) {
             }
             if exchange.unanswered {
                 g.tally.borrow_mut().again += 1;
-                job.again = true;
+                job.again += 1;
                 g.open.set(g.open.get() - 1);
                 return g.send(job);
             }
@@ -142,7 +144,7 @@ impl Exchange {
         g.is_sent(job, was_free);
         let mut limit = Some(g.limit(job));
         let went = poll_fn(|cx| self.poll(cx, &mut limit)).await;
-        if self.is_used && !self.heard && !job.again && shape.idempotent && went == Err(Kind::Reset) {
+        if self.is_used && !self.heard && job.again == 0 && shape.idempotent && went == Err(Kind::Reset) {
             self.unanswered = true;
             return false;
         }

@@ -22,6 +22,10 @@ use weir_topology::plan::fixed::{
 /// Bytes of frames that wait for the socket before no more are taken.
 const AHEAD: usize = 64 * 1024;
 
+/// How often a request is sent again that the server has not looked at (RFC 9113 §8.7): a server that is replaced ends all of its
+/// connections at once, and of several the next may be at its end as well.
+const MOST_AGAIN: u32 = 8;
+
 /// Connections that stand, and how many are being made.
 #[derive(Default)]
 pub(crate) struct Connections {
@@ -73,9 +77,9 @@ async fn request(g: Rc<Generator>, conn: Rc<Shared>, mut job: Job, was_free: boo
     let went = exchange(&g, &conn, &job).await;
     conn.streams.set(conn.streams.get() - 1);
     match went {
-        Err(Failed::Unprocessed) if !job.again => {
+        Err(Failed::Unprocessed) if job.again < MOST_AGAIN => {
             g.tally.borrow_mut().again += 1;
-            job.again = true;
+            job.again += 1;
             g.send(job);
         }
         Err(Failed::Unprocessed) => g.end(&job, &Err(Kind::Reset)),

@@ -272,7 +272,7 @@ impl Sender {
         let (sent_ns, lag_ns) = (None, None);
         let lanes = self.g.lanes.len() as u32;
         let lane = weir_model::loops::met(lanes, request.way.with(purpose::MEETS)) as usize;
-        self.g.begin(Job { lane, request, intended_ns, sent_ns, lag_ns, selected, user, again: false });
+        self.g.begin(Job { lane, request, intended_ns, sent_ns, lag_ns, selected, user, again: 0 });
     }
 }
 

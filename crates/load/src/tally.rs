@@ -173,7 +173,7 @@ mod tests {
 
     fn job(ordinal: u64, intended_ns: u64, selected: bool) -> Job {
         let request = Request { ordinal, way: Key::new(1), kind: 0, sender: None };
-        Job { lane: 0, request, intended_ns, sent_ns: None, lag_ns: None, selected, user: None, again: false }
+        Job { lane: 0, request, intended_ns, sent_ns: None, lag_ns: None, selected, user: None, again: 0 }
     }
 
     /// A run may be interrupted before any of its requests has ended.

@@ -77,7 +77,7 @@ pub struct Jobs {
 struct Job {
     /// Place in the heap of its server; `NOBODY` where it waits or is done.
     at: u32,
-    /// Given when it came.
+    /// Given when it came; 0 once it is done.
     work_ns: u64,
 }
 
@@ -141,6 +141,17 @@ impl Concurrent {
         Some(self.at_ns.saturating_add(u64::try_from(ns).unwrap_or(u64::MAX)))
     }
 
+    /// Work that a ticket still has to be given, ns: all of it while it waits, none when it is done.
+    pub fn left_ns(&self, law: &Law, jobs: &Jobs, now_ns: u64, ticket: u32) -> u64 {
+        let job = jobs.of[ticket as usize];
+        if job.at == NOBODY {
+            return job.work_ns;
+        }
+        let elapsed = now_ns.saturating_sub(self.at_ns);
+        let clock = self.clock + u128::from(elapsed) * u128::from(law.per_ns(self.inside()));
+        (self.open[job.at as usize].end.saturating_sub(clock) >> DIGITS) as u64
+    }
+
     /// Adds the tickets whose work is done by now to `out`, each once, the first done first. They stay inside until they
     /// leave, at this same instant.
     pub fn done(&mut self, law: &Law, jobs: &mut Jobs, now_ns: u64, out: &mut Vec<u32>) {
@@ -148,6 +159,7 @@ impl Concurrent {
         while let Some(first) = self.open.first().filter(|first| first.end <= self.clock) {
             let ticket = first.ticket;
             self.take_out(jobs, 0);
+            jobs.of[ticket as usize].work_ns = 0;
             self.done += 1;
             out.push(ticket);
         }

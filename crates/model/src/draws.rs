@@ -45,6 +45,8 @@ purposes! {
         MEETS = 15,
         /// What a further loop has of its own.
         LOOP = 16,
+        /// A probe of how busy a target is.
+        PROBE = 17,
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Availability: mtbf / (mtbf + mttr) for eager clocks.
 
+use crate::dist::Dist;
 use crate::sampler::Sampler;
 use weir_stats::Key;
 
@@ -22,12 +23,14 @@ pub struct Law {
 impl Law {
     /// Exponential periods of these means, ns.
     pub fn new(mtbf_ns: u64, mttr_ns: u64, lazy: bool, starts_up: bool) -> Law {
-        Law {
-            up: Sampler::Exponential(mtbf_ns as f64),
-            down: Sampler::Exponential(mttr_ns as f64),
-            lazy,
-            starts_up,
-        }
+        let (up, down) = (Sampler::Exponential(mtbf_ns as f64), Sampler::Exponential(mttr_ns as f64));
+        Law { up, down, lazy, starts_up }
+    }
+
+    /// The same with periods of any distribution, where one is given.
+    #[must_use]
+    pub fn with(self, up: Option<&Dist>, down: Option<&Dist>) -> Law {
+        Law { up: up.map_or(self.up, Sampler::new), down: down.map_or(self.down, Sampler::new), ..self }
     }
 
     fn period(&self, up: bool, key: Key) -> u64 {
@@ -66,6 +69,12 @@ impl Faulty {
             }
         }
         self.up
+    }
+
+    /// Whether it is up at that instant, for who only looks: nothing changes by that.
+    pub fn looks_up(&self, law: &Law, now_ns: u64) -> bool {
+        let mut copy = *self;
+        if law.lazy { self.up } else { copy.is_up(law, now_ns, true) }
     }
 
     /// When it changes next: for eager clocks, whose flips may be made events (a crash cuts off what is inside).

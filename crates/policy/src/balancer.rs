@@ -7,6 +7,7 @@ use crate::ask::Ask;
 use crate::config::Balance;
 use crate::key;
 use crate::least_conn::LeastConn;
+use crate::least_work::LeastWork;
 use crate::p2c::{Choices, P2c};
 use crate::prequal::Prequal;
 use crate::random::Random;
@@ -114,19 +115,6 @@ impl Balancer {
         }
     }
 
-    /// For `lb.least_work`: as [`Balancer::ask_where`], given the work left at each target. Other policies ignore that.
-    pub fn ask_knowing(
-        &mut self,
-        ask: &Ask,
-        left: impl FnMut(u32) -> u64,
-        barred: impl Fn(u32) -> bool,
-    ) -> Option<u32> {
-        match &self.policy {
-            Policy::Others(lb) if let Others::LeastWork(lb) = &**lb => lb.pick_where(ask.draw, left, barred),
-            _ => self.ask_where(ask, barred),
-        }
-    }
-
     /// Counts a request at a target that was chosen elsewhere (by a cookie).
     pub fn take(&mut self, target: u32) {
         match &mut self.policy {
@@ -230,6 +218,14 @@ impl Balancer {
     pub fn estimate_ns(&self, now: u64, target: u32) -> Option<f64> {
         match &self.policy {
             Policy::Others(lb) => lb.estimate_ns(now, target),
+            _ => None,
+        }
+    }
+
+    /// `lb.least_work`'s state, which must be told what is left at the targets before each pick.
+    pub fn least_work(&mut self) -> Option<&mut LeastWork> {
+        match &mut self.policy {
+            Policy::Others(lb) => lb.least_work(),
             _ => None,
         }
     }

@@ -14,6 +14,8 @@ use weir_stats::Key;
 #[derive(Clone, Debug, Default)]
 pub struct LeastWork {
     open: Vec<u32>,
+    /// What was said last to be left at each target, ns; none where nobody says.
+    left_ns: Vec<u64>,
 }
 
 impl LeastWork {
@@ -28,18 +30,21 @@ impl LeastWork {
     pub fn refresh(&mut self, weights: &[f64]) {
         self.open.clear();
         self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
+        self.left_ns.resize(weights.len(), 0);
     }
 
-    /// Chooses a target that is not barred, given the work left at each; `None` if there is none.
-    pub fn pick_where(
-        &self,
-        draw: Key,
-        mut left: impl FnMut(u32) -> u64,
-        barred: impl Fn(u32) -> bool,
-    ) -> Option<u32> {
+    /// What is left at each target as of now.
+    pub fn tell(&mut self, left_ns: impl Fn(u32) -> u64) {
+        for &target in &self.open {
+            self.left_ns[target as usize] = left_ns(target);
+        }
+    }
+
+    /// Chooses a target that is not barred; `None` if there is none.
+    pub fn pick_where(&self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
         let (mut best, mut ties) = (None, 0);
         for target in self.open.iter().copied().filter(|&t| !barred(t)) {
-            let work = left(target);
+            let work = self.left_ns[target as usize];
             match best {
                 Some((least, _)) if work > least => {}
                 Some((least, _)) if work == least => {
@@ -62,16 +67,17 @@ mod tests {
 
     #[test]
     fn the_least_work_wins_and_ties_are_even() {
-        let lb = LeastWork::new(&[1.0, 1.0, 0.0, 1.0, 1.0]);
+        let mut lb = LeastWork::new(&[1.0, 1.0, 0.0, 1.0, 1.0]);
         let left = [5, 3, 0, 3, 3];
+        lb.tell(|t| left[t as usize]);
         let mut seen = [0; 5];
         for i in 0..30_000 {
-            seen[lb.pick_where(Key::new(2).with(i), |t| left[t as usize], |_| false).unwrap() as usize] += 1;
+            seen[lb.pick_where(Key::new(2).with(i), |_| false).unwrap() as usize] += 1;
         }
         assert_eq!((seen[0], seen[2]), (0, 0));
         assert!([1, 3, 4].iter().all(|&t| (9_600..10_400).contains(&seen[t])), "{seen:?}");
         let barred = |t| t != 0;
-        assert_eq!(lb.pick_where(Key::new(2), |t| left[t as usize], barred), Some(0));
-        assert_eq!(lb.pick_where(Key::new(2), |_| 0, |_| true), None);
+        assert_eq!(lb.pick_where(Key::new(2), barred), Some(0));
+        assert_eq!(lb.pick_where(Key::new(2), |_| true), None);
     }
 }

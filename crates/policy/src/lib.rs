@@ -18,6 +18,7 @@ pub mod eligibility;
 pub mod first;
 pub mod health;
 pub mod hedge;
+pub mod history;
 pub mod key;
 pub mod least_conn;
 pub mod least_work;

@@ -156,6 +156,17 @@ impl Prequal {
         out.iter_mut().for_each(|i| *i = self.open[*i as usize]);
     }
 
+    /// The targets to probe for one request, drawn by its `draw`, into `out`, each with what its answer is to be drawn by
+    /// ([`Prequal::probed`]): where answers take their time.
+    pub fn whom(&mut self, draw: Key, out: &mut Vec<(u32, Key)>) {
+        let draw = draw.with(PROBES);
+        let mut asked = take(&mut self.asked);
+        self.to_probe(draw, &mut asked);
+        out.clear();
+        out.extend((1u64..).zip(&asked).map(|(i, &target)| (target, draw.with(i))));
+        self.asked = asked;
+    }
+
     /// Probes targets for one request, drawn by its `draw`, where answers are there at once.
     pub fn probe(&mut self, now: u64, draw: Key, busy: impl Fn(u32) -> Busy) {
         let draw = draw.with(PROBES);
@@ -372,6 +383,11 @@ impl Prequal {
     /// What the answer in the pool says that a target takes, ns; `None` without one.
     pub fn believed_ns(&self, target: u32) -> Option<f64> {
         self.pool.iter().rev().find(|a| a.target == target).map(|a| a.latency_ns as f64)
+    }
+
+    /// How old an answer may be, ns.
+    pub fn age_ns(&self) -> u64 {
+        self.how.age_ns
     }
 
     /// Answers in the pool.

@@ -7,14 +7,33 @@ use weir_sim::Results;
 
 /// All scenarios side by side; latencies are those of all requests, in ms.
 pub(crate) fn table(results: &Results) -> Table {
+    with(results, false)
+}
+
+/// The same, and beside it the latencies of successes wherever something failed: errors that come at once make those of
+/// all requests look better.
+pub(crate) fn beside_successes(results: &Results) -> Table {
+    with(results, some_failed(results))
+}
+
+/// Whether a request failed in any scenario.
+pub(crate) fn some_failed(results: &Results) -> bool {
+    results.scenarios.iter().any(|s| s.requests.failed > 0)
+}
+
+fn with(results: &Results, successes: bool) -> Table {
     let swept = entry::swept(results);
     let mut t = Table::new();
     t.column("scenario", Side::Left);
     for p in &swept {
-        t.column(p, Side::Right);
+        t.key_column(p, Side::Right);
     }
     for heading in ["success", "mean", "p50", "p95", "p99"] {
         t.column(heading, Side::Right);
+    }
+    if successes {
+        t.column("p50 ok", Side::Right);
+        t.column("p99 ok", Side::Right);
     }
     for s in &results.scenarios {
         let mut cells = vec![s.name.clone()];
@@ -23,6 +42,9 @@ pub(crate) fn table(results: &Results) -> Table {
         let l = &s.latency_all;
         cells.push(with_interval(&l.mean));
         cells.extend([&l.p50, &l.p95, &l.p99].map(quantile));
+        if successes {
+            cells.extend([&s.latency_ok.p50, &s.latency_ok.p99].map(quantile));
+        }
         t.row(cells);
     }
     t

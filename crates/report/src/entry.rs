@@ -16,10 +16,17 @@ pub(crate) fn value(v: &Value) -> String {
     }
 }
 
+/// The parameters of a scenario, or of a point.
+type Params = [(String, Value)];
+
 /// The names of all parameters of the scenarios, in order of first mention.
 pub(crate) fn params(results: &Results) -> Vec<&str> {
+    named(results.scenarios.iter().map(|s| &s.params[..]))
+}
+
+fn named<'a>(all: impl Iterator<Item = &'a Params>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
-    for (name, _) in results.scenarios.iter().flat_map(|s| &s.params) {
+    for (name, _) in all.flatten() {
         if !names.contains(&name.as_str()) {
             names.push(name);
         }
@@ -29,24 +36,40 @@ pub(crate) fn params(results: &Results) -> Vec<&str> {
 
 /// The parameters that differ between scenarios: those that were swept.
 pub(crate) fn swept(results: &Results) -> Vec<&str> {
-    let differs = |name: &str| {
-        let mut values = results.scenarios.iter().map(|s| param(s, name));
+    differing(results.scenarios.iter().map(|s| &s.params[..]))
+}
+
+/// The names of the parameters that differ, in order of first mention.
+pub(crate) fn differing<'a>(all: impl Iterator<Item = &'a Params> + Clone) -> Vec<&'a str> {
+    let mut names = named(all.clone());
+    names.retain(|name| {
+        let mut values = all.clone().map(|params| of(params, name));
         let first = values.next();
         values.any(|v| Some(v) != first)
-    };
-    params(results).into_iter().filter(|name| differs(name)).collect()
+    });
+    names
 }
 
 /// A scenario's value of a parameter, if it has it.
 pub(crate) fn param<'a>(s: &'a ScenarioResult, name: &str) -> Option<&'a Value> {
-    s.params.iter().find(|(n, _)| n == name).map(|(_, v)| v)
+    of(&s.params, name)
+}
+
+fn of<'a>(params: &'a Params, name: &str) -> Option<&'a Value> {
+    params.iter().find(|(n, _)| n == name).map(|(_, v)| v)
+}
+
+/// `routers=4, size=2`: a point of a sweep by what was swept.
+pub(crate) fn point(params: &Params, swept: &[&str]) -> String {
+    let point: Vec<String> =
+        swept.iter().filter_map(|name| Some(format!("{name}={}", value(of(params, name)?)))).collect();
+    point.join(", ")
 }
 
 /// `bamboo (routers=4)`: the name with those parameters that were swept.
 pub(crate) fn label(s: &ScenarioResult, swept: &[&str]) -> String {
-    let point: Vec<String> =
-        swept.iter().filter_map(|name| Some(format!("{name}={}", value(param(s, name)?)))).collect();
-    if point.is_empty() { s.name.clone() } else { format!("{} ({})", s.name, point.join(", ")) }
+    let point = point(&s.params, swept);
+    if point.is_empty() { s.name.clone() } else { format!("{} ({point})", s.name) }
 }
 
 /// Every warning once, with the labels of the scenarios that have it; in order of first mention.

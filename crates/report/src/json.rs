@@ -1,60 +1,116 @@
 //! The contract's JSON, `weir.sim/1`: keys always present and in one order, numbers unrounded, `null` for what cannot be
 //! said.
 
+use crate::explained;
 use crate::number::duration;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::Formatter;
 use std::io::{self, Write};
 use weir_policy::Kind;
-use weir_sim::{NodeResult, Results, ScenarioResult};
+use weir_sim::{Each, Expected, NodeResult, Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
 use weir_topology::plan::Value;
 
-pub(crate) fn write(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(results: &Results, each: bool, out: &mut dyn Write) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Lines::default());
-    Document(results).serialize(&mut serializer).map_err(io::Error::from)?;
+    Document(&Told { it: results, each }).serialize(&mut serializer).map_err(io::Error::from)?;
     out.write_all(b"\n")
 }
 
-/// Serialises `$name(&$type)` as an object with these keys in this order.
+/// What is told, and whether what single replications say is told as well.
+struct Told<'a, T> {
+    it: &'a T,
+    each: bool,
+}
+
+/// Serialises `$name(&$type)` as an object with these keys in this order; those after `if` only where that is so.
 macro_rules! object {
-    ($name:ident($type:ty), $it:ident, { $($key:literal: $value:expr),* $(,)? }) => {
+    ($name:ident($type:ty), $it:ident, { $($key:literal: $value:expr),* $(,)? } $(if $when:expr => { $extra:literal: $more:expr })*) => {
         struct $name<'a>(&'a $type);
         impl Serialize for $name<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let $it = self.0;
                 let mut map = serializer.serialize_map(None)?;
                 $(map.serialize_entry($key, &$value)?;)*
+                $(if $when {
+                    map.serialize_entry($extra, &$more)?;
+                })*
                 map.end()
             }
         }
     };
 }
 
-object!(Document(Results), r, {
+object!(Document(Told<'a, Results>), r, {
     "schema": "weir.sim/1",
-    "version": r.version,
-    "file": r.file,
-    "plan": r.plan,
-    "seed": r.seed,
-    "replications": r.replications,
-    "interrupted": r.interrupted,
-    "scenarios": r.scenarios.iter().map(Scenario).collect::<Vec<_>>(),
+    "version": r.it.version,
+    "file": r.it.file,
+    "plan": r.it.plan,
+    "seed": r.it.seed,
+    "replications": r.it.replications,
+    "interrupted": r.it.interrupted,
+    "scenarios": told(&r.it.scenarios, r.each).iter().map(Scenario).collect::<Vec<_>>(),
+} if r.it.scenarios.iter().any(|s| !s.expectations.is_empty()) => {
+    "expectations": r.it.scenarios.iter().flat_map(expected).collect::<Vec<_>>()
 });
 
-object!(Scenario(ScenarioResult), s, {
-    "name": s.name,
-    "params": Params(&s.params),
-    "requests": Requests(&s.requests),
-    "success": E(&s.success),
-    "goodput_per_s": E(&s.goodput_per_s),
-    "request_rate_per_s": E(&s.request_rate_per_s),
-    "response_rate_per_s": E(&s.response_rate_per_s),
-    "attempts_per_request": E(&s.attempts_per_request),
+fn told<T>(all: &[T], each: bool) -> Vec<Told<'_, T>> {
+    all.iter().map(|it| Told { it, each }).collect()
+}
+
+object!(Scenario(Told<'a, ScenarioResult>), s, {
+    "name": s.it.name,
+    "params": Params(&s.it.params),
+    "requests": Requests(&s.it.requests),
+    "success": s.e(&s.it.success, "success"),
+    "goodput_per_s": s.e(&s.it.goodput_per_s, "goodput_per_s"),
+    "request_rate_per_s": s.e(&s.it.request_rate_per_s, "request_rate_per_s"),
+    "response_rate_per_s": s.e(&s.it.response_rate_per_s, "response_rate_per_s"),
+    "attempts_per_request": s.e(&s.it.attempts_per_request, "attempts_per_request"),
     "latency_ms": Latencies(s),
-    "nodes": s.nodes.iter().map(Node).collect::<Vec<_>>(),
-    "warnings": s.warnings,
+    "nodes": told(&s.it.nodes, s.each).iter().map(Node).collect::<Vec<_>>(),
+    "warnings": s.it.warnings,
+} if s.it.explained.is_some() => {
+    "explained": s.it.explained.as_ref().map(|e| explained::Quantiles(&e.typical))
+} if s.it.explained.is_some() => {
+    "series": s.it.explained.as_ref().map(|e| explained::OverTime(&e.series))
 });
+
+impl<'a> Told<'a, ScenarioResult> {
+    fn e(&self, e: &'a Estimate, path: &str) -> E<'a> {
+        E(e, of(&self.it.each, self.each, path))
+    }
+}
+
+impl<'a> Told<'a, NodeResult> {
+    fn e(&self, e: &'a Estimate, path: &str) -> E<'a> {
+        E(e, of(&self.it.each, self.each, path))
+    }
+}
+
+/// What single replications say of an estimate; none where nothing can be said of it; `None`: it is not told.
+fn of<'a>(values: &'a Each, told: bool, path: &str) -> Option<&'a [f64]> {
+    told.then(|| values.get(path).map_or(&[][..], Vec::as_slice))
+}
+
+struct Expectation<'a>(&'a ScenarioResult, &'a Expected);
+
+fn expected(s: &ScenarioResult) -> impl Iterator<Item = Expectation<'_>> {
+    s.expectations.iter().map(move |e| Expectation(s, e))
+}
+
+impl Serialize for Expectation<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Expectation(s, e) = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("scenario", &s.name)?;
+        map.serialize_entry("params", &Params(&s.params))?;
+        map.serialize_entry("expect", &e.expect)?;
+        map.serialize_entry("value", &E(&e.value, None))?;
+        map.serialize_entry("holds", &e.holds)?;
+        map.end()
+    }
+}
 
 object!(Requests(weir_sim::Requests), r, {
     "total": r.total,
@@ -64,54 +120,77 @@ object!(Requests(weir_sim::Requests), r, {
     "errors": Errors(&r.errors),
 });
 
-object!(Latencies(ScenarioResult), s, {
-    "all": L(&s.latency_all),
-    "ok": L(&s.latency_ok),
+object!(Latencies(Told<'a, ScenarioResult>), s, {
+    "all": L(s, &s.it.latency_all, "all"),
+    "ok": L(s, &s.it.latency_ok, "ok"),
 });
 
-object!(Node(NodeResult), n, {
-    "id": n.id,
-    "name": n.name,
-    "kind": n.kind,
-    "place": n.place,
-    "count": n.count,
-    "requests": n.requests,
-    "errors": Errors(&n.errors),
-    "utilisation": E(&n.utilisation),
+object!(Node(Told<'a, NodeResult>), n, {
+    "id": n.it.id,
+    "name": n.it.name,
+    "kind": n.it.kind,
+    "place": n.it.place,
+    "count": n.it.count,
+    "requests": n.it.requests,
+    "errors": Errors(&n.it.errors),
+    "utilisation": n.e(&n.it.utilisation, "utilisation"),
     "queue": Queue(n),
-    "wait_ms": E(&n.wait_ms),
-    "service_ms": E(&n.service_ms),
-    "latency_part_ms": E(&n.latency_part_ms),
+    "wait_ms": n.e(&n.it.wait_ms, "wait_ms"),
+    "service_ms": n.e(&n.it.service_ms, "service_ms"),
+    "latency_part_ms": n.e(&n.it.latency_part_ms, "latency_part_ms"),
     "spread": Spread(n),
 });
 
-object!(Queue(NodeResult), n, {
-    "mean": E(&n.queue_mean),
-    "max": n.queue_max,
+object!(Queue(Told<'a, NodeResult>), n, {
+    "mean": n.e(&n.it.queue_mean, "queue.mean"),
+    "max": n.it.queue_max,
 });
 
-object!(Spread(NodeResult), n, {
-    "min": n.spread_min,
-    "max": n.spread_max,
-    "cv": E(&n.spread_cv),
+object!(Spread(Told<'a, NodeResult>), n, {
+    "min": n.it.spread_min,
+    "max": n.it.spread_max,
+    "cv": n.e(&n.it.spread_cv, "spread.cv"),
 });
 
-object!(E(Estimate), e, {
-    "value": e.value,
-    "low": e.low,
-    "high": e.high,
-});
+/// An estimate, and what single replications say where that is told.
+struct E<'a>(&'a Estimate, Option<&'a [f64]>);
 
-object!(L(Latency), l, {
-    "min": l.min,
-    "mean": E(&l.mean),
-    "p50": E(&l.p50),
-    "p90": E(&l.p90),
-    "p95": E(&l.p95),
-    "p99": E(&l.p99),
-    "p999": E(&l.p999),
-    "max": l.max,
-});
+impl Serialize for E<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let E(e, each) = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("value", &e.value)?;
+        map.serialize_entry("low", &e.low)?;
+        map.serialize_entry("high", &e.high)?;
+        if let Some(each) = each {
+            map.serialize_entry("each", each)?;
+        }
+        map.end()
+    }
+}
+
+struct L<'a>(&'a Told<'a, ScenarioResult>, &'a Latency, &'a str);
+
+impl Serialize for L<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let L(s, l, set) = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("min", &l.min)?;
+        let all = [
+            ("mean", &l.mean),
+            ("p50", &l.p50),
+            ("p90", &l.p90),
+            ("p95", &l.p95),
+            ("p99", &l.p99),
+            ("p999", &l.p999),
+        ];
+        for (name, e) in all {
+            map.serialize_entry(name, &E(e, of(&s.it.each, s.each, &format!("latency_ms.{set}.{name}"))))?;
+        }
+        map.serialize_entry("max", &l.max)?;
+        map.end()
+    }
+}
 
 struct Errors<'a>(&'a [(Kind, u64)]);
 
@@ -188,7 +267,8 @@ impl Lines {
 
 impl Formatter for Lines {
     fn begin_array<W: ?Sized + Write>(&mut self, out: &mut W) -> io::Result<()> {
-        self.begin(true);
+        // Numbers of one thing stand in one line.
+        self.begin(self.open.len() <= Self::SCENARIO_DEPTH);
         out.write_all(b"[")
     }
 

@@ -4,40 +4,59 @@
 //! CSV carry every number as it is; text and HTML round each to what its interval can bear.
 #![forbid(unsafe_code)]
 
+mod chart;
+mod compare;
 mod comparison;
 mod csv;
 mod entry;
+mod expected;
+mod explained;
 pub mod graph;
 mod html;
 mod json;
 mod load;
 mod number;
 mod offered;
+mod page;
+mod parquet;
+mod saved;
 mod sites;
 mod table;
 mod text;
+mod trace;
 mod verify;
 mod verify_page;
 
+pub use compare::{Comparison, Pairing, Verdict};
 pub use number::duration;
+pub use saved::{Design, NotSaved, Saved};
 pub use table::escaped;
 pub use text::Sites;
+pub use trace::TraceForm;
 
 use std::io::{self, Write};
 use weir_load::Outcome;
-use weir_sim::Results;
+use weir_sim::{Recording, Results};
 use weir_topology::Plan;
 use weir_verify::{Calibration, Replay, Verification};
 
 /// How wide a table for a terminal may grow.
-const WIDTH: usize = 100;
+const WIDTH: usize = 80;
 
 /// Writes the contract's JSON (`weir.sim/1`), ending with a new line.
 ///
 /// # Errors
 /// What `out` says.
 pub fn json(results: &Results, out: &mut dyn Write) -> io::Result<()> {
-    json::write(results, out)
+    json::write(results, false, out)
+}
+
+/// The same, every estimate with its values by replication.
+///
+/// # Errors
+/// What `out` says.
+pub fn json_with_each(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    json::write(results, true, out)
 }
 
 /// Writes tidy CSV: one row per scenario, node (or none) and metric; see the header in the file.
@@ -48,6 +67,14 @@ pub fn csv(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     csv::write(results, out)
 }
 
+/// Writes the rows of the CSV as Parquet, with typed columns.
+///
+/// # Errors
+/// What `out` says.
+pub fn parquet(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    parquet::write(results, out)
+}
+
 /// Writes tables for a terminal, at most 100 columns wide unless names need more.
 ///
 /// # Errors
@@ -56,12 +83,26 @@ pub fn text(results: &Results, sites: Sites, out: &mut dyn Write) -> io::Result<
     text::write(results, sites, out)
 }
 
-/// Writes one self-contained HTML page.
+/// Writes the histories of requests. `selection`: which they are, in the words of whoever asked.
 ///
 /// # Errors
 /// What `out` says.
-pub fn html(results: &Results, out: &mut dyn Write) -> io::Result<()> {
-    html::write(results, out)
+pub fn trace(
+    results: &Results,
+    recordings: &[Recording<'_>],
+    selection: &str,
+    form: TraceForm,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    trace::write(&trace::Traced { results, recordings, selection }, form, out)
+}
+
+/// Writes one self-contained HTML page. `plan`: what was simulated, for the pictures.
+///
+/// # Errors
+/// What `out` says.
+pub fn html(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+    html::write(results, plan, out)
 }
 
 /// Writes the contract's JSON of a load run (`weir.load/1`), ending with a new line.
@@ -143,6 +184,43 @@ pub fn load_rows(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 /// What `out` says.
 pub fn offered(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     offered::write(plan, out)
+}
+
+/// Writes a comparison as the contract's JSON (`weir.compare/1`), ending with a new line.
+///
+/// # Errors
+/// What `out` says.
+pub fn compare_json(comparison: &Comparison<'_>, out: &mut dyn Write) -> io::Result<()> {
+    compare::json(comparison, out)
+}
+
+/// Writes a comparison as tables.
+///
+/// # Errors
+/// What `out` says.
+pub fn compare_text(comparison: &Comparison<'_>, out: &mut dyn Write) -> io::Result<()> {
+    compare::tables(comparison, out)
+}
+
+/// Expectations that do not hold or cannot be decided, and figures that are not known as well as was wanted: a sentence each.
+pub fn unmet(results: &Results) -> Vec<String> {
+    expected::unmet(results).into_iter().chain(expected::shortfalls(results)).collect()
+}
+
+/// Writes what the file expects as JUnit's XML.
+///
+/// # Errors
+/// What `out` says.
+pub fn junit(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    expected::junit(results, out)
+}
+
+/// Writes expectations that do not hold as GitHub's annotations.
+///
+/// # Errors
+/// What `out` says.
+pub fn annotations(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    expected::annotations(results, out)
 }
 
 /// The line every result ends with.

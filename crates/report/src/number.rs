@@ -55,6 +55,20 @@ pub(crate) fn percentage(e: &Estimate) -> String {
     }
 }
 
+/// What is known of a share that was 100 % in all of so many: with 95 % it is at least this, in per cent, rounded down. Nothing
+/// is said where it is as good as all.
+pub(crate) fn at_least(n: u64) -> Option<String> {
+    const AS_GOOD_AS_ALL: f64 = 1e-4;
+    let missed = 1.0 - weir_stats::math::pow(0.05, 1.0 / n as f64);
+    if n == 0 || missed < AS_GOOD_AS_ALL {
+        return None;
+    }
+    let percent = missed * 100.0;
+    let places = (-percent.log10().floor()).max(0.0) as usize;
+    let unit = 10f64.powi(places as i32);
+    Some(format!("{:.places$} %", ((100.0 - percent) * unit).floor() / unit))
+}
+
 /// A number without an interval, or what stands for none.
 pub(crate) fn plain(x: Option<f64>) -> String {
     x.map_or_else(|| UNKNOWN.into(), |x| significant(x, DIGITS_WITHOUT_INTERVAL))
@@ -122,7 +136,7 @@ fn exact(x: f64) -> String {
 }
 
 /// The decimal exponent of a number written by `{:e}`: without a logarithm, so the same everywhere.
-fn exponent_of(written: &str) -> i32 {
+pub(crate) fn exponent_of(written: &str) -> i32 {
     written.rsplit('e').next().and_then(|e| e.parse().ok()).unwrap_or(0)
 }
 
@@ -184,5 +198,13 @@ mod tests {
         ] {
             assert_eq!(duration(ns), text);
         }
+    }
+
+    /// No failure among a thousand says 99.7 %: the rule of three.
+    #[test]
+    fn all_of_few_is_not_all() {
+        let told = [0, 20, 100, 1000, 10_000, 29_000, 30_000].map(at_least);
+        let want = [None, Some("86 %"), Some("97 %"), Some("99.7 %"), Some("99.97 %"), Some("99.98 %"), None];
+        assert_eq!(told, want.map(|w| w.map(str::to_owned)));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::number::{UNKNOWN, alone, count, plain};
 use crate::table::{Side, Table};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use weir_sim::{NodeResult, ScenarioResult};
 
 /// One row per site (or member) of a scenario. Columns that no site can fill are left out.
@@ -13,13 +13,15 @@ pub(crate) fn table(s: &ScenarioResult) -> Table {
         t.column(heading, Side::Right);
     }
     let mut of_place: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for n in &s.nodes {
         *of_place.entry(&n.place).or_default() += 1;
+        named.entry(&n.name).or_default().insert(&n.place);
     }
     for n in &s.nodes {
         let failed: u64 = n.errors.iter().map(|(_, k)| k).sum();
         t.row(vec![
-            name(n, of_place[n.place.as_str()] > 1),
+            name(n, named[n.name.as_str()].len() > 1, of_place[n.place.as_str()] > 1),
             count(n.requests),
             if failed == 0 { UNKNOWN.into() } else { count(failed) },
             alone(&n.utilisation),
@@ -35,17 +37,20 @@ pub(crate) fn table(s: &ScenarioResult) -> Table {
 }
 
 /// What the columns mean, for those who do not know them yet.
-pub(crate) const LEGEND: [&str; 3] = [
-    "busy: share of slots in use · waiting: mean number at a member, most: the most ever",
-    "wait, service: mean ms per entry · part: ms of the mean latency spent there; the parts add up to it",
+pub(crate) const LEGEND: [&str; 4] = [
+    "busy: share of slots in use · waiting: mean number at a member",
+    "most: the most that ever waited at one · wait, service: mean ms per entry",
+    "part: ms of the mean latency spent there; the parts add up to it",
     "spread: least and most requests of a member",
 ];
 
-fn name(n: &NodeResult, one_of_many: bool) -> String {
-    let mut s = n.place.clone();
-    if n.name != n.kind {
-        s = format!("{s} {}", n.name);
-    }
+/// A name that was given wins; where several places have it, its place stands before it.
+fn name(n: &NodeResult, shared: bool, one_of_many: bool) -> String {
+    let s = match (n.name == n.kind, shared) {
+        (true, _) => n.place.clone(),
+        (false, true) => format!("{} {}", n.place, n.name),
+        (false, false) => n.name.clone(),
+    };
     match n.id {
         Some(id) if one_of_many => format!("{s} #{id}"),
         _ if n.count > 1 => format!("{s} ×{}", n.count),

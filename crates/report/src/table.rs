@@ -9,20 +9,31 @@ pub(crate) enum Side {
     Right,
 }
 
+/// Between two columns.
+const GAP: usize = 2;
+
 /// Headings and rows of cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     headings: Vec<(String, Side)>,
     rows: Vec<Vec<String>>,
+    /// How many of the first columns say what a row is of; all but the first.
+    further_keys: usize,
 }
 
 impl Table {
     pub(crate) fn new() -> Table {
-        Table { headings: Vec::new(), rows: Vec::new() }
+        Table { headings: Vec::new(), rows: Vec::new(), further_keys: 0 }
     }
 
     pub(crate) fn column(&mut self, heading: &str, side: Side) {
         self.headings.push((heading.to_owned(), side));
+    }
+
+    /// Adds a column that says what a row is of, as the first one does.
+    pub(crate) fn key_column(&mut self, heading: &str, side: Side) {
+        self.column(heading, side);
+        self.further_keys += 1;
     }
 
     /// Adds a row; it has a cell for every column.
@@ -48,31 +59,64 @@ impl Table {
         self
     }
 
-    /// As lines of text, each ended; the first column is cut where the whole would be wider than `width`.
+    /// As lines of text, each ended, none wider than `width` where that can be: the first column is cut if that is enough,
+    /// else columns that find no room follow in tables of their own, each with the columns that say what a row is of.
     pub(crate) fn text(&self, width: usize) -> String {
-        const GAP: usize = 2;
-        const NARROWEST: usize = 16;
+        const NARROWEST: usize = 24;
+        let mut widths = self.widths();
+        let over = span(&widths).saturating_sub(width);
+        if let Some(first) = widths.first_mut() {
+            let enough = *first >= NARROWEST + over;
+            *first = if enough { *first - over } else { (*first).min((width / 2).max(NARROWEST)) };
+        }
+        let parts = parts(&widths, 1 + self.further_keys, width);
+        let parts: Vec<String> = parts.iter().map(|p| self.lines(p, &widths)).collect();
+        parts.join("\n")
+    }
+
+    /// Whether its text is wider than that without anything cut.
+    pub(crate) fn is_wider_than(&self, width: usize) -> bool {
+        span(&self.widths()) > width
+    }
+
+    /// Rows as columns.
+    pub(crate) fn transposed(&self) -> Table {
+        let mut t = Table::new();
+        for (i, (heading, side)) in self.headings.iter().take(1).enumerate() {
+            t.column(heading, *side);
+            self.rows.iter().for_each(|row| t.column(&row[i], Side::Right));
+        }
+        for (i, (heading, _)) in self.headings.iter().enumerate().skip(1) {
+            t.row(
+                std::iter::once(heading.clone()).chain(self.rows.iter().map(|row| row[i].clone())).collect(),
+            );
+        }
+        t
+    }
+
+    fn widths(&self) -> Vec<usize> {
         let mut widths: Vec<usize> = self.headings.iter().map(|(h, _)| h.chars().count()).collect();
         for row in &self.rows {
             for (w, cell) in widths.iter_mut().zip(row) {
                 *w = (*w).max(cell.chars().count());
             }
         }
-        let total = widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
-        if let Some(first) = widths.first_mut() {
-            *first = first.saturating_sub(total.saturating_sub(width)).max(NARROWEST.min(*first));
-        }
+        widths
+    }
+
+    /// Some of the columns as lines.
+    fn lines(&self, columns: &[usize], widths: &[usize]) -> String {
         let mut out = String::new();
         let headings: Vec<String> = self.headings.iter().map(|(h, _)| h.clone()).collect();
         for row in std::iter::once(&headings).chain(&self.rows) {
             let mut line = String::new();
-            for (i, (cell, (_, side))) in row.iter().zip(&self.headings).enumerate() {
-                let cell = shortened(cell, widths[i]);
+            for &i in columns {
+                let cell = shortened(&row[i], widths[i]);
                 let pad = " ".repeat(widths[i] - cell.chars().count());
                 if i > 0 {
                     line.push_str(&" ".repeat(GAP));
                 }
-                match side {
+                match self.headings[i].1 {
                     Side::Left => line.extend([cell.as_str(), pad.as_str()]),
                     Side::Right => line.extend([pad.as_str(), cell.as_str()]),
                 }
@@ -101,6 +145,31 @@ impl Table {
         out.push_str("</tbody>\n</table>\n");
         out
     }
+}
+
+/// How wide columns of these widths are together.
+fn span(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
+}
+
+/// Which columns stand together: the first ones with as many of the others as have room, then they with the next ones.
+fn parts(widths: &[usize], keys: usize, width: usize) -> Vec<Vec<usize>> {
+    let keys: Vec<usize> = (0..keys.min(widths.len())).collect();
+    let first = keys.iter().map(|&i| widths[i] + GAP).sum::<usize>().saturating_sub(GAP);
+    let mut parts = vec![keys.clone()];
+    let mut used = first;
+    for (i, w) in widths.iter().enumerate().skip(keys.len()) {
+        let alone = parts.last().is_some_and(|p| p.len() == keys.len());
+        if used + GAP + w > width && !alone {
+            parts.push(keys.clone());
+            used = first;
+        }
+        used += GAP + w;
+        if let Some(part) = parts.last_mut() {
+            part.push(i);
+        }
+    }
+    parts
 }
 
 /// At most `width` characters: the middle of what is longer gives way to `…`, since names differ at their ends.
@@ -155,8 +224,23 @@ mod tests {
 
     #[test]
     fn the_first_column_gives_way() {
-        let text = table().without_empty_columns("–").text(21);
-        assert_eq!(text, "site                n\na <very…f a site    1\nb                 100\n");
+        let text = table().without_empty_columns("–").text(29);
+        assert_eq!(
+            text,
+            "site                        n\na <very> lo…me of a site    1\nb                         100\n"
+        );
+    }
+
+    #[test]
+    fn columns_without_room_follow_in_a_table_of_their_own() {
+        let mut t = Table::new();
+        for heading in ["site", "requests", "failed", "busy"] {
+            t.column(heading, if heading == "site" { Side::Left } else { Side::Right });
+        }
+        t.row(vec!["app".into(), "100".into(), "7".into(), "0.5".into()]);
+        assert_eq!(t.text(22), "site  requests  failed\napp        100       7\n\nsite  busy\napp    0.5\n");
+        // One that has no room anywhere stands alone.
+        assert!(t.text(3).lines().all(|l| l.starts_with("site") || l.starts_with("app") || l.is_empty()));
     }
 
     #[test]

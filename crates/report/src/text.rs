@@ -2,7 +2,7 @@
 
 use crate::number::{self, count, with_interval};
 use crate::table::{Side, Table};
-use crate::{WIDTH, comparison, entry, signature, sites};
+use crate::{WIDTH, comparison, entry, expected, explained, signature, sites};
 use std::io::{self, Write};
 use weir_sim::{Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
@@ -30,9 +30,14 @@ pub(crate) fn write(results: &Results, which: Sites, out: &mut dyn Write) -> io:
     if results.interrupted {
         writeln!(out, "Interrupted: what follows is what was finished.\n")?;
     }
-    writeln!(out, "{}: latency of all requests in ms, ± half of the 95 % interval\n", results.file)?;
+    let ok = match results.scenarios.len() > 1 && comparison::some_failed(results) {
+        true => " (ok: of successes)",
+        false => "",
+    };
+    let title = format!("{}: latency of all requests{ok} in ms, ± half of the 95 % interval", results.file);
+    writeln!(out, "{}", wrapped(&title))?;
     if results.scenarios.len() > 1 {
-        writeln!(out, "{}", comparison::table(results).text(WIDTH))?;
+        writeln!(out, "{}", comparison::beside_successes(results).text(WIDTH))?;
     }
     let detail = which == Sites::Always || results.scenarios.len() <= FEW;
     if detail {
@@ -45,15 +50,18 @@ pub(crate) fn write(results: &Results, which: Sites, out: &mut dyn Write) -> io:
     } else {
         writeln!(out, "--nodes sites shows each scenario site by site.\n")?;
     }
+    expected::write(results, out)?;
     writeln!(out, "{}", signature(results))
 }
 
 fn scenario(s: &ScenarioResult, swept: &[&str], results: &Results, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", entry::label(s, swept))?;
     for line in summary(s, results) {
-        writeln!(out, "  {line}")?;
+        write!(out, "{}", indented(&wrapped_to(&line, WIDTH - 2)))?;
     }
-    writeln!(out, "\n{}", indented(&latency(s).text(WIDTH - 2)))?;
+    let latencies = latency(s);
+    let latencies = if latencies.is_wider_than(WIDTH - 2) { latencies.transposed() } else { latencies };
+    writeln!(out, "\n{}", indented(&latencies.text(WIDTH - 2)))?;
     if !s.nodes.is_empty() {
         writeln!(out, "{}", indented(&sites::table(s).text(WIDTH - 2)))?;
     }
@@ -64,8 +72,11 @@ fn scenario(s: &ScenarioResult, swept: &[&str], results: &Results, out: &mut dyn
 pub(crate) fn summary(s: &ScenarioResult, results: &Results) -> Vec<String> {
     let r = &s.requests;
     let times = if results.replications == 1 { "replication" } else { "replications" };
+    // One number would mislead: no failure among few is no promise.
+    let few = number::at_least(r.selected).filter(|_| r.failed == 0);
+    let few = few.map_or(String::new(), |least| format!(" (95 % sure: at least {least})"));
     let mut lines = vec![format!(
-        "{} of {} requests in {} {times} count; {} succeeded",
+        "{} of {} requests in {} {times} count; {} succeeded{few}",
         count(r.selected),
         count(r.total),
         results.replications,
@@ -83,6 +94,7 @@ pub(crate) fn summary(s: &ScenarioResult, results: &Results) -> Vec<String> {
         with_interval(&s.goodput_per_s),
         with_interval(&s.attempts_per_request)
     ));
+    lines.extend(s.explained.iter().flat_map(|e| explained::lines(&e.typical)));
     lines
 }
 
@@ -109,16 +121,20 @@ fn latency_row(name: &str, l: &Latency) -> Vec<String> {
 }
 
 pub(crate) fn indented(lines: &str) -> String {
-    lines.lines().map(|l| format!("  {l}\n")).collect()
+    lines.lines().map(|l| if l.is_empty() { "\n".to_owned() } else { format!("  {l}\n") }).collect()
 }
 
 /// The sentence in lines of at most the width of a table, the further ones indented; words are never cut.
 pub(crate) fn wrapped(sentence: &str) -> String {
+    wrapped_to(sentence, WIDTH)
+}
+
+fn wrapped_to(sentence: &str, width: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
     for word in sentence.split(' ') {
         let n = word.chars().count();
-        if used > 0 && used + 1 + n > WIDTH {
+        if used > 0 && used + 1 + n > width {
             out.push_str("\n  ");
             used = 2;
         } else if used > 0 {

@@ -4,9 +4,10 @@
 use std::path::Path;
 use weir_policy::Kind;
 use weir_report::Sites;
-use weir_sim::{NodeResult, Requests, Results, ScenarioResult};
+use weir_sim::{AtQuantile, NodeResult, Requests, Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
 use weir_topology::plan::Value;
+use weir_topology::{Plan, Request, evaluate};
 
 fn e(value: f64, half: f64) -> Estimate {
     Estimate { value: Some(value), low: Some(value - half), high: Some(value + half) }
@@ -30,7 +31,26 @@ fn node(place: &str, kind: &str, count: u64) -> NodeResult {
         spread_min: None,
         spread_max: None,
         spread_cv: Estimate::default(),
+        each: Default::default(),
     }
+}
+
+fn curve(p50: f64) -> Vec<AtQuantile> {
+    let at = |q: f64, ms: f64| AtQuantile { q, ms: e(ms, ms / 100.0) };
+    let unknown = AtQuantile { q: 0.999, ms: Estimate::default() };
+    vec![at(0.0, 34.0), at(0.5, p50), at(0.9, p50 * 2.0), at(0.99, p50 * 4.0), unknown]
+}
+
+/// What is drawn on a page.
+fn plan() -> Plan {
+    let source = r#"
+routers = param("routers", 1, sweep = [1, 4])
+dynos = pool(250, lambda: cable(2 * ms, queue(delay(20 * ms, server("<rails>")))))
+scenario("bamboo", lb.random(pool(routers, lambda: lb.least_conn(dynos))), traffic.poisson(every = 1 * ms), requests = 100)
+scenario("alone", lb.random(dynos), traffic.poisson(every = 1 * ms), requests = 100)
+"#;
+    let request = Request { source: source.into(), name: "t.star".into(), ..Request::default() };
+    evaluate(&request).unwrap_or_else(|wrong| panic!("{wrong:?}")).plan
 }
 
 fn scenario(name: &str, routers: i64, p50: f64) -> ScenarioResult {
@@ -79,8 +99,13 @@ fn scenario(name: &str, routers: i64, p50: f64) -> ScenarioResult {
         attempts_per_request: e(1.0, 0.0),
         latency_all: latency,
         latency_ok: latency,
+        curve_all: curve(p50),
+        curve_ok: curve(p50),
         nodes: vec![node("<file>/lb.random", "lb.random", 1), queue, server],
         warnings: vec!["offered load is above capacity & grows".into()],
+        expectations: vec![],
+        each: Default::default(),
+        explained: None,
     }
 }
 
@@ -98,6 +123,7 @@ fn results(n: usize) -> Results {
         replications: 10,
         scenarios: all,
         events: 0,
+        shortfalls: vec![],
         interrupted: false,
     }
 }
@@ -125,11 +151,11 @@ fn text_of_many_scenarios_is_one_table() {
 }
 
 #[test]
-fn tables_stay_within_a_hundred_columns() {
+fn lines_stay_within_eighty_columns() {
     let mut out = Vec::new();
     weir_report::text(&results(4), Sites::Always, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
-    let wide: Vec<&str> = text.lines().filter(|l| l.chars().count() > 100).collect();
+    let wide: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
     assert!(wide.is_empty(), "{wide:#?}");
     assert_eq!(text.lines().last(), Some("weir 0.0.0 · seed 1 · plan 0123456789abcdef"));
 }
@@ -162,12 +188,84 @@ fn csv_is_tidy() {
     frozen("one.csv", |out| weir_report::csv(&results(1), out));
 }
 
+fn page(n: usize) -> String {
+    let mut out = Vec::new();
+    weir_report::html(&results(n), &plan(), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// Style and script are files of their own.
 #[test]
 fn html_is_one_page_that_asks_nobody_for_anything() {
-    frozen("two.html", |out| weir_report::html(&results(2), out));
-    let mut out = Vec::new();
-    weir_report::html(&results(2), &mut out).unwrap();
-    let page = String::from_utf8(out).unwrap();
-    assert!(page.contains("bamboo&lt;4&gt;.star") && !page.contains("bamboo<4>"));
-    assert!(!page.contains("http") && !page.contains("src=") && !page.contains("url("));
+    let whole = page(2);
+    frozen("two.html", |out| {
+        let (_, body) = whole.split_once("</head>\n").expect("there is a head");
+        let (body, _) = body.split_once("<script>\n").expect("there is a script");
+        std::io::Write::write_all(out, body.as_bytes())
+    });
+    assert!(whole.contains("bamboo&lt;4&gt;.star") && !whole.contains("bamboo<4>"));
+    let asks = whole.replace("http-equiv", "");
+    assert!(!asks.contains("http") && !asks.contains("src=") && !asks.contains("url("));
+}
+
+#[test]
+fn every_page_holds_together() {
+    for n in 0..=4 {
+        let whole = page(n);
+        assert!(!whole.contains("NaN") && !whole.contains("inf%") && whole.ends_with("</html>\n"), "{whole}");
+        for element in ["svg", "div", "section", "details", "figure", "script", "style", "g", "p"] {
+            let begun = whole.matches(&format!("<{element}>")).count()
+                + whole.matches(&format!("<{element} ")).count();
+            let ended = whole.matches(&format!("</{element}>")).count();
+            assert_eq!(begun, ended, "{element} in the page of {n}");
+        }
+        assert_eq!(whole, page(n));
+    }
+    // Four scenarios are two lines over the parameter that was swept.
+    let swept = page(4);
+    assert!(swept.contains("<h2>Over routers</h2>") && swept.contains("p99 over routers"), "{swept}");
+    assert_eq!(page(1).matches("<details class=\"scenario\" open>").count(), 1);
+}
+
+/// The rows and columns of the CSV, read back: text as text, numbers as numbers, and nothing where nothing can be said.
+#[test]
+fn parquet_has_the_rows_of_the_csv() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    let results = results(2);
+    let path = std::env::temp_dir().join(format!("weir-{}.parquet", std::process::id()));
+    weir_report::parquet(&results, &mut std::fs::File::create(&path).unwrap()).unwrap();
+    let bytes = || {
+        let mut out = Vec::new();
+        weir_report::parquet(&results, &mut out).map(|()| out).unwrap()
+    };
+    assert!(bytes() == bytes());
+    let reader = SerializedFileReader::new(std::fs::File::open(&path).unwrap()).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let mut csv = Vec::new();
+    weir_report::csv(&results, &mut csv).unwrap();
+    let csv = String::from_utf8(csv).unwrap();
+    let mut lines = csv.lines();
+    let names = lines.next().unwrap();
+    let mut rows = 0;
+    for (row, line) in reader.get_row_iter(None).unwrap().zip(lines.by_ref()) {
+        let row = row.unwrap();
+        let columns: Vec<(String, Field)> =
+            row.get_column_iter().map(|(name, field)| (name.clone(), field.clone())).collect();
+        assert_eq!(columns.iter().map(|c| &c.0[..]).collect::<Vec<_>>().join(","), names);
+        let cells = columns.iter().map(|(name, field)| match field {
+            Field::Null => String::new(),
+            Field::Str(text) if text.contains('"') => format!("\"{}\"", text.replace('"', "\"\"")),
+            Field::Str(text) => text.clone(),
+            Field::Long(n) if ["param.routers", "count", "replications"].contains(&&name[..]) => {
+                n.to_string()
+            }
+            Field::Double(x) if ["param.share", "value", "low", "high"].contains(&&name[..]) => x.to_string(),
+            other => panic!("{name}: {other:?}"),
+        });
+        assert_eq!(cells.collect::<Vec<_>>().join(","), line);
+        rows += 1;
+    }
+    assert!(rows > 20 && lines.next().is_none(), "{rows}");
+    assert_eq!(reader.metadata().file_metadata().num_rows(), rows);
 }

@@ -300,6 +300,9 @@ impl Engine<'_> {
         if state.selected() {
             let second_half = state.ordinal >= self.half;
             ledger.record(latency, state.outcome(), time, second_half, self.source.load.deadline_ns);
+            if let Some(series) = &mut ledger.series {
+                series.record(state.ordinal, latency);
+            }
         }
         if self.code.cuts {
             if self.clients.are_users() {

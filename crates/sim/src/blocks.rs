@@ -4,6 +4,8 @@ mod stages;
 mod ways;
 
 use crate::code::{Code, Target, Targets};
+use crate::ends::Ends;
+use crate::guards::looks_past_cables;
 use std::collections::HashMap;
 use weir_topology::plan::{NodeId, Point, Spec, To};
 use weir_workload::place_key;
@@ -146,6 +148,8 @@ impl<'a> Layout<'a> {
             loses: false,
             turns: self.has_sequences(),
             guards: Default::default(),
+            known_work: Vec::new(),
+            ends: Default::default(),
             warmups: Vec::new(),
             warmup_count: 0,
             losses: Vec::new(),
@@ -296,6 +300,11 @@ impl<'a> Layout<'a> {
                 code.targets.extend(targets);
             }
             code.weights.push(list.iter().map(|&id| weight(id)).collect());
+        }
+        if self.reached().any(|(_, spec)| looks_past_cables(spec)) {
+            let mut ends = Ends::default();
+            ends.find(self, code);
+            code.ends = ends;
         }
         code.start = target(root);
         let root_block = self.block_of[root as usize].0 as usize;

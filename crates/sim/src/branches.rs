@@ -176,6 +176,9 @@ impl Engine<'_> {
             return self.leave_behind(slot, &holds, floor, heir, now);
         }
         let selected = self.states.slots[slot as usize].mask();
+        if self.work_left.is_kept() {
+            self.work_left.drop(slot);
+        }
         self.take_back(slot, None, now);
         self.cut_branches(slot, force, heir.is_some(), now);
         holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));

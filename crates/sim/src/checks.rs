@@ -7,9 +7,10 @@
 
 use crate::blocks::NOT;
 use crate::code::Op;
-use crate::detail::scaled;
+use crate::detail::{Detail, scaled};
 use crate::engine::{CHECKS_DUE, END_OF_TIME, Engine};
 use crate::order::{Class, Entry, order_key};
+use crate::probes::NONE;
 use crate::request_state::{BEGINS, CHECK, IDLE, LINE, PARKED};
 use crate::scopes::{CHECKED, Limit};
 use weir_model::draws::purpose;
@@ -111,10 +112,12 @@ impl Engine<'_> {
             }
             Op::Lossy { lossy } => return self.crosses(slot, lossy, member, now),
             Op::Serve => {
+                self.check_arrives(slot);
                 let ns = self.check_cost_ns(slot);
                 return self.check_sleeps(slot, now, ns);
             }
             Op::Answer { status } => {
+                self.check_arrives(slot);
                 self.details.slots[slot as usize].status = status as u16;
                 let ns = self.check_cost_ns(slot);
                 return self.check_sleeps(slot, now, ns);
@@ -122,6 +125,7 @@ impl Engine<'_> {
             Op::Enter { queue } => return self.check_enters(slot, queue, pc, member, depth, now),
             Op::Leave { queue } => self.give_back_slot(queue, member, 0, now),
             Op::Share { share } => {
+                self.check_arrives(slot);
                 let waits = self.enter_share(slot, share, member, 0, now);
                 self.leave_at(slot, (pc as u32 + 1) | CHECK | if waits { LINE } else { 0 }, member, depth);
                 return false;
@@ -145,14 +149,19 @@ impl Engine<'_> {
             Op::Cool { slow: true } => self.details.unscale(slot),
             // Whoever stands there is alive: what is behind has checks of its own.
             Op::Pick { lb } | Op::Ask { lb } => {
+                self.check_arrives(slot);
                 self.states.slots[slot as usize].pc = code.lbs[lb as usize].skip | CHECK;
             }
             // A connection to a listener stands without what is behind it.
             Op::Hop { hop } if self.connects_only(slot) => {
                 self.states.slots[slot as usize].pc = (code.hops[hop as usize].end - 1) | CHECK;
             }
-            Op::Sequence { .. } | Op::Fan { .. } => self.states.slots[slot as usize].pc += 1,
+            Op::Sequence { .. } | Op::Fan { .. } => {
+                self.check_arrives(slot);
+                self.states.slots[slot as usize].pc += 1;
+            }
             Op::Choose { choice } => {
+                self.check_arrives(slot);
                 let skip = code.kinds.choices[choice as usize].skip;
                 self.states.slots[slot as usize].pc = skip | CHECK;
             }
@@ -234,13 +243,23 @@ impl Engine<'_> {
     pub(crate) fn check_cost_ns(&mut self, slot: u32) -> u64 {
         let detail = self.details.slots[slot as usize];
         let site = self.guards.get(detail.check.0).map_or(0, |guard| guard.site);
-        scaled(self.code.guards.sites[site as usize].check_cost_ns, detail.factor)
+        let site = &self.code.guards.sites[site as usize];
+        let cost_ns = if detail.probe == NONE { site.check_cost_ns } else { site.probe_cost_ns };
+        scaled(cost_ns, detail.factor)
+    }
+
+    /// A check has come as far as it goes: if it is a probe it looks how busy its target is.
+    fn check_arrives(&mut self, slot: u32) {
+        let probe = self.details.slots[slot as usize].probe;
+        if probe != NONE {
+            self.probe_looks(probe);
+        }
     }
 
     /// Whether a connection is all that a check asks for.
     fn connects_only(&mut self, slot: u32) -> bool {
-        let (index, _) = self.details.slots[slot as usize].check;
-        let site = self.guards.get(index).map(|guard| guard.site);
+        let Detail { check: (index, _), probe, .. } = self.details.slots[slot as usize];
+        let site = self.guards.get(index).map(|guard| guard.site).filter(|_| probe == NONE);
         site.is_some_and(|site| self.code.guards.sites[site as usize].check_expects.is_empty())
     }
 
@@ -262,7 +281,14 @@ impl Engine<'_> {
     }
 
     fn check_ends(&mut self, slot: u32, now: u64) {
-        let (index, target) = self.details.slots[slot as usize].check;
+        let Detail { check: (index, target), probe, .. } = self.details.slots[slot as usize];
+        if probe != NONE {
+            if self.states.slots[slot as usize].outcome().is_some() {
+                self.probes.of[probe as usize].found = None;
+            }
+            self.check_is_gone(slot);
+            return self.probe_ends(probe, now);
+        }
         let site = self.guards.get(index).map_or(NOT, |guard| guard.site);
         let expects = &self.code.guards.sites[site as usize].check_expects;
         let as_expected = |status| expects.iter().any(|(low, high)| (*low..=*high).contains(&status));
@@ -274,9 +300,13 @@ impl Engine<'_> {
 
     /// A check took too long.
     pub(crate) fn check_times_out(&mut self, slot: u32, limit: &Limit, now: u64) {
-        let (index, target) = self.details.slots[slot as usize].check;
+        let Detail { check: (index, target), probe, .. } = self.details.slots[slot as usize];
         self.cut_to(slot, &Limit { end: u32::MAX, ..*limit }, now);
         self.check_is_gone(slot);
+        if probe != NONE {
+            self.probes.remove(probe);
+            return;
+        }
         self.result_of_check(index, target, false, now);
     }
 

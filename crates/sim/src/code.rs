@@ -8,6 +8,7 @@
 mod sites;
 
 use crate::again::Again;
+use crate::ends::Ends;
 use crate::guards::GuardTables;
 use crate::hedges::HedgeSite;
 use crate::hops::HopSite;
@@ -16,6 +17,7 @@ use crate::lines::LineTables;
 use crate::lost::LossySite;
 use crate::rare::{LossSite, WarmupSite};
 use crate::sequence::Groups;
+use crate::work_ahead::KnownWork;
 pub(crate) use sites::{
     CallSite, DrawSite, FaultSite, FlakySite, Instance, LbSite, LimitSite, QueueSite, RateSite, RetrySite,
     ShareSite, WaitSite,
@@ -111,6 +113,11 @@ pub(crate) enum Op {
     },
     /// The end of the way in, where a health check costs work.
     Serve,
+    /// Work begins that some balancer knows of; it has been done.
+    Work {
+        work: u32,
+    },
+    Worked,
     /// What is behind has more work; no longer.
     Warm {
         warmup: u32,
@@ -322,6 +329,9 @@ pub(crate) struct Code {
     /// Whether one retry or fan-out can follow another on one way.
     pub turns: bool,
     pub guards: GuardTables,
+    /// Work that some balancer knows of; none where none does.
+    pub known_work: Vec<KnownWork>,
+    pub ends: Ends,
     pub warmups: Vec<WarmupSite>,
     pub warmup_count: u32,
     pub losses: Vec<LossSite>,

@@ -12,11 +12,10 @@ use crate::lookahead;
 use crate::loops::Loops;
 use std::collections::BTreeMap;
 use weir_model::draws::of_place as purpose;
-use weir_model::faulty::Law;
 use weir_model::queue::Limits;
 use weir_model::{Dist, Traffic, concurrent, warmup};
 use weir_policy::Kind;
-use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Scenario, Scope, Spec};
+use weir_topology::plan::{Lb, Line, Mode, Scenario, Scope, Spec};
 use weir_topology::rewriting::Kinds;
 
 /// Compiles a layout. With `members`, statistics are kept for every member.
@@ -47,6 +46,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let again = passed_again(&layout);
     let elsewhere = layout.open_elsewhere();
     let (warm_nodes, probed, checked) = (BTreeMap::new(), probed(&layout), layout.checked());
+    let known_work = layout.known_work();
     let mut c = Compiler {
         layout,
         wait_ns: 0,
@@ -58,6 +58,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
         unreached,
         checked,
         probed,
+        known_work,
         again,
         elsewhere,
         warm_nodes,
@@ -89,7 +90,7 @@ pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Res
     let next = layout.drafts.get(root_block + 1).map_or(code.steps.len(), |d| d.pc as usize);
     code.steps[next - 1].op = Op::End;
     code.limit_depth += usize::from(code.patience_ns.is_some());
-    let checks = code.guards.sites.iter().any(|site| site.around.health.check.is_some());
+    let checks = code.guards.sites.iter().any(|site| site.checks());
     code.ends_in_turn = checks;
     code.limit_depth += usize::from(checks);
     code.cuts |= code.limit_depth > 0;
@@ -117,6 +118,8 @@ pub(crate) struct Compiler<'a> {
     checked: Vec<bool>,
     /// Whether a balancer asks it how busy it is; empty where none does.
     probed: Vec<bool>,
+    /// Whether a balancer knows its work.
+    pub known_work: Vec<bool>,
     /// Whether one way can pass it more than once, and it chooses.
     pub again: Vec<bool>,
     /// Whether other branches of a request may tell it which targets to leave out.
@@ -293,10 +296,7 @@ impl Compiler<'_> {
         let place = self.layout.point.sites[site as usize].place;
         let point = self.layout.point;
         match &point.specs[spec as usize] {
-            Spec::Delay { time } => {
-                self.wait(time, purpose::WORK, place, stage, true, None);
-                None
-            }
+            Spec::Delay { time } => self.delay(time, place, stage, &draft.nodes[position]),
             Spec::Cable { time, loss, resend_ns } => {
                 let lossy = (*loss > 0.0).then_some((*loss, *resend_ns));
                 let loss = self.loss(purpose::LOSS_OUT, place, lossy, stage);
@@ -356,11 +356,11 @@ impl Compiler<'_> {
             {
                 self.down(stage, fault, draft, position)
             }
-            Spec::Faulty(Faulty { mtbf_ns, mttr_ns, clock, starts_up, checks_pass, .. }) => {
+            Spec::Faulty(fault) => {
+                let (law, checks_pass) = (fault.law(), fault.checks_pass);
                 let fault = self.code.faults.len() as u32;
                 let offset = (self.code.fault_nodes.len() as u32).wrapping_sub(draft.base);
-                let law = Law::new(*mtbf_ns, *mttr_ns, *clock == Clock::Lazy, *starts_up);
-                self.code.faults.push(FaultSite { law, offset, stage, skip: NOT, checks_pass: *checks_pass });
+                self.code.faults.push(FaultSite { law, offset, stage, skip: NOT, checks_pass });
                 let numbers =
                     draft.nodes[position].iter().map(|&n| (fault, place, self.layout.number[n as usize]));
                 self.code.fault_nodes.extend(numbers);

@@ -90,6 +90,7 @@ impl Engine<'_> {
     /// All that a request holds up to the end of a limit is given back, whatever goes on by itself.
     pub(crate) fn cut_to(&mut self, slot: u32, limit: &Limit, now: u64) {
         let holds = self.holds_of(slot, limit);
+        self.work_is_cut(slot, limit);
         let selected = self.states.slots[slot as usize].mask();
         self.take_back(slot, None, now);
         let counts = !self.states.slots[slot as usize].is_unwanted();
@@ -106,6 +107,7 @@ impl Engine<'_> {
         let selected = state.mask();
         let floor = holds.iter().rposition(|hold| self.goes_on(hold));
         let Some(floor) = floor else {
+            self.work_is_cut(slot, limit);
             self.take_back(slot, None, now);
             self.cut_branches(slot, false, true, now);
             holds.iter().for_each(|hold| self.give_back(slot, hold, selected, now));
@@ -118,6 +120,9 @@ impl Engine<'_> {
             self.details.copy(slot, request);
         }
         self.hops.copy(slot, request);
+        if self.work_left.is_kept() {
+            self.work_goes_on(slot, request, limit);
+        }
         // Whose client has gone has failed, which all that it comes past is to see.
         let failed = limit.end == WHOLE && self.scopes.slots[slot as usize].limits == at + 1;
         self.scopes.split(slot, request, at, &holds[floor]);
@@ -279,6 +284,9 @@ impl Engine<'_> {
     #[cold]
     pub(crate) fn vanish(&mut self, slot: u32, now: u64) {
         self.ledger.last_stop = self.ledger.last_stop.max(now);
+        if self.work_left.is_kept() {
+            self.work_left.drop(slot);
+        }
         self.scopes.end(slot);
         self.branches.clear(slot);
         self.states.remove(slot);

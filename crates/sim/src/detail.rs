@@ -1,5 +1,7 @@
 //! What few requests have beside their state: what kind they are, what they were answered, what their work is multiplied by.
 
+use crate::probes::NONE;
+
 /// The details of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Detail {
@@ -12,14 +14,23 @@ pub(crate) struct Detail {
     pub relayed: bool,
     /// How often it has come to the balancer where it stands before, on this way.
     pub came: u32,
-    /// The balancer and the target of a health check.
+    /// The balancer and the target of a health check, and the probe that it is rather than one.
     pub check: (u32, u32),
+    pub probe: u32,
     /// What its work is multiplied by.
     pub factor: f64,
 }
 
-const NEW: Detail =
-    Detail { shape: 0, key: None, status: 0, relayed: false, came: 0, check: (0, 0), factor: 1.0 };
+const NEW: Detail = Detail {
+    shape: 0,
+    key: None,
+    status: 0,
+    relayed: false,
+    came: 0,
+    check: (0, 0),
+    probe: NONE,
+    factor: 1.0,
+};
 
 /// The details of all requests, by slot; none where nothing reads them.
 #[derive(Debug, Default)]

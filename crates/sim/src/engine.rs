@@ -22,10 +22,12 @@ use crate::lines::Lines;
 use crate::loops;
 use crate::order::{Class, Entry, order_key, ranked};
 use crate::pending::Pending;
+use crate::probes::{PROBE, Probes};
 use crate::request_state::RequestStates;
 use crate::scopes::Scopes;
 use crate::shares::Shares;
 use crate::source::Source;
+use crate::work_left::WorkLeft;
 pub(crate) use members::{Instance, Member};
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::draws::purpose;
@@ -96,6 +98,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) shares: Shares,
     pub(crate) details: Details,
     pub(crate) guards: Guards,
+    pub(crate) work_left: WorkLeft,
+    pub(crate) probes: Probes,
     pub(crate) hops: Hops,
     /// What shares without a key are drawn by.
     pub(crate) choices: Vec<Key>,
@@ -182,6 +186,8 @@ impl<'a> Engine<'a> {
             shares: Shares::new(code),
             details: Details::default(),
             guards: Guards::new(code, keys),
+            probes: Probes::default(),
+            work_left: WorkLeft::new(code, |lb| code.lbs[lb as usize].balance == Balance::LeastWork),
             hops: Hops::new(!code.hops.is_empty()),
             choices: code.kinds.nodes.iter().map(|&(_, at, number)| backoff(&(at, number))).collect(),
             warmups: vec![Warmup::default(); code.warmup_count as usize],
@@ -311,6 +317,7 @@ impl<'a> Engine<'a> {
             FLIP | WATCH | CHECKS_DUE if !self.goes_on_alone() => {}
             FLIP => self.flip(index, now),
             WATCH => self.look_at_guard(index, now),
+            CHECKS_DUE if event.tag == PROBE => self.probe_is_due(index, now),
             CHECKS_DUE => self.begin_checks(index, now),
             THINK => self.user_sends(index, now),
             _ => self.tick(index, event.tag, now),

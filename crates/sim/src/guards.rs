@@ -11,10 +11,13 @@ use crate::blocks::{Draft, Layout, NOT, inside};
 use crate::bounds::{HORIZON_NS, MOST_IN_VAIN};
 use crate::code::{Code, LbSite, Op, Targets};
 use crate::compile::{Compiler, Post};
+use crate::ends::ends_of_nodes;
+use crate::probes::ProbeWays;
 use std::collections::BTreeMap;
 use weir_model::queue::Line;
 use weir_policy::config::{Balance, OnEmpty};
 use weir_policy::health::HealthConfig;
+use weir_policy::least_work::LeastWork;
 use weir_policy::prequal::Busy;
 use weir_policy::sticky::Memory;
 use weir_policy::upstream::Around;
@@ -38,8 +41,17 @@ pub(crate) struct GuardSite {
     pub watches: bool,
     pub check_timeout_ns: u64,
     pub check_cost_ns: u64,
+    /// What a probe costs.
+    pub probe_cost_ns: u64,
     /// Lowest and highest status that passes a check; empty: any.
     pub check_expects: Vec<(u16, u16)>,
+}
+
+impl GuardSite {
+    /// Whether checks go to its targets, or probes that cost as much.
+    pub fn checks(&self) -> bool {
+        self.around.health.check.is_some() || self.probe_cost_ns > 0
+    }
 }
 
 /// What a scenario knows of its guarded balancers.
@@ -56,6 +68,7 @@ pub(crate) struct GuardTables {
     pub behind: Behind,
     /// Whether what targets have in flight is counted for probes.
     pub probes: bool,
+    pub probe_ways: ProbeWays,
 }
 
 /// Which balancers stand behind which targets of which others, where the others' health can tell.
@@ -158,18 +171,28 @@ pub(crate) fn is_plain(lb: &Lb) -> bool {
     simple && healthy && unlimited && lb.sticky.is_none() && lb.on_empty != OnEmpty::Node
 }
 
-/// The nodes that some balancer asks how busy they are.
+/// Whether a balancer asks its targets how busy they are, or knows their work.
+pub(crate) fn looks_past_cables(spec: &Spec) -> bool {
+    matches!(spec, Spec::Lb(Lb { balance: Balance::Prequal { .. } | Balance::LeastWork, .. }))
+}
+
+/// The nodes that some balancer asks how busy they are, or whose work it knows; and all from which the way ends where theirs
+/// does.
 pub(crate) fn probed(layout: &Layout) -> Vec<bool> {
-    let mut probed = Vec::new();
-    for (id, spec) in layout.reached() {
-        if let (Spec::Lb(lb), To::List(list)) = (spec, layout.point.nodes[id as usize].to)
-            && matches!(lb.balance, Balance::Prequal { .. })
-        {
-            probed.resize(layout.point.nodes.len(), false);
-            layout.point.lists[list as usize].iter().for_each(|&t| probed[t as usize] = true);
-        }
+    let point = layout.point;
+    let asked = layout.reached().filter(|(_, spec)| looks_past_cables(spec));
+    let lists = asked.filter_map(|(id, _)| match point.nodes[id as usize].to {
+        To::List(list) => Some(list),
+        _ => None,
+    });
+    let targets: Vec<u32> = lists.flat_map(|list| &point.lists[list as usize]).copied().collect();
+    if targets.is_empty() {
+        return Vec::new();
     }
-    probed
+    let ends = ends_of_nodes(layout);
+    let mut asked = vec![false; ends.len()];
+    targets.iter().for_each(|&target| asked[ends[target as usize] as usize] = true);
+    ends.iter().map(|&end| asked[end as usize]).collect()
 }
 
 impl Compiler<'_> {
@@ -181,6 +204,9 @@ impl Compiler<'_> {
         for (&node, member) in draft.nodes[position].iter().zip(draft.base..) {
             self.code.guards.of_node.insert(node, member.wrapping_add(offset));
             let To::List(list) = point.nodes[node as usize].to else { continue };
+            if matches!(config.balance, Balance::Prequal { .. }) {
+                self.code.guards.probe_ways.add(point, list);
+            }
             if config.balance.hashes() {
                 let names = point.lists[list as usize].iter().map(|&t| name_of(point, t)).collect();
                 self.code.guards.names.insert(member.wrapping_add(offset), names);
@@ -208,6 +234,7 @@ impl Compiler<'_> {
             watches,
             check_timeout_ns: config.health.as_ref().map_or(0, |h| h.timeout_ns),
             check_cost_ns: config.health.as_ref().map_or(0, |h| h.cost_ns),
+            probe_cost_ns: config.probe_cost_ns,
             check_expects: {
                 let http = config.health.as_ref().and_then(|h| h.http.as_ref());
                 http.map_or_else(Vec::new, |http| http.expect.clone())
@@ -261,9 +288,9 @@ const SPARE: u32 = u32::MAX;
 /// All guarded balancers of a scenario, by the number that they have among all of the first loop.
 #[derive(Default)]
 pub(crate) struct Guards {
-    of: Vec<Option<Box<Guard>>>,
+    pub of: Vec<Option<Box<Guard>>>,
     /// How busy each member is that probes ask.
-    busy: Vec<Busy>,
+    pub busy: Vec<Busy>,
     /// Health checks begun so far.
     pub checks_begun: u64,
 }
@@ -318,9 +345,16 @@ impl Guards {
 
     /// The number of the first loop's balancer at the same place, and the loop.
     #[inline]
-    fn place(&self, index: u32) -> (usize, u32) {
+    pub fn place(&self, index: u32) -> (usize, u32) {
         let (index, each) = (index as usize, self.of.len());
         if index < each || each == 0 { (index, 0) } else { (index % each, (index / each) as u32) }
+    }
+
+    /// The state of a balancer that knows the work left at its targets, and those.
+    pub fn least_work(&mut self, index: u32) -> Option<(Targets, &mut LeastWork)> {
+        let (guard, on) = self.on_loop(index)?;
+        let targets = guard.targets;
+        Some((targets, guard.upstream.on(on).balancer().least_work()?))
     }
 
     /// A count that was held at a target ends; false: it is no guarded balancer's.
@@ -347,7 +381,7 @@ impl Guards {
     fn left_target(&mut self, code: &Code, targets: Targets, ticket: &Ticket, now: u64) {
         if !self.busy.is_empty() {
             let to = targets.get(code, ticket.target);
-            self.busy[to.member as usize].left(now - ticket.at_ns);
+            self.busy[code.ends.server(to.member) as usize].left(now - ticket.at_ns);
         }
     }
 }

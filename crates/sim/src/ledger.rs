@@ -2,6 +2,7 @@
 
 use crate::code::{Code, Stage};
 use crate::engine::Member;
+use crate::settle::Series;
 use weir_policy::{Kind, Outcome};
 use weir_stats::Histogram;
 
@@ -92,6 +93,8 @@ pub(crate) struct Ledger {
     pub repeats: Vec<u64>,
     /// By part, then kind.
     pub stage_errors: Vec<u64>,
+    /// Latencies by batch of arrivals, where they are looked at for where the run has settled.
+    pub series: Option<Box<Series>>,
     /// Integrals at the window's first and last arrival, and when these were.
     pub marks: [Snapshot; 2],
     pub marked_ns: [u64; 2],
@@ -132,6 +135,7 @@ impl Ledger {
             cuts: vec![0; code.cut_count as usize],
             repeats: vec![0; code.repeat_count as usize],
             stage_errors: Vec::new(),
+            series: None,
             marks: [Snapshot::default(), Snapshot::default()],
             marked_ns: [0; 2],
         }

@@ -18,12 +18,16 @@ mod compile;
 mod cut;
 mod deferred;
 mod detail;
+mod ends;
 mod engine;
+mod expect;
 mod fanout;
+mod gather;
 mod guards;
 mod heap;
 mod hedges;
 mod hops;
+mod job;
 mod kinds;
 mod latency;
 mod ledger;
@@ -33,16 +37,21 @@ mod loops;
 mod lost;
 mod meter;
 mod order;
+mod part;
 mod pending;
+mod precision;
+mod probes;
 mod rare;
 mod reach;
-#[cfg(test)]
+mod record;
 mod reference;
+mod replicate;
 mod request_state;
 pub mod result;
 mod run;
 mod scopes;
 mod sequence;
+mod settle;
 mod shares;
 mod source;
 mod steps;
@@ -52,6 +61,14 @@ mod tests;
 mod visits;
 mod warnings;
 mod wheel;
+mod work_ahead;
+mod work_left;
 
-pub use result::{NodeResult, Requests, Results, ScenarioResult};
-pub use run::{Error, Options, run};
+pub use part::{NotWhole, Part, Shard, merge, run_part};
+pub use precision::{Goal, Precision, Shortfall};
+pub use record::{
+    History, Looks, Part as TimePart, QueueOverTime, Recording, Selection, Series, Stage, Typical,
+    UpOverTime, record,
+};
+pub use result::{AtQuantile, Each, Expected, Explained, NodeResult, Requests, Results, ScenarioResult};
+pub use run::{Error, Options, Wants, run, run_wanting};

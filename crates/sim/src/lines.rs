@@ -139,7 +139,7 @@ impl Compiler<'_> {
                 LineKey::Node(place, tables.blocks.range((place, 0)..(place, *block)).count() as u32)
             }
         };
-        let law = Law::new(fault.mtbf_ns, fault.mttr_ns, fault.clock == Clock::Lazy, fault.starts_up);
+        let law = fault.law();
         let line = tables.lines.len() as u32;
         tables.lines.push(LineSite { law, key, eager: false, warmups: Vec::new() });
         if fault.line != Line::Own {

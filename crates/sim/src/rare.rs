@@ -110,6 +110,8 @@ impl Engine<'_> {
                 let factor = self.warmups[member.wrapping_add(site.offset) as usize].enter(&site.law, now);
                 self.details.scale(slot, factor);
             }
+            Op::Work { work } => self.begin_known_work(slot, work, now),
+            Op::Worked => self.work_left.stop(slot),
             Op::Cool { .. } => {
                 self.count_errors(slot, member, pc);
                 self.details.unscale(slot);

@@ -34,18 +34,26 @@ impl Layout<'_> {
     /// # Errors
     /// What requests can meet and cannot be simulated.
     pub fn refuse_unbuilt(&self) -> Result<(), String> {
-        let clairvoyant = self.reached().find(|(_, spec)| match spec {
-            Spec::Lb(lb) => lb.balance == Balance::LeastWork,
-            _ => false,
-        });
-        let Some((id, _)) = clairvoyant else { return Ok(()) };
+        let known = self.known_work();
+        let such = |spec: &Spec| {
+            matches!(spec, Spec::Route { .. } | Spec::Split { .. } | Spec::Fanout { .. } | Spec::Hedge(_))
+        };
+        let Some((id, spec)) = self.reached().find(|(id, spec)| known[*id as usize] && such(spec)) else {
+            return Ok(());
+        };
         let site = &self.point.sites[self.point.nodes[id as usize].site as usize];
-        Err(format!("`lb.least_work` at {} is not built yet in simulation", site.span))
+        let (kind, at) = (spec.kind(), &site.span);
+        Err(format!("`lb.least_work` with a `{kind}` behind its targets is not built yet (`{kind}` at {at})"))
     }
 
-    /// The nodes that health checks may come to.
+    /// The nodes whose work some balancer knows.
+    pub fn known_work(&self) -> Vec<bool> {
+        self.behind(false, |spec| matches!(spec, Spec::Lb(lb) if lb.balance == Balance::LeastWork))
+    }
+
+    /// The nodes that health checks may come to, or probes that cost as much.
     pub fn checked(&self) -> Vec<bool> {
-        self.behind(false, |spec| matches!(spec, Spec::Lb(lb) if lb.health.is_some()))
+        self.behind(false, |spec| matches!(spec, Spec::Lb(lb) if lb.health.is_some() || lb.probe_cost_ns > 0))
     }
 
     /// Whether requests can be lost.

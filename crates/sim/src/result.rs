@@ -1,8 +1,16 @@
 //! What a simulation found out: one entry per scenario and sweep point, as the contract's JSON has it.
 
+use crate::precision::Shortfall;
+use crate::record::{Series, Typical};
+use std::collections::BTreeMap;
 use weir_policy::Kind;
 use weir_stats::{Estimate, Latency};
-use weir_topology::plan::Value;
+use weir_topology::plan::{Metric, Value};
+
+/// What single replications say of estimates, in the replications' order, by the estimate's path in the JSON (`success`,
+/// `latency_ms.all.p99`); of quantiles each replication's own. Empty unless it was asked for; estimates of which nothing can
+/// be said are missing.
+pub type Each = BTreeMap<&'static str, Vec<f64>>;
 
 /// A finished simulation.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +29,8 @@ pub struct Results {
     pub scenarios: Vec<ScenarioResult>,
     /// Events that the finished scenarios took, all replications.
     pub events: u64,
+    /// Where figures are not known as well as was wanted; always empty where nothing was.
+    pub shortfalls: Vec<Shortfall>,
     /// Whether it was stopped; then `scenarios` has only what was finished.
     pub interrupted: bool,
 }
@@ -48,10 +58,78 @@ pub struct ScenarioResult {
     pub latency_all: Latency,
     /// Latencies of the selected requests that succeeded.
     pub latency_ok: Latency,
+    /// Latencies of all selected requests by quantile, more finely: what a curve is drawn from.
+    pub curve_all: Vec<AtQuantile>,
+    /// The same of those that succeeded.
+    pub curve_ok: Vec<AtQuantile>,
     /// One entry per site (or member), in order of the request's way.
     pub nodes: Vec<NodeResult>,
     /// What would mislead, in words.
     pub warnings: Vec<String>,
+    /// What the file expects of it, and whether that holds.
+    pub expectations: Vec<Expected>,
+    /// What single replications say.
+    pub each: Each,
+    /// What typical requests consist of, and how the run went over time; only where somebody asked for it.
+    pub explained: Option<Explained>,
+}
+
+/// What only a second look at the first replication tells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explained {
+    /// By quantile; those of which something can be said.
+    pub typical: Vec<Typical>,
+    /// How the replication went over time.
+    pub series: Series,
+}
+
+/// A condition of `expect(...)`, and whether it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    /// The condition: `p99<300ms`.
+    pub expect: String,
+    /// What came out, in the unit of the JSON.
+    pub value: Estimate,
+    /// Whether it is a share, which is shown in per cent.
+    pub share: bool,
+    /// Whether the whole interval meets the condition (or none of it does); `None`: that cannot be decided.
+    pub holds: Option<bool>,
+    /// Where the file says so, `file:line:column`.
+    pub span: String,
+}
+
+impl ScenarioResult {
+    /// The estimate of a figure that needs no more than its name; others are empty.
+    pub fn estimate(&self, metric: Metric) -> Estimate {
+        let (all, ok) = (&self.latency_all, &self.latency_ok);
+        match metric {
+            Metric::Mean => all.mean,
+            Metric::P50 => all.p50,
+            Metric::P90 => all.p90,
+            Metric::P95 => all.p95,
+            Metric::P99 => all.p99,
+            Metric::P999 => all.p999,
+            Metric::OkMean => ok.mean,
+            Metric::OkP50 => ok.p50,
+            Metric::OkP90 => ok.p90,
+            Metric::OkP95 => ok.p95,
+            Metric::OkP99 => ok.p99,
+            Metric::OkP999 => ok.p999,
+            Metric::Success => self.success,
+            Metric::GoodputPerS => self.goodput_per_s,
+            Metric::AttemptsPerRequest => self.attempts_per_request,
+            Metric::Errors(_) | Metric::Utilisation | Metric::WaitMs => Estimate::default(),
+        }
+    }
+}
+
+/// A point of a latency curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AtQuantile {
+    /// Which: 0.5 is the median.
+    pub q: f64,
+    /// The latency, ms.
+    pub ms: Estimate,
 }
 
 /// Counts of requests, summed over replications.
@@ -104,4 +182,6 @@ pub struct NodeResult {
     pub spread_max: Option<f64>,
     /// See `spread_min`.
     pub spread_cv: Estimate,
+    /// What single replications say.
+    pub each: Each,
 }

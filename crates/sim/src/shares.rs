@@ -45,6 +45,13 @@ impl Shares {
         self.servers.iter().map(|s| u64::from(s.state.inside()) + u64::from(s.state.waiting())).sum()
     }
 
+    /// Work that a request at a server has still to be given, ns.
+    pub fn left_ns(&self, code: &Code, server: u32, slot: u32, now: u64) -> u64 {
+        let (site, _) = code.servers[server as usize];
+        let law = &code.shares[site as usize].law;
+        self.servers[server as usize].state.left_ns(law, &self.jobs, now, slot)
+    }
+
     /// Adds the integrals of all servers at an instant; the longest line is counted anew from there.
     pub fn add_to(&self, snapshot: &mut Snapshot, gauges: &mut [Gauge], code: &Code, at: u64) {
         for site in &code.shares {
@@ -70,8 +77,11 @@ impl Engine<'_> {
     ) -> bool {
         let site = &self.code.shares[share as usize];
         let is_check = self.states.slots[slot as usize].pc & CHECK != 0;
-        let work_ns = if is_check { self.check_cost_ns(slot) } else { self.drawn(slot, site.work) };
         let index = member.wrapping_add(site.offset);
+        if self.work_left.is_kept() && !is_check {
+            self.share_known_work(slot, site.work, index);
+        }
+        let work_ns = if is_check { self.check_cost_ns(slot) } else { self.drawn(slot, site.work) };
         let at = site.gauge.wrapping_add(member & self.code.mask) as usize;
         let Shares { servers, jobs, meters, .. } = &mut self.shares;
         let state = &mut servers[index as usize].state;
@@ -92,6 +102,9 @@ impl Engine<'_> {
 
     /// A request leaves its server, done or cut off.
     pub(crate) fn leave_share(&mut self, slot: u32, share: u32, member: u32, selected: u64, now: u64) {
+        if self.work_left.is_kept() {
+            self.work_left.stop(slot);
+        }
         let site = &self.code.shares[share as usize];
         let index = member.wrapping_add(site.offset);
         let at = site.gauge.wrapping_add(member & self.code.mask) as usize;
@@ -114,6 +127,9 @@ impl Engine<'_> {
 
     /// A request stands in line for a thread no longer.
     pub(crate) fn leave_share_line(&mut self, slot: u32, share: u32, member: u32, now: u64) {
+        if self.work_left.is_kept() {
+            self.work_left.stop(slot);
+        }
         let site = &self.code.shares[share as usize];
         let Shares { servers, jobs, meters, .. } = &mut self.shares;
         servers[member.wrapping_add(site.offset) as usize].state.abandon(jobs, slot);

@@ -3,7 +3,7 @@
 mod rare;
 mod waiting;
 
-use rare::on_visit;
+pub(crate) use rare::on_visit;
 
 use crate::code::Op;
 use crate::engine::Engine;

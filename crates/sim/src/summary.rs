@@ -1,11 +1,16 @@
 //! From the sums of replications to a result: estimates with intervals, one row per site or member.
 
 use crate::code::Code;
+use crate::expect;
+use crate::job::Asked;
 use crate::latency::{self, Own, Pooled};
 use crate::ledger::{KINDS, Ledger};
-use crate::result::{NodeResult, Requests, ScenarioResult};
-use crate::run::{Asked, Program, Ran};
+use crate::replicate::{Program, Ran};
+use crate::result::{Each, NodeResult, Requests, ScenarioResult};
+use crate::settle::Settled;
 use crate::warnings::Finished;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use weir_policy::Kind;
 use weir_stats::Estimate;
 use weir_topology::plan::{Point, Scenario, Spec};
@@ -38,7 +43,7 @@ pub(crate) fn rows(code: &Code) -> Vec<Row> {
 }
 
 /// What one replication says of a row.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct RowSums {
     requests: u64,
     /// Entries that the stage itself turned away.
@@ -59,6 +64,7 @@ struct RowSums {
 }
 
 /// What is kept of a replication.
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Replication {
     /// Events that it took.
     pub events: u64,
@@ -82,6 +88,8 @@ pub(crate) struct Replication {
     pub outages: u64,
     /// Attempts made only because requests are taken as GET.
     pub as_get: u64,
+    /// Where it had settled, if that was asked.
+    pub settled: Option<Settled>,
     /// Broken laws; empty in a sound weir.
     pub violations: Vec<String>,
 }
@@ -89,7 +97,7 @@ pub(crate) struct Replication {
 /// Sums up a finished replication.
 pub(crate) fn replication(program: &Program, ran: &Ran) -> Replication {
     let Program { code, rows, .. } = program;
-    let Ran { ledger, window_ns, violations } = ran;
+    let Ran { ledger, window_ns, violations, settled } = ran;
     let window_ns = *window_ns;
     let mut all = ledger.ok.clone();
     all.merge(&ledger.failed);
@@ -111,6 +119,7 @@ pub(crate) fn replication(program: &Program, ran: &Ran) -> Replication {
         rows: rows.iter().map(|row| row_sums(code, row, ledger)).collect(),
         outages: ledger.outages,
         as_get: ledger.as_get,
+        settled: *settled,
         violations: violations.clone(),
     }
 }
@@ -180,18 +189,23 @@ pub(crate) fn scenario(
     runs: &[Replication],
     pooled: Pooled,
     asked: Asked,
+    keep: bool,
 ) -> ScenarioResult {
     let rows = &program.rows;
-    let over = |f: &dyn Fn(&Replication) -> Option<f64>| Estimate::of(runs.iter().map(f));
+    let mut each = Each::new();
+    let mut over = |path: &'static str, f: &dyn Fn(&Replication) -> Option<f64>| {
+        kept(path, runs.iter().map(f), keep.then_some(&mut each))
+    };
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let errors = kinds(|k| runs.iter().map(|r| r.errors[k]).sum());
     let (selected, ok) = (runs.iter().map(|r| r.selected).sum(), runs.iter().map(|r| r.ok).sum());
     let (pooled_ok, pooled_all) = pooled.into_parts();
     let own: Vec<&Own> = runs.iter().map(|r| &r.all).collect();
-    let latency_all = latency::together(&pooled_all, &own);
+    let (latency_all, curve_all) = latency::together(&pooled_all, &own);
     let too_short = latency::too_short(&latency_all, &own);
     let successes: Vec<&Own> = runs.iter().map(|r| &r.successes).collect();
-    ScenarioResult {
+    let (latency_ok, curve_ok) = latency::together(&pooled_ok, &successes);
+    let mut result = ScenarioResult {
         name: scenario.name.clone(),
         params: point.params.clone(),
         requests: Requests {
@@ -201,17 +215,63 @@ pub(crate) fn scenario(
             failed: selected - ok,
             errors,
         },
-        success: over(&|r| share(r.ok, r.selected)),
+        success: over("success", &|r| share(r.ok, r.selected)),
         // What came back in time, over the time in which it came back: overload delays answers, it makes no more of them.
-        goodput_per_s: over(&|r| answers_per_s(r, r.good)),
-        request_rate_per_s: over(&|r| per_s(r.selected, r.window_ns)),
-        response_rate_per_s: over(&|r| answers_per_s(r, r.answered)),
-        attempts_per_request: over(&|r| share(r.selected + r.extra_attempts, r.selected)),
+        goodput_per_s: over("goodput_per_s", &|r| answers_per_s(r, r.good)),
+        request_rate_per_s: over("request_rate_per_s", &|r| per_s(r.selected, r.window_ns)),
+        response_rate_per_s: over("response_rate_per_s", &|r| answers_per_s(r, r.answered)),
+        attempts_per_request: over("attempts_per_request", &|r| {
+            share(r.selected + r.extra_attempts, r.selected)
+        }),
         latency_all,
-        latency_ok: latency::together(&pooled_ok, &successes),
-        nodes: rows.iter().enumerate().map(|(i, row)| node(point, program, row, i, runs)).collect(),
+        latency_ok,
+        curve_all,
+        curve_ok,
+        nodes: rows.iter().enumerate().map(|(i, row)| node(point, program, row, i, runs, keep)).collect(),
         warnings: crate::warnings::of(&Finished { point, scenario, program, runs, asked, too_short }),
+        expectations: Vec::new(),
+        each: Each::new(),
+        explained: None,
+    };
+    if keep {
+        let of = |set: [&'static str; 6], own: &[&Own]| {
+            let path = move |name: &str| set.into_iter().find(|path| path.ends_with(name));
+            latency::each(own).into_iter().filter_map(move |(name, values)| Some((path(name)?, values)))
+        };
+        each.extend(of(ALL, &own).chain(of(OK, &successes)));
     }
+    result.each = each;
+    result.expectations = expect::judged(point, scenario, program, runs, &result);
+    result
+}
+
+/// The paths of latencies in the JSON.
+const ALL: [&str; 6] = [
+    "latency_ms.all.mean",
+    "latency_ms.all.p50",
+    "latency_ms.all.p90",
+    "latency_ms.all.p95",
+    "latency_ms.all.p99",
+    "latency_ms.all.p999",
+];
+const OK: [&str; 6] = [
+    "latency_ms.ok.mean",
+    "latency_ms.ok.p50",
+    "latency_ms.ok.p90",
+    "latency_ms.ok.p95",
+    "latency_ms.ok.p99",
+    "latency_ms.ok.p999",
+];
+
+/// The estimate of these values; they themselves are kept where there is room for them.
+fn kept(path: &'static str, values: impl Iterator<Item = Option<f64>>, room: Option<&mut Each>) -> Estimate {
+    let values: Option<Vec<f64>> = values.collect();
+    let Some(values) = values else { return Estimate::default() };
+    let estimate = Estimate::of(values.iter().copied().map(Some));
+    if let (Some(room), Some(_)) = (room, estimate.value) {
+        room.insert(path, values);
+    }
+    estimate
 }
 
 /// Answers over the time between the first and the last; none are none, whatever the time.
@@ -230,13 +290,22 @@ fn kinds(count: impl Fn(usize) -> u64) -> Vec<(Kind, u64)> {
     Kind::ALL.into_iter().map(|k| (k, count(k as usize))).filter(|(_, n)| *n > 0).collect()
 }
 
-fn node(point: &Point, program: &Program, row: &Row, index: usize, runs: &[Replication]) -> NodeResult {
+fn node(
+    point: &Point,
+    program: &Program,
+    row: &Row,
+    index: usize,
+    runs: &[Replication],
+    keep: bool,
+) -> NodeResult {
     let code = &program.code;
-    let over = |f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
-        Estimate::of(runs.iter().map(|r| f(&r.rows[index], r)))
+    let each = RefCell::new(Each::new());
+    let over = |path: &'static str, f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
+        let values = runs.iter().map(|r| f(&r.rows[index], r));
+        kept(path, values, keep.then_some(&mut *each.borrow_mut()))
     };
-    let timed = |f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
-        over(&|row, r| if r.exact { f(row, r) } else { None })
+    let timed = |path: &'static str, f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
+        over(path, &|row, r| if r.exact { f(row, r) } else { None })
     };
     let per = |ns: u64, entries: u64| (entries > 0).then(|| ns as f64 / NS_PER_MS / entries as f64);
     let nodes = || {
@@ -272,21 +341,22 @@ fn node(point: &Point, program: &Program, row: &Row, index: usize, runs: &[Repli
         count,
         requests: runs.iter().map(|r| r.rows[index].requests).sum(),
         errors: kinds(|k| runs.iter().filter_map(|r| r.rows[index].errors.get(k)).sum()),
-        utilisation: if queue { over(&|r, _| r.utilisation) } else { nothing },
-        queue_mean: if queue { over(&|r, _| r.queue_mean) } else { nothing },
+        utilisation: if queue { over("utilisation", &|r, _| r.utilisation) } else { nothing },
+        queue_mean: if queue { over("queue.mean", &|r, _| r.queue_mean) } else { nothing },
         queue_max: queue.then(|| runs.iter().map(|r| r.rows[index].queue_max).max()).flatten(),
-        wait_ms: if queue { timed(&|r, _| wait(r)) } else { nothing },
+        wait_ms: if queue { timed("wait_ms", &|r, _| wait(r)) } else { nothing },
         service_ms: match (queue, delay) {
-            (true, _) => timed(&|r, _| service(r)),
-            (_, true) => timed(&|r, _| per(r.time_ns, r.requests)),
+            (true, _) => timed("service_ms", &|r, _| service(r)),
+            (_, true) => timed("service_ms", &|r, _| per(r.time_ns, r.requests)),
             _ => nothing,
         },
-        latency_part_ms: timed(&|row, r| {
+        latency_part_ms: timed("latency_part_ms", &|row, r| {
             (r.answered > 0).then(|| row.part_ns as f64 / NS_PER_MS / r.answered as f64)
         }),
         spread_min: runs.iter().map(|r| r.rows[index].spread.0).reduce(f64::min),
         spread_max: runs.iter().map(|r| r.rows[index].spread.1).reduce(f64::max),
-        spread_cv: over(&|r, _| Some(r.spread.2)),
+        spread_cv: over("spread.cv", &|r, _| Some(r.spread.2)),
+        each: each.into_inner(),
     }
 }
 
@@ -311,6 +381,19 @@ impl Replication {
         self.exact
     }
 
+    /// The share of selected requests that failed in that way.
+    pub fn share_of(&self, kind: Kind) -> Option<f64> {
+        (self.selected > 0).then(|| self.errors[kind as usize] as f64 / self.selected as f64)
+    }
+
+    /// Time that requests waited at a row's queues or servers, ns, and how many did; nothing where it is not known exactly.
+    /// `shares`: its servers share their cores, so that the time there is not all waiting.
+    pub fn waited(&self, row: usize, shares: bool) -> Option<(u64, u64)> {
+        let r = &self.rows[row];
+        let ns = r.time_ns.wrapping_sub(if shares { r.served_ns } else { 0 });
+        self.exact.then_some((ns, r.requests - r.refused))
+    }
+
     /// Utilisation of a row's queues or servers.
     pub fn utilisation(&self, row: usize) -> Option<f64> {
         self.rows[row].utilisation
@@ -318,6 +401,11 @@ impl Replication {
 }
 
 impl Row {
+    /// Stages, and the index of one member in each, where it stands for one.
+    pub fn parts(&self) -> &[(u32, Option<u32>)] {
+        &self.parts
+    }
+
     /// The site that it stands for.
     pub fn site(&self) -> u32 {
         self.site

@@ -311,14 +311,3 @@ fn the_window_is_the_posts() {
     assert_eq!(r.latency_all.p999.value, None, "503 samples have no 99.9 % quantile");
     assert_eq!(r.attempts_per_request.value, Some(1.0));
 }
-
-/// What is not built is said with its place, rather than simulated as something else.
-#[test]
-fn least_work_is_refused() {
-    let file = "scenario(\"x\", lb.least_work([delay(1 * ms, server())]), traffic.poisson(rate = 10), requests = 10)\n";
-    let said = simulate(&plan(file), &options(), true);
-    assert!(
-        matches!(&said, Err(Error::Plan(why)) if why.contains("`lb.least_work` at test.star:1:15 is not built yet")),
-        "{said:?}"
-    );
-}

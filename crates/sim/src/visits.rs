@@ -29,6 +29,11 @@ impl Visits {
         *visits - 1
     }
 
+    /// How often a slot has been at a counted place before.
+    pub fn before(&self, slot: u32, counter: u32) -> u32 {
+        self.now[slot as usize * self.each + counter as usize]
+    }
+
     /// A visit did not take place after all.
     pub fn take_back(&mut self, slot: u32, counter: u32) {
         self.now[slot as usize * self.each + counter as usize] -= 1;

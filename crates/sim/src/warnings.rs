@@ -3,7 +3,8 @@
 mod growth;
 
 use crate::code::{Code, Stage};
-use crate::run::{Asked, Program};
+use crate::job::Asked;
+use crate::replicate::Program;
 use crate::summary::Replication;
 use weir_model::Traffic;
 use weir_topology::plan::{Listen, Point, Scenario, Scope, Spec, To, listeners};
@@ -25,6 +26,7 @@ pub(crate) fn of(finished: &Finished) -> Vec<String> {
     let mut warnings = Vec::new();
     warnings.extend(nothing_selected(finished));
     warnings.extend(ended_early(finished));
+    warnings.extend(unsettled(runs));
     let known = point.warnings_of(scenario);
     let grows = growth::of(finished);
     let overloaded = grows.iter().any(|w| w.starts_with("overloaded"))
@@ -82,6 +84,18 @@ fn ended_early(finished: &Finished) -> Option<String> {
         _ => "its traffic ends before",
     };
     Some(format!("ended early: of {wanted} requests {fewest} were sent in a replication: {why}"))
+}
+
+/// Runs that never settle, as far as they go.
+fn unsettled(runs: &[Replication]) -> Option<String> {
+    let asked = runs.iter().filter(|r| r.settled.is_some()).count();
+    let never = runs.iter().filter(|r| r.settled.is_some_and(|s| !s.settled)).count();
+    (never > 0).then(|| {
+        format!(
+            "not settled: window=\"auto\" finds no end of the warm-up within the first half of {never} of {asked} replications, \
+             so their second half is taken; run longer (--requests) until it does. Where it never does, the system is overloaded"
+        )
+    })
 }
 
 /// Quantiles of which a single replication sees too little.

@@ -74,6 +74,33 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
+    /// All that it holds, to be kept elsewhere.
+    pub fn counts(&self) -> Counts {
+        let filled = self.buckets.iter().enumerate().filter(|(_, n)| **n > 0);
+        Counts {
+            buckets: filled.map(|(b, n)| (b, *n)).collect(),
+            sum: self.sum,
+            min: self.min,
+            max: self.max,
+        }
+    }
+
+    /// One that holds these; `None` where no histogram could.
+    pub fn from_counts(counts: &Counts) -> Option<Histogram> {
+        let most = bucket_of(u64::MAX);
+        if counts.buckets.iter().any(|(b, n)| *b > most || *n == 0) {
+            return None;
+        }
+        let len = counts.buckets.iter().map(|(b, _)| b / PER_OCTAVE + 1).max().unwrap_or(0) * PER_OCTAVE;
+        let mut made = Histogram { buckets: vec![0; len], total: 0, ..Histogram::new() };
+        for (bucket, n) in &counts.buckets {
+            made.buckets[*bucket] = *n;
+            made.total = made.total.checked_add(*n)?;
+        }
+        (made.sum, made.min, made.max) = (counts.sum, counts.min, counts.max);
+        Some(made)
+    }
+
     /// How many were counted.
     pub fn count(&self) -> u64 {
         self.total
@@ -107,33 +134,63 @@ impl Histogram {
 
     /// The same, and how far off it may be: the samples of a bucket are not told apart.
     pub fn quantile_within(&self, q: f64) -> Option<Within> {
-        if (self.total as f64) * (1.0 - q) < 10.0 - 1e-9 {
-            return None;
-        }
-        let rank = q * (self.total - 1) as f64;
-        let low = rank as u64;
-        let part = rank - low as f64;
-        let a = self.order_statistic(low);
-        let b = if part > 0.0 { self.order_statistic(low + 1) } else { a };
-        Some(Within { value: a.value + (b.value - a.value) * part, off: a.off + (b.off - a.off) * part })
+        self.quantiles_within([q])[0]
     }
 
-    /// The k-th least (from 0), its bucket's members spread evenly, between the true extremes.
-    fn order_statistic(&self, k: u64) -> Within {
+    /// Several quantiles, the lower ones first, in one pass over the buckets.
+    pub fn quantiles_within<const N: usize>(&self, ascending: [f64; N]) -> [Option<Within>; N] {
+        let mut at = Place::default();
+        ascending.map(|q| {
+            if (self.total as f64) * (1.0 - q) < 10.0 - 1e-9 {
+                return None;
+            }
+            let rank = q * (self.total - 1) as f64;
+            let low = rank as u64;
+            let part = rank - low as f64;
+            let a = self.order_statistic(low, &mut at);
+            // The next quantile may begin at the lower of the two again.
+            let b = if part > 0.0 { self.order_statistic(low + 1, &mut at.clone()) } else { a };
+            Some(Within { value: a.value + (b.value - a.value) * part, off: a.off + (b.off - a.off) * part })
+        })
+    }
+
+    /// The k-th least (from 0), its bucket's members spread evenly, between the true extremes. It is looked for from a place
+    /// on, and none before that.
+    fn order_statistic(&self, k: u64, from: &mut Place) -> Within {
         let (min, max) = (self.min as f64, self.max as f64);
-        let mut below = 0;
-        for (b, &n) in self.buckets.iter().enumerate() {
-            if below + n > k {
-                let (least, span) = bounds(b);
-                let within = if span == 1 { 0.0 } else { ((k - below) as f64 + 0.5) / n as f64 };
+        while let Some(&n) = self.buckets.get(from.bucket) {
+            if from.below + n > k {
+                let (least, span) = bounds(from.bucket);
+                let within = if span == 1 { 0.0 } else { ((k - from.below) as f64 + 0.5) / n as f64 };
                 let value = (least as f64 + within * span as f64).clamp(min, max);
                 let (first, last) = ((least as f64).max(min), ((least + (span - 1)) as f64).min(max));
                 return Within { value, off: (value - first).max(last - value).max(0.0) };
             }
-            below += n;
+            from.below += n;
+            from.bucket += 1;
         }
         Within { value: max, off: 0.0 }
     }
+}
+
+/// Where a search stands: at a bucket, and how many were counted in those below.
+#[derive(Clone, Debug, Default)]
+struct Place {
+    bucket: usize,
+    below: u64,
+}
+
+/// What a histogram holds: buckets that are not empty with their counts, the exact sum, the least and the greatest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Bucket and count, ascending.
+    pub buckets: Vec<(usize, u64)>,
+    /// The sum, ns.
+    pub sum: u128,
+    /// The least, ns.
+    pub min: u64,
+    /// The greatest, ns.
+    pub max: u64,
 }
 
 /// A quantile as a histogram knows it.
@@ -188,6 +245,17 @@ mod tests {
         assert_eq!(h.mean().unwrap(), all.iter().sum::<u64>() as f64 / all.len() as f64);
     }
 
+    /// Several at once are what each is alone, also where they share a bucket or lie between the same two samples.
+    #[test]
+    fn several_quantiles_are_those_of_each() {
+        let several = [0.0, 0.1, 0.5, 0.5, 0.500_000_1, 0.9, 0.99, 0.999, 0.9999];
+        for n in [0u64, 11, 40, 5_000, 100_001] {
+            let mut h = Histogram::new();
+            (0..n).for_each(|i| h.record(Key::new(3).nth(i).below(if n == 40 { 5 } else { 1 << 30 })));
+            assert_eq!(h.quantiles_within(several), several.map(|q| h.quantile_within(q)), "{n}");
+        }
+    }
+
     #[test]
     fn what_a_bucket_hides_is_said() {
         let mut h = Histogram::new();
@@ -228,6 +296,19 @@ mod tests {
         assert_eq!(
             (a.total, a.sum, a.min, a.max, a.quantile(0.5)),
             (both.total, both.sum, both.min, both.max, both.quantile(0.5))
+        );
+    }
+
+    #[test]
+    fn what_was_kept_comes_back() {
+        let mut h = Histogram::new();
+        assert_eq!(Histogram::from_counts(&h.counts()).unwrap().counts(), h.counts(), "an empty one");
+        (0..5000u64).for_each(|i| h.record(Key::new(4).nth(i).below(1 << 40)));
+        let again = Histogram::from_counts(&h.counts()).unwrap();
+        assert_eq!((again.counts(), again.count()), (h.counts(), h.count()));
+        assert_eq!(again.quantile_within(0.99), h.quantile_within(0.99));
+        assert!(
+            Histogram::from_counts(&Counts { buckets: vec![(usize::MAX, 1)], ..Counts::default() }).is_none()
         );
     }
 }

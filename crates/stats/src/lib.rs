@@ -4,13 +4,17 @@
 //! the same bits everywhere.
 #![forbid(unsafe_code)]
 
+mod difference;
 mod draw;
 mod estimate;
 mod histogram;
 pub mod math;
+mod mser;
 mod student;
 
+pub use difference::{Difference, Side, holm, paired, welch};
 pub use draw::Key;
 pub use estimate::{Estimate, Latency};
-pub use histogram::{Histogram, Within};
-pub use student::t95;
+pub use histogram::{Counts, Histogram, Within};
+pub use mser::truncation;
+pub use student::{t95, t95_of, two_tails};

@@ -5,7 +5,12 @@
 /// Newton's method on the tail, which is convex and falling: from the left it never passes the root. The tail is the
 /// regularised incomplete beta function (Numerical Recipes 6.4, continued fraction by Lentz).
 pub fn t95(df: u32) -> f64 {
-    let (n, target) = (f64::from(df), 0.05);
+    t95_of(f64::from(df))
+}
+
+/// The same for degrees of freedom that need not be whole (Welch's), at least 1.
+pub fn t95_of(df: f64) -> f64 {
+    let (n, target) = (df, 0.05);
     let scale =
         libm::exp(libm::lgamma((n + 1.0) / 2.0) - libm::lgamma(n / 2.0)) / (n * std::f64::consts::PI).sqrt();
     let mut t = 1.9;
@@ -20,8 +25,8 @@ pub fn t95(df: u32) -> f64 {
     t
 }
 
-/// P(|T| > t).
-fn two_tails(t: f64, df: f64) -> f64 {
+/// P(|T| > t) for Student's T with `df` degrees of freedom; `t` not negative.
+pub fn two_tails(t: f64, df: f64) -> f64 {
     incomplete_beta(df / 2.0, 0.5, df / (df + t * t))
 }
 
@@ -77,5 +82,15 @@ mod tests {
         ] {
             assert!((t95(df) - t).abs() < 2e-6, "{df}: {}", t95(df));
         }
+    }
+
+    /// Published tails: R's `2 * pt(-t, df)`, and the table the other way round.
+    #[test]
+    fn tails_are_those_of_the_tables() {
+        for (t, df, p) in [(4.0621, 9.0, 0.002_833), (1.8608, 17.776, 0.079_39), (2.262_157, 9.0, 0.05)] {
+            assert!((two_tails(t, df) - p).abs() < 1e-5, "{t} {df}: {}", two_tails(t, df));
+        }
+        assert_eq!((two_tails(0.0, 5.0), two_tails(f64::INFINITY, 5.0)), (1.0, 0.0));
+        assert!(t95(18) < t95_of(17.5) && t95_of(17.5) < t95(17), "between those of whole ones");
     }
 }

@@ -215,8 +215,11 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
     fn bind_named(&mut self, name: &str, value: Value<'v>) {
         let function = self.function;
         let Some(i) = self.args().position(|a| a.name == name) else {
-            let help =
-                suggest::did_you_mean(name, self.args().map(|a| a.name)).unwrap_or_else(|| self.signature());
+            let known = |wanted: &str| self.args().any(|a| a.name == wanted);
+            let meant = words::meant(name).find(|w| known(w)).map(|w| format!("did you mean `{w}`?"));
+            let help = meant
+                .or_else(|| suggest::did_you_mean(name, self.args().map(|a| a.name)))
+                .unwrap_or_else(|| self.signature());
             return self.wrong_but(format!("`{}` has no argument `{name}`", function.name), help);
         };
         if let Some(slot) = self.values.get_mut(i) {
@@ -233,7 +236,7 @@ impl<'v, 'a, 'e, 'c> Call<'v, 'a, 'e, 'c> {
         for arg in self.args() {
             match arg.need {
                 Need::Required => parts.push(arg.name.to_owned()),
-                Need::Optional => parts.push(format!("{}=", arg.name)),
+                Need::Optional(_) | Need::Depends(_) => parts.push(format!("{}=", arg.name)),
                 Need::Later(_) => {}
             }
         }

@@ -4,6 +4,7 @@ use crate::address::Address;
 use crate::data::Trace;
 use crate::diagnostic::{At, Diagnostic, Severity};
 use crate::graph::Graph;
+use crate::nodes::Expected;
 use crate::params::Params;
 use crate::places::Calls;
 use crate::plan::{DataFile, Faulty, Scenario, Spec, To};
@@ -16,6 +17,9 @@ use std::sync::Arc;
 /// Findings beyond this many are not kept.
 const MOST_FINDINGS: usize = 100;
 
+/// Nor lines that a file prints.
+const MOST_PRINTED: usize = 1000;
+
 pub(crate) use crate::value::Context;
 
 /// The state of one evaluation.
@@ -24,6 +28,7 @@ pub(crate) struct State {
     pub(crate) findings: Findings,
     pub(crate) graph: Graph,
     pub(crate) scenarios: Vec<Scenario>,
+    pub(crate) expectations: Vec<Expected>,
     pub(crate) params: Params,
     pub(crate) files: Files,
     /// Hash of each data file, by its path as written.
@@ -131,6 +136,7 @@ pub(crate) struct Findings {
     list: Vec<Diagnostic>,
     seen: HashSet<Diagnostic>,
     errors: usize,
+    printed: usize,
 }
 
 impl Findings {
@@ -139,7 +145,14 @@ impl Findings {
         if finding.severity == Severity::Error {
             self.errors += 1;
         }
-        if self.list.len() < MOST_FINDINGS && self.seen.insert(finding.clone()) {
+        if finding.severity == Severity::Printed {
+            self.printed += 1;
+            if self.printed <= MOST_PRINTED {
+                self.list.push(finding);
+            }
+        } else if self.list.len() - self.printed.min(MOST_PRINTED) < MOST_FINDINGS
+            && self.seen.insert(finding.clone())
+        {
             self.list.push(finding);
         }
     }

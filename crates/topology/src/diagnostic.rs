@@ -13,6 +13,8 @@ pub enum Severity {
     Warning,
     /// It may well be meant, but is worth a look; no result mentions it.
     Hint,
+    /// What the file prints; shown by `weir check` alone.
+    Printed,
 }
 
 /// One finding. `Display` renders it as rustc would: message, place, line of source, caret, help.
@@ -49,6 +51,12 @@ impl Diagnostic {
             help: None,
             snippet: None,
         }
+    }
+
+    /// What a file prints: a thousand characters at most, for a terminal.
+    pub(crate) fn printed(text: &str) -> Diagnostic {
+        let shown = text.chars().take(1000).map(|c| if c.is_control() && c != '\n' { ' ' } else { c });
+        Diagnostic { severity: Severity::Printed, ..Diagnostic::error(shown.collect::<String>()) }
     }
 
     /// The same with the name of a file, but no line.
@@ -93,7 +101,11 @@ impl Diagnostic {
 
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.severity == Severity::Printed {
+            return write!(f, "{}: {}", self.file.as_deref().unwrap_or_default(), self.message);
+        }
         let word = match self.severity {
+            Severity::Printed => "print",
             Severity::Error => "error",
             Severity::Warning => "warning",
             Severity::Hint => "hint",

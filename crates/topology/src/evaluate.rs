@@ -4,6 +4,7 @@ use crate::context::{Context, State};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::hash;
 use crate::load::{Runner, Source};
+use crate::nodes::check_expectations;
 use crate::params::{MOST_POINTS, Params};
 use crate::plan::{DataFile, Plan, Point};
 use crate::warn;
@@ -79,6 +80,9 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
         Runner::new(&context).main(&source);
         let mut state: State = context.state.take();
         params = std::mem::take(&mut state.params);
+        if !state.findings.failed() {
+            check_expectations(&mut state);
+        }
         if state.findings.failed() {
             return Err(state.findings.into_sorted());
         }
@@ -139,6 +143,7 @@ fn finish(state: &mut State, params: &mut Params, data_files: &mut Vec<DataFile>
         lists: parts.lists,
         nodes: parts.nodes,
         scenarios: std::mem::take(&mut state.scenarios),
+        expectations: std::mem::take(&mut state.expectations).into_iter().map(|e| e.expectation).collect(),
         warnings: Vec::new(),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::context::Files;
 use crate::diagnostic::At;
+use crate::places::{Bound, CallSite, How};
 use crate::plan::{Node, NodeId, Place, Site, Spec, To};
 use starlark::codemap::{CodeMapId, FileSpan};
 use std::collections::HashMap;
@@ -38,11 +39,20 @@ struct SiteKey {
 struct Made {
     place: u32,
     at: Option<At>,
+    /// What the call that makes the node is bound to.
+    bound: Option<Bound>,
     /// The calls that led there in words, the outermost first, without the one that makes the node.
-    chain: Vec<String>,
+    chain: Vec<Called>,
     /// The spec last used there, which the next node most likely has too.
     spec: Option<u32>,
     file: String,
+}
+
+/// A call on the way to the one that makes a node: what it is called, and the function as written.
+#[derive(Clone, Default, PartialEq)]
+struct Called {
+    words: String,
+    callee: String,
 }
 
 /// The finished parts of a plan's point.
@@ -91,11 +101,14 @@ impl Graph {
             Some((file, file.calls.get(s.span.begin().get(), s.span.end().get())?))
         };
         let last = stack.last();
-        let (file, label, def, callee, number) = match last.and_then(call_of) {
+        let made_by = last.and_then(call_of);
+        let whole = |b: Bound| if part.is_empty() { b } else { Bound { how: How::Inside, ..b } };
+        let bound = made_by.and_then(|(_, call)| call.bound.clone()).map(whole);
+        let (file, label, def, callee, number) = match made_by {
             Some((file, call)) => {
                 (file.number, file.label.clone(), call.def.to_string(), call.callee.clone(), call.number)
             }
-            None => (0, String::new(), "<file>".to_owned(), String::new(), 0),
+            None => (0, String::new(), OUTSIDE.to_owned(), String::new(), 0),
         };
         let via = match (callee == kind, part) {
             (true, "") => String::new(),
@@ -113,16 +126,17 @@ impl Graph {
         let chain = outer
             .iter()
             .map(|s| match call_of(s) {
-                Some((file, call)) if file.number > 0 => {
-                    format!("{}:{}", file.label, numbered(&call.callee, call.number))
+                Some((file, call)) => {
+                    let prefix = if file.number > 0 { format!("{}:", file.label) } else { String::new() };
+                    Called { words: format!("{prefix}{}", named(call)), callee: call.callee.clone() }
                 }
-                Some((_, call)) => numbered(&call.callee, call.number),
-                None => String::new(),
+                None => Called::default(),
             })
             .collect();
         Made {
             place: place_index,
             at: last.map(At::of),
+            bound,
             chain,
             spec: None,
             file: if file == 0 { String::new() } else { label },
@@ -218,12 +232,37 @@ fn index(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
+/// What a call is called: the name that its value gets, else its function and number; a pool what it stands in.
+fn named(call: &CallSite) -> String {
+    match &call.bound {
+        Some(Bound { name, how }) if *how != How::Inside || call.callee == "pool" => name.to_string(),
+        _ => numbered(&call.callee, call.number),
+    }
+}
+
+/// The `def` of what stands in none.
+const OUTSIDE: &str = "<file>";
+
+/// A place in words, in two parts: its function (nothing outside of any), and there the variable that the node is bound to
+/// (`apps`), the kind inside of what is bound (`apps/cable`), or kind and number where there is no name at all (`lb.random#2`).
+fn place_in_words(p: &Place, bound: Option<&Bound>) -> (String, String) {
+    let outside = p.def == OUTSIDE;
+    let front = if outside { String::new() } else { format!("{}/", p.def) };
+    let rest = match bound {
+        Some(Bound { name, how: How::Whole }) => name.to_string(),
+        Some(Bound { name, .. }) if outside => format!("{name}/{}", p.kind),
+        _ if p.via.is_empty() => numbered(&p.kind, p.number),
+        _ => format!("{} by {}", p.kind, numbered(&p.via, p.number)),
+    };
+    (front, rest)
+}
+
 /// `run`, `run#2`.
 fn numbered(name: &str, number: u32) -> String {
     if number > 1 { format!("{name}#{number}") } else { name.to_owned() }
 }
 
-/// Each site in words: its place, and where several share it the calls in which they differ.
+/// Each site in words: its place, and where several share it before that the calls in which they differ.
 fn labels(places: &[Place], sites: &[Made]) -> Vec<String> {
     let mut of_place: HashMap<u32, Vec<usize>> = HashMap::new();
     for (i, site) in sites.iter().enumerate() {
@@ -234,24 +273,21 @@ fn labels(places: &[Place], sites: &[Made]) -> Vec<String> {
         let Some(p) = places.get(place as usize) else { continue };
         let prefix =
             group.first().map(|i| sites[*i].file.as_str()).filter(|f| !f.is_empty()).map(|f| format!("{f}:"));
-        let mut base = format!(
-            "{}{}/{}",
-            prefix.unwrap_or_default(),
-            p.def,
-            if p.via.is_empty() { numbered(&p.kind, p.number) } else { p.kind.clone() }
-        );
-        if !p.via.is_empty() {
-            base.push_str(&format!(" by {}", numbered(&p.via, p.number)));
-        }
-        let chains: Vec<&[String]> = group.iter().map(|i| sites[*i].chain.as_slice()).collect();
+        let bound = group.first().and_then(|i| sites[*i].bound.as_ref());
+        let (front_words, rest) = place_in_words(p, bound);
+        let chains: Vec<&[Called]> = group.iter().map(|i| sites[*i].chain.as_slice()).collect();
         let shortest = chains.iter().map(|c| c.len()).min().unwrap_or(0);
-        let same = |at: &dyn Fn(&[String]) -> Option<String>| chains.windows(2).all(|w| at(w[0]) == at(w[1]));
+        let same = |at: &dyn Fn(&[Called]) -> Option<Called>| chains.windows(2).all(|w| at(w[0]) == at(w[1]));
         let front = (0..shortest).take_while(|k| same(&|c| c.get(*k).cloned())).count();
         let back = (0..shortest - front).take_while(|k| same(&|c| c.get(c.len() - 1 - k).cloned())).count();
         for (chain, i) in chains.iter().zip(&group) {
             let part = &chain[front..chain.len() - back];
+            let prefix = prefix.as_deref().unwrap_or_default();
+            let way: String = part.iter().map(|call| format!("{}/", call.words)).collect();
+            // The call of the function itself says which function it is.
+            let is_said = part.iter().any(|call| call.callee == p.def);
             labels[*i] =
-                if part.is_empty() { base.clone() } else { format!("{base} (via {})", part.join(" > ")) };
+                if is_said { format!("{way}{rest}") } else { format!("{way}{prefix}{front_words}{rest}") };
         }
     }
     distinct(labels)

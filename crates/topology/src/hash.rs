@@ -1,6 +1,6 @@
 //! The hash of a plan: over its meaning (places included), not over lines, comments, labels or paths.
 
-use crate::plan::{Lb, Listen, Node, Origin, Plan, Point, Spec, To};
+use crate::plan::{Faulty, Lb, Listen, Node, Origin, Plan, Point, Spec, To};
 use serde::Serialize;
 use std::io::{self, Write};
 use weir_model::{Dist, Traffic};
@@ -52,6 +52,10 @@ fn hash_point(point: &Point, sink: &mut Sink) {
             Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
                 sink.put(&("concurrent", bare(work), cores, contention, coherency, threads, on_cancel));
             }
+            Spec::Faulty(fault) if fault.up.is_some() || fault.down.is_some() => {
+                let plain = Faulty { up: None, down: None, ..fault.clone() };
+                sink.put(&("faulty", plain, fault.up.as_ref().map(bare), fault.down.as_ref().map(bare)));
+            }
             Spec::Lb(lb) if lb.sticky_key.is_some() => {
                 sink.put(&Spec::Lb(Lb { sticky_key: Some(String::new()), ..lb.clone() }));
             }
@@ -92,6 +96,10 @@ fn hash_point(point: &Point, sink: &mut Sink) {
         if let Some(recorded) = &s.recorded {
             sink.put(recorded);
         }
+    }
+    for e in &point.expectations {
+        let conditions: Vec<_> = e.conditions.iter().map(|c| (c.metric, c.is, c.bound)).collect();
+        sink.put(&("expect", &e.scenario, &e.node, conditions));
     }
 }
 

@@ -21,6 +21,7 @@ mod hash;
 mod http;
 pub mod json;
 mod load;
+pub mod manual;
 mod matching;
 mod names;
 mod nodes;

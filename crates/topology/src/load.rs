@@ -8,7 +8,8 @@ use crate::nodes;
 use crate::places::Calls;
 use crate::value::{DurationValue, FunctionValue, NamespaceValue, Poison};
 use starlark::ErrorKind;
-use starlark::environment::{FrozenModule, Globals, GlobalsBuilder, Module};
+use starlark::PrintHandler;
+use starlark::environment::{FrozenModule, Globals, GlobalsBuilder, LibraryExtension, Module};
 use starlark::eval::{Evaluator, FileLoader};
 use starlark::syntax::{AstModule, Dialect};
 use std::collections::{BTreeSet, HashMap};
@@ -41,6 +42,19 @@ impl FileLoader for Loaded {
     }
 }
 
+/// What a file prints is a finding like others, so that it comes out of the child in the order of the text.
+struct Printer<'a> {
+    context: &'a Context,
+    file: &'a str,
+}
+
+impl PrintHandler for Printer<'_> {
+    fn println(&self, text: &str) -> starlark::Result<()> {
+        self.context.find(Diagnostic::printed(text).in_file(self.file));
+        Ok(())
+    }
+}
+
 /// A file to run.
 pub(crate) struct Source {
     /// As the user names it, for messages.
@@ -54,7 +68,11 @@ pub(crate) struct Source {
 impl<'a> Runner<'a> {
     /// A runner whose findings go to the context.
     pub(crate) fn new(context: &'a Context) -> Runner<'a> {
-        let builtins = Globals::standard().names().map(|n| n.as_str().to_owned()).collect();
+        let builtins = GlobalsBuilder::extended_by(&[LibraryExtension::Print])
+            .build()
+            .names()
+            .map(|n| n.as_str().to_owned())
+            .collect();
         Runner { context, builtins, loaded: HashMap::new(), open: Vec::new(), files: 0 }
     }
 
@@ -84,12 +102,18 @@ impl<'a> Runner<'a> {
         let names = names::check(&ast, &self.builtins);
         names.findings.into_iter().for_each(|f| self.context.find(f));
         let loader = self.loads(&ast, source, &folder);
+        if names.shadowed {
+            // What such a name means to the file is not what it means here: running it would find what is not wrong.
+            return None;
+        }
         let globals = globals(&names.unknown);
+        let printer = Printer { context: self.context, file: &source.name };
         Module::with_temp_heap(|module| {
             let ran = {
                 let mut eval = Evaluator::new(&module);
                 eval.extra = Some(self.context);
                 eval.set_loader(&loader);
+                eval.set_print_handler(&printer);
                 eval.set_max_callstack_size(MOST_FRAMES)
                     .and_then(|()| eval.set_max_tick_count(MOST_STEPS))
                     .map_err(starlark::Error::new_other)
@@ -216,7 +240,7 @@ fn poisoned<'s>(names: impl Iterator<Item = &'s str>) -> FrozenModule {
 
 /// Everything predeclared, and poison for names that do not exist.
 fn globals(unknown: &BTreeSet<String>) -> Globals {
-    let mut builder = GlobalsBuilder::standard();
+    let mut builder = GlobalsBuilder::extended_by(&[LibraryExtension::Print]);
     for name in nodes::top_level() {
         if let Some(index) = nodes::find(name) {
             builder.set(name, FunctionValue(index));
@@ -247,8 +271,18 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
             Some("let the function end, or build the nodes in a `for` loop".to_owned()),
         ),
         ErrorKind::Parser(_) => {
-            (format!("syntax error: {}", text.strip_prefix("Parse error: ").unwrap_or(text)), None)
+            let line = error.span().map(|s| At::of(s).snippet).unwrap_or_default();
+            not_starlark(&line).unwrap_or_else(|| {
+                (format!("syntax error: {}", text.strip_prefix("Parse error: ").unwrap_or(text)), None)
+            })
         }
+        _ if text.contains("`/` not supported") && text.contains("`duration`") => (
+            "a number cannot be divided by a duration: rates are plain numbers, per second".to_owned(),
+            Some(
+                "for a hundred a second write `rate=100`, for a share of a capacity `every=work/n`"
+                    .to_owned(),
+            ),
+        ),
         _ if text.contains("ticks has been exceeded") => {
             (format!("the file takes more than {} million steps", MOST_STEPS / 1_000_000), None)
         }
@@ -261,6 +295,30 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
         Some(span) => finding.at(&At::of(span)),
         None => finding.in_file(file),
     }
+}
+
+/// What is wrong with a line that is Python and no Starlark, and what to write.
+fn not_starlark(line: &str) -> Option<(String, Option<String>)> {
+    let line = line.trim_start();
+    let first = line.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
+    let rest = line[first.len()..].trim_start();
+    let (message, help) = match first {
+        "load" if rest.starts_with('=') && !rest.starts_with("==") => (
+            "`load` is a keyword (it loads another file) and cannot be a name",
+            "take another name, such as `my_load`",
+        ),
+        "import" | "from" => (
+            "there is no `import` in a topology file",
+            "functions of another file come by `load(\"other.star\", \"name\")`",
+        ),
+        "while" => ("there is no `while` in a topology file", "write `for i in range(n):`"),
+        "class" => (
+            "there are no classes in a topology file",
+            "write a function that returns a node: `def app(): ...`",
+        ),
+        _ => return None,
+    };
+    Some((message.to_owned(), Some(help.to_owned())))
 }
 
 /// Messages start in lower case, unless with a name.

@@ -18,13 +18,15 @@ pub(crate) struct Names {
     pub(crate) findings: Vec<Diagnostic>,
     /// Names that do not exist; predeclared as poison, the evaluation reports what else is wrong.
     pub(crate) unknown: BTreeSet<String>,
+    /// Whether a predeclared name is bound anew.
+    pub(crate) shadowed: bool,
 }
 
 /// Checks the names of a parsed file. `builtins` are Starlark's own.
 pub(crate) fn check(ast: &AstModule, builtins: &[String]) -> Names {
-    let mut pass = Pass { ast, findings: Vec::new(), bound: BTreeSet::new() };
+    let mut pass = Pass { ast, findings: Vec::new(), bound: BTreeSet::new(), shadowed: false };
     pass.statement(ast.statement());
-    let Pass { mut findings, bound, .. } = pass;
+    let Pass { mut findings, bound, shadowed, .. } = pass;
     let globals: HashSet<String> =
         builtins.iter().cloned().chain(nodes::predeclared().map(str::to_owned)).collect();
     let mut unknown = BTreeSet::new();
@@ -45,19 +47,21 @@ pub(crate) fn check(ast: &AstModule, builtins: &[String]) -> Names {
         findings.push(finding);
         unknown.insert(name);
     }
-    Names { findings, unknown }
+    Names { findings, unknown, shadowed }
 }
 
 struct Pass<'a> {
     ast: &'a AstModule,
     findings: Vec<Diagnostic>,
     bound: BTreeSet<String>,
+    shadowed: bool,
 }
 
 impl Pass<'_> {
     fn bind(&mut self, name: &str, span: Span) {
         self.bound.insert(name.to_owned());
         if nodes::predeclared().any(|p| p == name) {
+            self.shadowed = true;
             let what = if nodes::UNITS.contains(&name) { "a unit" } else { "weir's own name" };
             let other = format!("my_{name}");
             self.findings.push(

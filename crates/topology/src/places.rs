@@ -4,7 +4,9 @@
 //! text, whether they are ever evaluated or not.
 
 use starlark::syntax::AstModule;
-use starlark_syntax::syntax::ast::{AstExpr, AstStmt, ExprP, StmtP};
+use starlark_syntax::syntax::ast::{
+    AssignTargetP, AstExpr, AstLiteral, AstNoPayload, AstStmt, CallArgsP, ExprP, StmtP,
+};
 use starlark_syntax::syntax::uniplate::Visit;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -24,6 +26,26 @@ pub(crate) struct CallSite {
     pub(crate) callee: String,
     /// Its number among calls of that callee in that `def`, from 1.
     pub(crate) number: u32,
+    /// What it is called in the text, if anything is.
+    pub(crate) bound: Option<Bound>,
+}
+
+/// The name that a call's value gets: the variable it is assigned to, or the scenario that it is written in.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Bound {
+    pub(crate) name: Rc<str>,
+    pub(crate) how: How,
+}
+
+/// How a call belongs to a name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum How {
+    /// It is what the variable means.
+    Whole,
+    /// It is an argument of the scenario.
+    Argument,
+    /// It stands somewhere inside.
+    Inside,
 }
 
 impl Calls {
@@ -34,7 +56,7 @@ impl Calls {
 
     /// All calls of a parsed file.
     pub(crate) fn of(ast: &AstModule) -> Calls {
-        let mut found: Vec<Found> = Vec::new();
+        let mut found: Vec<CallFound> = Vec::new();
         statement(ast.statement(), &Rc::from("<file>"), false, &mut found);
         // The end of the callee is where the parenthesis opens: the order in which a reader meets the calls.
         found.sort_by_key(|f| f.callee_end);
@@ -43,20 +65,22 @@ impl Calls {
         for f in found {
             let number = numbers.entry((f.def.clone(), f.callee.clone())).or_insert(0);
             *number += 1;
-            by_span.insert(f.span, CallSite { def: f.def, callee: f.callee, number: *number });
+            let CallFound { def, callee, bound, .. } = f;
+            by_span.insert(f.span, CallSite { def, callee, number: *number, bound });
         }
         Calls { by_span }
     }
 }
 
-struct Found {
+struct CallFound {
     span: (u32, u32),
     callee_end: u32,
     callee: String,
     def: Rc<str>,
+    bound: Option<Bound>,
 }
 
-fn statement(stmt: &AstStmt, def: &Rc<str>, inside: bool, found: &mut Vec<Found>) {
+fn statement(stmt: &AstStmt, def: &Rc<str>, inside: bool, found: &mut Vec<CallFound>) {
     let named: Rc<str>;
     let (def, inside) = match &stmt.node {
         StmtP::Def(d) if !inside => {
@@ -65,22 +89,45 @@ fn statement(stmt: &AstStmt, def: &Rc<str>, inside: bool, found: &mut Vec<Found>
         }
         _ => (def, inside),
     };
+    let variable = match &stmt.node {
+        StmtP::Assign(assign) => match &assign.lhs.node {
+            AssignTargetP::Identifier(name) => {
+                Some(Bound { name: name.node.ident.as_str().into(), how: How::Whole })
+            }
+            _ => None,
+        },
+        _ => None,
+    };
     stmt.node.visit_children(|child| match child {
         Visit::Stmt(s) => statement(s, def, inside, found),
-        Visit::Expr(e) => expression(e, def, found),
+        Visit::Expr(e) => expression(e, def, variable.as_ref(), found),
     });
 }
 
-fn expression(expr: &AstExpr, def: &Rc<str>, found: &mut Vec<Found>) {
-    if let ExprP::Call(callee, _) = &expr.node {
-        found.push(Found {
+fn expression(expr: &AstExpr, def: &Rc<str>, bound: Option<&Bound>, found: &mut Vec<CallFound>) {
+    let mut within = bound.map(|b| Bound { how: How::Inside, ..b.clone() });
+    if let ExprP::Call(callee, args) = &expr.node {
+        if let Some(name) = scenario(callee, args) {
+            within = Some(Bound { name, how: How::Argument });
+        }
+        found.push(CallFound {
             span: (expr.span.begin().get(), expr.span.end().get()),
             callee_end: callee.span.end().get(),
             callee: dotted(callee).unwrap_or_else(|| callee.node.to_string()),
             def: def.clone(),
+            bound: bound.cloned(),
         });
     }
-    expr.node.visit_expr(|e| expression(e, def, found));
+    expr.node.visit_expr(|e| expression(e, def, within.as_ref(), found));
+}
+
+/// The name of a `scenario("name", ...)`.
+fn scenario(callee: &AstExpr, args: &CallArgsP<AstNoPayload>) -> Option<Rc<str>> {
+    let first = args.args.first().filter(|_| dotted(callee).as_deref() == Some("scenario"))?;
+    match &first.expr().node {
+        ExprP::Literal(AstLiteral::String(name)) => Some(name.node.as_str().into()),
+        _ => None,
+    }
 }
 
 /// `lb.least_conn`, if it is names and dots.

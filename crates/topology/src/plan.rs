@@ -5,10 +5,12 @@
 //! it leads *to*. Target lists are interned too, so ten routers over one pool name one list.
 
 use serde::{Deserialize, Serialize};
+use weir_model::faulty::Law;
 use weir_model::{Dist, OnCancel, Traffic};
 use weir_policy::Kind;
 use weir_policy::config::{Balance, Budget, Check, Eject, Hedge, OnEmpty, Outlier, Rate, Retry, SlowStart};
 
+mod expectation;
 pub mod fixed;
 mod labels;
 mod layers;
@@ -16,6 +18,7 @@ mod serving;
 mod tls;
 mod warned;
 
+pub use expectation::{Condition, Expectation, Metric, Order};
 pub use labels::{label, target_labels};
 pub use layers::{levels, with_inner};
 pub use serving::{
@@ -70,6 +73,9 @@ pub struct Point {
     pub nodes: Vec<Node>,
     /// What can be run.
     pub scenarios: Vec<Scenario>,
+    /// What the file expects of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expectations: Vec<Expectation>,
     /// What is surely a mistake though it can be run, one sentence each with its place.
     pub warnings: Vec<String>,
 }
@@ -113,7 +119,7 @@ pub struct Place {
 pub struct Site {
     /// Index in [`Point::places`].
     pub place: u32,
-    /// The place in words, unique among sites: `dyno/cable`, `<file>/lb.random#2`, with the calls where needed.
+    /// The place in words, unique among sites: `dyno/cable`, `apps`, `apps/queue`, `lb.random#2`, after the calls where needed.
     pub label: String,
     /// Where the call stands, `file:line:column`; not part of the hash.
     pub span: String,
@@ -200,6 +206,12 @@ pub struct Faulty {
     pub mtbf_ns: u64,
     /// Mean time to repair (a mean down period).
     pub mttr_ns: u64,
+    /// How up periods are drawn, where that is no exponential.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<Dist>,
+    /// The same of down periods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<Dist>,
     /// How its state follows time.
     pub clock: Clock,
     /// What being down means.
@@ -212,6 +224,14 @@ pub struct Faulty {
     pub checks_pass: bool,
     /// Whose time-line it follows.
     pub line: Line,
+}
+
+impl Faulty {
+    /// How it fails and is repaired.
+    pub fn law(&self) -> Law {
+        Law::new(self.mtbf_ns, self.mttr_ns, self.clock == Clock::Lazy, self.starts_up)
+            .with(self.up.as_ref(), self.down.as_ref())
+    }
 }
 
 /// A kind of node with its arguments.
@@ -421,6 +441,13 @@ pub struct Lb {
     pub max_waiting: Option<u64>,
     /// For how long, ns; `None`: any time.
     pub wait_timeout_ns: Option<u64>,
+    /// What a probe costs a target's server, ns; `lb.prequal` in simulation only.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub probe_cost_ns: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 impl Lb {
@@ -444,6 +471,7 @@ impl Lb {
             max_connections: None,
             max_waiting: None,
             wait_timeout_ns: None,
+            probe_cost_ns: 0,
         }
     }
 }
@@ -602,6 +630,8 @@ pub enum Window {
     /// Without the first and the last quarter (n/4, rounded down) in order of arrival.
     #[default]
     Middle,
+    /// Those after the run has settled (MSER-5), told in each replication.
+    Auto,
     /// All.
     All,
 }

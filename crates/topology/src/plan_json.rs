@@ -96,6 +96,10 @@ fn write_point(point: &Point, out: &mut Vec<u8>) -> io::Result<()> {
     out.write_all(b",\n")?;
     write_list("scenarios", &point.scenarios, "  ", out)?;
     out.write_all(b",\n")?;
+    if !point.expectations.is_empty() {
+        write_list("expectations", &point.expectations, "  ", out)?;
+        out.write_all(b",\n")?;
+    }
     write_list("warnings", &point.warnings, "  ", out)?;
     out.write_all(b"\n }")
 }

@@ -117,6 +117,8 @@ fn backoffs_and_pass_overs_have_the_defaults_of_the_contract() {
 fn fault(mode: Mode, line: Line) -> Faulty {
     Faulty {
         mtbf_ns: 90 * S,
+        up: None,
+        down: None,
         mttr_ns: 10 * S,
         clock: Clock::Eager,
         mode,
@@ -164,7 +166,7 @@ fn a_block_wraps_each_of_its_nodes_at_one_site() {
             _ => None,
         })
         .collect();
-    let (first, second) = ("rack/block (via rack)", "rack/block (via rack#2)");
+    let (first, second) = ("rack/block", "rack#2/block");
     assert_eq!(
         wrapped,
         [

@@ -124,7 +124,7 @@ fn what_is_left_out_and_queues_before_it_are_said() {
     let node = "cable(2*ms, queue(delay(20*ms, server(\"r\", addr=\"x:1\", model=1*ms))))";
     let said = notes(node, false);
     assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].contains("left out") && said[0].contains("<file>/cable (t.star:1:15)"), "{}", said[0]);
+    assert!(said[0].contains("left out") && said[0].contains("cable (t.star:1:15)"), "{}", said[0]);
     assert!(said[0].contains("--inject") && !said[0].contains('\n'));
     assert!(
         said[1].starts_with("hint: this `queue` stands before a `delay`") && said[1].contains("t.star:1:27")

@@ -133,12 +133,25 @@ impl Asked {
     /// # Errors
     /// It is not on this machine, or does not listen: in words.
     pub fn begin(&self, servers: &[(NodeId, SocketAddr)]) -> Result<Other, String> {
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            let mut other = self.spawn(servers)?;
+            match other.wait(self.router.name()) {
+                Ok(()) => return Ok(other),
+                // Its port may have gone to another meanwhile.
+                Err(why) => last = why,
+            }
+        }
+        Err(last)
+    }
+
+    /// Begins it on a port that is free at this moment: it cannot be told to take one and say which.
+    fn spawn(&self, servers: &[(NodeId, SocketAddr)]) -> Result<Other, String> {
         let name = self.router.name();
         let failed = |e: std::io::Error| format!("{name} cannot be run: {e}");
         let address =
             |server: &NodeId| servers.iter().find(|(id, _)| id == server).map(|(_, address)| *address);
         let addresses: Vec<SocketAddr> = self.servers.iter().filter_map(address).collect();
-        // It cannot be told to take a free port and say which.
         let port =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| l.local_addr()).map_err(failed)?.port();
         let secret = getrandom::u64().map_err(|e| e.to_string())?;
@@ -157,7 +170,7 @@ impl Asked {
             Router::Nginx => {
                 command.arg("-p").arg(&folder).arg("-c").arg(&file).arg("-e").arg(folder.join("error"))
             }
-            _ => command.arg("-db").arg("-q").arg("-f").arg(&file),
+            _ => command.arg("-db").arg("-f").arg(&file),
         };
         let path = format!("{}:/usr/sbin:/usr/local/sbin", std::env::var("PATH").unwrap_or_default());
         command.env("PATH", path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -167,10 +180,12 @@ impl Asked {
             }
             _ => failed(e),
         })?);
-        other.wait(name)?;
         Ok(other)
     }
 }
+
+/// How often it is begun where it does not listen.
+const TRIES: u32 = 5;
 
 /// A policy in a proxy's words; else why it has none.
 fn policy(lb: &Lb, router: Router) -> Result<String, String> {

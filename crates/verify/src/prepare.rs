@@ -115,6 +115,7 @@ fn enter(point: &mut Point, root: NodeId) -> NodeId {
     };
     ADDRESS.clone_into(&mut listen.addr);
     listen.http.access_log = None;
+    listen.http.trace = 0.0;
     point.specs.push(Spec::Listen(listen));
     let listener = Node { spec: point.specs.len() as u32 - 1, to, ..node };
     match point.nodes.get_mut(id as usize) {

@@ -19,6 +19,9 @@ pub struct Load {
     pub until_ns: u64,
     /// Whether all requests count.
     pub all: bool,
+    /// Whether those count that come after the run has settled, which is seen once it has been; until then the window is
+    /// the middle one.
+    pub auto: bool,
     /// Which of them count.
     pub window: Window,
     /// What counts as goodput, ns.
@@ -40,6 +43,14 @@ impl Window {
     /// All of so many requests, or those without the first and the last quarter.
     pub fn of_requests(n: u64, all: bool) -> Window {
         if all { Window::Requests(0, n) } else { Window::Requests(n / 4, n - n / 4) }
+    }
+
+    /// The same kind of window, with all in it.
+    pub fn whole(self, requests: u64, until_ns: u64) -> Window {
+        match self {
+            Window::Requests(..) => Window::of_requests(requests, true),
+            Window::Times(..) => Window::of_time(until_ns, true),
+        }
     }
 
     /// All of a time that begins with the run, or its middle half.
@@ -111,6 +122,7 @@ pub fn load_unless(scenario: &Scenario, requests: Option<u64>, key: Key, stop: &
         thinking,
         until_ns: duration_ns.unwrap_or(u64::MAX),
         all,
+        auto: scenario.window == WindowKind::Auto,
         window,
         deadline_ns: scenario.deadline_ns,
         patience_ns: scenario.patience_ns,

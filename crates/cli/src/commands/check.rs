@@ -4,20 +4,41 @@
 use super::serve;
 use crate::args::Check;
 use crate::failure::Failure;
+use crate::input::Printed;
 use crate::{input, interrupt, output};
 use std::io::Write;
 use weir_topology::Plan;
+use weir_topology::plan::{Spec, listeners};
 
 pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     interrupt::at_once();
-    let plan = input::load(&args.file)?;
+    let plan = input::load_and(&args.file, Printed::Told)?;
     if args.serve {
         let (point, _) = serve::check(&plan, false, args.file.quiet)?;
         weir_serve::check_certificates(point).map_err(|wrong| Failure::Usage(lines(&wrong)))?;
     } else if !args.file.quiet {
         tell_certificates(&plan);
     }
-    output::to_stdout(|out| weir_report::offered(&plan, out))
+    let can = if args.serve { listens(&plan) } else { String::new() };
+    output::to_stdout(|out| {
+        out.write_all(can.as_bytes())?;
+        weir_report::offered(&plan, out)
+    })
+}
+
+/// That it can be served, and where it would listen.
+fn listens(plan: &Plan) -> String {
+    let mut out = String::from("This file can be served. It would listen as\n");
+    for point in &plan.points {
+        for id in listeners(point) {
+            let node = &point.nodes[id as usize];
+            if let Some(Spec::Listen(listen)) = point.specs.get(node.spec as usize) {
+                out.push_str(&format!("  {} {}\n", node.name.as_deref().unwrap_or("listen"), listen.addr));
+            }
+        }
+    }
+    out.push('\n');
+    out
 }
 
 /// Says which certificates could not be served with here: a file may well be simulated where there are none.

@@ -1,4 +1,4 @@
-//! Commands and options of the contract that are not built yet: known by name, answered with a sentence and exit code 2.
+//! Commands of the contract that are not built yet: known by name, answered with a sentence and exit code 2.
 
 use crate::args::Later;
 use crate::failure::Failure;
@@ -8,9 +8,4 @@ pub(crate) fn run(command: &str, args: &Later) -> Result<(), Failure> {
     // Whatever its arguments are, they cannot be judged yet.
     let _ = &args.rest;
     Err(Failure::Usage(format!("`weir {command}` is not built yet")))
-}
-
-/// Refuses an option that is not built yet.
-pub(crate) fn option(name: &str) -> Result<(), Failure> {
-    Err(Failure::Usage(format!("`{name}` is not built yet")))
 }

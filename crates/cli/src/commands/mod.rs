@@ -3,12 +3,21 @@
 mod admin;
 mod calibrate;
 mod check;
+mod compare;
+mod completions;
+mod explain;
+mod graph;
+pub(crate) mod help;
 mod later;
 mod load;
+mod man;
+mod merge;
+mod new;
 mod plan;
 mod serve;
 mod sim;
 mod verify;
+mod watch;
 
 use crate::args::Command;
 use crate::failure::Failure;
@@ -20,13 +29,18 @@ pub(crate) fn run(command: Option<Command>) -> Result<(), Failure> {
         Some(Command::Check(args)) => check::run(&args),
         Some(Command::Plan(args)) => plan::run(&args),
         Some(Command::Sim(args)) => sim::run(&args),
-        Some(Command::Graph(args)) => later::run("graph", &args),
-        Some(Command::Compare(args)) => later::run("compare", &args),
+        Some(Command::Graph(args)) => graph::run(&args),
+        Some(Command::Compare(args)) => compare::run(&args),
+        Some(Command::Merge(args)) => merge::run(&args),
         Some(Command::Serve(args)) => serve::run(&args),
         Some(Command::Admin(args)) => admin::run(&args),
         Some(Command::Load(args)) => load::run(&args),
         Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::Calibrate(args)) => calibrate::run(&args),
+        Some(Command::Help(args)) => help::run(&args),
+        Some(Command::New(args)) => new::run(&args),
+        Some(Command::Completions(args)) => completions::run(&args),
+        Some(Command::Man(args)) => man::run(&args),
         Some(Command::Fit(args)) => later::run("fit", &args),
         Some(Command::Profile(args)) => later::run("profile", &args),
     }

@@ -124,7 +124,7 @@ fn not_started(e: weir_serve::Error) -> Failure {
 /// Whether an access log of these listeners goes to standard output.
 fn logs_to_stdout(point: &Point, chosen: &[NodeId]) -> bool {
     chosen.iter().any(|id| match &point.specs[point.nodes[*id as usize].spec as usize] {
-        Spec::Listen(listen) => listen.http.access_log.as_deref() == Some("stdout"),
+        Spec::Listen(listen) => listen.http.logs_to("stdout"),
         _ => false,
     })
 }

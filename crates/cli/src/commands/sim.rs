@@ -1,6 +1,6 @@
 //! `weir sim FILE`: simulates its scenarios and writes what came out.
 
-use super::later;
+use super::{explain, watch};
 use crate::args::{Form, Nodes, Sim};
 use crate::failure::Failure;
 use crate::output::{self, Target};
@@ -11,40 +11,93 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use weir_report::Sites;
-use weir_sim::{Error, Results};
+use weir_sim::{Error, Options, Results, Shard, Wants};
 use weir_topology::Plan;
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
-    if let Some(option) = args.not_built() {
-        later::option(option)?;
-    }
+    explain::check(args)?;
     let save_form = args.save.as_deref().map(form_of).transpose()?;
+    if args.laboratory.shard.is_some() && save_form != Some(Form::Json) {
+        return Err(Failure::Usage("a part is JSON: let the name in --save end in .json".to_owned()));
+    }
+    if args.laboratory.watch {
+        return watch::run(args);
+    }
     let at_once = interrupt::at_once();
     let plan = input::load(&args.file)?;
     let stop = interrupt::stop_flag(&at_once);
     require_scenario(&plan)?;
     let html = args.html.as_deref().map(Target::open).transpose()?;
+    let junit = args.laboratory.junit.as_deref().map(Target::open).transpose()?;
     let save = args.save.as_deref().map(Target::open).transpose()?;
+    let trace = explain::Trace::open(args)?;
 
-    let results = simulate(&plan, args, &stop)?;
+    if let (Some(shard), Some(save)) = (args.laboratory.shard, &save) {
+        return part(&plan, args, shard, save, &stop);
+    }
+    let mut results = simulate(&plan, args, &stop)?;
+    let recordings = explain::recordings(&plan, args, &options(args), &mut results, &stop)?;
     if results.interrupted {
         output::to_stdout(|out| render(args, args.output, &results, out))?;
-        for path in [&args.html, &args.save].into_iter().flatten() {
+        let files = [&args.html, &args.save, &args.laboratory.junit, &args.laboratory.trace];
+        for path in files.into_iter().flatten() {
             let _ = writeln!(io::stderr(), "`{}` is left as it was", path.display());
         }
         return Err(Failure::Interrupted);
     }
     if let Some(html) = html {
-        html.write(|out| weir_report::html(&results, out))?;
+        html.write(|out| weir_report::html(&results, &plan, out))?;
+    }
+    if let Some(trace) = trace {
+        trace.write(args, &results, &recordings)?;
+    }
+    if !args.laboratory.explain {
+        results.scenarios.iter_mut().for_each(|s| s.explained = None);
     }
     if let (Some(save), Some(form)) = (save, save_form) {
-        save.write(|out| render(args, form, &results, out))?;
+        save.write(|out| formed(form, sites_of(args), true, &results, out))?;
     }
-    output::to_stdout(|out| render(args, args.output, &results, out))
+    if let Some(junit) = junit {
+        junit.write(|out| weir_report::junit(&results, out))?;
+    }
+    output::to_stdout(|out| render(args, args.output, &results, out))?;
+    verdict(args, &results)
 }
 
-fn simulate(plan: &Plan, args: &Sim, stop: &AtomicBool) -> Result<Results, Failure> {
-    let options = weir_sim::Options {
+/// Whether all that was expected holds, and all figures are known as well as was wanted.
+fn verdict(args: &Sim, results: &Results) -> Result<(), Failure> {
+    if args.laboratory.github {
+        let _ = weir_report::annotations(results, &mut io::stderr());
+    }
+    met(results)
+}
+
+/// The same, and no more.
+pub(crate) fn met(results: &Results) -> Result<(), Failure> {
+    let unmet = weir_report::unmet(results);
+    if unmet.is_empty() { Ok(()) } else { Err(Failure::No(unmet.join("\n  "))) }
+}
+
+/// A part of the run, kept for `weir merge`.
+fn part(plan: &Plan, args: &Sim, shard: Shard, save: &Target, stop: &AtomicBool) -> Result<(), Failure> {
+    let progress = Progress::new(args.file.quiet);
+    let outcome =
+        weir_sim::run_part(plan, &options(args), shard, &|done, all| progress.tell(done, all), stop);
+    progress.end();
+    let Some(part) = outcome.map_err(|error| failure(plan, error))? else { return Err(Failure::Interrupted) };
+    save.write(|out| out.write_all(&part.to_json()))?;
+    if !args.file.quiet {
+        let (Shard { k, n }, own, all) = (shard, part.replications(), args.replications);
+        let _ = writeln!(
+            io::stderr(),
+            "part {k} of {n}: {own} of {all} replications; `weir merge` puts the parts together"
+        );
+    }
+    Ok(())
+}
+
+fn options(args: &Sim) -> Options {
+    Options {
         seed: args.seed,
         first: 0,
         replications: args.replications,
@@ -52,12 +105,29 @@ fn simulate(plan: &Plan, args: &Sim, stop: &AtomicBool) -> Result<Results, Failu
         threads: args.threads.map_or_else(cores, usize::from),
         members: args.nodes == Some(Nodes::All),
         scenarios: args.scenarios.clone(),
-    };
-    let progress = Progress::new(args.file.quiet);
+    }
+}
+
+pub(crate) fn simulate(plan: &Plan, args: &Sim, stop: &AtomicBool) -> Result<Results, Failure> {
+    let each =
+        args.save.is_some() || args.laboratory.watch || (args.laboratory.each && args.output == Form::Json);
+    let wants = Wants { each, precision: args.laboratory.precision() };
+    run_plan(plan, &options(args), &wants, args.file.quiet, stop)
+}
+
+/// Simulates, says how far it is, and what it took.
+pub(crate) fn run_plan(
+    plan: &Plan,
+    options: &Options,
+    wants: &Wants,
+    quiet: bool,
+    stop: &AtomicBool,
+) -> Result<Results, Failure> {
+    let progress = Progress::new(quiet);
     let start = Instant::now();
-    let outcome = weir_sim::run(plan, &options, &|done, all| progress.tell(done, all), stop);
+    let outcome = weir_sim::run_wanting(plan, options, wants, &|done, all| progress.tell(done, all), stop);
     progress.end();
-    if let (Ok(results), false) = (&outcome, args.file.quiet) {
+    if let (Ok(results), false) = (&outcome, quiet) {
         tell_effort(results, start.elapsed());
     }
     outcome.map_err(|error| failure(plan, error))
@@ -95,27 +165,44 @@ fn thousands(n: u64) -> String {
 }
 
 fn render(args: &Sim, form: Form, results: &Results, out: &mut dyn Write) -> io::Result<()> {
-    let sites = if args.nodes.is_some() { Sites::Always } else { Sites::Few };
+    formed(form, sites_of(args), args.laboratory.each, results, out)
+}
+
+pub(crate) fn sites_of(args: &Sim) -> Sites {
+    if args.nodes.is_some() { Sites::Always } else { Sites::Few }
+}
+
+/// A result in a form.
+pub(crate) fn formed(
+    form: Form,
+    sites: Sites,
+    each: bool,
+    results: &Results,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     match form {
         Form::Text => weir_report::text(results, sites, out),
+        Form::Json if each => weir_report::json_with_each(results, out),
         Form::Json => weir_report::json(results, out),
         Form::Csv => weir_report::csv(results, out),
+        Form::Parquet => weir_report::parquet(results, out),
     }
 }
 
 /// The form that a saved file's ending names.
-fn form_of(path: &Path) -> Result<Form, Failure> {
+pub(crate) fn form_of(path: &Path) -> Result<Form, Failure> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("json") => Ok(Form::Json),
         Some("csv") => Ok(Form::Csv),
+        Some("parquet") => Ok(Form::Parquet),
         _ => Err(Failure::Usage(format!(
-            "--save `{}`: the ending says the form; write .json or .csv",
+            "--save `{}`: the ending says the form; write .json, .csv or .parquet",
             path.display()
         ))),
     }
 }
 
-fn require_scenario(plan: &Plan) -> Result<(), Failure> {
+pub(crate) fn require_scenario(plan: &Plan) -> Result<(), Failure> {
     if plan.points.iter().any(|p| !p.scenarios.is_empty()) {
         return Ok(());
     }
@@ -125,6 +212,6 @@ fn require_scenario(plan: &Plan) -> Result<(), Failure> {
     )))
 }
 
-fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

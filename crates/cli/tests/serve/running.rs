@@ -156,6 +156,11 @@ impl Weir {
         self.client().ask(request)
     }
 
+    /// Writes the file anew, for the next reload.
+    pub(crate) fn replace(&self, file: &str) {
+        self.scratch.file("topology.star", file);
+    }
+
     /// What it has said on standard error so far.
     pub(crate) fn err(&self) -> String {
         self.err.lock().expect("no panic").clone()

@@ -76,7 +76,7 @@ impl Others {
             Others::RingHash(lb) => lb.pick_where(place(), barred),
             Others::Maglev(lb) => lb.pick_where(place(), barred),
             Others::Prequal(lb) => lb.pick_where(ask.draw, ask.now_ns, barred),
-            Others::LeastWork(lb) => lb.pick_where(ask.draw, |_| 0, barred),
+            Others::LeastWork(lb) => lb.pick_where(ask.draw, barred),
         }
     }
 
@@ -145,6 +145,13 @@ impl Others {
         match self {
             Others::PeakEwma(lb) => Some(lb.cost_ns(target, now)),
             Others::Prequal(lb) => lb.believed_ns(target),
+            _ => None,
+        }
+    }
+
+    pub fn least_work(&mut self) -> Option<&mut LeastWork> {
+        match self {
+            Others::LeastWork(lb) => Some(lb),
             _ => None,
         }
     }

@@ -9,12 +9,23 @@ pub(super) struct Boxed {
     pub nodes: Vec<NodeId>,
     /// What it is called.
     pub name: String,
-    /// What kind of node it is.
-    pub what: &'static str,
+    /// In a folded chain: what the nodes lead to, one by one, step by step.
+    pub behind: Vec<Vec<NodeId>>,
+    /// What kind of node it is; of a chain, what kinds.
+    pub what: String,
     /// The second line: what it is, and how many.
     pub kind: String,
     /// What is shown when it is pointed at.
     pub title: String,
+    /// The lines below the name where chains are folded, instead of the second one.
+    pub lines: Option<Vec<String>>,
+}
+
+impl Boxed {
+    /// The nodes that lead out of it.
+    pub fn last(&self) -> &[NodeId] {
+        self.behind.last().unwrap_or(&self.nodes)
+    }
 }
 
 /// Boxes, and which leads to which: by index, each edge once.
@@ -99,7 +110,7 @@ fn say(point: &Point, of: &mut Boxed) {
     let names = (of.nodes.first().and_then(name), of.nodes.last().and_then(name));
     let many = if of.nodes.len() > 1 { format!(" × {}", thousands(of.nodes.len())) } else { String::new() };
     let kind = spec.kind();
-    of.what = kind;
+    kind.clone_into(&mut of.what);
     (of.name, of.kind) = match (names, spec) {
         ((Some(name), _), Spec::Listen(listen)) if of.nodes.len() == 1 => {
             (name.to_owned(), listen.addr.clone())

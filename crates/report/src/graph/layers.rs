@@ -18,7 +18,6 @@ const MOST: usize = 40;
 
 /// The layers of what was folded.
 pub(super) fn layered(folded: Folded) -> Layered {
-    let folded = alike(folded);
     let edges = without_circles(&folded);
     let layer = longest(folded.boxes.len(), &edges);
     Layered { boxes: folded.boxes, layer, edges }
@@ -28,7 +27,7 @@ pub(super) fn layered(folded: Folded) -> Layered {
 type Neighbours = (Vec<(usize, bool)>, Vec<(usize, bool)>);
 
 /// Where very many of one kind have the same neighbours, those become one box too.
-fn alike(folded: Folded) -> Folded {
+pub(super) fn alike(folded: Folded) -> Folded {
     let Folded { boxes, edges } = folded;
     let mut neighbours: Vec<Neighbours> = vec![Default::default(); boxes.len()];
     for (from, to, aside) in &edges {
@@ -37,7 +36,7 @@ fn alike(folded: Folded) -> Folded {
     }
     let mut same: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (at, neighbours) in neighbours.into_iter().enumerate() {
-        same.entry((boxes[at].what, neighbours)).or_default().push(at);
+        same.entry((&boxes[at].what, neighbours)).or_default().push(at);
     }
     let mut into: Vec<usize> = (0..boxes.len()).collect();
     for all in same.into_values().filter(|all| all.len() > MOST) {
@@ -53,6 +52,7 @@ fn alike(folded: Folded) -> Folded {
             }
             Some(one) => {
                 one.nodes.extend(of.nodes);
+                one.behind.iter_mut().zip(of.behind).for_each(|(one, of)| one.extend(of));
                 let first = one.name.split(" … ").next().unwrap_or_default();
                 one.name = format!("{first} … {}", of.name);
                 one.kind = format!("{} × {}", one.what, thousands(one.nodes.len()));

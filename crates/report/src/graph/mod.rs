@@ -4,14 +4,24 @@
 //! become one box ([`fold`]), boxes get layers by the longest way to them ([`layers`]), long edges get waypoints in the layers
 //! between, each layer is ordered by barycenters ([`order`]), and heights follow the neighbours ([`place`]). The layout is made once for
 //! a plan; what is said in a box may change with each [`Drawing::svg`].
+//!
+//! A status page shows a box for each site. A picture of a plan ([`pictures`]) is made to be read: chains are one box too
+//! ([`chains`]), which says what its nodes do ([`words`]), and how many lead to how many is drawn ([`links`]).
 
+mod chains;
 mod fold;
 mod layers;
+mod links;
 mod order;
+mod pictures;
 mod place;
 mod svg;
 #[cfg(test)]
 mod tests;
+mod text;
+mod words;
+
+pub use pictures::{Form, Picture, pictures, write};
 
 use fold::Boxed;
 use weir_topology::plan::{NodeId, Point, Spec};
@@ -50,13 +60,20 @@ struct Placed {
 /// An edge: the points through which it goes.
 #[derive(Clone, Debug)]
 struct Way {
+    /// The boxes at its ends.
+    from: usize,
+    to: usize,
     points: Vec<(f64, f64)>,
     /// Taken where nobody else is left.
     aside: bool,
+    /// In a picture: the lines of a bundle, by how far from the middle each begins and ends. None: it is one line.
+    lanes: Vec<(f64, f64)>,
 }
 
 /// Between the boxes of two layers, px.
 const BETWEEN: f64 = 44.0;
+/// The same in a picture, where bundles of lines cross.
+const BUNDLE: f64 = 72.0;
 /// Between two boxes of a layer.
 const GAP: f64 = 14.0;
 /// Around all of it.
@@ -64,19 +81,35 @@ const MARGIN: f64 = 6.0;
 /// A box with two lines, and what a third adds.
 const BOX: f64 = 42.0;
 const LINE: f64 = 15.0;
+/// By how much the cards of a stack stand out.
+const STACK: f64 = 7.0;
 /// What an edge takes that passes a layer.
 const PASSING: f64 = 8.0;
 
 impl Drawing {
     /// The layout of what these nodes lead to. `noted`: kinds of nodes in whose boxes there is room for a note.
     pub fn new(point: &Point, roots: &[NodeId], noted: impl Fn(&Spec) -> bool) -> Drawing {
-        let folded = fold::fold(point, roots);
+        let folded = layers::alike(fold::fold(point, roots));
         let layered = layers::layered(folded);
         let laid = order::ordered(&layered);
         let has_note = |b: &Boxed| {
             b.nodes.first().is_some_and(|id| noted(&point.specs[point.nodes[*id as usize].spec as usize]))
         };
-        place::placed(layered, laid, has_note)
+        place::placed(layered, laid, BETWEEN, has_note)
+    }
+
+    /// A picture of what these nodes lead to, with chains folded.
+    fn picture(point: &Point, roots: &[NodeId]) -> Drawing {
+        let mut folded = layers::alike(chains::folded(fold::fold(point, roots)));
+        let links = links::links(point, &folded);
+        words::say(point, &mut folded, &links);
+        let layered = layers::layered(folded);
+        let laid = order::ordered(&layered);
+        let mut drawing = place::placed(layered, laid, BUNDLE, |_| false);
+        for way in &mut drawing.edges {
+            way.lanes = links.get(&(way.from, way.to)).map(links::Link::lanes).unwrap_or_default();
+        }
+        drawing
     }
 
     /// The drawing. `note`: what is said of the nodes of a box.

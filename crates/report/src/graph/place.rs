@@ -3,29 +3,36 @@
 use super::fold::Boxed;
 use super::layers::Layered;
 use super::order::{Item, Ordered};
-use super::svg::text_width;
-use super::{BETWEEN, BOX, Drawing, GAP, LINE, MARGIN, PASSING, Placed, Way};
+use super::svg::size;
+use super::{Drawing, GAP, MARGIN, PASSING, Placed, STACK, Way};
 
 /// How often heights are looked at again, forth and back.
 const SWEEPS: usize = 6;
 
-/// The drawing.
-pub(super) fn placed(layered: Layered, laid: Ordered, has_note: impl Fn(&Boxed) -> bool) -> Drawing {
-    let height = |of: &Boxed| BOX + if has_note(of) { LINE } else { 0.0 };
-    let size = |item: &usize| match laid.items[*item] {
-        Item::Box(number) => height(&layered.boxes[number]),
+/// The drawing. `between`: two layers, px.
+pub(super) fn placed(
+    layered: Layered,
+    laid: Ordered,
+    between: f64,
+    has_note: impl Fn(&Boxed) -> bool,
+) -> Drawing {
+    let height = |item: &Item| match item {
+        Item::Box(number) => size(&layered.boxes[*number], has_note(&layered.boxes[*number])).1,
         Item::Passes(_) => PASSING,
     };
-    let sizes: Vec<f64> = (0..laid.items.len()).map(|item| size(&item)).collect();
+    let sizes: Vec<f64> = laid.items.iter().map(height).collect();
+    // Where a stack is drawn, its cards stand out above.
+    let stacked = layered.boxes.iter().any(|of| of.lines.is_some() && of.nodes.len() > 1);
+    let stack = if stacked { STACK } else { 0.0 };
     let middle = heights(&laid, &sizes);
     let top = middle.iter().zip(&sizes).map(|(y, size)| y - size / 2.0).fold(f64::MAX, f64::min);
     let bottom = middle.iter().zip(&sizes).map(|(y, size)| y + size / 2.0).fold(0.0, f64::max);
     let widths: Vec<f64> = laid.rows.iter().map(|row| width(row, &laid, &layered.boxes, &has_note)).collect();
     let mut left = vec![MARGIN; widths.len() + 1];
     for (layer, width) in widths.iter().enumerate() {
-        left[layer + 1] = left[layer] + width + BETWEEN;
+        left[layer + 1] = left[layer] + width + between;
     }
-    let y = |item: usize| middle[item] - top + MARGIN;
+    let y = |item: usize| middle[item] - top + MARGIN + stack;
     let edges = laid.ways.iter().zip(&layered.edges).map(|(way, (.., aside))| {
         let points = way.iter().enumerate().flat_map(|(at, item)| {
             let (layer, y) = (laid.layer[*item], y(*item));
@@ -35,7 +42,8 @@ pub(super) fn placed(layered: Layered, laid: Ordered, has_note: impl Fn(&Boxed) 
             let (from, to) = (usize::from(at == 0), if at + 1 == way.len() { 1 } else { 2 });
             points[from..to].to_vec()
         });
-        Way { points: points.collect(), aside: *aside }
+        let (from, to) = (way.first().copied().unwrap_or(0), way.last().copied().unwrap_or(0));
+        Way { from, to, points: points.collect(), aside: *aside, lanes: Vec::new() }
     });
     let edges = edges.collect();
     let sizes = &sizes;
@@ -49,15 +57,15 @@ pub(super) fn placed(layered: Layered, laid: Ordered, has_note: impl Fn(&Boxed) 
     Drawing {
         boxes: boxes.collect(),
         edges,
-        width: left.last().map_or(0.0, |end| end - BETWEEN) + MARGIN,
-        height: (bottom - top).max(0.0) + 2.0 * MARGIN,
+        width: left.last().map_or(0.0, |end| end - between) + MARGIN + stack,
+        height: (bottom - top).max(0.0) + 2.0 * MARGIN + stack,
     }
 }
 
 fn width(row: &[usize], laid: &Ordered, boxes: &[Boxed], has_note: &impl Fn(&Boxed) -> bool) -> f64 {
     let of =
         row.iter().filter_map(|item| if let Item::Box(n) = laid.items[*item] { boxes.get(n) } else { None });
-    of.map(|of| text_width(&of.name, &of.kind, has_note(of))).fold(80.0, f64::max)
+    of.map(|of| size(of, has_note(of)).0).fold(80.0, f64::max)
 }
 
 /// The middle of each item.

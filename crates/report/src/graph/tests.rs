@@ -17,7 +17,21 @@ fn roots(point: &Point) -> Vec<NodeId> {
 
 #[track_caller]
 fn drawn(point: &Point) -> Drawing {
-    let drawing = Drawing::new(point, &roots(point), |_| true);
+    let drawing = keeps(Drawing::new(point, &roots(point), |_| true));
+    let svg = drawing.svg(|_| None);
+    assert_eq!(svg, Drawing::new(point, &roots(point), |_| true).svg(|_| None));
+    drawing
+}
+
+/// A picture of a file's first scenario.
+#[track_caller]
+fn pictured(source: &str) -> Drawing {
+    let point = point(source);
+    keeps(Drawing::picture(&point, &[point.scenarios[0].root]))
+}
+
+#[track_caller]
+fn keeps(drawing: Drawing) -> Drawing {
     for (at, one) in drawing.boxes.iter().enumerate() {
         assert!(one.x >= 0.0 && one.x + one.width <= drawing.width, "{one:?}");
         assert!(one.y >= 0.0 && one.y + one.height <= drawing.height + 0.01, "{one:?} of {}", drawing.height);
@@ -33,7 +47,6 @@ fn drawn(point: &Point) -> Drawing {
         assert!(way.points.windows(2).all(|step| step[0].0 < step[1].0), "{way:?}");
     }
     let svg = drawing.svg(|_| None);
-    assert_eq!(svg, Drawing::new(point, &roots(point), |_| true).svg(|_| None));
     assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     drawing
 }
@@ -107,4 +120,81 @@ listen(":82", way("c", 82), name = "three")
     drawn(&point);
     let layered = layers::layered(fold::fold(&point, &roots(&point)));
     assert_eq!(crossings(&ordered(&layered)), 0);
+}
+
+/// What is said in the boxes of a picture.
+fn said(drawing: &Drawing) -> Vec<String> {
+    let lines = |b: &super::Placed| {
+        let lines = b.of.lines.iter().flatten().cloned();
+        std::iter::once(b.of.name.clone()).chain(lines).filter(|line| !line.is_empty()).collect::<Vec<_>>()
+    };
+    drawing.boxes.iter().map(|b| lines(b).join(" | ")).collect()
+}
+
+const DYNO: &str =
+    "def dyno():\n    return cable(2 * ms, queue(delay(dist.exponential(100 * ms), server(\"rails\"))))\n";
+
+fn scenario(node: &str) -> String {
+    format!("{DYNO}scenario(\"s\", {node}, traffic.poisson(rate = 1), requests = 1)\n")
+}
+
+#[test]
+fn a_picture_says_who_shares_what() {
+    let dyno = "cable 2ms | queue | delay exponential 100ms | server rails";
+    let of = |node: &str| said(&pictured(&scenario(node)));
+    for (n, times) in [(3, "3"), (250, "250"), (10_000, "10,000")] {
+        assert_eq!(
+            of(&format!("lb.least_conn(pool({n}, dyno), ties = \"first\")")),
+            [format!("lb.least_conn (ties: first) | over {times}"), format!("dyno × {times} | {dyno}")]
+        );
+    }
+    let shared = pictured(
+        &scenario("lb.random(pool(10, lambda: lb.p2c(dynos)))")
+            .replace("\nscenario", "\ndynos = pool(250, dyno)\nscenario"),
+    );
+    assert_eq!(
+        said(&shared),
+        [
+            "lb.random | over 10".to_owned(),
+            "lb.p2c × 10 | each over the same 250".to_owned(),
+            format!("dyno × 250 | {dyno} | shared by 10")
+        ]
+    );
+    let own = pictured(&scenario("lb.random(pool(10, lambda: lb.p2c(pool(25, dyno))))"));
+    assert_eq!(
+        said(&own),
+        [
+            "lb.random | over 10".to_owned(),
+            "lb.p2c × 10 | each over 25 of its own".to_owned(),
+            format!("dyno × 250 | {dyno}")
+        ]
+    );
+    // Shared: all lines cross. Their own: each forks.
+    let lanes = |drawing: &Drawing| drawing.edges.iter().map(|way| way.lanes.len()).collect::<Vec<_>>();
+    assert_eq!((lanes(&shared), lanes(&own)), (vec![3, 9], vec![3, 6]));
+}
+
+#[test]
+fn pools_that_overlap_say_by_how_much() {
+    let source = format!(
+        "{DYNO}dynos = pool(30, dyno)\nrouters = [lb.p2c(dynos[10 * i:10 * i + 20]) for i in range(2)]\nscenario(\"s\", lb.random(routers), traffic.poisson(rate = 1), requests = 1)\n"
+    );
+    let said = said(&pictured(&source));
+    assert!(said[1] == "lb.p2c × 2 | each over 20" && said[2].ends_with("| shared by 2"), "{said:?}");
+}
+
+#[test]
+fn ten_thousand_places_make_a_picture_too() {
+    let lines: String = (0..10_000).map(|i| format!("queue(server(\"a{i}\")),\n")).collect();
+    let drawing = pictured(&format!(
+        "scenario(\"s\", lb.random([{lines}]), traffic.poisson(rate = 1), requests = 1)\n"
+    ));
+    assert_eq!(said(&drawing), ["lb.random | over 10,000", "× 10,000 | queue | server a0 … a9999"]);
+}
+
+#[test]
+fn only_what_all_have_is_said_of_many() {
+    let source = "apps = [server(\"a%d\" % i, addr = \"10.0.0.%d:80\" % i) for i in range(3)]\none = server(\"b\", addr = \"10.0.0.9:80\")\nscenario(\"s\", lb.random(apps + [timeout(1 * s, one)]), traffic.poisson(rate = 1), requests = 1)\n";
+    let said = said(&pictured(source));
+    assert_eq!(said, ["lb.random", "a0 … a2 × 3 | server", "timeout 1s | b: server 10.0.0.9:80"]);
 }

@@ -46,6 +46,7 @@ pub(super) struct Conf {
     pub tls: Option<Arc<tls::Server>>,
     pub admission: Admission,
     pub log: Option<AccessLog>,
+    pub traces: Option<AccessLog>,
 }
 
 /// A file as it is served, from when it was read.
@@ -124,9 +125,11 @@ fn end_later(lp: &Rc<Loop>, gone: Vec<(Id, u32, AbortFlag)>) {
 pub(super) fn listeners(lp: &Loop, generation: &Generation) -> BTreeMap<usize, (Rc<Listener>, Admission)> {
     let mut listeners: BTreeMap<usize, (Rc<Listener>, Admission)> = BTreeMap::new();
     for (number, conf) in &generation.confs {
-        let others = || listeners.values().filter_map(|(listener, _)| listener.log.as_ref());
-        let log = conf.log.as_ref().map(|log| log.on_loop(others()));
-        let logs = (log, lp.process.errors.clone());
+        let others =
+            || listeners.values().flat_map(|(listener, _)| listener.log.iter().chain(&listener.traces));
+        let log = conf.log.as_ref().map(|log| log.on_loop(lp.number, others()));
+        let traces = conf.traces.as_ref().map(|to| to.on_loop(lp.number, others().chain(&log)));
+        let logs = (log, traces, lp.process.errors.clone());
         let ends = (conf.port, conf.tls.clone());
         let listener = Listener {
             level: conf.level,

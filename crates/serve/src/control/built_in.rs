@@ -129,6 +129,7 @@ fn inside(root: u32, server: Option<NodeId>, process: &Process) -> Listener {
         port: None,
         tls: None,
         log: None,
+        traces: None,
         counts: Rc::default(),
         errors: None,
         believes: Some(process.token),

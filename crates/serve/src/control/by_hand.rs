@@ -7,9 +7,6 @@ use crate::health::by_hand::{ByHand, Overrides};
 use crate::health::monitor::Monitor;
 use crate::health::snapshot::Snapshot;
 use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 use weir_policy::eligibility::Admin;
 use weir_topology::plan::{Point, Spec, To, label, target_labels};
 
@@ -39,44 +36,29 @@ pub enum TargetState {
 
 impl Reloader {
     /// Sets targets by hand. A name may be that of several, and a site is that of all its members: all are meant.
-    pub fn set_target(self: &Arc<Self>, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
+    pub fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
         let point = lock(&self.state).current.blueprint.point.clone();
         let meant = meant(&point, pool, target)?;
         if set.weight.is_some_and(|w| !w.is_finite() || w < 0.0) {
             return Err("a weight is a number, 0 or more".to_owned());
         }
-        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
-        for at in &meant {
-            lock(&self.set_last).insert(at.clone(), turn);
-            self.override_target(&at.0, &at.1, set);
-        }
-        if let (Some(ns), true) = (set.for_ns, set.state != Some(TargetState::File)) {
-            let own = Arc::downgrade(self);
-            // Few are set by hand: a thread that waits is the simplest clock.
-            let waits = std::thread::Builder::new().name("weir-by-hand".to_owned()).spawn(move || {
-                let (never, waiting) = (Condvar::new(), Mutex::new(()));
-                let guard = lock(&waiting);
-                drop(never.wait_timeout_while(guard, Duration::from_nanos(ns), |()| true));
-                let Some(own) = own.upgrade() else { return };
-                let file = SetTarget { state: Some(TargetState::File), ..SetTarget::default() };
-                // What was said since then holds.
-                let is_last = |at: &&(String, String)| lock(&own.set_last).get(*at) == Some(&turn);
-                meant.iter().filter(is_last).for_each(|at| own.override_target(&at.0, &at.1, file));
-            });
-            waits.map_err(|e| e.to_string())?;
-        }
+        meant.iter().for_each(|at| self.override_target(&at.0, &at.1, set));
         Ok(())
     }
 
     fn override_target(&self, pool: &str, target: &str, set: SetTarget) {
         let at = (pool.to_owned(), target.to_owned());
+        // What was said last holds, also for how long.
         let set_by_hand = move |monitor: &Monitor| {
+            let until_ns = set.for_ns.map(|ns| monitor.core.now().saturating_add(ns));
             let before = monitor.by_hand().get(&at).copied().unwrap_or_default();
             let by_hand = match set.state {
                 Some(TargetState::File) => ByHand::default(),
-                state => {
-                    ByHand { state: state.map(admin).or(before.state), weight: set.weight.or(before.weight) }
-                }
+                state => ByHand {
+                    state: state.map(admin).or(before.state),
+                    weight: set.weight.or(before.weight),
+                    until_ns,
+                },
             };
             monitor.set_by_hand(Overrides::from([(at.clone(), by_hand)]));
         };

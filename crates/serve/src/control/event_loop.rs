@@ -249,7 +249,7 @@ impl Loop {
     fn hand_over_logs(&self) {
         // Connections that began before a reload write by the listener of then.
         for listener in self.ever.borrow().iter().filter_map(Weak::upgrade) {
-            listener.log.iter().for_each(LoopLog::hand_over);
+            listener.log.iter().chain(&listener.traces).for_each(LoopLog::hand_over);
         }
     }
 

@@ -28,6 +28,9 @@ pub const MAGIC: &[u8] = b"\0weir hand-over 1\n";
 const ACCEPTING: &[u8] = b"accepting\n";
 /// So long the successor may take to start: names, certificates, a large file.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long a predecessor may take to say what it has.
+const ANSWER: Duration = Duration::from_secs(10);
 /// Descriptors of one message; Linux allows 253.
 const AT_ONCE: usize = 64;
 /// A snapshot is not longer, bytes.
@@ -64,9 +67,14 @@ impl Predecessor {
             }
             Err(e) => return Err(failed("cannot be reached", e)),
         };
-        stream.set_read_timeout(Some(PATIENCE)).map_err(|e| failed("cannot be asked", e))?;
+        stream.set_read_timeout(Some(ANSWER)).map_err(|e| failed("cannot be asked", e))?;
         stream.write_all(MAGIC).map_err(|e| failed("cannot be asked", e))?;
-        let gone = |e| failed("went away before it had handed over, or is another kind of process", e);
+        let gone = |e: io::Error| match e.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => {
+                format!("the process at {} does not answer: end it, and start again", path.display())
+            }
+            _ => failed("went away before it had handed over, or is another kind of process", e),
+        };
         let mut line = Vec::new();
         // Byte by byte would take long, and a buffer might swallow what the descriptors come with: the length comes first.
         let mut length = [0; 8];

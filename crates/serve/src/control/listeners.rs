@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use weir_http1::Networks;
-use weir_topology::plan::{Http, Listen, Point, Spec, levels, with_inner};
+use weir_topology::plan::{Http, Listen, LogFormat, Point, Spec, levels, with_inner};
 
 /// The logs that are open, each once.
 #[derive(Clone, Default)]
@@ -30,15 +30,20 @@ impl Logs {
         self.0.iter().map(|(_, log)| log)
     }
 
-    /// The log of a listener.
-    fn of(&mut self, http: &Http) -> Result<Option<AccessLog>, Error> {
-        let Some(to) = &http.access_log else { return Ok(None) };
+    /// The access log of a listener, and where histories of its requests go.
+    fn of(&mut self, http: &Http) -> Result<(Option<AccessLog>, Option<AccessLog>), Error> {
+        let log = http.access_log.as_deref().map(|to| self.open(to, http.log_format)).transpose()?;
+        let traces = http.traces().map(|to| self.open(to, http.log_format)).transpose()?;
+        Ok((log, traces))
+    }
+
+    fn open(&mut self, to: &str, format: LogFormat) -> Result<AccessLog, Error> {
         if let Some((_, log)) = self.0.iter().find(|(open, _)| open == to) {
-            return Ok(Some(log.clone().with_format(http.log_format)));
+            return Ok(log.clone().with_format(format));
         }
-        let log = AccessLog::open(to, http.log_format).map_err(|e| Error::Log(to.clone(), e))?;
-        self.0.push((to.clone(), log.clone()));
-        Ok(Some(log))
+        let log = AccessLog::open(to, format).map_err(|e| Error::Log(to.to_owned(), e))?;
+        self.0.push((to.to_owned(), log.clone()));
+        Ok(log)
     }
 }
 
@@ -127,6 +132,7 @@ pub(super) fn open(
         }
         let own = listen.http.max_clients.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         let clients = clients.unwrap_or_else(|| Clients::new(usize::MAX, None, has));
+        let (log, traces) = opened.logs.of(&listen.http)?;
         let conf = Conf {
             name,
             tls: certificates.of(node),
@@ -138,7 +144,8 @@ pub(super) fn open(
             reached,
             inner: None,
             admission: Admission { clients, common: own.is_none().then(|| common.clone()) },
-            log: opened.logs.of(&listen.http)?,
+            log,
+            traces,
         };
         opened.confs.insert(number, conf);
     }

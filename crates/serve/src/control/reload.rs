@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -105,9 +105,6 @@ pub(super) struct Reloader {
     following: Following,
     files: Arc<SocketFiles>,
     options: Options,
-    /// How often targets were set by hand, and when each was last.
-    pub(super) turns: AtomicU64,
-    pub(super) set_last: Mutex<BTreeMap<(String, String), u64>>,
 }
 
 impl Reloader {
@@ -136,8 +133,6 @@ impl Reloader {
             following,
             files,
             options,
-            turns: AtomicU64::new(0),
-            set_last: Mutex::default(),
         });
         if reloader.options.source.is_some() {
             let own = reloader.clone();

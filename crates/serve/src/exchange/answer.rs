@@ -58,6 +58,8 @@ type Message<'a> = (u16, &'a [(&'a str, &'a [u8])], &'a [u8]);
 /// Writes status, fields and body, and how much of a body there was into the log's line.
 async fn write(ex: &Exchange, (status, extra, body): Message<'_>, close: bool, line: &mut Line) -> After {
     let complete = ex.is_complete();
+    let named = ex.with_name(extra);
+    let extra = named.as_deref().unwrap_or(extra);
     let taken = ex.client.send_answer(status, extra, body, close || !complete, ex.core.date());
     let sent = send(&ex.client, &body[taken..]).await;
     line.sent = ex.client.sent();

@@ -3,6 +3,7 @@
 use super::NodeId;
 use super::abort::Abort;
 use super::hold::Attempts;
+use super::notes::Branch;
 use super::progress::{Attempt, Detachable, OpenAttempt, Sending};
 use crate::sync::process::Process;
 use std::cell::RefCell;
@@ -39,6 +40,8 @@ pub(crate) struct RequestContext {
     pub process: Option<Rc<Process>>,
     /// What the `queue` around, whose request goes on when its client has gone, wants to know.
     pub detachable: Option<Rc<Detachable>>,
+    /// Which of several ways at once this is.
+    pub branch: Branch,
     /// What it is told of this way.
     sent: Option<Rc<Attempt>>,
 }
@@ -58,6 +61,7 @@ impl RequestContext {
             check: None,
             process: None,
             detachable: None,
+            branch: 0,
             sent: None,
         }
     }

@@ -12,6 +12,8 @@ pub(crate) mod drain;
 pub(crate) mod failure;
 mod failure_log;
 pub(crate) mod hold;
+mod naming;
+pub(crate) mod notes;
 mod origin_end;
 pub(crate) mod origin_reply;
 pub(crate) mod progress;
@@ -32,6 +34,7 @@ pub(crate) use upstream::Upstream;
 
 use crate::h1::Piece;
 use crate::h1::server::BodyError;
+use crate::log::notes::Notes;
 use crate::transport::listener::Listener;
 use reply::Answer;
 use std::cell::{Cell, RefCell};
@@ -60,6 +63,12 @@ pub(crate) trait Graph {
 
     /// What a server is called, for whoever reads of it; `None`: that node is none.
     fn describe(&self, node: NodeId) -> Option<String>;
+
+    /// A node's site and its own name, for whoever reads of it.
+    fn site(&self, node: NodeId) -> (String, String);
+
+    /// How many reloads were applied before it.
+    fn generation(&self) -> u32;
 }
 
 /// What a client's connection keeps beyond one request: the origin connection that belongs to this client alone (NTLM,
@@ -88,6 +97,12 @@ pub(crate) struct Exchange {
     pub checked: Checked,
     /// What its choices are drawn by.
     pub draw: Key,
+    /// What it is named by (`request_id`).
+    pub id: Option<Box<str>>,
+    /// The generation of its graph.
+    pub generation: u32,
+    /// What is written down of it; `None`: nobody writes it down.
+    pub notes: Option<Box<Notes>>,
     /// Which request of a verification it is.
     pub of_run: Cell<OfRun>,
     /// When its head had come.
@@ -134,6 +149,12 @@ impl Exchange {
         request: Box<Request>,
         checked: Checked,
     ) -> Exchange {
+        let (begun_ns, draw) = (core.now(), core.draw());
+        let listener = &client.session().listener;
+        let traced = listener.traces.is_some() && naming::is_traced(&core, listener.http.trace, &checked);
+        let noted = traced || listener.log.as_ref().is_some_and(|log| log.tells_all());
+        let notes = noted.then(|| Box::new(Notes::new(!client.has_no_body(), traced)));
+        let id = listener.http.request_id.as_ref().map(|field| naming::id(&core, &request, &checked, field));
         let body = Body {
             kept: Vec::new(),
             is_kept: true,
@@ -142,9 +163,12 @@ impl Exchange {
             told: !checked.expect,
         };
         Exchange {
-            draw: core.draw(),
+            draw,
+            id,
+            generation: graph.generation(),
+            notes,
             of_run: Cell::default(),
-            begun_ns: core.now(),
+            begun_ns,
             body: RefCell::new(body),
             core,
             graph: RefCell::new(Some(graph)),
@@ -174,6 +198,11 @@ impl Exchange {
     /// What a server of its graph is called, for whoever reads of it.
     pub fn describe(&self, node: NodeId) -> Option<String> {
         self.graph.borrow().as_ref()?.describe(node)
+    }
+
+    /// A node's site and its own name, for whoever reads of it.
+    pub fn site(&self, node: NodeId) -> Option<(String, String)> {
+        Some(self.graph.borrow().as_ref()?.site(node))
     }
 
     /// It goes through no more nodes: a tunnel may last for days, and its graph is not to.
@@ -312,6 +341,7 @@ impl Exchange {
             }
             Ok(Piece::End) => {
                 body.complete = true;
+                self.is_read();
                 Ok(Piece::End)
             }
             Err(BodyError::Refused(status)) => Err(Failure::client(status)),

@@ -42,6 +42,7 @@ pub(super) async fn relay(
     ex.is_answered();
     // What was read with the head goes on at once.
     reply.held = Held::default();
+    ex.name(&mut reply.edits);
     ex.client.send_head(&Head {
         response: reply.response(),
         edits: &reply.edits,

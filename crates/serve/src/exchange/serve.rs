@@ -11,14 +11,14 @@ use super::{
 };
 use crate::h1::Piece;
 use crate::h1::server::After;
-use crate::log::{Entry, Line};
+use crate::log::{Entry, History, Line};
 use crate::metrics::Exchanged;
 use crate::transport::paired::{Ended, Told};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Framing, Here, Request};
+use weir_http1::{Edits, Framing, Here, Request};
 use weir_net::io::Core;
 use weir_net::io::held::Held;
 use weir_policy::Kind;
@@ -117,7 +117,11 @@ impl Drop for Unlogged {
 /// Counts an exchange, and hands its line over.
 fn log(ex: &Exchange, line: &Line) {
     // Without a log the time at which something was read or sent last will do.
-    let now_ns = if ex.listener().log.is_some() { ex.core.now() } else { ex.core.recent() };
+    let written = ex.listener().log.is_some() || ex.notes.is_some();
+    let now_ns = if written { ex.core.now() } else { ex.core.recent() };
+    if let (Some(notes), Some(kind)) = (&ex.notes, line.failure) {
+        notes.failed(kind);
+    }
     let (received, took_ns) = (ex.body.borrow().received, now_ns.saturating_sub(ex.begun_ns));
     let Line { status, failure, sent, .. } = *line;
     let ended = Exchanged { status, failure, received, sent, took_ns };
@@ -136,6 +140,22 @@ fn log(ex: &Exchange, line: &Line) {
             status: line.status,
         }));
     }
+    if let (Some(to), Some(notes)) = (&ex.listener().traces, &ex.notes)
+        && let Some(stages) = &notes.stages
+    {
+        to.history(&History {
+            listener: &ex.listener().name,
+            begun_ns: ex.begun_ns,
+            ended_ns: now_ns,
+            outcome: line.failure,
+            id: ex.id.as_deref(),
+            trace_id: ex.checked.trace.map(|trace| trace.id),
+            attempts: ex.attempts(),
+            notes,
+            stages: &stages.borrow(),
+            site: &|node| ex.site(node),
+        });
+    }
     let Some(log) = &ex.listener().log else { return };
     let origin = ex.origin.borrow();
     log.write(&Entry {
@@ -148,8 +168,12 @@ fn log(ex: &Exchange, line: &Line) {
         attempts: if origin.is_some() { ex.attempts() } else { 0 },
         reused: ex.reused.get(),
         resent: ex.resent.get(),
+        trace: ex.checked.trace,
         received,
         took_ns,
+        generation: ex.generation,
+        id: ex.id.as_deref(),
+        notes: ex.notes.as_deref(),
     });
 }
 
@@ -178,6 +202,11 @@ async fn answer_here(ex: &Exchange, here: Here, close: bool, line: &mut Line) ->
 /// Runs the nodes, for as long as the client is there.
 async fn find<G: Serves>(ex: &Rc<Exchange>, graph: Rc<G>, node: NodeId) -> Answer {
     let mut ctx = RequestContext::new(ex.draw);
+    if ex.id.is_some() {
+        let mut edits = Edits::default();
+        ex.name(&mut edits);
+        ctx.edits = Some(Rc::new(edits));
+    }
     ctx.abort = Abort::of(graph.ends());
     if let Some(token) = ex.listener().believes {
         if let Some(Drawn { of_run, factor, way }) = built_in::read_drawn(&ex.request, token) {
@@ -267,6 +296,7 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
 async fn upgrade(ex: &Exchange, mut reply: Box<OriginReply>, mut holds: Holds, line: &mut Line) -> After {
     holds.end_timeouts();
     reply.held = Held::default();
+    ex.name(&mut reply.edits);
     ex.client.send_switch(reply.response(), &reply.edits, &reply.add);
     let up_from = reply.origin.queued();
     let ended = tunnel::tunnel(ex, &mut reply).await;

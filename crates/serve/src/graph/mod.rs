@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
+use weir_topology::plan;
 
 /// The nodes, by their number in the plan.
 pub(crate) struct Graph {
@@ -58,6 +59,16 @@ impl exchange::Graph for Graph {
             Some(Node::Server(server)) => Some(server.described()),
             _ => None,
         }
+    }
+
+    fn site(&self, node: NodeId) -> (String, String) {
+        let point = &self.blueprint.point;
+        let site = point.nodes.get(node as usize).and_then(|node| point.sites.get(node.site as usize));
+        (site.map(|site| site.label.clone()).unwrap_or_default(), plan::label(point, node))
+    }
+
+    fn generation(&self) -> u32 {
+        self.blueprint.epoch
     }
 }
 

@@ -43,10 +43,12 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
                 rewrite.request(&ex, &mut ctx).map(|()| rewrite.node)
             }
             Node::Queue(queue) if queue.on_cancel == OnCancel::Stop => {
-                Box::pin(queue.enter(&ex.core)).await.map(|permit| {
-                    holds.push_inside(permit);
-                    queue.node
-                })
+                Box::pin(queue.enter(&ex.core, |since_ns| ex.waited(at, ctx.branch, since_ns))).await.map(
+                    |permit| {
+                        holds.push_inside(permit);
+                        queue.node
+                    },
+                )
             }
             Node::Delay(delay) => Ok(Box::pin(delay.pass(&ex.core, &mut ctx)).await),
             Node::Warmup(warmup) => Ok(Box::pin(warmup.enter(&ex.core, &mut ctx)).await),
@@ -60,7 +62,11 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
                     holds.push_inside(Hold::Target(counted));
                 }
                 let sender = ctx.begins();
+                let noted = ex.tries(at, ctx.branch, server);
                 let answer = server.forward(&ex, &ctx).await;
+                if let Some(noted) = noted {
+                    noted.ends(&answer);
+                }
                 if let Some(sender) = sender {
                     sender.ends(answer.is_ok());
                 }
@@ -70,10 +76,10 @@ pub(super) async fn run(graph: Rc<Graph>, ex: Rc<Exchange>, mut ctx: RequestCont
             Node::Redirect(redirect) => return holds.around(Ok(Reply::own(redirect.answer(&ex, &ctx)))),
             Node::Rewrite(rewrite) => return holds.around(Box::pin(rewrite.run(ex, ctx)).await),
             Node::Buffered(buffered) => return holds.around(Box::pin(buffered.run(ex, ctx)).await),
-            Node::Retry(retry) => return holds.around(Box::pin(retry.clone().run(ex, ctx)).await),
+            Node::Retry(retry) => return holds.around(Box::pin(retry.clone().run(ex, (at, ctx))).await),
             Node::Hedge(hedge) => return holds.around(Box::pin(hedge.run(ex, ctx)).await),
             Node::Timeout(timeout) => return holds.around(Box::pin(timeout.run(ex, ctx)).await),
-            Node::Queue(queue) => return holds.around(Box::pin(queue.clone().run(ex, ctx)).await),
+            Node::Queue(queue) => return holds.around(Box::pin(queue.clone().run(ex, (at, ctx))).await),
             Node::Cable(cable) => return holds.around(Box::pin(cable.run(ex, ctx)).await),
             Node::Flaky(flaky) => return holds.around(Box::pin(flaky.run(ex, ctx)).await),
             Node::Concurrent(server) => return holds.around(Box::pin(server.run(&ex.core, ctx)).await),

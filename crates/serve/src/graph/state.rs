@@ -21,7 +21,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use weir_model::faulty::Law;
 use weir_model::warmup::Warmup;
 use weir_policy::budget::Tokens;
 use weir_policy::config::{Budget, Rate};
@@ -190,7 +189,7 @@ impl ProcessState {
         // Those on one line have the same law.
         let faulty = nodes[0].1;
         let lazy = faulty.clock == Clock::Lazy;
-        let law = Law::new(faulty.mtbf_ns, faulty.mttr_ns, lazy, faulty.starts_up);
+        let law = faulty.law();
         let draw = draws.time_line(first, &faulty.line);
         let mut line = TimeLine::new(keys.nodes[first as usize], law, lazy, draw, self.mail.clone());
         for (id, _) in nodes.iter().filter(|(_, faulty)| faulty.mode == Mode::Crash) {

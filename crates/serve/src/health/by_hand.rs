@@ -13,6 +13,8 @@ pub(crate) type Overrides = BTreeMap<(String, String), ByHand>;
 pub(crate) struct ByHand {
     pub state: Option<Admin>,
     pub weight: Option<f64>,
+    /// It is taken back then; `None`: by hand.
+    pub until_ns: Option<u64>,
 }
 
 impl ByHand {

@@ -80,7 +80,7 @@ impl Question {
         let (mut ctx, mut permits, mut cables) = (RequestContext::new(core.draw()), Vec::new(), Vec::new());
         for node in ends.way.iter().map(|id: &NodeId| graph.node(*id)) {
             match node {
-                Node::Queue(queue) => match queue.enter(core).await {
+                Node::Queue(queue) => match queue.enter(core, |_| {}).await {
                     Ok(permit) => permits.push(permit),
                     Err(_) => return Ok(false),
                 },

@@ -34,7 +34,7 @@ pub(crate) type Publish = Box<dyn Fn(Id, Arc<Snapshot>)>;
 
 /// The monitor.
 pub(crate) struct Monitor {
-    core: Rc<Core>,
+    pub core: Rc<Core>,
     graph: RefCell<Rc<Graph>>,
     errors: Arc<ErrorLog>,
     publish: Publish,
@@ -171,6 +171,18 @@ impl Monitor {
         self.notify();
     }
 
+    /// What was set for a time that is over is taken back; when the next is.
+    fn take_back(&self) -> Option<u64> {
+        let now_ns = self.core.now();
+        let is_over = |by_hand: &ByHand| by_hand.until_ns.is_some_and(|at| at <= now_ns);
+        let mut over = self.by_hand();
+        over.retain(|_, by_hand| is_over(by_hand));
+        if !over.is_empty() {
+            self.set_by_hand(over.into_keys().map(|target| (target, ByHand::default())).collect());
+        }
+        self.overrides.borrow().values().filter_map(|by_hand| by_hand.until_ns).min()
+    }
+
     fn heed_overrides(&self) {
         let (now_ns, overrides) = (self.core.now(), self.overrides.borrow());
         if overrides.is_empty() {
@@ -210,6 +222,7 @@ impl Monitor {
 
     /// Does what is due; when the next is.
     fn turn(self: &Rc<Self>) -> Option<u64> {
+        let taken_back_ns = self.take_back();
         let mut due = Vec::new();
         self.change(false, |now_ns, lb| {
             if lb.health.next_deadline().is_some_and(|at| at <= now_ns) {
@@ -225,6 +238,7 @@ impl Monitor {
         let mut lbs = self.lbs.borrow_mut();
         lbs.iter_mut()
             .filter_map(|lb| lb.health.next_deadline().into_iter().chain(lb.health.next_check()).min())
+            .chain(taken_back_ns)
             .min()
     }
 

@@ -20,6 +20,9 @@ pub(crate) struct Snapshot {
 pub(crate) struct ByHandSaid {
     state: Option<Said>,
     weight: Option<f64>,
+    /// It is taken back after so long, ns.
+    #[serde(default)]
+    left_ns: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +36,7 @@ enum Said {
 impl Monitor {
     /// What a successor is told.
     pub fn snapshot(&self) -> Snapshot {
+        let now_ns = self.core.now();
         let said = |by_hand: &ByHand| ByHandSaid {
             state: by_hand.state.and_then(|state| match state {
                 Admin::Forced => Some(Said::Up),
@@ -41,6 +45,7 @@ impl Monitor {
                 Admin::Up => None,
             }),
             weight: by_hand.weight,
+            left_ns: by_hand.until_ns.map(|at| at.saturating_sub(now_ns)),
         };
         let by_hand =
             self.by_hand().iter().map(|((lb, target), b)| (lb.clone(), target.clone(), said(b))).collect();
@@ -50,6 +55,7 @@ impl Monitor {
     /// What a predecessor has told.
     pub fn heed(&self, snapshot: &Snapshot) {
         self.believe(&snapshot.health);
+        let now_ns = self.core.now();
         let by_hand = |said: &ByHandSaid| ByHand {
             state: said.state.map(|state| match state {
                 Said::Up => Admin::Forced,
@@ -57,6 +63,7 @@ impl Monitor {
                 Said::Eject => Admin::Down,
             }),
             weight: said.weight,
+            until_ns: said.left_ns.map(|ns| now_ns.saturating_add(ns)),
         };
         let all: Overrides = snapshot
             .by_hand

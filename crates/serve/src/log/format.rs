@@ -1,12 +1,13 @@
 //! The lines of the access log: JSON, or nginx's and Apache's combined format. What each field means: `docs/logs.md`.
 
 use super::Line;
+use super::notes::Notes;
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
-use weir_http1::{Request, Version};
+use weir_http1::{Request, Trace, Version};
 use weir_net::io::date::Civil;
-use weir_policy::Kind;
+use weir_policy::{Kind, Outcome};
 use weir_topology::plan::LogFormat;
 
 /// What a line tells of an exchange.
@@ -18,10 +19,18 @@ pub(crate) struct Entry<'a> {
     /// The target that was tried last.
     pub target: Option<&'a str>,
     pub attempts: u32,
+    /// The trace that it belongs to.
+    pub trace: Option<Trace>,
     pub reused: bool,
     pub resent: bool,
     pub received: u64,
     pub took_ns: u64,
+    /// The generation of the graph that it began in.
+    pub generation: u32,
+    /// What it is named by.
+    pub id: Option<&'a str>,
+    /// Its parts, and whom it tried.
+    pub notes: Option<&'a Notes>,
 }
 
 /// What it tells of a request that was refused for its head.
@@ -80,11 +89,47 @@ impl Entry<'_> {
         text.push_str(",\"sent\":");
         number(text, self.line.sent);
         text.push_str(",\"duration_ms\":");
-        let us = (self.took_ns + 500) / 1000;
-        number(text, us / 1000);
-        text.push('.');
-        digits::<3>(text, us % 1000);
+        ms(text, Some(self.took_ns));
+        self.parts(text);
         text.push_str("}\n");
+    }
+
+    /// Where it belongs, how long its parts took, whom it tried.
+    fn parts(&self, text: &mut String) {
+        text.push_str(",\"generation\":");
+        number(text, u64::from(self.generation));
+        text.push_str(",\"request_id\":");
+        match self.id {
+            Some(id) => quote(text, id.as_bytes()),
+            None => text.push_str("null"),
+        }
+        text.push_str(",\"trace_id\":");
+        match self.trace {
+            Some(trace) => {
+                let _ = write!(text, "\"{:032x}\"", trace.id);
+            }
+            None => text.push_str("null"),
+        }
+        let Some(notes) = self.notes else { return };
+        for (name, ns) in [
+            (",\"request\":", notes.request_ns.get()),
+            (",\"queue\":", Some(notes.queue_ns.get())),
+            (",\"connect\":", notes.connect_ns.get()),
+            (",\"response\":", notes.response_ns.get()),
+            (",\"total\":", Some(self.took_ns)),
+        ] {
+            text.push_str(name);
+            ms(text, ns);
+        }
+        text.push_str(",\"tried\":[");
+        for (at, tried) in notes.tried.borrow().iter().enumerate() {
+            text.push_str(if at == 0 { "{\"target\":" } else { ",{\"target\":" });
+            quote(text, tried.target.name().as_bytes());
+            text.push_str(",\"outcome\":\"");
+            text.push_str(outcome(tried.outcome.unwrap_or(Some(Kind::Cancelled))));
+            text.push_str("\"}");
+        }
+        text.push(']');
     }
 
     fn combined(&self, text: &mut String) {
@@ -122,7 +167,7 @@ impl Refused<'_> {
         }
         let _ = writeln!(
             text,
-            ",\"status\":{},\"error\":\"{}\",\"target\":null,\"attempts\":0,\"reused\":false,\"resent\":false,\"aborted\":false,\"received\":0,\"sent\":{},\"duration_ms\":0}}",
+            ",\"status\":{},\"error\":\"{}\",\"target\":null,\"attempts\":0,\"reused\":false,\"resent\":false,\"aborted\":false,\"received\":0,\"sent\":{},\"duration_ms\":0,\"generation\":null,\"request_id\":null,\"trace_id\":null,\"request\":null,\"queue\":0,\"connect\":null,\"response\":null,\"total\":0,\"tried\":[]}}",
             self.status,
             Kind::BadRequest.name(),
             self.sent
@@ -237,7 +282,7 @@ fn version(version: Version) -> &'static str {
     }
 }
 
-fn quote(text: &mut String, bytes: &[u8]) {
+pub(super) fn quote(text: &mut String, bytes: &[u8]) {
     text.push('"');
     escape(text, bytes);
     text.push('"');
@@ -273,6 +318,20 @@ fn escape_by(text: &mut String, bytes: &[u8], escape: impl Fn(&mut String, u8)) 
         }
         rest = rest.get(n + 1..).unwrap_or_default();
     }
+}
+
+/// How an attempt came back.
+pub(super) fn outcome(outcome: Outcome) -> &'static str {
+    outcome.map_or("ok", Kind::name)
+}
+
+/// Milliseconds to the microsecond.
+fn ms(text: &mut String, ns: Option<u64>) {
+    let Some(ns) = ns else { return text.push_str("null") };
+    let us = ns.saturating_add(500) / 1000;
+    number(text, us / 1000);
+    text.push('.');
+    digits::<3>(text, us % 1000);
 }
 
 /// A number without a sign.

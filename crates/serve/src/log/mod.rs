@@ -8,15 +8,19 @@
 mod error_log;
 mod format;
 mod gather;
+mod history;
+pub(crate) mod notes;
 mod out;
 mod writer;
 
 pub(crate) use error_log::ErrorLog;
 pub(crate) use format::{Entry, escape};
+pub(crate) use history::History;
 
 use format::Refused;
 use gather::{Gathered, Waiting};
 use out::Out;
+use std::cell::Cell;
 use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -118,13 +122,13 @@ impl AccessLog {
 
     /// The log as this loop writes to it; `others` are those that the loop has already. Listeners with one log gather in one
     /// place, so that its lines are in the order in which they were written on the loop.
-    pub fn on_loop<'a>(&self, mut others: impl Iterator<Item = &'a LoopLog>) -> LoopLog {
+    pub fn on_loop<'a>(&self, number: u32, mut others: impl Iterator<Item = &'a LoopLog>) -> LoopLog {
         let same = others.find(|log| log.gathered.is_of(&self.flags));
         let gathered = match same {
             Some(log) => log.gathered.clone(),
             None => Gathered::new(self.to_writer.clone(), self.flags.clone()),
         };
-        LoopLog { gathered, format: self.format }
+        LoopLog { gathered, format: self.format, number, histories: Cell::new(0) }
     }
 
     /// Lines that could not be written.
@@ -154,12 +158,28 @@ impl AccessLog {
 pub(crate) struct LoopLog {
     gathered: Rc<Gathered>,
     format: LogFormat,
+    /// Which loop.
+    number: u32,
+    /// Histories that were written.
+    histories: Cell<u64>,
 }
 
 impl LoopLog {
     /// Takes the line of an exchange.
     pub fn write(&self, entry: &Entry<'_>) {
         self.gathered.add(|text| entry.format(self.format, text));
+    }
+
+    /// Whether its lines tell of the parts of an exchange.
+    pub fn tells_all(&self) -> bool {
+        self.format == LogFormat::Json
+    }
+
+    /// Takes the history of a request.
+    pub fn history(&self, history: &History<'_>) {
+        let number = self.histories.get();
+        self.histories.set(number + 1);
+        self.gathered.add(|text| history.format((self.number, number), text));
     }
 
     /// Takes the line of a request that was refused for what its head asks. `sent`: bytes of the answer's body.

@@ -6,10 +6,12 @@
 
 use crate::exchange::Exchange;
 use crate::exchange::context::Open;
+use crate::exchange::notes::Branch;
 use crate::exchange::reply::Answer;
 use crate::exchange::{NodeId, RequestContext, Run};
 use crate::metrics::{Denied, NodeCounts, Won};
 use crate::sync::TryCell;
+use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -49,6 +51,8 @@ struct Attempts<'a> {
     last: Option<Answer>,
     /// The attempt that gave the answer.
     won: u32,
+    /// The attempts as branches of the request's way.
+    branches: SmallVec<[Branch; 2]>,
 }
 
 impl Hedge {
@@ -70,6 +74,7 @@ impl Hedge {
             at_once: false,
             last: None,
             won: 0,
+            branches: SmallVec::new(),
         };
         attempts.begin();
         poll_fn(|cx| attempts.poll(cx)).await
@@ -108,6 +113,8 @@ impl Attempts<'_> {
         ctx.first &= number == 0;
         ctx.keep = ctx.keep.max(self.hedge.replay);
         ctx.open = Some((self.open.clone(), number));
+        ctx.branch = self.ex.branches(self.ctx.branch);
+        self.branches.push(ctx.branch);
         if number > 0 {
             self.ex.count_attempt();
         }
@@ -192,6 +199,8 @@ impl Attempts<'_> {
             match step {
                 Step::Answer(outcome) => {
                     self.won = if outcome.is_none() { number } else { 0 };
+                    let others = (0..).zip(&self.branches).filter(|(other, _)| *other != number);
+                    others.for_each(|(_, branch)| self.ex.lost(*branch));
                     return Poll::Ready(answer);
                 }
                 Step::Start => self.at_once = true,

@@ -74,15 +74,19 @@ impl Drop for Answering {
 }
 
 impl Queue {
-    /// A permit, or why there is none.
-    pub async fn enter(&self, core: &Core) -> Result<Hold, Failure> {
+    /// A permit, or why there is none. `waited`: told since when, if there was none at once.
+    pub async fn enter(&self, core: &Core, waited: impl FnOnce(u64)) -> Result<Hold, Failure> {
         let waits = Cell::new(None);
         let limit = || {
             // Asked by whoever has to wait.
             waits.set(Some(core.now()));
             self.timeout_ns.map(|ns| core.timers.after(ns))
         };
-        match self.semaphore.acquire(self.capacity, limit).await {
+        let permit = self.semaphore.acquire(self.capacity, limit).await;
+        if let Some(since_ns) = waits.get() {
+            waited(since_ns);
+        }
+        match permit {
             Ok(permit) => {
                 let waited_ns = |since_ns| core.now().saturating_sub(since_ns);
                 self.counts.entered(waits.get().map_or(0, waited_ns));
@@ -100,12 +104,12 @@ impl Queue {
     }
 
     /// Runs what is behind in a task of its own.
-    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
+    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, (me, mut ctx): (NodeId, RequestContext)) -> Answer {
         let rendezvous = Rc::new(Rendezvous::default());
         // What the outer one is told it is told through the inner.
         let detachable = Rc::new(Detachable::inside(ctx.detachable.take()));
         ctx.detachable = Some(detachable.clone());
-        ex.core.runtime.spawn(task(self, ex.clone(), ctx, rendezvous.clone()));
+        ex.core.runtime.spawn(task(self, ex.clone(), (me, ctx), rendezvous.clone()));
         let _leaving = Leaving { rendezvous: &rendezvous, detachable: &detachable, ex: &ex };
         poll_fn(|cx| match rendezvous.answer.borrow_mut().take() {
             Some(answer) => {
@@ -146,7 +150,12 @@ impl Drop for Leaving<'_> {
     }
 }
 
-async fn task(queue: Rc<Queue>, ex: Rc<Exchange>, ctx: RequestContext, rendezvous: Rc<Rendezvous>) {
+async fn task(
+    queue: Rc<Queue>,
+    ex: Rc<Exchange>,
+    (me, ctx): (NodeId, RequestContext),
+    rendezvous: Rc<Rendezvous>,
+) {
     let mut answering = Answering { rendezvous: rendezvous.clone(), answered: false };
     let core = ex.core.clone();
     let detachable = ctx.detachable.clone();
@@ -156,7 +165,7 @@ async fn task(queue: Rc<Queue>, ex: Rc<Exchange>, ctx: RequestContext, rendezvou
         let (queue, ex, inside) = (queue.clone(), ex.clone(), inside.clone());
         Box::pin(async move {
             let mut holds = Holds::default();
-            holds.push(queue.enter(&ex.core).await?);
+            holds.push(queue.enter(&ex.core, |since_ns| ex.waited(me, ctx.branch, since_ns)).await?);
             inside.set(true);
             holds.around(ex.start(ctx, queue.node).await)
         })

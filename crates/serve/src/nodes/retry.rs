@@ -32,7 +32,7 @@ pub(crate) struct Retry {
 
 impl Retry {
     /// Runs what is behind, as often as it takes.
-    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, ctx: RequestContext) -> Answer {
+    pub async fn run(self: Rc<Self>, ex: Rc<Exchange>, (me, ctx): (NodeId, RequestContext)) -> Answer {
         let same = self.config.work == config::Work::Same;
         let idempotent = ex.request.is_idempotent();
         let tried =
@@ -76,7 +76,9 @@ impl Retry {
             ex.count_attempt();
             let wait_ns = self.config.backoff_ns(next, ctx.way.attempt(next.0, same).choice(self.choice));
             if wait_ns > 0 {
+                let since_ns = ex.moment();
                 ex.core.timers.after(wait_ns).await;
+                ex.backed_off(me, ctx.branch, since_ns);
             }
             attempt = next;
         }

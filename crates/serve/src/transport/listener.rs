@@ -46,6 +46,8 @@ pub(crate) struct Listener {
     /// TLS; `None`: cleartext.
     pub tls: Option<Arc<tls::Server>>,
     pub log: Option<LoopLog>,
+    /// Where histories of its requests go.
+    pub traces: Option<LoopLog>,
     /// What is counted of it on this loop.
     pub counts: Rc<ListenerCounts>,
     /// Where it is said why requests failed.
@@ -69,7 +71,7 @@ impl Listener {
         (name, addr): (&str, &str),
         http: &Http,
         (port, tls): (Option<u16>, Option<Arc<tls::Server>>),
-        (log, errors): (Option<LoopLog>, Arc<ErrorLog>),
+        (log, traces, errors): (Option<LoopLog>, Option<LoopLog>, Arc<ErrorLog>),
         run: Option<Arc<Paired>>,
     ) -> Listener {
         Listener {
@@ -87,6 +89,7 @@ impl Listener {
             port,
             tls,
             log,
+            traces,
             counts: Rc::default(),
             errors: Some(errors),
             believes: run.as_ref().map(|run| run.secret),

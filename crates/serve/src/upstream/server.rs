@@ -123,6 +123,7 @@ impl Server {
             if reused {
                 self.target.counts.reused.one();
             }
+            let since_ns = ex.moment();
             let conn = match pooled {
                 Some(conn) => conn,
                 // Boxed, as it is rare and large: what waits for a pooled connection need not carry it.
@@ -134,10 +135,15 @@ impl Server {
                     }
                 },
             };
+            let since_ns = ex.connected(since_ns);
             let mut attempt = Attempt::new(self, ex, ctx, conn);
             let mut turn = AfterOthers::default();
             poll_fn(|cx| turn.poll(&ex.core.runtime, cx)).await;
-            match poll_fn(|cx| attempt.poll_head(cx, ex, ctx)).await {
+            let headed = poll_fn(|cx| attempt.poll_head(cx, ex, ctx)).await;
+            if headed.is_ok() {
+                ex.headed(since_ns);
+            }
+            match headed {
                 Ok(()) if self.is_built_in() && attempt.response().field(built_in::KIND).is_some() => {
                     ctx.sending(Sending::Nowhere);
                     let reply = attempt.into_reply();

@@ -76,6 +76,26 @@ fn a_successor_takes_the_sockets_and_what_is_known_of_targets() {
 }
 
 #[test]
+fn what_is_set_for_a_time_is_taken_back_by_the_successor() {
+    let (a, b) = (Origin::new("a"), Origin::new("b"));
+    let of = file(&format!("lb.round_robin([{}], name = \"apps\")", servers(&[&a, &b])));
+    let control = Control::new("for");
+    let old = serve_whole(&of, two_loops());
+    let drained =
+        SetTarget { state: Some(TargetState::Drain), for_ns: Some(2_000_000_000), ..SetTarget::default() };
+    old.remote().set_target("apps", &a.addr.to_string(), drained).expect("it is there");
+    let ended = control.hands_over(&old);
+    let predecessor = Predecessor::ask(&control.0).expect("it answers").expect("it is there");
+    let new = successor(&of, &predecessor);
+    new.heed(&predecessor);
+    predecessor.relieve().expect("it listens");
+    ended.join().expect("no panic").expect("it went well");
+    old.ends();
+    let by_hand = || new.remote().view(false).pools[0].targets[0].admin;
+    until("its time is over", || by_hand() == "file" && new.share("a", 10) > 0);
+}
+
+#[test]
 fn no_request_is_lost() {
     let a = Origin::new("a");
     let text = file(&format!("queue({}, concurrency = 100)", server(&a)));

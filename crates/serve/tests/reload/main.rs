@@ -4,6 +4,7 @@
 #[allow(dead_code, reason = "other tests need more of it")]
 mod support;
 
+mod changes;
 mod hand_over;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -42,6 +43,11 @@ impl Client {
     /// Status and body of the next answer; `None`: the connection has ended before anything came.
     fn get(&mut self) -> Option<(u16, String)> {
         self.0.get_mut().write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").ok()?;
+        self.answer()
+    }
+
+    /// The next answer to what was asked.
+    fn answer(&mut self) -> Option<(u16, String)> {
         let (mut length, mut status) = (0, 0);
         loop {
             let mut line = String::new();

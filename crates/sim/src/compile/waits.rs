@@ -101,7 +101,7 @@ impl Compiler<'_> {
     }
 
     /// A wait: a constant one stands before the next step, a drawn one is a step, and so are all that can be cut off.
-    pub(super) fn wait(
+    pub(crate) fn wait(
         &mut self,
         time: &Dist,
         purpose: u64,

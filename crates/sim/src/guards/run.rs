@@ -1,6 +1,6 @@
 //! Guarded balancers in virtual time: requests come, wait, are sent and come back; health changes by itself.
 
-use super::{Guard, Guards, SPARE};
+use super::SPARE;
 use crate::bounds::MOST_IN_VAIN;
 use crate::code::Op;
 use crate::engine::{END_OF_TIME, Engine, WATCH};
@@ -20,7 +20,9 @@ impl Engine<'_> {
         let index = self.instance(slot, site, member);
         self.leave_at(slot, pc as u32, member, depth);
         self.comes_to_balancer(slot, lb, member);
-        self.probe(slot, index, now);
+        if self.code.guards.probes {
+            self.probe(slot, index, now);
+        }
         match self.ask(slot, index, now) {
             Picked::Target(ticket) => {
                 self.send_to(slot, index, ticket);
@@ -34,6 +36,7 @@ impl Engine<'_> {
         }
     }
 
+    #[inline]
     fn ask(&mut self, slot: u32, index: u32, now: u64) -> Picked {
         self.left_out(slot, index);
         let detail = self.details.slots[slot as usize];
@@ -41,6 +44,9 @@ impl Engine<'_> {
         let (picks, site) = (guard.picks, guard.site);
         let draw = self.choice_key(slot, picks, detail.came);
         let key = self.code.guards.sites[site as usize].key.and_then(|key| self.key(slot, key));
+        if self.work_left.is_kept() {
+            self.tell_work_left(index, now);
+        }
         let Some((guard, on)) = self.guards.on_loop(index) else { return Picked::Empty };
         let sticky = guard.memory.as_ref().zip(detail.key).and_then(|(memory, key)| memory.target(key));
         let ask = Ask { draw, key, now_ns: now, exclude: &self.excluded, sticky };
@@ -57,10 +63,13 @@ impl Engine<'_> {
         self.branches.note_open(slot, own, ticket.target);
         let Some(targets) = self.guards.get(index).map(|guard| guard.targets) else { return };
         let to = targets.get(self.code, ticket.target);
-        if let Some(busy) = self.guards.busy.get_mut(to.member as usize) {
+        if let Some(busy) = self.guards.busy.get_mut(self.code.ends.server(to.member) as usize) {
             busy.entered();
         }
         self.step_to(slot, to, ticket);
+        if self.work_left.is_kept() {
+            self.bring_work(slot, to);
+        }
     }
 
     /// A request goes to a node behind a balancer; two frames know how it comes back.
@@ -190,6 +199,9 @@ impl Engine<'_> {
         if target == SPARE {
             return;
         }
+        if self.work_left.is_kept() {
+            self.work_left.drop(slot);
+        }
         let (status, detail) = (self.answered_with(slot), self.details.slots[slot as usize]);
         if exclude != Exclude::None {
             let reached = outcome.filter(|_| !detail.relayed);
@@ -240,20 +252,6 @@ impl Engine<'_> {
             self.watch(index, now);
         }
         self.admit(index, now);
-    }
-
-    /// Asks targets how busy they are, and tells the balancer.
-    fn probe(&mut self, slot: u32, index: u32, now: u64) {
-        if self.guards.busy.is_empty() {
-            return;
-        }
-        let Some(picks) = self.guards.get(index).map(|guard| guard.picks) else { return };
-        let draw = self.choice_key(slot, picks, self.details.slots[slot as usize].came);
-        let (first, on) = self.guards.place(index);
-        let Guards { of, busy, .. } = &mut self.guards;
-        let Some(Guard { upstream, targets, .. }) = of[first].as_deref_mut() else { return };
-        let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
-        prequal.probe(now, draw, |t| busy[targets.get(self.code, t).member as usize]);
     }
 
     /// Sees to it that a balancer is looked at when its health or its pass-overs change by themselves.

@@ -33,6 +33,7 @@ pub(crate) struct LbSite {
     pub measures_probes: bool,
     pub check_timeout_ns: u64,
     pub check_cost_ns: u64,
+    pub probe_cost_ns: u64,
     /// Lowest and highest status that passes a check; empty: any.
     pub check_expects: Vec<(u16, u16)>,
 }
@@ -75,6 +76,9 @@ impl Builder<'_> {
             self.instances.insert(node, member.wrapping_add(offset));
             let named = lb.balance.hashes();
             let To::List(list) = self.layout.point.nodes[node as usize].to else { continue };
+            if matches!(lb.balance, Balance::Prequal { .. }) {
+                self.tables.probe_ways.add(self.layout.point, list);
+            }
             let targets = if named { &self.layout.point.lists[list as usize][..] } else { &[] };
             self.tables.names.push(targets.iter().map(|&t| name_of(self.layout.point, t)).collect());
         }
@@ -105,6 +109,7 @@ impl Builder<'_> {
             measures_probes,
             check_timeout_ns: lb.health.as_ref().map_or(0, |h| h.timeout_ns),
             check_cost_ns: lb.health.as_ref().map_or(0, |h| h.cost_ns),
+            probe_cost_ns: lb.probe_cost_ns,
             check_expects: lb
                 .health
                 .as_ref()

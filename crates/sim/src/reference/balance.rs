@@ -66,7 +66,7 @@ impl Reference<'_> {
     }
 
     /// The loop whose state a branch meets there.
-    fn on(&self, lb: u32, slot: u32) -> u32 {
+    pub(super) fn on(&self, lb: u32, slot: u32) -> u32 {
         let meets = self.branches.slots[slot as usize].meets;
         if self.tables.lbs[lb as usize].shared { 0 } else { meets }
     }
@@ -105,6 +105,9 @@ impl Reference<'_> {
             self.branches.open_elsewhere(slot, own, &mut self.excluded);
         }
         let key = site.key.and_then(|key| self.key(slot, key));
+        if self.work_left.is_kept() {
+            self.tell_work_left(index, self.on(lb, slot));
+        }
         let memory = self.balancers[index as usize].memory.as_ref();
         let sticky = memory.zip(self.branches.slots[slot as usize].key);
         let sticky = sticky.and_then(|(memory, key)| memory.target(key));
@@ -124,7 +127,7 @@ impl Reference<'_> {
             self.branches.note_open(slot, own, ticket.target);
         }
         let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
-        if let Some(busy) = self.busy.get_mut(to.member as usize) {
+        if let Some(busy) = self.busy.get_mut(self.code.ends.server(to.member) as usize) {
             busy.entered();
         }
         let frame = Frame {
@@ -136,8 +139,14 @@ impl Reference<'_> {
             on: self.on(self.balancers[index as usize].lb, slot),
         };
         self.branches.push_frame(slot, frame);
+        if let Some(recorder) = &mut self.branches.recorder {
+            recorder.pick(slot, (branch.stage, branch.member), ticket.target);
+        }
         let branch = &mut self.branches.slots[slot as usize];
         (branch.stage, branch.member) = (to.pc, to.member);
+        if self.work_left.is_asked(self.code.ends.work(to.member)) {
+            self.bring_work(slot, to);
+        }
         Flow::In
     }
 
@@ -207,6 +216,7 @@ impl Reference<'_> {
         if frame.index == SPARE {
             return Flow::Out;
         }
+        self.work_left.drop(slot);
         if branch.exclude != Exclude::None && branch.tries_of != NOBODY {
             self.branches.tried[branch.tries_of as usize].came_back(
                 branch.exclude,
@@ -231,6 +241,7 @@ impl Reference<'_> {
         if let Release::After(ns) = release {
             self.hold((index, on, frame.index), ns, order);
         }
+        self.note_back(slot, outcome, release);
         if site.watches || outcome == Some(Kind::ConnectFailed) {
             self.watch(index);
         }
@@ -263,17 +274,7 @@ impl Reference<'_> {
             return;
         }
         let to = self.balancers[index as usize].targets.get(self.code, ticket.target);
-        self.busy[to.member as usize].left(self.now - ticket.at_ns);
-    }
-
-    /// Asks targets how busy they are, and tells the balancer.
-    fn probe(&mut self, lb: u32, index: u32, slot: u32) {
-        let (came, on) = (self.branches.slots[slot as usize].came, self.on(lb, slot));
-        let draw = self.branches.choice_key(slot, self.balancers[index as usize].picks, came);
-        let Instance { upstream, targets, .. } = &mut self.balancers[index as usize];
-        let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
-        let (code, busy) = (self.code, &self.busy);
-        prequal.probe(self.now, draw, |t| busy[targets.get(code, t).member as usize]);
+        self.busy[self.code.ends.server(to.member) as usize].left(self.now - ticket.at_ns);
     }
 
     /// Sees to it that a balancer is looked at when its health or its pass-overs change by themselves.

@@ -2,18 +2,19 @@
 
 mod attempts;
 mod open;
+mod own;
 
 use super::build::{DrawKey, NOBODY};
 use super::hops::Outside;
-use crate::again::further;
+use super::recorder::Recorder;
 use crate::code::Code;
 use crate::order::RANKS;
 use crate::visits::Visits;
 use weir_model::draws::purpose;
+use weir_policy::Outcome;
 use weir_policy::config::Exclude;
 use weir_policy::hedge::Hedging;
 use weir_policy::retry::{Attempt, Tried};
-use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
 
 /// What a branch does where it stands.
@@ -113,6 +114,8 @@ pub(super) struct Branch {
     pub key: Option<u64>,
     /// The balancer whose health check it is; [`NOBODY`]: it is none.
     pub check: u32,
+    /// The probe that it is rather than one.
+    pub probe: u32,
     /// The innermost hedge that it is an attempt of: who sent it in.
     pub hedge_of: u32,
     /// When it was sent in.
@@ -177,6 +180,8 @@ pub(super) struct Branches {
     pub factors: Vec<Vec<f64>>,
     /// Part and time, not known to count yet.
     pub notes: Vec<Vec<(u32, u64)>>,
+    /// Where requests are noted, if they are.
+    pub recorder: Option<Box<Recorder>>,
     /// How many live.
     pub live: u64,
 }
@@ -215,6 +220,7 @@ const NEW: Branch = Branch {
     shape: 0,
     key: None,
     check: NOBODY,
+    probe: NOBODY,
     hedge_of: NOBODY,
     begun: 0,
     user: NOBODY,
@@ -225,34 +231,6 @@ const NEW: Branch = Branch {
     tries: Key::from_bits(0),
     factor: 1.0,
 };
-
-impl Branch {
-    /// The status of the answer that it comes back with, where it has an answer and that says one.
-    pub fn answered_with(&self) -> Option<u16> {
-        let answered = matches!(self.outcome, None | Some(Kind::Status5xx));
-        Some(self.status).filter(|status| answered && *status != 0)
-    }
-
-    /// What it sends in comes after it where both end at one instant.
-    pub fn step_inside(&mut self) {
-        if self.ranks > 1 {
-            (self.rank, self.ranks) = (self.rank + 1, self.ranks - 1);
-        }
-    }
-
-    /// It takes its share, the so-manieth of n, of the ranks of who sent it in. False: there are not enough.
-    pub fn take_ranks(&mut self, index: u32, n: u32) -> bool {
-        let each = (self.ranks - 1) / n.max(1);
-        (self.rank, self.ranks) = (self.rank + 1 + index * each, each);
-        each > 0
-    }
-
-    /// It goes on on a way of its own: an attempt, or a branch of a fan-out.
-    pub fn begin_way(&mut self, purpose: u64, position: u64) {
-        self.way = further(self.way, purpose, position, self.turn);
-        self.turn = 0;
-    }
-}
 
 impl Branches {
     pub fn new(code: &Code) -> Branches {
@@ -270,6 +248,7 @@ impl Branches {
             hops: Vec::new(),
             factors: Vec::new(),
             notes: Vec::new(),
+            recorder: None,
             live: 0,
         }
     }
@@ -315,11 +294,17 @@ impl Branches {
             phase: Phase::Out,
             ..from
         };
+        if let Some(recorder) = &mut self.recorder {
+            recorder.send_in(parent, slot);
+        }
         slot
     }
 
     /// A branch is over; what is still scheduled for it is stale.
     pub fn remove(&mut self, slot: u32) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.leave(slot);
+        }
         let branch = &mut self.slots[slot as usize];
         debug_assert!(branch.live);
         branch.tag = branch.tag.wrapping_add(1);

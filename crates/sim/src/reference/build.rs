@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
-use weir_model::{concurrent, faulty, warmup};
+use weir_model::{concurrent, warmup};
 use weir_topology::plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
 use weir_topology::rewriting::Kinds;
 
@@ -254,7 +254,7 @@ impl Builder<'_> {
                 LineKey::Node(place, self.blocks.range((place, 0)..(place, *block)).count() as u32)
             }
         };
-        let law = faulty::Law::new(fault.mtbf_ns, fault.mttr_ns, fault.clock == Clock::Lazy, fault.starts_up);
+        let law = fault.law();
         let line = self.tables.lines.len() as u32;
         self.tables.lines.push(LineSite { law, key, eager_crash: false, warmups: Vec::new() });
         if fault.line != Line::Own {

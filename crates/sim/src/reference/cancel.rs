@@ -39,6 +39,7 @@ impl Reference<'_> {
         }
         self.cancel(child, false);
         self.resume_parent(parent, Some(kind), 0);
+        self.note_answer(parent, Some(kind));
         self.run_branch(parent, Flow::Out);
     }
 
@@ -98,6 +99,9 @@ impl Reference<'_> {
 
     /// What a branch has noted counts for another.
     pub(super) fn move_notes(&mut self, from: u32, to: u32) {
+        if let Some(recorder) = &mut self.branches.recorder {
+            recorder.move_stays(from, to);
+        }
         let mut notes = std::mem::take(&mut self.branches.notes[from as usize]);
         self.branches.notes[to as usize].append(&mut notes);
         self.branches.notes[from as usize] = notes;
@@ -191,6 +195,7 @@ impl Reference<'_> {
             branch.wanted = false;
             self.charge(slot);
         }
+        self.work_ends(slot);
         let mut at = self.innermost(slot);
         loop {
             self.give_back(slot, at);

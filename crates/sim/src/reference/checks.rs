@@ -1,7 +1,7 @@
 //! Active health checks: they cross a target's cables, queues and faults as requests do, and cost its server work.
 
 use super::branch::{Branch, Phase};
-use super::build::Act;
+use super::build::{Act, NOBODY};
 use super::run::{Flow, Reference, what};
 use crate::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
@@ -68,19 +68,25 @@ impl Reference<'_> {
         match act {
             // Whoever stands there is alive: what is behind has checks of its own.
             Act::Balance { .. } | Act::Sequence { .. } | Act::Fanout { .. } | Act::Choose { .. } => {
+                self.check_arrives(slot);
                 Flow::Back
             }
             // A connection to a listener stands without what is behind it.
             Act::Hop { .. } if self.connects_only(slot) => Flow::Back,
             Act::Cable { cable } => self.cross(slot, cable, true),
             Act::Queue { queue } => self.enter_queue(slot, queue),
-            Act::Share { server } => self.enter_server(slot, server),
+            Act::Share { server } => {
+                self.check_arrives(slot);
+                self.enter_server(slot, server)
+            }
             Act::Fault { fault } => self.check_meets_fault(slot, fault),
             Act::Pass if self.is_leaf(slot) => {
+                self.check_arrives(slot);
                 let ns = self.check_cost_ns(slot);
                 self.sleep(slot, Phase::Out, ns, Class::Step, false)
             }
             Act::Answer { status } => {
+                self.check_arrives(slot);
                 self.branches.slots[slot as usize].status = status;
                 let ns = self.check_cost_ns(slot);
                 self.sleep(slot, Phase::Out, ns, Class::Step, false)
@@ -93,13 +99,16 @@ impl Reference<'_> {
     pub(super) fn check_cost_ns(&self, slot: u32) -> u64 {
         let branch = &self.branches.slots[slot as usize];
         let lb = self.balancers[branch.check as usize].lb;
-        crate::detail::scaled(self.tables.lbs[lb as usize].check_cost_ns, branch.factor)
+        let site = &self.tables.lbs[lb as usize];
+        let cost_ns = if branch.probe == NOBODY { site.check_cost_ns } else { site.probe_cost_ns };
+        crate::detail::scaled(cost_ns, branch.factor)
     }
 
     /// Whether a connection is all that a check asks for.
     fn connects_only(&self, slot: u32) -> bool {
-        let lb = self.balancers[self.branches.slots[slot as usize].check as usize].lb;
-        self.tables.lbs[lb as usize].check_expects.is_empty()
+        let branch = &self.branches.slots[slot as usize];
+        let lb = self.balancers[branch.check as usize].lb;
+        branch.probe == NOBODY && self.tables.lbs[lb as usize].check_expects.is_empty()
     }
 
     fn is_leaf(&self, slot: u32) -> bool {
@@ -138,6 +147,9 @@ impl Reference<'_> {
     /// A check has its answer.
     pub(super) fn check_ends(&mut self, check: &Branch) {
         self.checks_live -= 1;
+        if check.probe != NOBODY {
+            return self.costly_probe_ends(check);
+        }
         let lb = self.balancers[check.check as usize].lb;
         let expects = &self.tables.lbs[lb as usize].check_expects;
         let as_expected = |status| expects.iter().any(|(low, high)| (*low..=*high).contains(&status));
@@ -148,9 +160,13 @@ impl Reference<'_> {
     /// A check took too long.
     pub(super) fn check_times_out(&mut self, slot: u32) {
         let branch = &self.branches.slots[slot as usize];
-        let (index, target) = (branch.check, branch.index);
+        let (index, target, probe) = (branch.check, branch.index, branch.probe);
         self.checks_live -= 1;
         self.cancel(slot, true);
+        if probe != NOBODY {
+            self.probes.remove(probe);
+            return;
+        }
         self.result_of_check(index, target, false);
     }
 

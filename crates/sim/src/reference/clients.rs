@@ -185,6 +185,9 @@ impl Reference<'_> {
             let at = self.now.saturating_add(ns).min(u64::MAX - 1);
             self.schedule(Entry { at, key: ranked, who: what::LIMIT | slot, tag }, true);
         }
+        if let Some(recorder) = &mut self.branches.recorder {
+            recorder.begin(slot, ordinal, self.now, selected);
+        }
         self.ledger.arrived += 1;
         self.ledger.step(self.now, true);
         self.run_branch(slot, Flow::In);
@@ -199,6 +202,9 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot as usize];
         let latency = self.now - branch.arrived;
         let user = branch.user;
+        if let Some(recorder) = &mut self.branches.recorder {
+            recorder.end(slot, Some(latency), branch.outcome);
+        }
         let load = &self.clients.source.load;
         #[cfg(test)]
         self.seen.answers.push((branch.order, branch.arrived, Some(latency), branch.outcome));

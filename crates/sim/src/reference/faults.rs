@@ -284,6 +284,7 @@ impl Reference<'_> {
             self.cancel(slot, true);
             if parent != NOBODY {
                 self.resume_parent(parent, Some(Kind::Reset), 0);
+                self.note_answer(parent, Some(Kind::Reset));
                 self.wake(parent, Phase::Cut);
             }
         }

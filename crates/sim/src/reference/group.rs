@@ -26,7 +26,7 @@ impl Reference<'_> {
         Flow::In
     }
 
-    fn group_list(&self, group: u32, member: u32) -> (usize, u32) {
+    pub(super) fn group_list(&self, group: u32, member: u32) -> (usize, u32) {
         let site = &self.tables.groups[group as usize];
         let list = self.tables.group_lists[member.wrapping_add(site.offset) as usize] as usize;
         (list, self.code.weights[list].len() as u32)
@@ -58,6 +58,9 @@ impl Reference<'_> {
                 self.cut = Some(Cut::TooManyBranches);
             }
             self.branches.groups[slot as usize].branches.push(child);
+            if let Some(recorder) = &mut self.branches.recorder {
+                recorder.branch(child);
+            }
         }
         for index in 0..len as usize {
             let child = self.branches.groups[slot as usize].branches[index];
@@ -84,6 +87,7 @@ impl Reference<'_> {
         }
         self.branches.copy_visits(slot, parent);
         self.branches.slots[parent as usize].turn = turn;
+        self.work_ends(slot);
         self.leave_cell(slot);
         self.stops(slot);
         self.branches.remove(slot);
@@ -126,6 +130,9 @@ impl Reference<'_> {
     /// A request that nobody will ever answer.
     pub(super) fn lose_request(&mut self, slot: u32) {
         let branch = &self.branches.slots[slot as usize];
+        if let Some(recorder) = &mut self.branches.recorder {
+            recorder.end(slot, None, branch.outcome);
+        }
         #[cfg(test)]
         self.seen.answers.push((branch.order, branch.arrived, None, branch.outcome));
         let ledger = &mut self.ledger;

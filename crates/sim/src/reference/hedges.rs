@@ -2,12 +2,14 @@
 
 use super::branch::Phase;
 use super::build::NOBODY;
+use super::recorder::stay_of;
 use super::run::{Flow, Reference, what};
 use crate::again::further;
 use crate::bounds::Cut;
 use crate::order::{Class, Entry, later_attempt, order_key, ranked};
 use weir_model::draws::purpose;
 use weir_policy::hedge::{Hedging, Step};
+use weir_policy::history::What;
 
 impl Reference<'_> {
     /// A branch comes to a `hedge`: its first attempt begins.
@@ -44,6 +46,10 @@ impl Reference<'_> {
         (branch.index, branch.hedge_of) = (index, slot);
         if !branch.take_ranks(index, attempts) {
             self.cut = Some(Cut::TooManyBranches);
+        }
+        if let (1.., Some(recorder)) = (index, &mut self.branches.recorder) {
+            recorder.attempt(child);
+            recorder.branch(child);
         }
         if index > 0 {
             let position = depth << 32 | u64::from(index);
@@ -158,6 +164,9 @@ impl Reference<'_> {
             let part =
                 self.tables.nodes[branch.stage as usize].part.wrapping_add(branch.member & self.code.mask);
             self.branches.notes[parent as usize].push((part, ns));
+        }
+        if let (1.., Some(recorder)) = (ns, &mut self.branches.recorder) {
+            recorder.stay(parent, stay_of(branch, What::Wait, branch.since, begun), None);
         }
     }
 }

@@ -25,6 +25,8 @@ impl Reference<'_> {
                 let branch = &mut self.branches.slots[slot as usize];
                 branch.status = status;
                 branch.outcome = (status >= 500).then_some(Kind::Status5xx);
+                let outcome = branch.outcome;
+                self.note_answer(slot, outcome);
                 Flow::Out
             }
             Act::Rewrite { rewrite } => {
@@ -34,9 +36,14 @@ impl Reference<'_> {
             }
             Act::Work { draw } => {
                 let site = &self.tables.draws[draw as usize];
+                let foreseen_ns = if self.work_left.is_kept() { self.foreseen(slot, site, 0) } else { 0 };
                 let key = self.draw(slot, site.key);
                 let ns = scaled(site.sampler.draw(key), self.branches.slots[slot as usize].factor);
                 let constant = site.sampler.constant().is_some() && !self.tables.scales;
+                self.work_left.work(slot, foreseen_ns, self.now.saturating_add(ns));
+                if ns == 0 {
+                    self.work_left.stop(slot);
+                }
                 self.sleep(slot, Phase::Out, ns, Class::Step, constant)
             }
             Act::Cable { cable } => self.cross(slot, cable, true),
@@ -166,6 +173,7 @@ impl Reference<'_> {
         if let Some(offset) = self.code.stages[branch.stage as usize].refusals {
             self.ledger.refusals[branch.member.wrapping_add(offset) as usize] += u64::from(branch.selected);
         }
+        self.note_answer(slot, Some(kind));
         Flow::Out
     }
 
@@ -177,6 +185,7 @@ impl Reference<'_> {
                 let branch = &mut self.branches.slots[slot as usize];
                 (branch.outcome, branch.status) = (Some(site.kind), FLAKY_STATUS);
                 branch.relayed = false;
+                self.note_answer(slot, Some(site.kind));
             }
         }
         Flow::Out
@@ -216,6 +225,9 @@ impl Reference<'_> {
             return Flow::Stop;
         }
         self.branches.try_again(slot, next, redraw);
+        if let Some(recorder) = &mut self.branches.recorder {
+            recorder.attempt(slot);
+        }
         self.ledger.extra_attempts += u64::from(selected);
         let branch = &mut self.branches.slots[slot as usize];
         branch.rank = later_attempt(branch.rank);
@@ -256,6 +268,7 @@ impl Reference<'_> {
         };
         let child = self.branches.send_in(slot, stage, member, self.now);
         self.branches.copy_visits(slot, child);
+        self.work_left.hand(slot, child);
         self.branches.child[slot as usize] = child;
         self.cells.enter(self.branches.slots[child as usize].cell);
         child

@@ -19,6 +19,8 @@ use crate::ledger::Ledger;
 use crate::meter::Meter;
 use crate::order::{Class, Entry, order_key, ranked};
 use crate::pending::Pending;
+use crate::probes::Probes;
+use crate::work_left::WorkLeft;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::concurrent::Jobs;
 use weir_model::faulty::Faulty;
@@ -76,6 +78,8 @@ pub(super) mod what {
     pub const CHECK_LIMIT: u32 = 9 << 28;
     /// Another attempt of a hedge may begin.
     pub const HEDGE: u32 = 10 << 28;
+    /// A probe goes on.
+    pub const PROBE: u32 = 11 << 28;
     pub const MASK: u32 = 15 << 28;
 
     /// What wakes a branch.
@@ -85,7 +89,7 @@ pub(super) mod what {
 
     /// Whether such events are scheduled for ever, so that a run does not wait for them.
     pub fn never_ends(who: u32) -> bool {
-        matches!(who & MASK, FLIP | WATCH | CHECK | CHECK_ON | CHECK_LIMIT)
+        matches!(who & MASK, FLIP | WATCH | CHECK | CHECK_ON | CHECK_LIMIT | PROBE)
     }
 }
 
@@ -123,8 +127,10 @@ pub(crate) struct Reference<'a> {
     pub(super) choices: Vec<Key>,
     pub(super) limits: Vec<RateLimit>,
     pub(super) budgets: Vec<Tokens>,
-    /// How busy each member is that probes ask.
+    /// How busy each member is that probes ask, and the work left at each.
     pub(super) busy: Vec<Busy>,
+    pub(super) work_left: WorkLeft,
+    pub(super) probes: Probes,
     /// Health checks on their way, and begun so far.
     pub(super) checks_live: u64,
     pub(super) checks_begun: u64,
@@ -201,6 +207,7 @@ impl<'a> Reference<'a> {
             if event.at > self.now {
                 self.at_once = 0;
             }
+            self.look_until(event.at);
             self.now = event.at;
             self.class = event.class();
             self.pass_marks();
@@ -252,6 +259,7 @@ impl<'a> Reference<'a> {
             what::FLIP => self.flip(index),
             what::WATCH => self.look_at_balancer(index),
             what::CHECK => self.begin_checks(index),
+            what::PROBE => self.probe_is_due(index),
             what::CHECK_LIMIT => {
                 if self.branches.slots[index as usize].tag == event.tag {
                     self.check_times_out(index);
@@ -279,7 +287,10 @@ impl<'a> Reference<'a> {
         let phase = branch.phase;
         self.charge(slot);
         let flow = match phase {
-            Phase::Out => Flow::On,
+            Phase::Out => {
+                self.work_left.stop(slot);
+                Flow::On
+            }
             Phase::Inside => self.served(slot),
             Phase::Backoff => Flow::On,
             Phase::Retake => {

@@ -96,6 +96,7 @@ impl Reference<'_> {
                 self.meters[at].add(self.now, 0.0, -1.0);
             }
             Act::Share { server } => {
+                self.work_left.stop(slot);
                 let site = &self.tables.servers[server as usize];
                 self.servers[member.wrapping_add(site.offset) as usize].state.abandon(&mut self.jobs, slot);
                 let at = self.gauge(site.gauge, member);
@@ -113,6 +114,7 @@ impl Reference<'_> {
     pub(super) fn waited_too_long(&mut self, slot: u32) -> Flow {
         self.leave_line(slot);
         self.branches.slots[slot as usize].outcome = Some(Kind::Timeout);
+        self.note_answer(slot, Some(Kind::Timeout));
         Flow::Out
     }
 
@@ -148,6 +150,7 @@ impl Reference<'_> {
         match self.tables.nodes[branch.stage as usize].act {
             Act::Share { server } => {
                 self.leave_server(slot, server);
+                self.note_answer(slot, None);
                 Flow::Out
             }
             _ => Flow::On,
@@ -158,6 +161,14 @@ impl Reference<'_> {
     pub(super) fn enter_server(&mut self, slot: u32, server: u32) -> Flow {
         let site = &self.tables.servers[server as usize];
         let work_ns = if self.branches.slots[slot as usize].check == NOBODY {
+            if self.work_left.is_kept() {
+                let member = self.branches.slots[slot as usize].member;
+                self.work_left.share(
+                    slot,
+                    self.foreseen(slot, &site.work, 0),
+                    member.wrapping_add(site.offset),
+                );
+            }
             let key = self.draw(slot, site.work.key);
             scaled(site.work.sampler.draw(key), self.branches.slots[slot as usize].factor)
         } else {
@@ -185,6 +196,7 @@ impl Reference<'_> {
 
     /// A branch leaves its server, done or cut off.
     pub(super) fn leave_server(&mut self, slot: u32, server: u32) {
+        self.work_left.stop(slot);
         let site = &self.tables.servers[server as usize];
         let branch = &self.branches.slots[slot as usize];
         let (member, selected) = (branch.member, branch.selected);

@@ -6,6 +6,7 @@ mod cut;
 mod draws;
 mod engine;
 mod fail;
+mod history;
 mod hops;
 mod loops;
 mod order;

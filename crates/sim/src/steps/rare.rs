@@ -85,6 +85,6 @@ impl Engine<'_> {
 /// What a request draws by at a place where it has been so often before.
 #[cold]
 #[inline(never)]
-pub(super) fn on_visit(key: Key, before: u32) -> Key {
+pub(crate) fn on_visit(key: Key, before: u32) -> Key {
     if before == 0 { key } else { key.with(purpose::VISIT).with(u64::from(before)) }
 }

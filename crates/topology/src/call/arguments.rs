@@ -330,6 +330,15 @@ impl<'v> Call<'v, '_, '_, '_> {
             self.wrong(format!("{what} must be between 0 and 100 (percent), and is {x}"));
             return None;
         }
+        if x > 0.0 && x < 1.0 && !self.failed() {
+            let what = self.of(name);
+            // To six digits, as a share is told.
+            let percent = (x * 1e8).round() / 1e6;
+            self.warn(
+                format!("{what} is {x} percent, less than one in a hundred: percentages go from 0 to 100"),
+                format!("for a share of {x} write `{name}={percent}`"),
+            );
+        }
         Some(x)
     }
 

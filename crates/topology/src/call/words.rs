@@ -8,6 +8,52 @@ use starlark::values::dict::DictRef;
 use starlark::values::{Value, ValueLike};
 use weir_policy::config::{Budget, Methods};
 
+/// What others call an argument, and what it may be called here.
+const MEANT: &[(&str, &[&str])] = &[
+    ("delay", &["backoff", "time"]),
+    ("wait", &["backoff", "wait_timeout", "timeout"]),
+    ("sleep", &["backoff", "time", "think"]),
+    ("latency", &["time"]),
+    ("duration", &["time"]),
+    ("tries", &["attempts"]),
+    ("retries", &["attempts"]),
+    ("max_attempts", &["attempts"]),
+    ("times", &["attempts"]),
+    ("workers", &["concurrency", "threads"]),
+    ("slots", &["concurrency"]),
+    ("max_concurrency", &["concurrency"]),
+    ("size", &["capacity"]),
+    ("length", &["capacity"]),
+    ("max_queue", &["capacity", "max_waiting"]),
+    ("limit", &["capacity", "per_s"]),
+    ("rps", &["rate", "per_s"]),
+    ("qps", &["rate", "per_s"]),
+    ("per_s", &["rate"]),
+    ("per_second", &["rate", "per_s"]),
+    ("rate", &["per_s"]),
+    ("interval", &["every"]),
+    ("gap", &["every"]),
+    ("address", &["addr"]),
+    ("url", &["addr"]),
+    ("port", &["addr"]),
+    ("host", &["addr"]),
+    ("probability", &["p"]),
+    ("backends", &["targets"]),
+    ("servers", &["targets"]),
+    ("weight", &["w"]),
+    ("choose", &["choices"]),
+    ("load", &["traffic"]),
+    ("health_check", &["health"]),
+    ("outlier", &["eject"]),
+    ("max_conns", &["max_connections", "max_in_flight"]),
+];
+
+/// What an argument by that name may be called here, the likeliest first.
+pub(super) fn meant(name: &str) -> impl Iterator<Item = &'static str> + use<> {
+    let found = MEANT.iter().find(|(word, _)| *word == name).map_or(&[][..], |(_, here)| here);
+    found.iter().copied()
+}
+
 /// What a word must be like.
 pub(crate) type Check = fn(&str) -> Result<(), Wrong>;
 

@@ -1,16 +1,36 @@
 //! `budget(ratio=0.2, min_per_s=10, window=10*s)`: what further attempts are charged to; one bucket per node that uses it.
-//!
-//! - In virtual time: a request's very first attempt earns `ratio`, which expires after `window`; a retry or hedge takes 1.
-//! - In the proxy: the same, with a clock.
-//! - Draws: nothing.
 
-use super::{Function, may};
+use super::{About, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
 use crate::value::BudgetValue;
 use weir_policy::config::Budget;
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "budget", args: &[may("ratio"), may("min_per_s"), may("window")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "budget",
+    about: About {
+        group: Group::Pass,
+        meaning: "Limits further attempts to a share of the requests.",
+        simulated: "a request's very first attempt earns `ratio`, which expires after `window`; a \
+                retry or hedge takes 1. Beside that a reserve, at first and at most `min_per_s` · \
+                `window`, refills by `min_per_s`. One bucket for each node that uses it",
+        served: "the same by the clock, for the whole process",
+        draws: "nothing",
+        example: examples::RETRY,
+    },
+    args: &[
+        may("ratio", "0 or more", "0.2", "further attempts for each first one"),
+        may(
+            "min_per_s",
+            "0 or more, per second",
+            "10",
+            "further attempts per second that are \
+                allowed in any case",
+        ),
+        may("window", "a duration", "10*s", "how long what was earned can be spent"),
+    ],
+    more: &[],
+    make,
+}];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let ratio = call.not_negative("ratio").unwrap_or(0.2);

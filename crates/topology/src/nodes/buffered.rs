@@ -1,16 +1,29 @@
 //! `buffered(node, n)`: requests up to n bytes are read whole before a target is picked, responses up to n bytes are taken
 //! whole, so that a slow client holds no server.
-//!
-//! - In virtual time: requests pass; a simulated client is never slow.
-//! - In the proxy: bodies up to n bytes are kept in memory; longer ones pass as they come.
-//! - Draws: nothing.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "buffered", args: &[need("node"), need("n"), may("name")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "buffered",
+    about: About {
+        group: Group::Pass,
+        meaning: "Reads requests whole before a target is picked, and takes responses whole, so that \
+                a slow client holds no server.",
+        simulated: "requests pass: a simulated client is never slow",
+        served: "bodies of up to `n` bytes are kept in memory; longer ones pass as they come",
+        draws: "nothing",
+        example: examples::ROUTES,
+    },
+    args: &[
+        need("node", "a node", "where requests go on to"),
+        need("n", "a size, 1 to 1 GiB", "bytes of a body that are kept, such as `64*KiB`"),
+        NAME,
+    ],
+    more: &[],
+    make,
+}];
 
 /// Bytes at most: they stay in memory.
 pub(crate) const MOST_BYTES: u64 = 1 << 30;

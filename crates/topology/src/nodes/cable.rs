@@ -1,16 +1,33 @@
 //! `cable(time, node, loss=0.0, resend=None)`: a link that takes `time` each way.
-//!
-//! - In virtual time: a crossing takes `time`; lost, it is gone, or crosses after `resend`, then twice, four times that.
-//! - In the proxy: a delay before built-in servers, or with `--inject`.
-//! - Draws: the time of each crossing where it is no constant, and with `loss` whether it is lost.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "cable",
-    args: &[need("time"), need("node"), may("loss"), may("resend"), may("name")],
+    about: About {
+        group: Group::Model,
+        meaning: "A link that takes time in each direction.",
+        simulated: "a crossing takes `time`; one that is lost is gone, or crosses after `resend`, \
+                then twice that, four times, as TCP would",
+        served: "a delay, before built-in servers, or with `--inject`",
+        draws: "the time of each crossing where it is a distribution, and whether it is lost",
+        example: examples::CABLE,
+    },
+    args: &[
+        need("time", "a duration or distribution", "how long a crossing takes, each way"),
+        need("node", "a node", "where requests go on to"),
+        may("loss", "0 to 1", "0.0", "the share of crossings that are lost"),
+        may(
+            "resend",
+            "a duration or None",
+            "None",
+            "how long until a lost message is sent again; \
+                `None`: never",
+        ),
+        NAME,
+    ],
     more: &[],
     make,
 }];

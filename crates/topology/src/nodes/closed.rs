@@ -1,16 +1,28 @@
 //! `traffic.closed(users, think)`: so many users; each thinks, sends a request, waits for its answer, and thinks again.
-//!
-//! - In virtual time: a user's next request comes a thinking time after the last answer, whatever it was.
-//! - In the proxy: nothing; `weir load` sends so.
-//! - Draws: each thinking time, by user and how-manyth request.
 
 use super::traffic::made;
-use super::{Function, need};
+use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
 use weir_model::Traffic;
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "traffic.closed", args: &[need("users"), need("think")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "traffic.closed",
+    about: About {
+        group: Group::Ask,
+        meaning: "So many users, each of whom thinks, sends a request, waits for the answer and \
+                thinks again: a closed loop.",
+        simulated: "a user's next request comes a thinking time after the last answer, whatever it was",
+        served: "nothing; `weir load` sends such requests",
+        draws: "each thinking time",
+        example: examples::CLOSED,
+    },
+    args: &[
+        need("users", "1 or more", "how many"),
+        need("think", "a duration or distribution", "the time between an answer and the next request"),
+    ],
+    more: &[],
+    make,
+}];
 
 /// Each user has a state of its own in the simulator.
 pub(crate) const MOST_USERS: u32 = 10_000_000;

@@ -1,24 +1,53 @@
 //! `concurrent(work, cores=1, contention=0.0, coherency=0.0, threads=None, on_cancel="stop")`: a server that shares its
 //! cores among the requests inside; a leaf.
-//!
-//! - In virtual time: with n inside, each progresses at the same rate, which falls with n.
-//! - In the proxy: never served outside a model or a built-in server.
-//! - Draws: the work of each request.
 
-use super::{Function, may, need, queue};
+use super::{About, Function, Group, NAME, examples, may, need, queue};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "concurrent",
+    about: About {
+        group: Group::Model,
+        meaning: "A server that shares its cores among all requests inside; a leaf.",
+        simulated: "with n requests inside, each progresses at rate min(1, cores/m) / (1 + \
+                contention·(m−1) + coherency·m·(m−1)), m = min(n, threads)",
+        served: "refused, except in a `model` or a built-in server",
+        draws: "the work of each request",
+        example: examples::CONCURRENT,
+    },
     args: &[
-        need("work"),
-        may("cores"),
-        may("contention"),
-        may("coherency"),
-        may("threads"),
-        may("on_cancel"),
-        may("name"),
+        need("work", "a duration or distribution", "how long a request takes alone"),
+        may("cores", "above 0", "1", "how many requests progress at full speed"),
+        may(
+            "contention",
+            "0 or more",
+            "0.0",
+            "how much each further request slows down all \
+                (Gunther's alpha)",
+        ),
+        may(
+            "coherency",
+            "0 or more",
+            "0.0",
+            "how much each pair of requests slows down all \
+                (Gunther's beta)",
+        ),
+        may(
+            "threads",
+            "1 or more, or None",
+            "None",
+            "how many are worked on at once; beyond that \
+                they wait in order",
+        ),
+        may(
+            "on_cancel",
+            "\"stop\" | \"skip\" | \"finish\"",
+            "\"stop\"",
+            "what becomes of a request \
+                whose client has gone, as in `queue`",
+        ),
+        NAME,
     ],
     more: &[],
     make,

@@ -1,11 +1,27 @@
 //! `delay(time, node)`: work, or waiting, before the node behind.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "delay", args: &[need("time"), need("node"), may("name")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "delay",
+    about: About {
+        group: Group::Model,
+        meaning: "Work, or waiting, before the node behind it.",
+        simulated: "a request goes on after `time`",
+        served: "it waits so long, before built-in servers, or with `--inject`",
+        draws: "the time, where it is a distribution",
+        example: examples::QUEUE,
+    },
+    args: &[
+        need("time", "a duration or distribution", "how long"),
+        need("node", "a node", "where requests go on to"),
+        NAME,
+    ],
+    more: &[],
+    make,
+}];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (time, node) = (call.dist("time"), call.node_at("node"));

@@ -1,22 +1,174 @@
 //! `dist.*`: distributions of durations.
 
-use super::{Function, need};
+use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome, describe, list};
 use crate::data;
 use crate::value::DistValue;
 use weir_model::Dist;
 
 pub(super) static FUNCTIONS: [Function; 10] = [
-    Function { name: "dist.fixed", args: &[need("d")], more: &[], make: fixed },
-    Function { name: "dist.exponential", args: &[need("mean")], more: &[], make: exponential },
-    Function { name: "dist.uniform", args: &[need("low"), need("high")], more: &[], make: uniform },
-    Function { name: "dist.lognormal", args: &[need("mean"), need("cv")], more: &[], make: lognormal },
-    Function { name: "dist.pareto", args: &[need("minimum"), need("alpha")], more: &[], make: pareto },
-    Function { name: "dist.erlang", args: &[need("k"), need("mean")], more: &[], make: erlang },
-    Function { name: "dist.hyperexponential", args: &[need("phases")], more: &[], make: hyperexponential },
-    Function { name: "dist.empirical", args: &[need("values")], more: &[], make: empirical },
-    Function { name: "dist.sum", args: &[need("a"), need("b")], more: &[], make: sum },
-    Function { name: "dist.rounded", args: &[need("dist"), need("to")], more: &[], make: rounded },
+    Function {
+        name: "dist.fixed",
+        about: About {
+            group: Group::Dist,
+            meaning: "Always the same duration. Where a distribution is wanted, a duration means just this.",
+            simulated: "drawn for each request at each place",
+            served: "drawn where its node acts",
+            draws: "nothing",
+            example: examples::DIST,
+        },
+        args: &[need("d", "a duration", "the duration")],
+        more: &[],
+        make: fixed,
+    },
+    Function {
+        name: "dist.exponential",
+        about: About {
+            group: Group::Dist,
+            meaning: "Memoryless: the classic model of times of service and between failures.",
+            simulated: "drawn for each request at each place",
+            served: "drawn where its node acts",
+            draws: "one value each time",
+            example: examples::DIST,
+        },
+        args: &[need("mean", "a duration", "its mean")],
+        more: &[],
+        make: exponential,
+    },
+    Function {
+        name: "dist.uniform",
+        about: About {
+            group: Group::Dist,
+            meaning: "Any duration between two bounds, equally likely.",
+            simulated: "drawn for each request at each place",
+            served: "drawn where its node acts",
+            draws: "one value each time",
+            example: examples::DIST,
+        },
+        args: &[need("low", "a duration", "the least"), need("high", "a duration", "the greatest")],
+        more: &[],
+        make: uniform,
+    },
+    Function {
+        name: "dist.lognormal",
+        about: About {
+            group: Group::Dist,
+            meaning: "Positive and skewed: a good fit for many measured times of service.",
+            simulated: "drawn for each request at each place",
+            served: "drawn where its node acts",
+            draws: "one value each time",
+            example: examples::DIST,
+        },
+        args: &[
+            need("mean", "a duration", "its mean"),
+            need("cv", "0 or more", "standard deviation divided by mean"),
+        ],
+        more: &[],
+        make: lognormal,
+    },
+    Function {
+        name: "dist.pareto",
+        about: About {
+            group: Group::Dist,
+            meaning: "Heavy-tailed: a few values are enormous.",
+            simulated: "drawn for each request at each place",
+            served: "drawn where its node acts",
+            draws: "one value each time",
+            example: examples::DIST,
+        },
+        args: &[
+            need("minimum", "a duration", "the least"),
+            need("alpha", "above 0", "the tail: below 2 the variance is infinite, below 1 the mean too"),
+        ],
+        more: &[],
+        make: pareto,
+    },
+    Function {
+        name: "dist.erlang",
+        about: About {
+            group: Group::Dist,
+            meaning: "The sum of k equal exponentials: less variable than one.",
+            simulated: "drawn for each request at each place",
+            served: "drawn where its node acts",
+            draws: "one value each time",
+            example: examples::DIST,
+        },
+        args: &[need("k", "1 or more", "how many"), need("mean", "a duration", "the mean of the sum")],
+        more: &[],
+        make: erlang,
+    },
+    Function {
+        name: "dist.hyperexponential",
+        about: About {
+            group: Group::Dist,
+            meaning: "One of several exponentials, by chance: more variable than one.",
+            simulated: "drawn for each request at each place",
+            served: "drawn where its node acts",
+            draws: "one value each time",
+            example: examples::DIST,
+        },
+        args: &[need(
+            "phases",
+            "a list of (probability, mean)",
+            "they add up to 1: `[(0.9, 40*ms), (0.1, \
+                240*ms)]`",
+        )],
+        more: &[],
+        make: hyperexponential,
+    },
+    Function {
+        name: "dist.empirical",
+        about: About {
+            group: Group::Dist,
+            meaning: "Durations that were measured, drawn again.",
+            simulated: "drawn for each request at each place",
+            served: "drawn where its node acts",
+            draws: "one value each time",
+            example: examples::DIST,
+        },
+        args: &[need(
+            "values",
+            "a path, or a list of durations",
+            "a CSV file with a header and a column \
+                `duration_s` (or `_ms`, `_us`, `_ns`), or the values themselves",
+        )],
+        more: &[],
+        make: empirical,
+    },
+    Function {
+        name: "dist.sum",
+        about: About {
+            group: Group::Dist,
+            meaning: "The sum of two draws.",
+            simulated: "drawn for each request at each place",
+            served: "drawn where its node acts",
+            draws: "one value each time",
+            example: examples::DIST,
+        },
+        args: &[
+            need("a", "a duration or distribution", "the one"),
+            need("b", "a duration or distribution", "the other"),
+        ],
+        more: &[],
+        make: sum,
+    },
+    Function {
+        name: "dist.rounded",
+        about: About {
+            group: Group::Dist,
+            meaning: "Each draw rounded, half up, to a multiple of a duration.",
+            simulated: "drawn for each request at each place",
+            served: "drawn where its node acts",
+            draws: "one value each time",
+            example: examples::DIST,
+        },
+        args: &[
+            need("dist", "a distribution", "what is rounded"),
+            need("to", "a duration", "to multiples of this"),
+        ],
+        more: &[],
+        make: rounded,
+    },
 ];
 
 fn made<'v>(call: &Call<'v, '_, '_, '_>, dist: Option<Dist>) -> Outcome<'v> {

@@ -1,17 +1,28 @@
 //! `eject(consecutive=5, base=30*s, max=300*s, max_percent=50)`: a target that fails so often in a row is left out for a while.
-//!
-//! - In virtual time: the k-th ejection in a row lasts min(base·2^(k−1), max); then one request probes.
-//! - In the proxy: the same, with a clock.
-//! - Draws: nothing.
 
-use super::{Function, may};
+use super::{About, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
 use crate::value::{EjectValue, show_ns};
 use weir_policy::config::Eject;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "eject",
-    args: &[may("consecutive"), may("base"), may("max"), may("max_percent")],
+    about: About {
+        group: Group::Health,
+        meaning: "Leaves out a target that fails several times in a row.",
+        simulated: "the k-th ejection in a row lasts min(`base`·2^(k−1), `max`); then one request \
+                probes: its failure ejects again, its success readmits. What the client did wrong does \
+                not count",
+        served: "the same by the clock",
+        draws: "nothing",
+        example: examples::EJECT,
+    },
+    args: &[
+        may("consecutive", "1 or more", "5", "failures in a row"),
+        may("base", "a duration", "30*s", "how long the first ejection lasts"),
+        may("max", "a duration", "300*s", "how long an ejection lasts at most"),
+        may("max_percent", "0 to 100, percent", "50", "how many of the targets may be ejected at once"),
+    ],
     more: &[],
     make,
 }];

@@ -1,15 +1,27 @@
 //! `fanout(nodes, need=None)`: all at once; it ends when `need` of them (default all) are ok, or no longer can be.
-//!
-//! - In virtual time: a request branches; when it is decided, the rest is cancelled.
-//! - In the proxy: never served outside a model or a built-in server.
-//! - Draws: nothing; each branch is a way of its own, so draws behind it differ.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "fanout", args: &[need("nodes"), may("need"), may("name")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "fanout",
+    about: About {
+        group: Group::Model,
+        meaning: "Sends a request to several nodes at once, and waits for `need` of them.",
+        simulated: "it ends when `need` are ok, or no longer can be; the rest is cancelled",
+        served: "refused, except in a `model` or a built-in server",
+        draws: "nothing; each branch draws its own work",
+        example: examples::SEQUENCE,
+    },
+    args: &[
+        need("nodes", "a list of nodes", "all at once"),
+        may("need", "1 or more, or None", "None", "how many must be ok; `None`: all"),
+        NAME,
+    ],
+    more: &[],
+    make,
+}];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let nodes = call.nodes_at("nodes");

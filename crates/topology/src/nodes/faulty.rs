@@ -1,47 +1,111 @@
 //! `faulty(mtbf, mttr, node, clock="eager"|"lazy", mode="refuse"|"crash"|"blackhole"|"slow", ...)`: up and down by turns;
 //! `block(mtbf, mttr, nodes, ...)`: several nodes that do so together.
-//!
-//! - In virtual time: while down, what enters is refused, swallowed or slowed down, or the process is dead (`crash`).
-//! - In the proxy: only before built-in servers, or with `--inject`.
-//! - Draws: the k-th period of a time-line; nodes of a block, and those with the same `together`, share one.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome, list};
 use crate::context::Shared;
 use crate::diagnostic::At;
 use crate::plan::{Clock, Faulty, Line, Mode, NodeId, Spec, To};
-use crate::value::{NodeValue, show_ns};
+use crate::value::{DistValue, NodeValue, show_ns};
+use starlark::values::ValueLike;
+use weir_model::Dist;
 
 pub(super) static FUNCTIONS: [Function; 2] = [
     Function {
         name: "faulty",
+        about: About {
+            group: Group::Model,
+            meaning: "Up and down by turns: a node that fails.",
+            simulated: "while down, what enters is refused, breaks, is swallowed or slowed down \
+                (`mode`); otherwise requests inside finish",
+            served: "before built-in servers, or with `--inject`",
+            draws: "each period",
+            example: examples::FAULTY,
+        },
         args: &[
-            need("mtbf"),
-            need("mttr"),
-            need("node"),
-            may("clock"),
-            may("mode"),
-            may("slow"),
-            may("starts"),
-            may("checks"),
-            may("together"),
-            may("name"),
+            need(
+                "mtbf",
+                "a duration or distribution",
+                "time up: a duration is the mean of an \
+                exponential, a distribution is taken as it is (`dist.fixed(10*s)`)",
+            ),
+            need("mttr", "a duration or distribution", "time down, in the same way"),
+            need("node", "a node", "where requests go on to"),
+            may(
+                "clock",
+                "\"eager\" | \"lazy\"",
+                "\"eager\"",
+                "`eager`: on a time-line of its own, \
+                whatever the traffic; `lazy`: looked at only when a request enters, as in the posts",
+            ),
+            may(
+                "mode",
+                "\"refuse\" | \"crash\" | \"blackhole\" | \"slow\"",
+                "\"refuse\"",
+                "what a \
+                request meets while it is down: `refused` at once; a killed process, which also breaks \
+                what is inside; silence; or work that takes longer",
+            ),
+            may("slow", "above 0", "10.0", "what work is multiplied by in mode \"slow\""),
+            may("starts", "\"up\" | \"down\"", "\"up\"", "how it begins"),
+            may(
+                "checks",
+                "\"fail\" | \"pass\"",
+                "\"fail\"",
+                "whether health checks notice; `pass`: it \
+                lies to them",
+            ),
+            may("together", "a string", "None", "nodes with the same word here share one time-line"),
+            NAME,
         ],
         more: &[],
         make: faulty,
     },
     Function {
         name: "block",
+        about: About {
+            group: Group::Model,
+            meaning: "Several nodes that are up and down together: a rack, a zone. Returns the list of \
+                nodes.",
+            simulated: "as `faulty`, all on one time-line",
+            served: "before built-in servers, or with `--inject`",
+            draws: "each period, once for all",
+            example: examples::BLOCK,
+        },
         args: &[
-            need("mtbf"),
-            need("mttr"),
-            need("nodes"),
-            may("mode"),
-            may("clock"),
-            may("slow"),
-            may("starts"),
-            may("checks"),
-            may("name"),
+            need(
+                "mtbf",
+                "a duration or distribution",
+                "time up: a duration is the mean of an \
+                exponential, a distribution is taken as it is (`dist.fixed(10*s)`)",
+            ),
+            need("mttr", "a duration or distribution", "time down, in the same way"),
+            need("nodes", "a list of nodes", "what fails together"),
+            may(
+                "mode",
+                "\"refuse\" | \"crash\" | \"blackhole\" | \"slow\"",
+                "\"refuse\"",
+                "what a \
+                request meets while it is down: `refused` at once; a killed process, which also breaks \
+                what is inside; silence; or work that takes longer",
+            ),
+            may(
+                "clock",
+                "\"eager\" | \"lazy\"",
+                "\"eager\"",
+                "`eager`: on a time-line of its own, \
+                whatever the traffic; `lazy`: looked at only when a request enters, as in the posts",
+            ),
+            may("slow", "above 0", "10.0", "what work is multiplied by in mode \"slow\""),
+            may("starts", "\"up\" | \"down\"", "\"up\"", "how it begins"),
+            may(
+                "checks",
+                "\"fail\" | \"pass\"",
+                "\"fail\"",
+                "whether health checks notice; `pass`: it \
+                lies to them",
+            ),
+            NAME,
         ],
         more: &[],
         make: block,
@@ -93,7 +157,7 @@ fn block<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 
 /// The arguments that both take; the time-line is its own.
 fn law(call: &mut Call<'_, '_, '_, '_>) -> Option<Faulty> {
-    let (mtbf, mttr) = (call.positive_duration("mtbf"), call.positive_duration("mttr"));
+    let (mtbf, mttr) = (time(call, "mtbf"), time(call, "mttr"));
     let clock = call
         .choice("clock", &[("eager", Some(Clock::Eager)), ("lazy", Some(Clock::Lazy))])
         .unwrap_or_default();
@@ -112,9 +176,28 @@ fn law(call: &mut Call<'_, '_, '_, '_>) -> Option<Faulty> {
     let starts_up = call.choice("starts", &[("up", Some(true)), ("down", Some(false))]).unwrap_or(true);
     let checks_pass =
         call.choice("checks", &[("fail", Some(false)), ("pass", Some(true))]).unwrap_or_default();
-    let (mtbf_ns, mttr_ns) = (mtbf?, mttr?);
+    let ((mtbf_ns, up), (mttr_ns, down)) = (mtbf?, mttr?);
     let (slow, line) = (slow.unwrap_or(10.0), Line::Own);
-    Some(Faulty { mtbf_ns, mttr_ns, clock, mode, slow, starts_up, checks_pass, line })
+    Some(Faulty { mtbf_ns, mttr_ns, up, down, clock, mode, slow, starts_up, checks_pass, line })
+}
+
+/// A mean, ns, and the distribution where it is no exponential.
+fn time(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<(u64, Option<Dist>)> {
+    let Some(dist) = call.value(name).and_then(|v| v.downcast_ref::<DistValue>()).map(|d| d.0.clone()) else {
+        return Some((call.positive_duration(name)?, None));
+    };
+    // Of a mean without bound nothing is asked but that it is long.
+    let mean =
+        dist.mean_ns().filter(|m| m.is_finite()).unwrap_or(i64::MAX as f64).min(i64::MAX as f64) as u64;
+    if mean == 0 {
+        let message = format!("{} must be longer than 0, and its mean is 0", call.of(name));
+        call.wrong(message);
+        return None;
+    }
+    match dist {
+        Dist::Exponential { mean_ns } => Some((mean_ns, None)),
+        dist => Some((mean, Some(dist))),
+    }
 }
 
 fn together(call: &mut Call<'_, '_, '_, '_>) -> Option<String> {
@@ -150,6 +233,9 @@ pub(crate) fn differs(a: &Faulty, b: &Faulty) -> Option<(&'static str, String, S
         Some(("mtbf", ns(a.mtbf_ns), ns(b.mtbf_ns)))
     } else if a.mttr_ns != b.mttr_ns {
         Some(("mttr", ns(a.mttr_ns), ns(b.mttr_ns)))
+    } else if a.up != b.up || a.down != b.down {
+        let argument = if a.up != b.up { "mtbf" } else { "mttr" };
+        Some((argument, "of another distribution".to_owned(), "of one distribution".to_owned()))
     } else if a.clock != b.clock {
         Some(("clock", clock(a.clock), clock(b.clock)))
     } else if a.starts_up != b.starts_up {

@@ -1,17 +1,31 @@
 //! `flaky(p, node, kind="status_5xx")`: each request fails with probability p, after the node behind has done its work.
-//!
-//! - In virtual time: what comes back becomes an error of that kind, each request for itself.
-//! - In the proxy: only before built-in servers, or with `--inject`.
-//! - Draws: one number per request that passes.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 use crate::suggest;
 use weir_policy::Kind;
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "flaky", args: &[need("p"), need("node"), may("kind"), may("name")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "flaky",
+    about: About {
+        group: Group::Model,
+        meaning: "Each request fails with a certain probability, after the node behind it has done \
+                its work.",
+        simulated: "what comes back becomes an error of that kind, each request for itself",
+        served: "before built-in servers, or with `--inject`",
+        draws: "one number per request that passes",
+        example: examples::FLAKY,
+    },
+    args: &[
+        need("p", "0 to 1", "the probability"),
+        need("node", "a node", "where requests go on to"),
+        may("kind", "a kind of error", "\"status_5xx\"", "the error it becomes"),
+        NAME,
+    ],
+    more: &[],
+    make,
+}];
 
 /// Whether a node can fail so. The others are not a node's to give: the client's doing, no route, or silence.
 pub(crate) fn can_fail_with(kind: Kind) -> bool {

@@ -1,10 +1,6 @@
 //! `health.http(path, interval=2*s, timeout=1*s, rise=2, fall=3, ...)`, `health.tcp(...)`: active checks of a balancer's targets.
-//!
-//! - In virtual time: a check crosses the target's cables, queues and faults as a request does, and costs its server `cost`.
-//! - In the proxy: a request (or a connection) of its own, at the same times.
-//! - Draws: the jitter of each interval.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::http;
 use crate::path;
@@ -15,38 +11,91 @@ use weir_policy::config::{Check, Initial};
 pub(super) static FUNCTIONS: [Function; 2] = [
     Function {
         name: "health.http",
+        about: About {
+            group: Group::Health,
+            meaning: "Active checks by an HTTP request.",
+            simulated: "a check crosses the target's cables, queues and faults as a request does, and \
+                costs its server `cost`; it counts in no figure of requests",
+            served: "a request of its own, at the same times",
+            draws: "the jitter of each interval",
+            example: examples::HEALTH,
+        },
         args: &[
-            need("path"),
-            may("interval"),
-            may("timeout"),
-            may("rise"),
-            may("fall"),
-            may("jitter"),
-            may("fast_interval"),
-            may("down_interval"),
-            may("expect"),
-            may("method"),
-            may("host"),
-            may("port"),
-            may("initial"),
-            may("cost"),
+            need("path", "a path", "what is asked for"),
+            may("interval", "a duration", "2*s", "from the beginning of a check to that of the next"),
+            may("timeout", "a duration", "1*s", "how long a check may take"),
+            may("rise", "1 or more", "2", "passed checks in a row until a target is up"),
+            may("fall", "1 or more", "3", "failed checks in a row until a target is down"),
+            may("jitter", "0 to 1", "0.1", "each interval is drawn up to this share longer or shorter"),
+            may(
+                "fast_interval",
+                "a duration or None",
+                "None",
+                "the interval while a target is about to \
+                change; `None`: as `interval`",
+            ),
+            may(
+                "down_interval",
+                "a duration or None",
+                "None",
+                "the interval while a target is down; \
+                `None`: as `interval`",
+            ),
+            may("expect", "statuses", "\"200-399\"", "which statuses pass"),
+            may("method", "a method", "\"GET\"", "how it is asked"),
+            may("host", "a host", "None", "the Host of the check; `None`: the target's"),
+            may("port", "1 to 65535", "None", "another port than the target's"),
+            may(
+                "initial",
+                "\"up\" | \"down\" | \"checked\"",
+                "\"up\"",
+                "the state at the start; \
+                `checked`: down until one check has passed",
+            ),
+            may("cost", "a duration", "0*s", "what a check costs a simulated server in place of its work"),
         ],
         more: &[],
         make: by_http,
     },
     Function {
         name: "health.tcp",
+        about: About {
+            group: Group::Health,
+            meaning: "Active checks by a connection.",
+            simulated: "as `health.http`",
+            served: "a connection of its own, at the same times",
+            draws: "the jitter of each interval",
+            example: examples::HEALTH_TCP,
+        },
         args: &[
-            may("interval"),
-            may("timeout"),
-            may("rise"),
-            may("fall"),
-            may("jitter"),
-            may("fast_interval"),
-            may("down_interval"),
-            may("port"),
-            may("initial"),
-            may("cost"),
+            may("interval", "a duration", "2*s", "from the beginning of a check to that of the next"),
+            may("timeout", "a duration", "1*s", "how long a check may take"),
+            may("rise", "1 or more", "2", "passed checks in a row until a target is up"),
+            may("fall", "1 or more", "3", "failed checks in a row until a target is down"),
+            may("jitter", "0 to 1", "0.1", "each interval is drawn up to this share longer or shorter"),
+            may(
+                "fast_interval",
+                "a duration or None",
+                "None",
+                "the interval while a target is about to \
+                change; `None`: as `interval`",
+            ),
+            may(
+                "down_interval",
+                "a duration or None",
+                "None",
+                "the interval while a target is down; \
+                `None`: as `interval`",
+            ),
+            may("port", "1 to 65535", "None", "another port than the target's"),
+            may(
+                "initial",
+                "\"up\" | \"down\" | \"checked\"",
+                "\"up\"",
+                "the state at the start; \
+                `checked`: down until one check has passed",
+            ),
+            may("cost", "a duration", "0*s", "what a check costs a simulated server in place of its work"),
         ],
         more: &[],
         make: by_tcp,

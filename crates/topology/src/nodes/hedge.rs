@@ -1,25 +1,36 @@
 //! `hedge(after, node, attempts=2, methods="idempotent"|"any", budget=None, replay=64*KiB)`: a further attempt after a while.
-//!
-//! - In virtual time: the next attempt begins `after` the last one, or at once when one failed; the first `ok` wins, the rest is
-//!   cancelled.
-//! - In the proxy: the same, with a clock, as long as nothing of a response went on.
-//! - Draws: nothing; each attempt is a way of its own, so draws behind it differ.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Hedged, Spec, To};
 use weir_policy::config::Hedge;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "hedge",
+    about: About {
+        group: Group::Pass,
+        meaning: "Sends a second attempt while the first is still open, and takes the first success.",
+        simulated: "a further attempt begins `after` the last one, or at once when one failed; the \
+                first `ok` wins and the rest is cancelled. Idempotent requests only, unless `methods` \
+                says otherwise",
+        served: "the same by the clock, as long as nothing of a response went on",
+        draws: "nothing; each attempt draws its work anew",
+        example: examples::HEDGE,
+    },
     args: &[
-        need("after"),
-        need("node"),
-        may("attempts"),
-        may("methods"),
-        may("budget"),
-        may("replay"),
-        may("name"),
+        need("after", "a duration", "how long to wait before a further attempt"),
+        need("node", "a node", "where requests go on to"),
+        may("attempts", "1 to 1000", "2", "how many attempts in all"),
+        may(
+            "methods",
+            "\"idempotent\" | \"any\"",
+            "\"idempotent\"",
+            "whether requests such as POST \
+                are sent twice",
+        ),
+        may("budget", "budget(...)", "None", "what further attempts are charged to; `None`: no limit"),
+        may("replay", "a size", "64*KiB", "how much of a request's body is kept for further attempts"),
+        NAME,
     ],
     more: &[],
     make,

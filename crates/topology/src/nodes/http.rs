@@ -1,10 +1,6 @@
 //! `http(versions=["h1", "h2"], max_head=32*KiB, ...)`: what a listener allows, and for how long it waits.
-//!
-//! - In virtual time: nothing.
-//! - In the proxy: limits (a head has 128 KiB at most) and timeouts towards clients, whom to trust, what is logged, how it drains.
-//! - Draws: nothing.
 
-use super::{Function, may};
+use super::{About, Function, Group, examples, may};
 use crate::address;
 use crate::call::{Call, Outcome};
 use crate::http;
@@ -13,31 +9,77 @@ use crate::value::HttpValue;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "http",
+    about: About {
+        group: Group::Serve,
+        meaning: "What a listener allows its clients, and how long it waits for them.",
+        simulated: "nothing",
+        served: "limits and timeouts towards clients, whom to trust, what is logged, how it drains",
+        draws: "nothing",
+        example: examples::EDGE,
+    },
     args: &[
-        may("versions"),
-        may("max_head"),
-        may("max_headers"),
-        may("max_body"),
-        may("head_timeout"),
-        may("body_timeout"),
-        may("write_timeout"),
-        may("idle_timeout"),
-        may("max_requests"),
-        may("max_age"),
-        may("max_streams"),
-        may("max_clients"),
-        may("max_clients_per_address"),
-        may("upgrade"),
-        may("connect"),
-        may("tunnel_idle"),
-        may("half_close"),
-        may("trusted"),
-        may("proxy_from"),
-        may("paths"),
-        may("drain_delay"),
-        may("drain_timeout"),
-        may("access_log"),
-        may("log_format"),
+        may(
+            "versions",
+            "a list of \"h1\", \"h2\"",
+            "[\"h1\", \"h2\"]",
+            "which versions of HTTP are \
+                spoken",
+        ),
+        may("max_head", "a size, 256 to 128*KiB", "32*KiB", "the head of a request; longer ones are 431"),
+        may("max_headers", "1 or more", "100", "fields of a head; more are 431"),
+        may("max_body", "a size or None", "None", "the body of a request; longer ones are 413"),
+        may("head_timeout", "a duration or None", "10*s", "for a whole head to come"),
+        may("body_timeout", "a duration or None", "30*s", "silence between two bytes of a body"),
+        may("write_timeout", "a duration or None", "30*s", "how long a client may take nothing"),
+        may("idle_timeout", "a duration or None", "60*s", "how long an idle connection is kept"),
+        may("max_requests", "1 or more, or None", "100000", "requests on one connection"),
+        may("max_age", "a duration or None", "1*hours", "how old a connection may get"),
+        may("max_streams", "1 or more", "100", "requests at once on a connection of HTTP/2"),
+        may("max_clients", "1 or more, or None", "None", "connections at once"),
+        may(
+            "max_clients_per_address",
+            "1 or more, or None",
+            "None",
+            "connections at once from one \
+                address",
+        ),
+        may("upgrade", "a list of protocols", "[\"websocket\"]", "which upgrades pass"),
+        may("connect", "a list of host:port", "[]", "where CONNECT may go"),
+        may("tunnel_idle", "a duration or None", "1*hours", "how long a tunnel may be silent"),
+        may(
+            "half_close",
+            "\"cancel\" | \"answer\"",
+            "\"cancel\"",
+            "whether a client that closes its \
+                sending side has left, or still wants the answer",
+        ),
+        may("trusted", "a list of networks", "[]", "whose forwarded fields are believed"),
+        may("proxy_from", "a list of networks", "[]", "who must send the PROXY protocol"),
+        may(
+            "paths",
+            "\"safe\" | \"raw\"",
+            "\"safe\"",
+            "whether a path that means another route once \
+                it is normalised is refused (400)",
+        ),
+        may("drain_delay", "a duration", "0*s", "how long it keeps accepting before it drains"),
+        may("drain_timeout", "a duration", "10*s", "how long open requests may take then"),
+        may(
+            "access_log",
+            "\"stdout\", \"stderr\" or a path",
+            "None",
+            "where requests are logged; \
+                `None`: nowhere",
+        ),
+        may("log_format", "\"json\" | \"combined\"", "\"json\"", "the form of the log"),
+        may(
+            "request_id",
+            "a header's name",
+            "None",
+            "where a request's id stands: believed of trusted \
+                peers, else made",
+        ),
+        may("trace", "0.0 to 1.0", "0.0", "the share of requests whose stages are written"),
     ],
     more: &[],
     make,
@@ -86,6 +128,8 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         log_format: call
             .choice("log_format", &[("json", Some(LogFormat::Json)), ("combined", Some(LogFormat::Combined))])
             .unwrap_or_default(),
+        request_id: call.word("request_id", http::own_field).map(|name| name.to_ascii_lowercase()),
+        trace: call.share("trace").unwrap_or(plain.trace),
     };
     Ok(Some(call.heap().alloc(HttpValue(http))))
 }

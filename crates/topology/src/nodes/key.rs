@@ -1,20 +1,71 @@
 //! `key.header(n)`, `key.cookie(n)`, `key.path()`, `key.client()`: what of a request is hashed or counted by.
-//!
-//! - In virtual time: the header, cookie or path that `traffic.mix` gives; else the request's `key` (in `traffic.closed` the user).
-//! - In the proxy: the header, cookie, path or client address.
-//! - Draws: nothing.
 
-use super::{Function, need};
+use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
 use crate::http;
 use crate::plan::KeySource;
 use crate::value::KeyValue;
 
 pub(super) static FUNCTIONS: [Function; 4] = [
-    Function { name: "key.header", args: &[need("name")], more: &[], make: header },
-    Function { name: "key.cookie", args: &[need("name")], more: &[], make: cookie },
-    Function { name: "key.path", args: &[], more: &[], make: path },
-    Function { name: "key.client", args: &[], more: &[], make: client },
+    Function {
+        name: "key.header",
+        about: About {
+            group: Group::Key,
+            meaning: "The value of a header field, to hash or count by.",
+            simulated: "what `traffic.mix` gives the request; where it lacks that, the request's `key` \
+                (in `traffic.closed` the user)",
+            served: "the field; without it hashes pick at random and limits use one common bucket",
+            draws: "nothing",
+            example: examples::HASHED,
+        },
+        args: &[need("name", "a field name", "which field")],
+        more: &[],
+        make: header,
+    },
+    Function {
+        name: "key.cookie",
+        about: About {
+            group: Group::Key,
+            meaning: "The value of a cookie, to hash or count by.",
+            simulated: "what `traffic.mix` gives the request; where it lacks that, the request's `key` \
+                (in `traffic.closed` the user)",
+            served: "the cookie; without it hashes pick at random and limits use one common bucket",
+            draws: "nothing",
+            example: examples::KEYS,
+        },
+        args: &[need("name", "a cookie name", "which cookie")],
+        more: &[],
+        make: cookie,
+    },
+    Function {
+        name: "key.path",
+        about: About {
+            group: Group::Key,
+            meaning: "The path of a request, to hash or count by.",
+            simulated: "the path that `traffic.mix` gives",
+            served: "the path",
+            draws: "nothing",
+            example: examples::KEYS,
+        },
+        args: &[],
+        more: &[],
+        make: path,
+    },
+    Function {
+        name: "key.client",
+        about: About {
+            group: Group::Key,
+            meaning: "The client of a request, to hash or count by.",
+            simulated: "the request's `key` (in `traffic.closed` the user); without one each request is \
+                a client of its own, with a warning",
+            served: "the client's address, IPv6 by /64",
+            draws: "nothing",
+            example: examples::KEYS,
+        },
+        args: &[],
+        more: &[],
+        make: client,
+    },
 ];
 
 fn header<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {

@@ -1,17 +1,42 @@
 //! `keys.uniform(n)`, `keys.zipf(n, s)`: who sends the requests of a mix: numbers from 0.
-//!
-//! - In virtual time: each request draws its key.
-//! - In the proxy: nothing; `weir load` sends so.
-//! - Draws: one key per request.
 
-use super::{Function, need};
+use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
 use crate::plan::Keys;
 use crate::value::KeysValue;
 
 pub(super) static FUNCTIONS: [Function; 2] = [
-    Function { name: "keys.uniform", args: &[need("n")], more: &[], make: uniform },
-    Function { name: "keys.zipf", args: &[need("n"), need("s")], more: &[], make: zipf },
+    Function {
+        name: "keys.uniform",
+        about: About {
+            group: Group::Ask,
+            meaning: "Requests come from n users, all equally often.",
+            simulated: "each request draws its key",
+            served: "nothing; `weir load` sends such requests",
+            draws: "one key per request",
+            example: examples::KEYS,
+        },
+        args: &[need("n", "1 or more", "how many different keys")],
+        more: &[],
+        make: uniform,
+    },
+    Function {
+        name: "keys.zipf",
+        about: About {
+            group: Group::Ask,
+            meaning: "Requests come from n users, some far more often: the k-th as 1/k^s.",
+            simulated: "each request draws its key",
+            served: "nothing; `weir load` sends such requests",
+            draws: "one key per request",
+            example: examples::HASHED,
+        },
+        args: &[
+            need("n", "1 or more", "how many different keys"),
+            need("s", "0 to 100", "how steep: 0 is uniform, 1 is Zipf's law"),
+        ],
+        more: &[],
+        make: zipf,
+    },
 ];
 
 /// Different keys, at most.

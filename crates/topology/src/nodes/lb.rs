@@ -1,9 +1,5 @@
 //! `lb.random`, `lb.round_robin`, `lb.least_conn`, `lb.p2c`: balancers. Each further policy has a file in `lb/`; what all share
 //! is in `lb/common.rs`.
-//!
-//! - In virtual time: a request goes to the target that the policy picks, and the policy is told when and how it came back.
-//! - In the proxy: the same objects, one per event loop unless `scope="process"`.
-//! - Draws: choices and ties of each attempt; `lb.round_robin` where it starts.
 
 mod common;
 pub(super) mod first;
@@ -13,35 +9,110 @@ pub(super) mod peak_ewma;
 pub(super) mod prequal;
 pub(super) mod ring_hash;
 
-use super::{Function, may, need};
+use super::{About, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome};
 use common::{COMMON, balancer, targets, weight};
 use weir_policy::config::{Balance, Start, Ties};
 use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
 
 pub(super) static FUNCTIONS: [Function; 4] = [
-    Function { name: "lb.random", args: &[need("targets")], more: &COMMON, make: random },
+    Function {
+        name: "lb.random",
+        about: About {
+            group: Group::Balance,
+            meaning: "Picks a target at random, by weight.",
+            simulated: "a request goes to the target that the policy picks, and the policy is told how \
+                and when it came back",
+            served: "the same objects decide, one per event loop unless `scope=\"process\"`",
+            draws: "each pick",
+            example: examples::POLICIES,
+        },
+        args: &[need("targets", "a list of nodes", "what is picked from")],
+        more: &COMMON,
+        make: random,
+    },
     Function {
         name: "lb.round_robin",
-        args: &[need("targets"), may("start")],
+        about: About {
+            group: Group::Balance,
+            meaning: "Takes the targets in turn; with weights, smoothly as nginx does.",
+            simulated: "a request goes to the target that the policy picks, and the policy is told how \
+                and when it came back",
+            served: "the same objects decide, one per event loop unless `scope=\"process\"`",
+            draws: "where it starts",
+            example: examples::POLICIES,
+        },
+        args: &[
+            need("targets", "a list of nodes", "what is picked from"),
+            may("start", "\"random\" | \"first\"", "\"random\"", "where the turn begins"),
+        ],
         more: &COMMON,
         make: round_robin,
     },
     Function {
         name: "lb.least_conn",
-        args: &[need("targets"), may("ties"), may("error_hold")],
+        about: About {
+            group: Group::Balance,
+            meaning: "Picks the target with the fewest of its own requests in flight (with weights: per \
+                weight).",
+            simulated: "a request goes to the target that the policy picks, and the policy is told how \
+                and when it came back. A request counts from the pick until its whole response is back \
+                or it is cancelled",
+            served: "the same objects decide, one per event loop unless `scope=\"process\"`",
+            draws: "ties",
+            example: examples::POLICIES,
+        },
+        args: &[
+            need("targets", "a list of nodes", "what is picked from"),
+            may(
+                "ties",
+                "\"random\" | \"first\" | \"rotate\"",
+                "\"random\"",
+                "who gets it among equals: \
+                any of them, the lowest index, or the next after the last chosen",
+            ),
+            may(
+                "error_hold",
+                "a duration",
+                "0*s",
+                "a failed request counts for this much longer, so \
+                that a target that fails fast is not taken for an idle one",
+            ),
+        ],
         more: &COMMON,
         make: least_conn,
     },
     Function {
         name: "lb.p2c",
+        about: About {
+            group: Group::Balance,
+            meaning: "Draws two targets and picks the one with fewer of its own requests in flight: the \
+                power of two choices.",
+            simulated: "a request goes to the target that the policy picks, and the policy is told how \
+                and when it came back",
+            served: "the same objects decide, one per event loop unless `scope=\"process\"`",
+            draws: "the targets of each attempt, and ties",
+            example: examples::POLICIES,
+        },
         args: &[
-            need("targets"),
-            may("choices"),
-            may("replacement"),
-            may("ties"),
-            may("error_hold"),
-            may("bias"),
+            need("targets", "a list of nodes", "what is picked from"),
+            may("choices", "1 or more", "2", "how many targets are drawn"),
+            may(
+                "replacement",
+                "True | False",
+                "False",
+                "whether one target may be drawn twice, as Envoy \
+                does",
+            ),
+            may(
+                "ties",
+                "\"random\" | \"first\"",
+                "\"random\"",
+                "who gets it among equals: any of them, \
+                or the one drawn first",
+            ),
+            may("error_hold", "a duration", "0*s", "a failed request counts for this much longer"),
+            may("bias", "0 or more", "1.0", "targets are compared by (in flight + 1)^bias / weight"),
         ],
         more: &COMMON,
         make: p2c,

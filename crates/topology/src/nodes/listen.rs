@@ -3,13 +3,8 @@
 //! Without `name=` the listeners of a file are called `listen`, `listen#2`, `listen#3`, ... in its order, whatever the
 //! others are called. A listener behind another is a hop of its own: what fails behind it is an answer for whoever stands
 //! before it.
-//!
-//! - In virtual time: requests pass; each meets one of the `loops` (one, unless the file says how many).
-//! - In the proxy: a socket on each of the first `loops` event loops (all of them, unless the file says how many).
-//! - Draws: which of several loops a request meets: at the outermost listener by the request alone, else by its way and the
-//!   place as well.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, examples, may, maybe, need};
 use crate::address::{self, Address};
 use crate::call::{Call, Outcome};
 use crate::diagnostic::At;
@@ -18,7 +13,49 @@ use crate::value::{HttpValue, TlsServerValue};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "listen",
-    args: &[need("addr"), need("node"), may("name"), may("protocol"), may("tls"), may("http"), may("loops")],
+    about: About {
+        group: Group::Pass,
+        meaning: "Where requests come in: a listener at an address.",
+        simulated: "requests pass; each meets one of the `loops`. A listener behind another is a hop \
+                of its own: a caller sees what fails behind it as an answer (502, 503, \
+                504)",
+        served: "a socket on each of the event loops (or the first `loops` of them); an inner \
+                listener is reached over its address",
+        draws: "which of several loops a request meets",
+        example: examples::EDGE,
+    },
+    args: &[
+        need(
+            "addr",
+            "an address",
+            "where it listens: `\":8080\"`, `\"127.0.0.1:0\"` (a free port), \
+                `\"[::1]:80\"`, `\"unix:/path\"`",
+        ),
+        need("node", "a node", "where requests go on to"),
+        maybe(
+            "name",
+            "a string",
+            "listen, listen#2, ...",
+            "its name in results, logs and on the \
+                command line of `weir serve`",
+        ),
+        may("protocol", "\"http\"", "\"http\"", "what is spoken there"),
+        may("tls", "tls.server(...)", "None", "certificates; without them it is cleartext"),
+        may(
+            "http",
+            "http(...)",
+            "None",
+            "limits and timeouts towards clients; without it the \
+                defaults of `http()`",
+        ),
+        may(
+            "loops",
+            "1 to 1024",
+            "None",
+            "how many event loops take its requests; `None`: one per \
+                core when served, one when simulated",
+        ),
+    ],
     more: &[],
     make,
 }];

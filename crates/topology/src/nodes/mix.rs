@@ -1,20 +1,31 @@
 //! `traffic.mix(arrivals, [(weight, request(...)), ...])`: what arrives, each by its share.
-//!
-//! - In virtual time: each request draws which of these it is; when they arrive is untouched.
-//! - In the proxy: nothing; `weir load` sends so.
-//! - Draws: one number per request.
 
 use super::split::weight_of;
 use super::traffic::pairs;
-use super::{Function, need};
+use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
 use crate::plan::RequestShape;
 use crate::value::{Poison, RequestValue, TrafficValue};
 use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "traffic.mix", args: &[need("arrivals"), need("requests")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "traffic.mix",
+    about: About {
+        group: Group::Ask,
+        meaning: "What the requests are, each kind by its share.",
+        simulated: "each request draws which of these it is; when they arrive is untouched",
+        served: "nothing; `weir load` sends such requests",
+        draws: "one number per request",
+        example: examples::ROUTES,
+    },
+    args: &[
+        need("arrivals", "traffic", "when they arrive"),
+        need("requests", "a list of (weight, request(...))", "kinds of request with their weights"),
+    ],
+    more: &[],
+    make,
+}];
 
 const SHAPE: &str =
     "write `traffic.mix(traffic.poisson(rate=100), [(9, request()), (1, request(method=\"POST\"))])`";

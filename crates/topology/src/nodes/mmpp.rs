@@ -1,16 +1,29 @@
 //! `traffic.mmpp([(rate, mean_stay), ...])`: Poisson arrivals whose rate changes by chance, as bursts do.
-//!
-//! - In virtual time: each state holds for an exponential time, then the next one begins, round from the first.
-//! - In the proxy: nothing; `weir load` sends so.
-//! - Draws: each stay and each gap.
 
 use super::traffic::{MAY_BE_ZERO, made, pairs, rate_of};
-use super::{Function, need};
+use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
 use weir_model::Traffic;
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "traffic.mmpp", args: &[need("states")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "traffic.mmpp",
+    about: About {
+        group: Group::Ask,
+        meaning: "Poisson arrivals whose rate changes by chance: bursts.",
+        simulated: "each state holds for an exponential time, then the next begins, round from the first",
+        served: "nothing; `weir load` sends such requests",
+        draws: "each stay and each gap",
+        example: examples::TRAFFIC,
+    },
+    args: &[need(
+        "states",
+        "a list of (rate, mean stay)",
+        "rates per second, each with the mean time \
+                that it holds: `[(100, 10*s), (1000, 1*s)]`",
+    )],
+    more: &[],
+    make,
+}];
 
 const SHAPE: &str =
     "write `traffic.mmpp([(100, 10*s), (1000, 1*s)])`: 100 per second for 10 s on average, then 1000";

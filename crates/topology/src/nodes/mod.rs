@@ -1,5 +1,6 @@
 //! The registry: every function of the language. A new one is a file of its own and a line in [`ALL`].
 
+pub(crate) mod about;
 mod budget;
 mod buffered;
 mod cable;
@@ -8,6 +9,8 @@ mod concurrent;
 mod delay;
 mod dist;
 mod eject;
+pub(crate) mod examples;
+mod expect;
 mod fanout;
 mod faulty;
 mod flaky;
@@ -48,6 +51,7 @@ mod when;
 
 pub(crate) use buffered::MOST_BYTES as MOST_BUFFERED;
 pub(crate) use closed::MOST_USERS;
+pub(crate) use expect::{Placed as Expected, check as check_expectations};
 pub(crate) use faulty::differs;
 pub(crate) use flaky::can_fail_with;
 pub(crate) use health::MOST_IN_A_ROW;
@@ -63,7 +67,7 @@ pub(crate) use retry::can_retry_on;
 pub(crate) use schedule::never;
 pub(crate) use tls::{MOST_CERTIFICATES, name as tls_name, path as tls_path};
 
-use crate::call::{Call, Outcome};
+pub(crate) use about::{About, Arg, Default, Function, Group, NAME, Need, later, may, maybe, need};
 
 /// Every function, built or known by name only.
 static ALL: &[&[Function]] = &[
@@ -107,6 +111,7 @@ static ALL: &[&[Function]] = &[
     &sequence::FUNCTIONS,
     &fanout::FUNCTIONS,
     &scenario::FUNCTIONS,
+    &expect::FUNCTIONS,
     &traffic::FUNCTIONS,
     &mmpp::FUNCTIONS,
     &schedule::FUNCTIONS,
@@ -120,59 +125,6 @@ static ALL: &[&[Function]] = &[
     later::FUNCTIONS,
 ];
 
-/// A function of the language.
-pub(crate) struct Function {
-    /// As written: `cable`, `lb.least_conn`.
-    pub(crate) name: &'static str,
-    /// Its arguments in order; of one that is not built yet none, and whatever is given goes unchecked.
-    pub(crate) args: &'static [Arg],
-    /// Further arguments that its family shares, by keyword.
-    pub(crate) more: &'static [Arg],
-    /// What it does with them.
-    pub(crate) make: for<'v, 'a, 'e, 'c> fn(&mut Call<'v, 'a, 'e, 'c>) -> Outcome<'v>,
-}
-
-/// An argument of a function.
-pub(crate) struct Arg {
-    /// Its name.
-    pub(crate) name: &'static str,
-    /// Whether it must, may or cannot yet be given.
-    pub(crate) need: Need,
-}
-
-/// See [`Arg`].
-pub(crate) enum Need {
-    /// It must be given.
-    Required,
-    /// It may be given.
-    Optional,
-    /// It belongs to the contract and is not built yet: only its default is taken.
-    Later(Default),
-}
-
-/// The default of an argument that is not built yet.
-#[derive(Clone, Copy)]
-pub(crate) enum Default {
-    None,
-    /// An empty list or dictionary.
-    Empty,
-}
-
-/// An argument that must be given.
-pub(crate) const fn need(name: &'static str) -> Arg {
-    Arg { name, need: Need::Required }
-}
-
-/// An argument that may be given.
-pub(crate) const fn may(name: &'static str) -> Arg {
-    Arg { name, need: Need::Optional }
-}
-
-/// An argument of a later issue.
-pub(crate) const fn later(name: &'static str, default: Default) -> Arg {
-    Arg { name, need: Need::Later(default) }
-}
-
 /// Duration units, predeclared.
 pub(crate) const UNITS: [&str; 6] = ["ns", "us", "ms", "s", "minutes", "hours"];
 /// Size units, predeclared.
@@ -181,7 +133,7 @@ pub(crate) const SIZES: [(&str, i32); 2] = [("KiB", 1024), ("MiB", 1024 * 1024)]
 pub(crate) const NAMESPACES: [&str; 8] = ["lb", "dist", "traffic", "limit", "health", "tls", "key", "keys"];
 
 /// All functions with their index.
-fn functions() -> impl Iterator<Item = &'static Function> {
+pub(crate) fn functions() -> impl Iterator<Item = &'static Function> {
     ALL.iter().flat_map(|family| family.iter())
 }
 

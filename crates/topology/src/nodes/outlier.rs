@@ -1,38 +1,127 @@
 //! `outlier(...)`: outlier detection by Envoy's names and defaults; durations and percentages as the language writes them.
-//!
-//! - In virtual time: errors in a row eject at once; at each `interval` success rates and failure shares are compared.
-//! - In the proxy: the same, with a clock.
-//! - Draws: enforcement below 100 percent, and the jitter of ejections.
 
-use super::{Function, may};
+use super::{About, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
 use crate::value::OutlierValue;
 use weir_policy::config::Outlier;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "outlier",
+    about: About {
+        group: Group::Health,
+        meaning: "Outlier detection with Envoy's names and defaults.",
+        simulated: "errors in a row eject at once; at the end of each `interval` success rates and \
+                shares of failures are compared",
+        served: "the same by the clock",
+        draws: "whether an ejection is enforced, below 100 per cent, and its jitter",
+        example: examples::OUTLIER,
+    },
     args: &[
-        may("consecutive_5xx"),
-        may("consecutive_gateway_failure"),
-        may("consecutive_local_origin_failure"),
-        may("split_external_local_origin_errors"),
-        may("interval"),
-        may("base_ejection_time"),
-        may("max_ejection_time"),
-        may("max_ejection_time_jitter"),
-        may("max_ejection_percent"),
-        may("always_eject_one_host"),
-        may("enforcing_consecutive_5xx"),
-        may("enforcing_consecutive_gateway_failure"),
-        may("enforcing_consecutive_local_origin_failure"),
-        may("enforcing_success_rate"),
-        may("enforcing_failure_percentage"),
-        may("success_rate_minimum_hosts"),
-        may("success_rate_request_volume"),
-        may("success_rate_stdev_factor"),
-        may("failure_percentage_threshold"),
-        may("failure_percentage_minimum_hosts"),
-        may("failure_percentage_request_volume"),
+        may("consecutive_5xx", "1 or more", "5", "errors in a row that eject"),
+        may("consecutive_gateway_failure", "1 or more", "5", "errors in a row that mean 502, 503 or 504"),
+        may(
+            "consecutive_local_origin_failure",
+            "1 or more",
+            "5",
+            "failed connections and timeouts \
+                in a row, where these are split from answers",
+        ),
+        may(
+            "split_external_local_origin_errors",
+            "True | False",
+            "False",
+            "count failed connections \
+                apart from errors that were answered",
+        ),
+        may("interval", "a duration", "10*s", "between two comparisons"),
+        may(
+            "base_ejection_time",
+            "a duration",
+            "30*s",
+            "times the number of ejections so far: how \
+                long an ejection lasts",
+        ),
+        may("max_ejection_time", "a duration", "300*s", "how long an ejection lasts at most"),
+        may("max_ejection_time_jitter", "a duration", "0*s", "up to this much is added to each ejection"),
+        may(
+            "max_ejection_percent",
+            "0 to 100, percent",
+            "10",
+            "how many of the targets may be \
+                ejected at once",
+        ),
+        may(
+            "always_eject_one_host",
+            "True | False",
+            "False",
+            "one target may be ejected whatever \
+                `max_ejection_percent` says",
+        ),
+        may(
+            "enforcing_consecutive_5xx",
+            "0 to 100, percent",
+            "100",
+            "how likely `consecutive_5xx` \
+                ejects",
+        ),
+        may(
+            "enforcing_consecutive_gateway_failure",
+            "0 to 100, percent",
+            "0",
+            "how likely \
+                `consecutive_gateway_failure` ejects",
+        ),
+        may(
+            "enforcing_consecutive_local_origin_failure",
+            "0 to 100, percent",
+            "100",
+            "how likely \
+                `consecutive_local_origin_failure` ejects",
+        ),
+        may("enforcing_success_rate", "0 to 100, percent", "100", "how likely a low success rate ejects"),
+        may(
+            "enforcing_failure_percentage",
+            "0 to 100, percent",
+            "0",
+            "how likely a high share of \
+                failures ejects",
+        ),
+        may(
+            "success_rate_minimum_hosts",
+            "0 or more",
+            "5",
+            "targets with enough requests that a \
+                comparison takes",
+        ),
+        may("success_rate_request_volume", "0 or more", "100", "requests in an interval that are enough"),
+        may(
+            "success_rate_stdev_factor",
+            "0 or more, thousandths",
+            "1900",
+            "how many standard \
+                deviations below the mean: 1900 is 1.9",
+        ),
+        may(
+            "failure_percentage_threshold",
+            "0 to 100, percent",
+            "85",
+            "the share of failures that \
+                ejects",
+        ),
+        may(
+            "failure_percentage_minimum_hosts",
+            "0 or more",
+            "5",
+            "targets with enough requests that \
+                a comparison takes",
+        ),
+        may(
+            "failure_percentage_request_volume",
+            "0 or more",
+            "50",
+            "requests in an interval that \
+                are enough",
+        ),
     ],
     more: &[],
     make,

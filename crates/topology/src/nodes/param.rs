@@ -1,6 +1,6 @@
 //! `param(name, default, sweep=None)`: a value that is set from outside.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome, describe, list};
 use crate::params::Asked;
 use crate::plan;
@@ -8,8 +8,30 @@ use crate::value::DurationValue;
 use starlark::values::float::UnpackFloat;
 use starlark::values::{Heap, UnpackValue, Value, ValueLike};
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "param", args: &[need("name"), need("default"), may("sweep")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "param",
+    about: About {
+        group: Group::Ask,
+        meaning: "A value that can be set from the command line.",
+        simulated: "`-p name=value` sets it; `sweep`, or `--sweep name=a,b,c`, runs the file once \
+                for each value",
+        served: "`-p` sets it",
+        draws: "nothing",
+        example: examples::PARAM,
+    },
+    args: &[
+        need("name", "a string", "letters, digits, `_`, `-` and `.`"),
+        need(
+            "default",
+            "a number, duration, string, True or False",
+            "its value unless set; says the \
+                type too",
+        ),
+        may("sweep", "a list", "None", "values that a run goes through; several sweeps make the product"),
+    ],
+    more: &[],
+    make,
+}];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let Some(name) = call.name_or_none() else { return Ok(None) };

@@ -1,13 +1,33 @@
 //! `pool(n, f)`: calls f n times; n different nodes.
 
-use super::{Function, Need, need};
+use super::{About, Function, Group, Need, examples, need};
 use crate::call::{Call, Outcome, describe};
 use crate::graph::MOST_NODES;
 use crate::value::{FunctionValue, NodeValue, Poison};
 use starlark::values::{Value, ValueLike};
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "pool", args: &[need("n"), need("f")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "pool",
+    about: About {
+        group: Group::Pass,
+        meaning: "Calls a function n times: n different nodes in a list.",
+        simulated: "each is a node of its own, with a queue and faults of its own",
+        served: "the same",
+        draws: "nothing",
+        example: examples::QUEUE,
+    },
+    args: &[
+        need("n", "1 or more", "how many"),
+        need(
+            "f",
+            "a function",
+            "makes a node; called as `f(i)`, i from 0, where it takes an \
+                argument, else as `f()`",
+        ),
+    ],
+    more: &[],
+    make,
+}];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let n = size(call);

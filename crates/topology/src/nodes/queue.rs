@@ -1,18 +1,44 @@
 //! `queue(node, concurrency=1, capacity=None, timeout=None, on_cancel="stop"|"skip"|"finish")`: at most so many inside,
 //! the rest waits in order of arrival.
-//!
-//! - In virtual time: one that finds no room is `overloaded`, one that waits longer than `timeout` is `timeout`.
-//! - In the proxy: the same with real requests; before a server with an address it is a limit of connections.
-//! - Draws: nothing.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 use weir_model::OnCancel;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "queue",
-    args: &[need("node"), may("concurrency"), may("capacity"), may("timeout"), may("on_cancel"), may("name")],
+    about: About {
+        group: Group::Pass,
+        meaning: "Lets only so many requests in at once; the rest wait in order of arrival.",
+        simulated: "a request that finds no room to wait is `overloaded`, one that waits too long is \
+                `timeout`",
+        served: "the same with real requests, counted for the whole process; before a server with an \
+                address it is HAProxy's `maxconn`",
+        draws: "nothing",
+        example: examples::QUEUE,
+    },
+    args: &[
+        need("node", "a node", "where requests go that are let in"),
+        may("concurrency", "1 or more", "1", "how many may be inside at once"),
+        may(
+            "capacity",
+            "0 or more, or None",
+            "None",
+            "how many may wait (those inside not counted); \
+                `None`: any number",
+        ),
+        may("timeout", "a duration or None", "None", "how long one may wait"),
+        may(
+            "on_cancel",
+            "\"stop\" | \"skip\" | \"finish\"",
+            "\"stop\"",
+            "what becomes of a request \
+                whose client has gone: `stop`: it leaves and frees its slot; `skip`: only one that waits \
+                leaves; `finish`: it goes on as if nothing had happened",
+        ),
+        NAME,
+    ],
     more: &[],
     make,
 }];

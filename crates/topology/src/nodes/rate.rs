@@ -1,17 +1,33 @@
 //! `limit.rate(node, per_s, burst=per_s, key=None)`: a token bucket, full at the start.
-//!
-//! - In virtual time: a request that finds no token is `overloaded` at once.
-//! - In the proxy: 429 with Retry-After.
-//! - Draws: nothing.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, maybe, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 use weir_policy::config::Rate;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "limit.rate",
-    args: &[need("node"), need("per_s"), may("burst"), may("key"), may("name")],
+    about: About {
+        group: Group::Pass,
+        meaning: "A rate limit: a token bucket, full at the start.",
+        simulated: "a request that finds no token is `overloaded` at once",
+        served: "429 with Retry-After",
+        draws: "nothing",
+        example: examples::RATE,
+    },
+    args: &[
+        need("node", "a node", "where requests go on to"),
+        need("per_s", "above 0, per second", "tokens that come back per second"),
+        maybe("burst", "1 or more", "per_s", "tokens that the bucket holds"),
+        may(
+            "key",
+            "key.header(...) or the like",
+            "None",
+            "a bucket for each value of this key; \
+                `None`: one for all",
+        ),
+        NAME,
+    ],
     more: &[],
     make,
 }];

@@ -1,16 +1,28 @@
 //! `redirect(to, status=302)`: sends the client elsewhere. `to` takes `{host}`, `{uri}` and `{client}`.
-//!
-//! - In virtual time: answers `ok` at once.
-//! - In the proxy: an answer with this status and `Location`.
-//! - Draws: nothing.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 use crate::template;
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "redirect", args: &[need("to"), may("status"), may("name")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "redirect",
+    about: About {
+        group: Group::Pass,
+        meaning: "Sends the client to another address.",
+        simulated: "answers `ok` at once",
+        served: "an answer with this status and `Location`",
+        draws: "nothing",
+        example: examples::ROUTES,
+    },
+    args: &[
+        need("to", "a path or URL", "where to; takes `{host}`, `{uri}` and `{client}`"),
+        may("status", "301, 302, 303, 307 or 308", "302", "301 and 308 are permanent"),
+        NAME,
+    ],
+    more: &[],
+    make,
+}];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let to = call.word("to", template::location);

@@ -1,10 +1,6 @@
 //! `request(method="GET", path="/", host=None, headers={}, key=None, body=0)`: a request as `traffic.mix` describes it.
-//!
-//! - In virtual time: what routes, keys and the table of retries look at.
-//! - In the proxy: nothing; `weir load` sends it.
-//! - Draws: its key, where it has one.
 
-use super::{Function, may};
+use super::{About, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
 use crate::http;
 use crate::path;
@@ -13,7 +9,28 @@ use crate::value::{KeysValue, RequestValue};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "request",
-    args: &[may("method"), may("path"), may("host"), may("headers"), may("key"), may("body")],
+    about: About {
+        group: Group::Ask,
+        meaning: "A kind of request, for `traffic.mix`.",
+        simulated: "what routes, keys and retries look at",
+        served: "nothing; `weir load` sends such requests",
+        draws: "its key, where it has one",
+        example: examples::ROUTES,
+    },
+    args: &[
+        may("method", "a method", "\"GET\"", "such as `\"POST\"`"),
+        may("path", "a path", "\"/\"", "with a query where there is one"),
+        may("host", "a host", "None", "its Host"),
+        may("headers", "a dictionary", "{}", "its fields"),
+        may(
+            "key",
+            "keys.uniform(...) or keys.zipf(...)",
+            "None",
+            "who sends it; `None`: nobody in \
+                particular",
+        ),
+        may("body", "a size", "0", "bytes of its body"),
+    ],
     more: &[],
     make,
 }];

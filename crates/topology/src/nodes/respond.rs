@@ -1,17 +1,26 @@
 //! `respond(status, body="", headers={})`: a fixed answer.
-//!
-//! - In virtual time: answers at once; 500 and above is `status_5xx`, else `ok`. A `retry` with the status in `on` sees it.
-//! - In the proxy: this answer, without asking anybody; `text/plain` unless `headers` says what it is.
-//! - Draws: nothing.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::http;
 use crate::plan::{Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "respond",
-    args: &[need("status"), may("body"), may("headers"), may("name")],
+    about: About {
+        group: Group::Pass,
+        meaning: "A fixed answer.",
+        simulated: "answers at once; a status of 500 or above is `status_5xx`, else `ok`",
+        served: "this answer, without asking anybody; `text/plain` unless `headers` say what it is",
+        draws: "nothing",
+        example: examples::ROUTES,
+    },
+    args: &[
+        need("status", "200 to 599", "the status of the answer"),
+        may("body", "a string", "\"\"", "its body, at most 1 MiB"),
+        may("headers", "a dictionary", "{}", "further fields"),
+        NAME,
+    ],
     more: &[],
     make,
 }];

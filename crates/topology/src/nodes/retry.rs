@@ -1,11 +1,6 @@
 //! `retry(attempts, node, on=[...], exclude="tried"|"connect_failed"|"none", backoff=0*s, ...)`: further attempts.
-//!
-//! - In virtual time: after an error of a kind in `on`, the request goes through the node behind again, at once or after
-//!   a backoff.
-//! - In the proxy: the same, as long as nothing of the response went on.
-//! - Draws: each backoff; with `work="redraw"` each attempt is a way of its own.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, maybe, need};
 use crate::call::{Call, Outcome, describe, list};
 use crate::plan::{Spec, To};
 use crate::suggest;
@@ -16,18 +11,64 @@ use weir_policy::config::{Exclude, Retry, Work};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "retry",
+    about: About {
+        group: Group::Pass,
+        meaning: "Tries again after certain errors.",
+        simulated: "after an error of a kind in `on` the request goes through the node behind it \
+                again, at once or after a backoff; the last error is the answer",
+        served: "the same, as long as no byte of a response went on to the client",
+        draws: "each backoff; with `work=\"redraw\"` each attempt draws its work anew",
+        example: examples::RETRY,
+    },
     args: &[
-        need("attempts"),
-        need("node"),
-        may("on"),
-        may("exclude"),
-        may("methods"),
-        may("backoff"),
-        may("backoff_max"),
-        may("budget"),
-        may("work"),
-        may("replay"),
-        may("name"),
+        need("attempts", "1 or more", "how often it tries in all"),
+        need("node", "a node", "where requests go on to"),
+        may(
+            "on",
+            "a list of kinds and statuses",
+            "[\"connect_failed\", \"refused\", \"reset\"]",
+            "which \
+                errors are tried again: kinds of error, and status numbers such as `503`",
+        ),
+        may(
+            "exclude",
+            "\"tried\" | \"connect_failed\" | \"none\"",
+            "\"tried\"",
+            "which targets a \
+                balancer behind leaves out, as long as others remain: all that this request has tried, \
+                those it could not connect to, or none",
+        ),
+        may(
+            "methods",
+            "\"idempotent\" | \"any\"",
+            "\"idempotent\"",
+            "whether requests such as POST \
+                are tried again once they may have been worked on",
+        ),
+        may(
+            "backoff",
+            "a duration",
+            "0*s",
+            "before attempt k it waits a uniform draw from 0 to \
+                `backoff`·2^(k−2), at most `backoff_max`",
+        ),
+        maybe("backoff_max", "a duration", "10 × backoff", "the longest backoff"),
+        may("budget", "budget(...)", "None", "what further attempts are charged to; `None`: no limit"),
+        may(
+            "work",
+            "\"redraw\" | \"same\"",
+            "\"redraw\"",
+            "whether each attempt draws its work anew \
+                or brings the work of the first",
+        ),
+        may(
+            "replay",
+            "a size",
+            "64*KiB",
+            "how much of a request's body is kept for further \
+                attempts; a longer one is not tried again",
+        ),
+        NAME,
     ],
     more: &[],
     make,
@@ -100,8 +141,11 @@ fn on(call: &mut Call<'_, '_, '_, '_>) -> (Vec<Kind>, Vec<u16>) {
     };
     let Some(items) = list(value) else {
         let one = value.unpack_str().is_some() || value.get_type() == "int";
-        let help =
-            if one { format!("put it in brackets: `on=[{}]`", value.to_repr()) } else { ON.to_owned() };
+        let help = match value.unpack_str().map(|text| (text, kind_near(text))) {
+            Some((_, Some(kind))) => format!("write `on=[\"{kind}\"]`"),
+            _ if one => format!("put it in brackets: `on=[{}]`", value.to_repr()),
+            _ => ON.to_owned(),
+        };
         call.unfit_but("on", "a list of kinds of error and status numbers", value, &help);
         return (kinds, Vec::new());
     };
@@ -126,10 +170,17 @@ fn no_kind(call: &mut Call<'_, '_, '_, '_>, text: &str) {
         let message = format!("`on` of `retry`: \"{shown}\" is no kind of error");
         return call.wrong_but(message, format!("for the status write it as a number: {shown}"));
     }
-    let names = Kind::ALL.map(Kind::name);
-    let help = suggest::nearest(text, names).map(|n| format!("did you mean \"{n}\"?"));
-    let help = help.unwrap_or_else(|| format!("take {}", suggest::either(&names)));
+    let help = kind_near(text).map(|n| format!("did you mean \"{n}\"?"));
+    let help = help.unwrap_or_else(|| format!("take {}", suggest::either(&Kind::ALL.map(Kind::name))));
     call.wrong_but(format!("`on` of `retry`: \"{shown}\" is no kind of error"), help);
+}
+
+/// The kind that a word stands for or comes near: `5xx` is a part of `status_5xx`.
+fn kind_near(text: &str) -> Option<&'static str> {
+    let names = Kind::ALL.map(Kind::name);
+    let word = text.to_ascii_lowercase();
+    let part = || names.into_iter().find(|n| word.len() > 2 && n.contains(&word));
+    names.into_iter().find(|n| *n == word).or_else(part).or_else(|| suggest::nearest(&word, names))
 }
 
 /// A status that an answer can have.

@@ -3,13 +3,8 @@
 //! `path=("/api/", "/")` replaces a prefix, which fits as a condition does; a path without it stays as it is, and one that
 //! would become longer than a target may be is `bad_request` (414). What is removed goes first, then what is set
 //! stands once. Values take `{host}`, `{uri}` (as the request came to this node) and `{client}`.
-//!
-//! - In virtual time: nodes behind see the other path and fields (in `route` and keys); a simulated client has no address,
-//!   so a field set to `{client}` is one that the request lacks: its own key stands for it. Responses have no fields.
-//! - In the proxy: the same, and responses are changed on their way back.
-//! - Draws: nothing.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome, describe, list};
 use crate::http;
 use crate::path;
@@ -18,14 +13,37 @@ use crate::template;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "rewrite",
+    about: About {
+        group: Group::Pass,
+        meaning: "Changes the path and the header fields of a request, and the fields of its response.",
+        simulated: "nodes behind it see the new path and fields (routes and keys). A simulated \
+                client has no address, so a field set to `{client}` counts as missing. Responses have no \
+                fields",
+        served: "the same, and responses are changed on their way back. What is removed goes first, \
+                then what is set stands once; a path that would become too long is `bad_request` (414)",
+        draws: "nothing",
+        example: examples::ROUTES,
+    },
     args: &[
-        need("node"),
-        may("path"),
-        may("set"),
-        may("remove"),
-        may("response_set"),
-        may("response_remove"),
-        may("name"),
+        need("node", "a node", "where requests go on to"),
+        may(
+            "path",
+            "a pair of prefixes",
+            "None",
+            "`(\"/api/\", \"/\")` replaces the first prefix by \
+                the second; other paths stay as they are",
+        ),
+        may(
+            "set",
+            "a dictionary",
+            "{}",
+            "fields of the request to set; values take `{host}`, \
+                `{uri}` and `{client}`",
+        ),
+        may("remove", "a list of names", "[]", "fields of the request to remove"),
+        may("response_set", "a dictionary", "{}", "fields of the response to set"),
+        may("response_remove", "a list of names", "[]", "fields of the response to remove"),
+        NAME,
     ],
     more: &[],
     make,

@@ -1,18 +1,35 @@
 //! `route([(when(...), node), ...], otherwise=None)`: the first rule that matches.
-//!
-//! - In virtual time: what no rule matches goes to `otherwise`, or is `no_route`.
-//! - In the proxy: the same; `no_route` is 404.
-//! - Draws: nothing.
 
 use super::traffic::pairs;
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{NodeId, Spec, To, When};
 use crate::value::{NodeValue, Poison, WhenValue};
 use starlark::values::{Value, ValueLike};
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "route", args: &[need("rules"), may("otherwise"), may("name")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "route",
+    about: About {
+        group: Group::Pass,
+        meaning: "Sends each request to the node of the first rule that matches it.",
+        simulated: "what no rule matches goes to `otherwise`, or fails with `no_route`",
+        served: "the same; `no_route` is 404",
+        draws: "nothing",
+        example: examples::ROUTES,
+    },
+    args: &[
+        need(
+            "rules",
+            "a list of (when(...), node)",
+            "conditions with their nodes; the first that \
+                matches is taken",
+        ),
+        may("otherwise", "a node", "None", "where requests go that no rule matches"),
+        NAME,
+    ],
+    more: &[],
+    make,
+}];
 
 const SHAPE: &str = "write `route([(when(path=\"/api/*\"), a)], otherwise=b)`";
 

@@ -1,7 +1,7 @@
-//! `scenario(name, node, traffic, requests=None, duration=None, window="middle"|"all", deadline=60*s, patience=None)`:
+//! `scenario(name, node, traffic, requests=None, duration=None, window="middle"|"auto"|"all", deadline=60*s, patience=None)`:
 //! one run.
 
-use super::{Default, Function, later, may, need};
+use super::{About, Default, Function, Group, examples, later, may, maybe, need};
 use crate::call::{Call, Outcome};
 use crate::diagnostic::At;
 use crate::plan::{Scenario, Window};
@@ -11,16 +11,48 @@ use weir_model::Traffic;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "scenario",
+    about: About {
+        group: Group::Ask,
+        meaning: "One question: these requests, to this node.",
+        simulated: "one row of the result",
+        served: "`weir load` and `weir verify` take it; `weir serve` does not look at it",
+        draws: "nothing",
+        example: examples::QUEUE,
+    },
     args: &[
-        need("name"),
-        need("node"),
-        need("traffic"),
-        may("requests"),
-        may("duration"),
-        may("window"),
-        may("deadline"),
-        may("patience"),
-        later("events", Default::Empty),
+        need("name", "a string", "its name in results and on the command line"),
+        need("node", "a node", "where requests enter"),
+        need("traffic", "traffic", "when they arrive, and what they are"),
+        maybe(
+            "requests",
+            "1 or more, or None",
+            "None; this or `duration` is needed",
+            "how many per \
+                replication",
+        ),
+        maybe(
+            "duration",
+            "a duration or None",
+            "None; this or `requests` is needed",
+            "for how long \
+                they arrive; with both, whichever ends first",
+        ),
+        may(
+            "window",
+            "\"middle\" | \"auto\" | \"all\"",
+            "\"middle\"",
+            "which requests count: without the first \
+                and last quarter, from where the run has settled (MSER-5), or all",
+        ),
+        may(
+            "deadline",
+            "a duration or None",
+            "60*s",
+            "a success that takes longer is no goodput; it \
+                stops nothing",
+        ),
+        may("patience", "a duration or None", "None", "the client leaves after that time (`cancelled`)"),
+        later("events", Default::Empty, "what changes during the run"),
     ],
     more: &[],
     make,
@@ -46,7 +78,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
             "say how many, as in `requests=100000`, or how long, as in `duration=60*s`",
         );
     }
-    let words = [("middle", Some(Window::Middle)), ("auto", None), ("all", Some(Window::All))];
+    let words = [("middle", Some(Window::Middle)), ("auto", Some(Window::Auto)), ("all", Some(Window::All))];
     let window = call.choice("window", &words).unwrap_or_default();
     let deadline = if call.is_none("deadline") { Some(u64::MAX) } else { call.positive_duration("deadline") };
     let at = call.span().map(|s| At::of(&s));

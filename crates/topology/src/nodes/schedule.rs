@@ -1,18 +1,29 @@
 //! `traffic.schedule([(time, rate), ...], repeat=False)`: Poisson arrivals whose rate follows a line through points.
-//!
-//! - In virtual time: 0 before the first point, straight between two, the last rate after the last; two points at one
-//!   time are a jump. With `repeat` it begins anew at the last point's time.
-//! - In the proxy: nothing; `weir load` sends so.
-//! - Draws: each gap.
 
 use super::traffic::{MAY_BE_ZERO, made, pairs, rate_of};
-use super::{Function, may, need};
+use super::{About, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::value::show_ns;
 use weir_model::Traffic;
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "traffic.schedule", args: &[need("points"), may("repeat")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "traffic.schedule",
+    about: About {
+        group: Group::Ask,
+        meaning: "Poisson arrivals whose rate follows a line through points.",
+        simulated: "0 before the first point, straight between two, the last rate after the last; \
+                two points at one time are a jump",
+        served: "nothing; `weir load` sends such requests",
+        draws: "each gap",
+        example: examples::TRAFFIC,
+    },
+    args: &[
+        need("points", "a list of (time, rate)", "rates per second: `[(0*s, 100), (60*s, 500)]`"),
+        may("repeat", "True | False", "False", "begin anew at the last point's time"),
+    ],
+    more: &[],
+    make,
+}];
 
 const SHAPE: &str =
     "write `traffic.schedule([(0*s, 100), (60*s, 500)])`: from 100 per second to 500 within a minute";

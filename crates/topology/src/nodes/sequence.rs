@@ -1,15 +1,23 @@
 //! `sequence(nodes)`: one after another, to the first error.
-//!
-//! - In virtual time: a request goes to each node in turn; it is ok when the last one was.
-//! - In the proxy: never served outside a model or a built-in server.
-//! - Draws: nothing.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "sequence", args: &[need("nodes"), may("name")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "sequence",
+    about: About {
+        group: Group::Model,
+        meaning: "Sends a request to several nodes, one after another, until one fails.",
+        simulated: "it is ok when the last one was",
+        served: "refused, except in a `model` or a built-in server",
+        draws: "nothing",
+        example: examples::SEQUENCE,
+    },
+    args: &[need("nodes", "a list of nodes", "in this order"), NAME],
+    more: &[],
+    make,
+}];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let Some(nodes) = call.nodes_at("nodes") else { return Ok(None) };

@@ -1,11 +1,6 @@
 //! `server(name="server", addr=None, model=None, protocol="auto"|"h1", connect_timeout=1*s, ...)`: where a request ends.
-//!
-//! - In virtual time: its model (work, or nodes); without one it answers at once.
-//! - In the proxy: with `addr` the origin there, kept connections included; without it weir itself, which behaves as the
-//!   model (a built-in server: the arguments about connections are not for it).
-//! - Draws: what its model draws.
 
-use super::{Function, may};
+use super::{About, Function, Group, examples, may};
 use crate::address::{self, Address};
 use crate::call::{Call, Outcome};
 use crate::plan::{NodeId, Origin, OriginProtocol, SendProxy, Spec, TlsClient, To};
@@ -14,19 +9,59 @@ use starlark::values::ValueLike;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "server",
+    about: About {
+        group: Group::Pass,
+        meaning: "Where a request ends: an origin server, or weir in its place.",
+        simulated: "behaves as its `model`; without one it answers at once",
+        served: "with `addr`, the origin there; without it weir answers itself, as the model does (a \
+                built-in server: the arguments about connections have no effect)",
+        draws: "what its model draws",
+        example: examples::ORIGIN,
+    },
     args: &[
-        may("name"),
-        may("addr"),
-        may("model"),
-        may("tls"),
-        may("protocol"),
-        may("connect_timeout"),
-        may("response_timeout"),
-        may("body_timeout"),
-        may("idle_timeout"),
-        may("max_age"),
-        may("max_requests"),
-        may("send_proxy"),
+        may("name", "a string", "\"server\"", "its name in results, logs and on the status page"),
+        may(
+            "addr",
+            "an address",
+            "None",
+            "where it is: `\"10.0.0.1:8000\"`, \
+                `\"app.example.com:80\"`, `\"unix:/path\"`",
+        ),
+        may(
+            "model",
+            "a function, node, distribution or duration",
+            "None",
+            "how it behaves in \
+                simulation: a function is called for this server, a distribution is the time of its \
+                work",
+        ),
+        may("tls", "tls.client(...)", "None", "speak TLS to it"),
+        may(
+            "protocol",
+            "\"auto\" | \"h1\" | \"h2\"",
+            "\"auto\"",
+            "HTTP/1.1 or HTTP/2; `auto` lets \
+                TLS agree on one, else HTTP/1.1",
+        ),
+        may("connect_timeout", "a duration or None", "1*s", "for TCP and for TLS, each"),
+        may(
+            "response_timeout",
+            "a duration or None",
+            "30*s",
+            "from the last byte of the request to \
+                the final head",
+        ),
+        may("body_timeout", "a duration or None", "60*s", "silence between two bytes of a body"),
+        may("idle_timeout", "a duration or None", "4*s", "how long an idle connection is kept"),
+        may("max_age", "a duration or None", "None", "how old a connection may get"),
+        may("max_requests", "1 or more, or None", "None", "requests on one connection, at most"),
+        may(
+            "send_proxy",
+            "\"v1\" | \"v2\"",
+            "None",
+            "tell the origin who the client is, by the \
+                PROXY protocol",
+        ),
     ],
     more: &[],
     make,

@@ -1,17 +1,26 @@
 //! `slow_start(window, aggression=1.0, min_weight=0.1)`: a target that comes back gets its share little by little.
-//!
-//! - In virtual time: its weight grows over the window, in steps of a hundredth.
-//! - In the proxy: the same, with a clock.
-//! - Draws: nothing.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::value::SlowStartValue;
 use weir_policy::config::SlowStart;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "slow_start",
-    args: &[need("window"), may("aggression"), may("min_weight")],
+    about: About {
+        group: Group::Health,
+        meaning: "Gives a target that comes back its share little by little.",
+        simulated: "its weight grows over the `window`, in steps of a hundredth; it begins at every \
+                return, never at the start of the run",
+        served: "the same by the clock, and for targets that are added",
+        draws: "nothing",
+        example: examples::HEALTH,
+    },
+    args: &[
+        need("window", "a duration", "how long it takes until the whole weight is back"),
+        may("aggression", "above 0", "1.0", "1 grows in a straight line; more grows faster at first"),
+        may("min_weight", "above 0, up to 1", "0.1", "the share of its weight that it begins with"),
+    ],
     more: &[],
     make,
 }];

@@ -1,18 +1,41 @@
 //! `split([(weight, node), ...], key=None)`: one of several nodes, by draw or by key.
-//!
-//! - In virtual time: drawn afresh for each attempt, or decided by the hash of the request's key.
-//! - In the proxy: the same.
-//! - Draws: one number per attempt, without a key.
 
 use super::route::node_of;
 use super::traffic::pairs;
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 use starlark::values::Value;
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "split", args: &[need("shares"), may("key"), may("name")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "split",
+    about: About {
+        group: Group::Pass,
+        meaning: "Divides requests among nodes by weight.",
+        simulated: "drawn afresh for each attempt, or decided by the hash of `key`",
+        served: "the same",
+        draws: "one number per attempt, without a key",
+        example: examples::SPLIT,
+    },
+    args: &[
+        need(
+            "shares",
+            "a list of (weight, node)",
+            "nodes with their weights: `[(9, a), (1, b)]` \
+                sends a tenth to `b`",
+        ),
+        may(
+            "key",
+            "key.header(...) or the like",
+            "None",
+            "equal keys go to one node; `None`: each \
+                attempt draws",
+        ),
+        NAME,
+    ],
+    more: &[],
+    make,
+}];
 
 const SHAPE: &str = "write `split([(9, a), (1, b)])`: nine of ten to a";
 

@@ -1,15 +1,29 @@
 //! `timeout(time, node)`: the whole response comes within `time`, or the request is cancelled behind it.
-//!
-//! - In virtual time: a request still open after `time` fails with `timeout`; all that it does behind is cancelled.
-//! - In the proxy: the same, with a clock; the exchange with the origin is dropped.
-//! - Draws: nothing.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "timeout", args: &[need("time"), need("node"), may("name")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "timeout",
+    about: About {
+        group: Group::Pass,
+        meaning: "Limits how long the whole response may take.",
+        simulated: "a request still open after `time` fails with `timeout`, and everything it does \
+                behind this node is cancelled",
+        served: "the same by the clock, which stands still while weir waits for the client; 504, or \
+                a broken body once the head went on",
+        draws: "nothing",
+        example: examples::RETRY,
+    },
+    args: &[
+        need("time", "a duration or None", "how long; `None`: no limit"),
+        need("node", "a node", "where requests go on to"),
+        NAME,
+    ],
+    more: &[],
+    make,
+}];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (time_ns, node) = (call.limit("time"), call.node_at("node"));

@@ -1,11 +1,7 @@
 //! `tls.server([(cert, key), ...], client_ca=None, client_auth="require"|"request")` (one pair may stand alone) and
 //! `tls.client(ca="system"|"file.pem", name=None, cert=None, key=None)`: TLS on a listener, and to an origin.
-//!
-//! - In virtual time: nothing; the files are not looked at.
-//! - In the proxy: certificates and authorities, read at start and again on SIGHUP; origins are always verified.
-//! - Draws: nothing.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, examples, may, maybe, need};
 use crate::address::{self, Address};
 use crate::call::{Call, Outcome, list};
 use crate::data::beside;
@@ -17,13 +13,52 @@ use starlark::values::Value;
 pub(super) static FUNCTIONS: [Function; 2] = [
     Function {
         name: "tls.server",
-        args: &[need("cert"), may("key"), may("client_ca"), may("client_auth")],
+        about: About {
+            group: Group::Serve,
+            meaning: "Certificates of a listener.",
+            simulated: "nothing; the files are not looked at",
+            served: "read at start and again at each reload; the first certificate that covers the \
+                client's name is shown, else the first",
+            draws: "nothing",
+            example: examples::TLS,
+        },
+        args: &[
+            need("cert", "a path, or a list of (cert, key)", "PEM files"),
+            maybe("key", "a path", "needed where `cert` is a path", "the key of `cert`"),
+            may(
+                "client_ca",
+                "a path",
+                "None",
+                "who signs certificates of clients; `None`: they are not \
+                asked for any",
+            ),
+            maybe(
+                "client_auth",
+                "\"require\" | \"request\"",
+                "\"require\", with `client_ca`",
+                "whether \
+                a client must show one",
+            ),
+        ],
         more: &[],
         make: server,
     },
     Function {
         name: "tls.client",
-        args: &[may("ca"), may("name"), may("cert"), may("key")],
+        about: About {
+            group: Group::Serve,
+            meaning: "TLS to an origin, which is always verified.",
+            simulated: "nothing; the files are not looked at",
+            served: "the origin must show a certificate for its name",
+            draws: "nothing",
+            example: examples::TLS,
+        },
+        args: &[
+            may("ca", "\"system\" or a path", "\"system\"", "who may have signed the origin's certificate"),
+            maybe("name", "a host", "the host of `addr`", "the name that the certificate must cover"),
+            may("cert", "a path", "None", "a certificate of our own, with `key`"),
+            may("key", "a path", "None", "its key"),
+        ],
         more: &[],
         make: client,
     },

@@ -1,18 +1,33 @@
 //! `traffic.trace("file.csv")`: recorded instants, from the column `arrival_s` (or `_ms`, `_us`, `_ns`), and what the requests
 //! were, from `method`, `path`, `host`, `key` and `body` (bytes), where there are such columns.
-//!
-//! - In virtual time: requests arrive at just these instants, counted from the start, and are what their rows say.
-//! - In the proxy: nothing; `weir load` sends so.
-//! - Draws: nothing.
 
-use super::{Function, need};
+use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome, describe};
 use crate::data::{self, Rows};
 use crate::value::TrafficValue;
 use weir_model::Traffic;
 
-pub(super) static FUNCTIONS: [Function; 1] =
-    [Function { name: "traffic.trace", args: &[need("file")], more: &[], make }];
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "traffic.trace",
+    about: About {
+        group: Group::Ask,
+        meaning: "Recorded requests from a CSV file with a header.",
+        simulated: "requests arrive at these instants, counted from the start, and are what their \
+                rows say",
+        served: "nothing; `weir load` sends such requests",
+        draws: "nothing",
+        example: examples::TRACE,
+    },
+    args: &[need(
+        "file",
+        "a path",
+        "the column `arrival_s` (or `_ms`, `_us`, `_ns`) has the instants, \
+                ascending; `method`, `path`, `host`, `key` and `body` (bytes), where they are there, \
+                what the requests are",
+    )],
+    more: &[],
+    make,
+}];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let Some(value) = call.value("file") else { return Ok(None) };

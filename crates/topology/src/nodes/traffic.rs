@@ -1,19 +1,60 @@
 //! `traffic.poisson`, `traffic.constant`, `traffic.renewal`: when requests arrive, gap by gap.
-//!
-//! - In virtual time: the first request comes after one gap.
-//! - In the proxy: nothing; `weir load` sends so.
-//! - Draws: each gap.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, examples, maybe, need};
 use crate::call::{Call, Outcome, describe, list};
 use crate::value::{Poison, TrafficValue};
 use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
 
 pub(super) static FUNCTIONS: [Function; 3] = [
-    Function { name: "traffic.poisson", args: &[may("every"), may("rate")], more: &[], make: poisson },
-    Function { name: "traffic.constant", args: &[may("every"), may("rate")], more: &[], make: constant },
-    Function { name: "traffic.renewal", args: &[need("gap")], more: &[], make: renewal },
+    Function {
+        name: "traffic.poisson",
+        about: About {
+            group: Group::Ask,
+            meaning: "Requests at random times, independent of each other.",
+            simulated: "exponential gaps; the first request comes after one gap",
+            served: "nothing; `weir load` sends such requests",
+            draws: "each gap",
+            example: examples::TRAFFIC,
+        },
+        args: &[
+            maybe("every", "a duration", "this or `rate` is needed", "the mean time between two requests"),
+            maybe("rate", "above 0, per second", "this or `every` is needed", "requests per second"),
+        ],
+        more: &[],
+        make: poisson,
+    },
+    Function {
+        name: "traffic.constant",
+        about: About {
+            group: Group::Ask,
+            meaning: "Requests at equal distances.",
+            simulated: "the first request comes after one gap",
+            served: "nothing; `weir load` sends such requests",
+            draws: "nothing",
+            example: examples::TRAFFIC,
+        },
+        args: &[
+            maybe("every", "a duration", "this or `rate` is needed", "the mean time between two requests"),
+            maybe("rate", "above 0, per second", "this or `every` is needed", "requests per second"),
+        ],
+        more: &[],
+        make: constant,
+    },
+    Function {
+        name: "traffic.renewal",
+        about: About {
+            group: Group::Ask,
+            meaning: "Requests whose gaps have any distribution.",
+            simulated: "the first request comes after one gap",
+            served: "nothing; `weir load` sends such requests",
+            draws: "each gap",
+            example: examples::TRAFFIC,
+        },
+        args: &[need("gap", "a distribution", "between two requests")],
+        more: &[],
+        make: renewal,
+    },
 ];
 
 fn poisson<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
@@ -45,6 +86,7 @@ fn gap(call: &mut Call<'_, '_, '_, '_>) -> Option<f64> {
             );
             None
         }
+        (true, false) if is_bare(call) => None,
         (true, false) => call.positive_duration("every").map(|ns| ns as f64),
         (false, true) => rate(call).map(|per_s| 1e9 / per_s),
         (false, false) => {
@@ -58,6 +100,20 @@ fn gap(call: &mut Call<'_, '_, '_, '_>) -> Option<f64> {
             None
         }
     }
+}
+
+/// Whether `every` is a number without a unit: a rate is meant, most likely.
+fn is_bare(call: &mut Call<'_, '_, '_, '_>) -> bool {
+    let Some(value) = call.value("every").filter(|v| matches!(v.get_type(), "int" | "float")) else {
+        return false;
+    };
+    let (name, number) = (call.name(), crate::http::short(&value.to_str()));
+    let message = format!("{} must be a duration, and is {}", call.of("every"), describe(value));
+    call.wrong_but(
+        message,
+        format!("for {number} requests per second write `{name}(rate={number})`; a gap has a unit, such as `{number}*ms`"),
+    );
+    true
 }
 
 /// Arrivals per second.

@@ -1,17 +1,40 @@
 //! `warmup(node, factor, requests=None, time=None)`: the work behind it takes longer at first.
-//!
-//! - In virtual time: work is multiplied by a factor that falls linearly from `factor` to 1, over the first `requests` or
-//!   over `time` from the start or the return of a crashed node above; with both, whichever ends first.
-//! - In the proxy: only before built-in servers, whose work it multiplies.
-//! - Draws: nothing.
 
-use super::{Function, may, need};
+use super::{About, Function, Group, NAME, examples, maybe, need};
 use crate::call::{Call, Outcome};
 use crate::plan::{Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "warmup",
-    args: &[need("node"), need("factor"), may("requests"), may("time"), may("name")],
+    about: About {
+        group: Group::Model,
+        meaning: "Multiplies the work behind it at first, as a cold cache does.",
+        simulated: "work is multiplied by a factor that falls linearly from `factor` to 1, over the \
+                first `requests` or over `time` from the start or the return of a crashed node above; \
+                with both, whichever ends first",
+        served: "only before built-in servers",
+        draws: "nothing",
+        example: examples::WARMUP,
+    },
+    args: &[
+        need("node", "a node", "where requests go on to"),
+        need("factor", "above 0", "what work is multiplied by at first"),
+        maybe(
+            "requests",
+            "1 or more, or None",
+            "None; this or `time` is needed",
+            "over how many \
+                requests it falls",
+        ),
+        maybe(
+            "time",
+            "a duration or None",
+            "None; this or `requests` is needed",
+            "over how long it \
+                falls",
+        ),
+        NAME,
+    ],
     more: &[],
     make,
 }];

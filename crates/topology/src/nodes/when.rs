@@ -1,10 +1,6 @@
 //! `when(path=None, method=None, host=None, header=None, client=None)`: a condition of a `route`.
-//!
-//! - In virtual time: looked at for each request that `traffic.mix` describes; a simulated client has no address.
-//! - In the proxy: the same, with the request as it came.
-//! - Draws: nothing.
 
-use super::{Function, may};
+use super::{About, Function, Group, examples, may};
 use crate::call::{Call, Outcome, describe, list};
 use crate::http;
 use crate::path;
@@ -14,7 +10,30 @@ use starlark::values::{Value, ValueLike};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "when",
-    args: &[may("path"), may("method"), may("host"), may("header"), may("client")],
+    about: About {
+        group: Group::Pass,
+        meaning: "A condition of `route`. All arguments given must match; each takes one value or a \
+                list of which any may match.",
+        simulated: "looked at for each request that `traffic.mix` describes; a simulated client has \
+                no address",
+        served: "the same, with the request as it came; paths are matched without query, with \
+                unreserved %XX decoded",
+        draws: "nothing",
+        example: examples::ROUTES,
+    },
+    args: &[
+        may("path", "a path, or a list", "None", "exact, or a prefix that ends in `*`"),
+        may("method", "a method, or a list", "None", "such as `\"POST\"`"),
+        may("host", "a host, or a list", "None", "exact, or `*.example.com`; port and case do not matter"),
+        may(
+            "header",
+            "(name, value), or a list",
+            "None",
+            "the value is exact, or a prefix that ends \
+                in `*`",
+        ),
+        may("client", "a network, or a list", "None", "the client's address, such as `\"10.0.0.0/8\"`"),
+    ],
     more: &[],
     make,
 }];

@@ -133,6 +133,28 @@ pub struct Http {
     pub access_log: Option<String>,
     /// Its form.
     pub log_format: LogFormat,
+    /// The field that names a request, from here to the origin and back; `None`: requests have no name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// The share of requests whose history is written down; 0 to 1. With 0 none is, else those that `traceparent` samples as well.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trace: f64,
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
+}
+
+impl Http {
+    /// Where histories of requests go: to the access log, or standard output where there is none; `None`: none are written.
+    pub fn traces(&self) -> Option<&str> {
+        (self.trace > 0.0).then(|| self.access_log.as_deref().unwrap_or("stdout"))
+    }
+
+    /// Whether lines of its logs go there.
+    pub fn logs_to(&self, place: &str) -> bool {
+        self.access_log.as_deref() == Some(place) || self.traces() == Some(place)
+    }
 }
 
 impl Default for Http {
@@ -162,6 +184,8 @@ impl Default for Http {
             drain_timeout_ns: 10 * SECOND_NS,
             access_log: None,
             log_format: LogFormat::Json,
+            request_id: None,
+            trace: 0.0,
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::asked;
 use super::spec::{dist, duration, optional};
 use crate::nodes;
-use crate::plan::Point;
+use crate::plan::{Condition, Expectation, Metric, Point};
 use std::collections::HashSet;
 use weir_model::Traffic;
 
@@ -44,7 +44,28 @@ pub(super) fn check(p: &Point) -> Result<(), String> {
             return wrong("recorded", why);
         }
     }
-    Ok(())
+    p.expectations
+        .iter()
+        .enumerate()
+        .try_for_each(|(i, e)| expectation(e, &names).map_err(|why| format!("expectations[{i}]: {why}")))
+}
+
+fn expectation(e: &Expectation, scenarios: &HashSet<&str>) -> Result<(), String> {
+    if !scenarios.contains(e.scenario.as_str()) {
+        return Err(format!("there is no scenario \"{}\"", e.scenario));
+    }
+    if e.conditions.is_empty() {
+        return Err("there is no condition".to_owned());
+    }
+    let fits =
+        |c: &Condition| Metric::OF_NODES.contains(&c.metric) == e.node.is_some() && c.bound.is_finite();
+    match e.conditions.iter().find(|c| !fits(c)) {
+        Some(c) => Err(format!(
+            "`{c}` is no condition {}",
+            if e.node.is_some() { "of a node" } else { "of requests" }
+        )),
+        None => Ok(()),
+    }
 }
 
 fn traffic(traffic: &Traffic) -> Result<(), String> {

@@ -2,7 +2,7 @@
 
 use super::around::between;
 use super::asked::{compared, lower, word};
-use super::spec::{duration, least_1, optional};
+use super::spec::{duration, least_1, optional, share};
 use crate::http;
 use crate::nodes::{self, HEAD_BYTES, MOST_BODY, MOST_CERTIFICATES, MOST_FIELDS, MOST_LOOPS, MOST_STREAMS};
 use crate::plan::{
@@ -90,6 +90,8 @@ fn settings(h: &Http) -> Checked {
     h.connect.iter().try_for_each(|c| lower("connect", c, address::authority))?;
     h.trusted.iter().try_for_each(|t| word("trusted", t, |text| http::network(text).map(|_| ())))?;
     h.proxy_from.iter().try_for_each(|t| word("proxy_from", t, |text| http::network(text).map(|_| ())))?;
+    share("trace", h.trace)?;
+    h.request_id.as_deref().map_or(Ok(()), |name| lower("request_id", name, http::own_field))?;
     h.access_log.as_deref().map_or(Ok(()), |log| word("access_log", log, nodes::log))
 }
 

@@ -78,6 +78,7 @@ fn faulty(law: &Faulty) -> Result<(), String> {
     if law.mtbf_ns == 0 || law.mttr_ns == 0 {
         return Err("mtbf and mttr must be above 0".to_owned());
     }
+    law.up.iter().chain(&law.down).try_for_each(dist)?;
     if matches!(&law.line, Line::Together(name) if name.is_empty() || name.len() > 200) {
         return Err("together must be 1 to 200 characters".to_owned());
     }

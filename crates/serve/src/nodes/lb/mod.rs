@@ -141,6 +141,7 @@ impl Lb {
         })
         .await;
         drop(waiter);
+        ex.waited(self.node, ctx.branch, since_ns);
         match choice {
             Some((choice, permit)) => {
                 self.has_waited(since_ns, choice);

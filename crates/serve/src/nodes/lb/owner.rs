@@ -244,6 +244,7 @@ impl Lb {
         })
         .await;
         drop((waiter, asking));
+        ex.waited(self.node, ctx.branch, since_ns);
         match choice? {
             Some(choice) => {
                 self.has_waited(since_ns, choice);

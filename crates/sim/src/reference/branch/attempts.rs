@@ -46,6 +46,11 @@ impl Branches {
         counter.map_or(0, |counter| self.visits.count(slot, counter))
     }
 
+    /// How often a branch has been at a counted place before.
+    pub fn been_at(&self, slot: u32, counter: u32) -> u32 {
+        self.visits.before(slot, counter)
+    }
+
     /// How often it had come to its innermost retry before.
     pub fn came_to_retry(&self, slot: u32) -> u32 {
         self.attempts[self.innermost(slot)].came

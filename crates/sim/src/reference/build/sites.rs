@@ -2,6 +2,7 @@
 
 use crate::code::Target;
 use crate::loops::Loops;
+use crate::probes::ProbeWays;
 use crate::reference::around::{ChoiceSite, HedgeSite, LbSite, LimitSite, Shape};
 use std::collections::BTreeMap;
 use weir_model::mix::Mix;
@@ -235,6 +236,7 @@ pub(crate) struct Tables {
     pub inside: BTreeMap<(u32, u32), Vec<u32>>,
     /// Whether what targets have in flight is counted for probes.
     pub probes: bool,
+    pub probe_ways: ProbeWays,
     pub choices: Vec<ChoiceSite>,
     /// List, place and number of each node that chooses.
     pub choice_nodes: Vec<(u32, u32, u32)>,

@@ -6,12 +6,14 @@ use crate::ledger::Ledger;
 use crate::meter::Meter;
 use crate::order::Class;
 use crate::pending::Pending;
+use crate::probes::Probes;
 use crate::reference::balance::Instance;
 use crate::reference::branch::Branches;
 use crate::reference::build::Tables;
 use crate::reference::clients::Clients;
 use crate::reference::faults::Cells;
 use crate::reference::servers::Server;
+use crate::work_left::WorkLeft;
 use std::sync::atomic::AtomicBool;
 use weir_model::concurrent::Jobs;
 use weir_model::draws::purpose;
@@ -19,6 +21,7 @@ use weir_model::queue::{Links, Queue};
 use weir_model::warmup::Warmup;
 use weir_policy::Upstream;
 use weir_policy::budget::Tokens;
+use weir_policy::config::Balance;
 use weir_policy::prequal::Busy;
 use weir_policy::rate::RateLimit;
 use weir_stats::Key;
@@ -67,6 +70,8 @@ impl<'a> Reference<'a> {
             limits: tables.rates.iter().map(RateLimit::new).collect(),
             budgets: tables.budgets.iter().map(|b| Tokens::new(b, 0)).collect(),
             busy: vec![Busy::default(); probed],
+            probes: Probes::default(),
+            work_left: WorkLeft::new(code, |lb| tables.lbs[lb as usize].balance == Balance::LeastWork),
             checks_live: 0,
             checks_begun: 0,
             flips_since: vec![0; tables.lines.len()],

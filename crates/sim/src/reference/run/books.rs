@@ -1,9 +1,14 @@
 //! What a branch spent, and whether all was given back when the run is over.
 
-use super::{Reference, Sabotage};
+use super::Reference;
+#[cfg(test)]
+use super::Sabotage;
 use crate::check::{Left, violations};
 use crate::reference::branch::{Branch, Phase};
 use crate::reference::build::NOBODY;
+use crate::reference::recorder::{stay_of, what};
+use weir_policy::history::What;
+use weir_policy::{Outcome, Release};
 
 impl Reference<'_> {
     /// The time since it was booked last belongs to the stage where the branch stands.
@@ -11,13 +16,19 @@ impl Reference<'_> {
         let branch = &mut self.branches.slots[slot as usize];
         let since = std::mem::replace(&mut branch.since, self.now);
         // The time of what was sent in is booked there; that of a check, which may end after the run, nowhere.
-        if !branch.selected || branch.phase == Phase::Children {
+        if branch.phase == Phase::Children || self.now <= since {
             return;
         }
-        let ns = self.now - since;
-        if ns == 0 {
+        let (branch, ns) = (*branch, self.now - since);
+        if let Some(recorder) = &mut self.branches.recorder {
+            let what = what(self.tables.nodes[branch.stage as usize].act, branch.phase);
+            let counts = if branch.wanted { None } else { Some(false) };
+            recorder.stay(slot, stay_of(&branch, what, since, self.now), counts);
+        }
+        if !branch.selected {
             return;
         }
+        #[cfg(test)]
         if self.sabotage == Some(Sabotage::ForgetTime) && self.clients.issued >= 100 {
             return;
         }
@@ -41,6 +52,7 @@ impl Reference<'_> {
         while self.branches.slots[top as usize].parent != NOBODY {
             top = self.branches.slots[top as usize].parent;
         }
+        #[cfg(test)]
         if self.sabotage == Some(Sabotage::ForgetBehind) {
             return;
         }
@@ -57,8 +69,31 @@ impl Reference<'_> {
         }
     }
 
+    /// A branch is answered where it stands, and so.
+    pub(in crate::reference) fn note_answer(&mut self, slot: u32, outcome: Outcome) {
+        let branch = self.branches.slots[slot as usize];
+        if let Some(recorder) = &mut self.branches.recorder {
+            let stay = stay_of(&branch, What::Answer, self.now, self.now).said(outcome);
+            recorder.stay(slot, stay, if branch.wanted { None } else { Some(false) });
+        }
+    }
+
+    /// A branch is back at a balancer from its target, which may go on being counted.
+    pub(in crate::reference) fn note_back(&mut self, slot: u32, outcome: Outcome, release: Release) {
+        let branch = self.branches.slots[slot as usize];
+        let Some(recorder) = &mut self.branches.recorder else { return };
+        if let Release::After(ns) = release {
+            let until = self.now.saturating_add(ns);
+            recorder.stay(slot, stay_of(&branch, What::Hold, self.now, until), Some(false));
+        }
+        recorder.picked_is_back(slot, outcome);
+    }
+
     /// The time that a branch has noted counts for nobody's latency.
     pub(in crate::reference) fn spend_notes(&mut self, slot: u32) {
+        if let Some(recorder) = &mut self.branches.recorder {
+            recorder.stays_count(slot, false);
+        }
         for (part, ns) in self.branches.notes[slot as usize].drain(..) {
             let spent = &mut self.ledger.spent[part as usize];
             *spent = spent.wrapping_add(ns);

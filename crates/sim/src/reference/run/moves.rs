@@ -34,7 +34,11 @@ impl Reference<'_> {
         let branch = &mut self.branches.slots[slot as usize];
         match self.tables.nodes[branch.stage as usize].next {
             Next::Stage => branch.stage += 1,
-            Next::Leaf => return Flow::Back,
+            Next::Leaf => {
+                let outcome = branch.outcome;
+                self.note_answer(slot, outcome);
+                return Flow::Back;
+            }
             Next::Call(call) => {
                 let (stage, member) = (branch.stage, branch.member);
                 self.branches.push_frame(slot, Frame { stage, member, ..Frame::default() });
@@ -95,6 +99,7 @@ impl Reference<'_> {
             return Flow::Stop;
         }
         self.leave_cell(slot);
+        self.work_ends(slot);
         if wanted {
             self.end_request(slot);
         } else {

@@ -62,7 +62,16 @@ fn core_node(d: &mut Draws, a: &str, b: &str) -> String {
             format!("{policy}([{a}, {b}], key = key.header(\"x-user\"){bound}{around})")
                 .replace(", slow_start = slow_start(30 * ms)", "")
         }
-        11 => format!("lb.prequal([{a}, {b}, {a}]{around})"),
+        11 => {
+            let cost = d.of(&["", "", ", probe_cost = 1 * ms", ", probe_cost = 3 * ms, age = 20 * ms"]);
+            let far = d.of(&[
+                "{}",
+                "cable(2 * ms, {})",
+                "cable(e(2), {}, loss = 0.1, resend = 9 * ms)",
+                "cable(e(3), {}, loss = 0.1)",
+            ]);
+            format!("lb.prequal([{a}, {}, {a}]{cost}{around})", far.replace("{}", b))
+        }
         12 => d.of(&["respond(503)", "respond(404)", "redirect(\"/\")"]).to_owned(),
         13 => format!("rewrite({a}, path = (\"/a/\", \"/c/{k}\"), set = {{\"x-user\": \"u{k}{{uri}}\"}})"),
         14 => format!("buffered({a}, {k} * KiB)"),

@@ -206,7 +206,8 @@ fn who_waits_for_health_is_served() {
     assert!((29_000.0..31_000.0).contains(&slowest), "{slowest} ms: none waited for the end of the ejection");
 }
 
-/// What stands in no random file: wide fan-outs, branches within branches that are cut off together, users who never think.
+/// What stands in no random file: wide fan-outs, branches within branches that are cut off together, users who never think, faults
+/// of any distribution.
 #[test]
 fn many_branches_agree() {
     let wide = "fanout(pool(3000, lambda: queue(delay(dist.exponential(5 * ms), server()))), need = 2500)";
@@ -220,6 +221,12 @@ fn many_branches_agree() {
             .into(),
         "d = delay(dist.exponential(5 * ms), server())\n\
          root = sequence([hedge(3 * ms, d), fanout([d, d]), retry(2, flaky(0.3, d), on = [\"status_5xx\"]), hedge(3 * ms, d)])\n"
+            .into(),
+        // Times up and down of other distributions than the exponential, on each kind of clock.
+        "d = delay(dist.exponential(5 * ms), server())\n\
+         crashing = faulty(dist.fixed(90 * ms), dist.uniform(5 * ms, 20 * ms), d, mode = \"crash\")\n\
+         lazy = faulty(dist.erlang(3, 50 * ms), 9 * ms, d, clock = \"lazy\")\n\
+         root = lb.random([crashing, lazy, faulty(90 * ms, dist.fixed(30 * ms), d)])\n"
             .into(),
     ];
     for root in cases {

@@ -40,7 +40,7 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
     let (k, l) = (1 + d.number(4), 1 + d.number(9));
     let (cancel, clock) = (d.of(&ON_CANCEL), d.of(&["eager", "lazy"]));
     let mode = d.of(&["refuse", "crash", "crash", "blackhole", "slow"]);
-    match d.number(26) {
+    match d.number(27) {
         0 => format!("cable({k} * ms, {a})"),
         1 => format!("cable(e({k}), {a}, loss = 0.1)"),
         2 => format!("cable({k} * ms, {a}, loss = 0.2, resend = {l} * ms)"),
@@ -90,7 +90,66 @@ pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String
         19 | 20 => format!("sequence([{a}, {b}])"),
         21 => format!("fanout([{a}, {b}], need = {})", 1 + k % 2),
         22 => format!("lb.p2c([{a}, {b}, {a}], error_hold = {k} * ms)"),
+        24 => known_work(d, retries),
         _ => format!("timeout({} * ms, {a})", k * l),
+    }
+}
+
+/// A balancer that knows the work left at its targets, and another that leads to some of the same.
+fn known_work(d: &mut Draws, retries: &mut u32) -> String {
+    let mut targets = Vec::new();
+    for _ in 0..2 + d.number(2) {
+        let deep = 1 + d.number(4);
+        targets.push(known(d, deep, retries));
+    }
+    if d.number(3) == 0 {
+        let weight = d.number(2);
+        targets.push(format!("weight({weight}, {})", known(d, 1, retries)));
+    }
+    let all = targets.join(", ");
+    let more = d.of(&["", "", ", max_in_flight = 1", ", max_in_flight = 2, wait_timeout = 5 * ms"]);
+    match d.number(3) {
+        0 => format!("[lb.random([lb.least_work(t{more}), lb.random(t)]) for t in [[{all}]]][0]"),
+        _ => format!("lb.least_work([{all}]{more})"),
+    }
+}
+
+/// A node without any balancer.
+fn known(d: &mut Draws, deep: u64, retries: &mut u32) -> String {
+    let (k, l) = (1 + d.number(4), 1 + d.number(9));
+    if deep == 0 {
+        return match d.number(3) {
+            0 => format!(
+                "concurrent(e({k}), cores = {l} / 4, threads = {}, on_cancel = \"{}\")",
+                1 + k % 2,
+                d.of(&ON_CANCEL)
+            ),
+            1 => format!("delay({k} * ms, server())"),
+            _ => format!("delay(e({k}), server())"),
+        };
+    }
+    let inner = known(d, deep - 1, retries);
+    let cancel = d.of(&ON_CANCEL);
+    match d.number(12) {
+        0 => format!("cable({k} * ms, {inner})"),
+        1..=3 => format!("queue({inner}, on_cancel = \"{cancel}\")"),
+        4 => format!(
+            "queue({inner}, concurrency = {k}, capacity = {k}, timeout = {l} * ms, on_cancel = \"{cancel}\")"
+        ),
+        5 => format!("delay(e({k}), {inner})"),
+        6 => format!("timeout({} * ms, {inner})", k * l),
+        7 => {
+            let mode = d.of(&["refuse", "crash", "crash", "blackhole", "slow"]);
+            format!("faulty({l}0 * ms, {k} * ms, {inner}, mode = \"{mode}\")")
+        }
+        8 => format!("sequence([{inner}, delay({k} * ms, server())])"),
+        9 if *retries > 0 => {
+            *retries -= 1;
+            let work = d.of(&["redraw", "same"]);
+            format!("retry(2, flaky(0.3, {inner}), on = {KINDS}, work = \"{work}\", backoff = {k} * ms)")
+        }
+        10 => format!("warmup({inner}, 3.0, requests = {l})"),
+        _ => format!("flaky(0.2, {inner})"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::call::{Call, Outcome, list};
 use crate::data::beside;
-use crate::nodes::{Arg, Default, later, may};
+use crate::nodes::{Arg, Default, NAME, later, may, maybe};
 use crate::plan::{KeySource, Lb, NodeId, Scope, Spec, To};
 use crate::sticky;
 use crate::value::{EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue};
@@ -11,21 +11,63 @@ use weir_policy::config::{Balance, Eject, OnEmpty, Outlier};
 
 /// What every balancer takes besides its own arguments.
 pub(super) static COMMON: [Arg; 15] = [
-    may("name"),
-    may("health"),
-    may("eject"),
-    may("slow_start"),
-    may("panic"),
-    may("pass_over"),
-    may("on_empty"),
-    may("sticky"),
-    may("sticky_key"),
-    later("subset", Default::None),
-    may("scope"),
-    may("max_in_flight"),
-    may("max_connections"),
-    may("max_waiting"),
-    may("wait_timeout"),
+    NAME,
+    may("health", "health.http(...) or health.tcp(...)", "None", "active checks of the targets"),
+    may("eject", "eject(...) or outlier(...)", "None", "leave out targets that fail"),
+    may("slow_start", "slow_start(...)", "None", "targets that come back get their share little by little"),
+    maybe(
+        "panic",
+        "0 to 1, or None",
+        "0.5; 0 for lb.first and with on_empty",
+        "where fewer than this \
+        share of the targets is eligible, health is ignored; 0: never",
+    ),
+    may(
+        "pass_over",
+        "a duration",
+        "1*s",
+        "how long a target is avoided to which a connection failed, as \
+        long as others are left; without `eject` only",
+    ),
+    may(
+        "on_empty",
+        "\"fail\" | \"any\" | a node",
+        "\"fail\"",
+        "what a request gets when no target is \
+        left: the error `no_target`, any target, or this node",
+    ),
+    may("sticky", "the name of a cookie", "None", "a cookie keeps a client at its target"),
+    may(
+        "sticky_key",
+        "a path",
+        "None",
+        "a file of 16 bytes or more: the key under which the cookie is \
+        hashed",
+    ),
+    later("subset", Default::None, "each balancer sees only some of the targets"),
+    may(
+        "scope",
+        "\"loop\" | \"process\"",
+        "\"loop\"",
+        "whether each event loop counts for itself, or \
+        one balancer decides for the process",
+    ),
+    may(
+        "max_in_flight",
+        "1 or more, or None",
+        "None",
+        "requests at each target, at most; a full one is \
+        not eligible, and when all are full requests wait",
+    ),
+    may("max_connections", "1 or more, or None", "None", "connections to each target, at most"),
+    may(
+        "max_waiting",
+        "0 or more, or None",
+        "None",
+        "how many may wait while all targets are full; one \
+        more is `overloaded`",
+    ),
+    may("wait_timeout", "a duration or None", "None", "how long one may wait while all targets are full"),
 ];
 
 /// The node: its policy, the common arguments, the targets.
@@ -36,6 +78,15 @@ pub(super) fn balancer<'v>(
     key: Option<KeySource>,
 ) -> Outcome<'v> {
     let lb = around(call, balance, key);
+    place(call, targets, lb)
+}
+
+/// A balancer over targets.
+pub(super) fn place<'v>(
+    call: &mut Call<'v, '_, '_, '_>,
+    targets: Option<Vec<NodeId>>,
+    lb: Lb,
+) -> Outcome<'v> {
     let Some(targets) = targets else { return Ok(None) };
     if call.failed() {
         return Ok(None);
@@ -45,7 +96,7 @@ pub(super) fn balancer<'v>(
 }
 
 /// The policy with all that is around it.
-fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Option<KeySource>) -> Lb {
+pub(super) fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Option<KeySource>) -> Lb {
     let pass_over_ns =
         if call.is_none("pass_over") { 0 } else { call.duration("pass_over").unwrap_or(1_000_000_000) };
     let health = call
@@ -96,6 +147,7 @@ fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Option<KeySour
         max_connections,
         max_waiting,
         wait_timeout_ns,
+        probe_cost_ns: 0,
     }
 }
 

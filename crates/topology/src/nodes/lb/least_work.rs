@@ -1,19 +1,31 @@
 //! `lb.least_work(targets)`: the target with the least work left, which only a simulation can know: a lower bound.
-//!
-//! - In virtual time: the work of all requests picked for a target and not yet done, less what has been served.
-//! - In the proxy: never served outside a model or a built-in server.
-//! - Draws: among equals.
 
 use super::common::{COMMON, balancer, targets};
 use crate::call::{Call, Outcome};
 use crate::graph::Graph;
-use crate::nodes::{Function, need};
+use crate::nodes::{About, Function, Group, examples, need};
 use crate::plan::{NodeId, Spec, To};
 use std::collections::HashSet;
 use weir_policy::config::Balance;
 
-pub(crate) static FUNCTIONS: [Function; 1] =
-    [Function { name: "lb.least_work", args: &[need("targets")], more: &COMMON, make }];
+pub(crate) static FUNCTIONS: [Function; 1] = [Function {
+    name: "lb.least_work",
+    about: About {
+        group: Group::Balance,
+        meaning: "Picks the target with the least work left, which only a simulation can know: a \
+                lower bound for every policy.",
+        simulated: "the work of all requests picked for a target and not yet done, less what has \
+                been served, whichever balancer picked them; work that was not foreseen (a further attempt, \
+                what slows a server down) counts as it begins. A target with a balancer behind it is an \
+                error, and one with a `route`, `split`, `fanout` or `hedge` is not built yet",
+        served: "refused, except in a `model` or a built-in server",
+        draws: "ties",
+        example: examples::LEAST_WORK,
+    },
+    args: &[need("targets", "a list of nodes", "what is picked from")],
+    more: &COMMON,
+    make,
+}];
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let targets = targets(call);

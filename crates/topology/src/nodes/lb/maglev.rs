@@ -1,18 +1,33 @@
 //! `lb.maglev(targets, key=..., table_size=65537, bound=None)`: the target of the request's key in Maglev's table.
-//!
-//! - In virtual time: equal keys go to one target, unless it is left out or at its `bound`.
-//! - In the proxy: the same; without a key at random.
-//! - Draws: nothing where there is a key.
 
 use super::common::{COMMON, balancer, hashed, targets};
 use crate::call::{Call, Outcome};
-use crate::nodes::{Function, may, need};
+use crate::nodes::{About, Function, Group, examples, may, need};
 use weir_policy::config::Balance;
 use weir_policy::maglev::{GREATEST_TABLE, TABLE_SIZE, is_table_size};
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.maglev",
-    args: &[need("targets"), may("key"), may("table_size"), may("bound")],
+    about: About {
+        group: Group::Balance,
+        meaning: "Sends equal keys to one target, found in Maglev's table: more even than a ring.",
+        simulated: "the target of the request's key, unless it is left out or at its `bound`",
+        served: "the same; a request without the key is sent at random",
+        draws: "nothing where there is a key",
+        example: examples::HASHED,
+    },
+    args: &[
+        need("targets", "a list of nodes", "what is picked from"),
+        may("key", "key.header(...) or the like", "key.header(\"x-user\")", "what is hashed"),
+        may("table_size", "a prime", "65537", "slots of the table, at least one for each target"),
+        may(
+            "bound",
+            "1 or more, or None",
+            "None",
+            "a target holds at most this many times the mean \
+                load; `1.25`: a quarter more",
+        ),
+    ],
     more: &COMMON,
     make,
 }];

@@ -1,17 +1,27 @@
 //! `lb.peak_ewma(targets, decay=10*s, default_rtt=30*ms)`: the cheaper of two by latency that rises at once and falls slowly.
-//!
-//! - In virtual time: costs are made of the latencies of what came back, and of what is in flight.
-//! - In the proxy: the same, with measured latencies.
-//! - Draws: the two of each attempt.
 
 use super::common::{COMMON, balancer, targets};
 use crate::call::{Call, Outcome};
-use crate::nodes::{Function, may, need};
+use crate::nodes::{About, Function, Group, examples, may, need};
 use weir_policy::config::Balance;
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.peak_ewma",
-    args: &[need("targets"), may("decay"), may("default_rtt")],
+    about: About {
+        group: Group::Balance,
+        meaning: "Draws two targets and picks the cheaper by latency, in an average that rises at \
+                once and falls slowly.",
+        simulated: "the cost of a target comes from the latencies of what came back and from what is \
+                in flight",
+        served: "the same, with measured latencies",
+        draws: "the two targets of each attempt",
+        example: examples::POLICIES,
+    },
+    args: &[
+        need("targets", "a list of nodes", "what is picked from"),
+        may("decay", "a duration", "10*s", "how fast the average falls"),
+        may("default_rtt", "a duration", "30*ms", "what a target is taken to cost before it has answered"),
+    ],
     more: &COMMON,
     make,
 }];

@@ -1,25 +1,42 @@
-//! `lb.prequal(targets, probes=3, pool=16, age=1*s, q_rif=0.84, remove=1, delta=1.0)`: by probes of requests in flight and
-//! latency.
-//!
-//! - In virtual time: each request has a few targets probed; answers come back by the same ways and are used for later picks.
-//! - In the proxy: the same, where targets answer probes.
-//! - Draws: whom to probe; a pick where too few answers are there.
+//! `lb.prequal(targets, probes=3, pool=16, age=1*s, q_rif=0.84, remove=1, delta=1.0, probe_cost=0*s)`: by probes of requests
+//! in flight and latency.
 
-use super::common::{COMMON, balancer, targets};
+use super::common::{COMMON, around, place, targets};
 use crate::call::{Call, Outcome};
-use crate::nodes::{Function, may, need};
+use crate::nodes::{About, Function, Group, examples, may, need};
+use crate::plan::Lb;
 use weir_policy::config::Balance;
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.prequal",
+    about: About {
+        group: Group::Balance,
+        meaning: "Picks by what targets say of themselves: requests in flight and latency, asked by \
+                probes.",
+        simulated: "each request has a few targets probed. A probe crosses the target's cables, tells \
+                what it finds there, and is known when it is back: at once without cables, for later \
+                picks otherwise. With a `probe_cost` it is work: it waits in the target's queues and keeps \
+                its server busy, as a health check does",
+        served: "probes are answered at once, by what this process has in flight at the target and how long \
+                its answers took; no server takes part, so `probe_cost` is left out",
+        draws: "whom to probe, and a pick where too few answers are there",
+        example: examples::POLICIES,
+    },
     args: &[
-        need("targets"),
-        may("probes"),
-        may("pool"),
-        may("age"),
-        may("q_rif"),
-        may("remove"),
-        may("delta"),
+        need("targets", "a list of nodes", "what is picked from"),
+        may("probes", "above 0", "3", "probes per request (a fraction: on average)"),
+        may("pool", "1 to 1000", "16", "answers that are kept"),
+        may("age", "a duration", "1*s", "how old an answer may be"),
+        may(
+            "q_rif",
+            "0 to 1",
+            "0.84",
+            "the quantile of requests in flight above which a target \
+                counts as hot",
+        ),
+        may("remove", "0 or more", "1", "answers removed per request (a fraction: on average)"),
+        may("delta", "0 or more", "1.0", "how many more answers come in than are used up"),
+        may("probe_cost", "a duration", "0*s", "what a probe costs a target's server (simulated)"),
     ],
     more: &COMMON,
     make,
@@ -42,5 +59,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let remove = call.not_negative("remove").unwrap_or(1.0);
     let delta = call.not_negative("delta").unwrap_or(1.0);
     let targets = targets(call);
-    balancer(call, targets, Balance::Prequal { probes, pool, age_ns, q_rif, remove, delta }, None)
+    let probe_cost_ns = call.duration("probe_cost").unwrap_or(0);
+    let lb = around(call, Balance::Prequal { probes, pool, age_ns, q_rif, remove, delta }, None);
+    place(call, targets, Lb { probe_cost_ns, ..lb })
 }

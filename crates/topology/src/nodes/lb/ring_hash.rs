@@ -1,17 +1,31 @@
 //! `lb.ring_hash(targets, key=key.header("x-user"), bound=None)`: the target of the request's key on a ring.
-//!
-//! - In virtual time: equal keys go to one target, unless it is left out or at its `bound`.
-//! - In the proxy: the same; without a key at random.
-//! - Draws: nothing where there is a key.
 
 use super::common::{COMMON, balancer, hashed, targets};
 use crate::call::{Call, Outcome};
-use crate::nodes::{Function, may, need};
+use crate::nodes::{About, Function, Group, examples, may, need};
 use weir_policy::config::Balance;
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     name: "lb.ring_hash",
-    args: &[need("targets"), may("key"), may("bound")],
+    about: About {
+        group: Group::Balance,
+        meaning: "Sends equal keys to one target, found on a ring of hashes.",
+        simulated: "the target of the request's key, unless it is left out or at its `bound`",
+        served: "the same; a request without the key is sent at random",
+        draws: "nothing where there is a key",
+        example: examples::HASHED,
+    },
+    args: &[
+        need("targets", "a list of nodes", "what is picked from"),
+        may("key", "key.header(...) or the like", "key.header(\"x-user\")", "what is hashed"),
+        may(
+            "bound",
+            "1 or more, or None",
+            "None",
+            "a target holds at most this many times the mean \
+                load; `1.25`: a quarter more",
+        ),
+    ],
     more: &COMMON,
     make,
 }];

@@ -1,0 +1,246 @@
+//! Options of the laboratory: how well figures are to be known, what becomes of them, and the commands that work on them.
+
+use super::{File, Form, LoadForm, Nodes, list, setting};
+use clap::Args;
+use std::path::PathBuf;
+use weir_sim::{Goal, Precision, Selection, Shard};
+use weir_topology::plan::Metric;
+
+/// What `weir sim` takes beside what it simulates.
+#[derive(Args, Debug)]
+pub(crate) struct Laboratory {
+    /// In JSON, each estimate's values by replication too
+    #[arg(long)]
+    pub(crate) each: bool,
+    /// Replicate until half-widths are so small
+    ///
+    /// `1%` is for mean and p99, `p99=2%` for one of them; can be given several times.
+    #[arg(long, value_name = "[NAME=]X%", value_parser = precision)]
+    precision: Vec<Wanted>,
+    /// With --precision: no more than that
+    #[arg(long, value_name = "R", default_value_t = 1000, requires = "precision", value_parser = clap::value_parser!(u32).range(2..))]
+    max_replications: u32,
+    /// Save only the k-th of n parts, for `weir merge`
+    #[arg(
+        long,
+        value_name = "K/N",
+        value_parser = shard,
+        requires = "save",
+        conflicts_with_all = ["precision", "trace", "explain", "html", "junit", "github"]
+    )]
+    pub(crate) shard: Option<Shard>,
+    /// Run again when the file is saved; say what changed
+    #[arg(long, conflicts_with_all = ["save", "html", "junit", "shard", "trace", "explain", "github"])]
+    pub(crate) watch: bool,
+    /// Also write what the file expects, as JUnit does
+    #[arg(long, value_name = "FILE")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Annotate what fails for GitHub, on standard error
+    #[arg(long)]
+    pub(crate) github: bool,
+    /// Say what typical requests consist of; in JSON, the run over time
+    ///
+    /// Of the first replication, which runs a second time for it. The page of --html has it anyway.
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Write histories of requests: .jsonl, .json for Perfetto
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// slowest:N, sample:P, all, or N,M,... [default: slowest:100]
+    ///
+    /// The slowest of each scenario, each with a probability, or by number (from 0) of every replication.
+    #[arg(long, value_name = "WHICH", requires = "trace", value_parser = requests)]
+    trace_requests: Option<Requests>,
+}
+
+/// What `--trace-requests` asks for, in the user's words too.
+#[derive(Clone, Debug)]
+pub(crate) struct Requests {
+    pub(crate) selection: Selection,
+    pub(crate) words: String,
+}
+
+/// What is traced by default.
+const SLOWEST: usize = 100;
+
+/// What one `--precision` asks for.
+#[derive(Clone, Debug)]
+struct Wanted(Vec<Goal>);
+
+impl Laboratory {
+    /// Which requests are traced.
+    pub(crate) fn traced(&self) -> Requests {
+        let default =
+            || Requests { selection: Selection::Slowest(SLOWEST), words: format!("slowest:{SLOWEST}") };
+        self.trace_requests.clone().unwrap_or_else(default)
+    }
+
+    /// How well figures are to be known, if that was asked.
+    pub(crate) fn precision(&self) -> Option<Precision> {
+        let goals: Vec<Goal> = self.precision.iter().flat_map(|w| &w.0).copied().collect();
+        (!goals.is_empty()).then_some(Precision { goals, most: self.max_replications })
+    }
+}
+
+/// `1%`, or `p99=2%`.
+fn precision(text: &str) -> Result<Wanted, String> {
+    let (metrics, share) = match text.split_once('=') {
+        None => (vec![Metric::Mean, Metric::P99], text),
+        Some((name, share)) => {
+            let names = || Metric::OF_REQUESTS.map(Metric::name).join(", ");
+            let metric = Metric::of_requests(name)
+                .ok_or_else(|| format!("there is no figure `{name}`; there are {}", names()))?;
+            (vec![metric], share)
+        }
+    };
+    let number = share.strip_suffix('%').and_then(|digits| digits.parse::<f64>().ok());
+    match number {
+        Some(percent) if percent > 0.0 && percent < 100.0 => {
+            Ok(Wanted(metrics.into_iter().map(|metric| Goal { metric, share: percent / 100.0 }).collect()))
+        }
+        _ => Err("write a percentage above 0, such as 1% or p99=2%".to_owned()),
+    }
+}
+
+/// `slowest:100`, `sample:0.01`, `all` or `17,4711`.
+fn requests(text: &str) -> Result<Requests, String> {
+    let selection = match text.split_once(':') {
+        None if text == "all" => Some(Selection::All),
+        None => text.split(',').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>().map(Selection::These),
+        Some(("slowest", n)) => n.parse().ok().filter(|n| *n > 0).map(Selection::Slowest),
+        Some(("sample", p)) => p.parse().ok().filter(|p| *p > 0.0 && *p <= 1.0).map(Selection::Sample),
+        Some(_) => None,
+    };
+    let selection = selection.ok_or("write slowest:100, sample:0.01, all, or numbers such as 17,4711")?;
+    Ok(Requests { selection, words: text.to_owned() })
+}
+
+/// `2/4`.
+fn shard(text: &str) -> Result<Shard, String> {
+    let parts = text.split_once('/').map(|(k, n)| (k.parse::<u32>(), n.parse::<u32>()));
+    match parts {
+        Some((Ok(k), Ok(n))) if 1 <= k && k <= n => Ok(Shard { k, n }),
+        _ => Err("write K/N, from 1/N to N/N, such as 1/4".to_owned()),
+    }
+}
+
+/// `weir merge`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir sim lb.star --shard 1/2 --save one.json     here
+  weir sim lb.star --shard 2/2 --save two.json     and there
+  weir merge one.json two.json                     what one run would have printed, byte for byte")]
+pub(crate) struct Merge {
+    /// All parts of one run, in any order
+    #[arg(value_name = "PART", required = true)]
+    pub(crate) parts: Vec<PathBuf>,
+    /// Show each scenario site by site
+    #[arg(long, value_name = "sites|all", hide_possible_values = true)]
+    pub(crate) nodes: Option<Nodes>,
+    /// Form of what goes to standard output
+    #[arg(long, value_name = "text|json|csv", default_value = "text", hide_possible_values = true)]
+    pub(crate) output: Form,
+    /// In JSON, each estimate's values by replication too
+    #[arg(long)]
+    pub(crate) each: bool,
+    /// Also write the result: .json, .csv or .parquet
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+}
+
+/// `weir compare`.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  weir compare old.json new.json                   two results of `weir sim --save`
+  weir compare old.star new.star                   two files, simulated with the same seed
+  weir compare lb.star --scenarios random,p2c      two scenarios of one file
+
+Where both have the same requests (equal traffic, one seed) their replications are compared in pairs, which
+shows differences up to a hundred times smaller; else by Welch's test. A verdict is `less` or `more` (the
+second against the first), or `no significant difference`; all of them hold together with 95 % (Holm).")]
+pub(crate) struct Compare {
+    /// A saved result, or a topology file, or its plan
+    #[arg(value_name = "A")]
+    pub(crate) a: PathBuf,
+    /// The same, to compare it with
+    #[arg(value_name = "B")]
+    pub(crate) b: Option<PathBuf>,
+    /// Of one file, the first of these with each other
+    #[arg(long, value_name = "X,Y", value_delimiter = ',', conflicts_with = "b")]
+    pub(crate) scenarios: Vec<String>,
+    /// Set a parameter of the files (also switches its sweep off)
+    #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = setting)]
+    params: Vec<(String, String)>,
+    /// Compare at each of these values
+    #[arg(long = "sweep", value_name = "NAME=A,B,...", value_parser = list)]
+    sweeps: Vec<(String, Vec<String>)>,
+    /// Seed of all draws
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Independent replications of each scenario
+    #[arg(long, value_name = "R", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) replications: u32,
+    /// Requests per replication, instead of what the files say
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) requests: Option<u64>,
+    /// Threads to use [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) threads: Option<u16>,
+    /// Form of what goes to standard output
+    #[arg(long, value_name = "text|json", default_value = "text", hide_possible_values = true)]
+    pub(crate) output: LoadForm,
+    /// Say nothing but results and errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+impl Compare {
+    /// A topology with the parameters.
+    pub(crate) fn file(&self, path: &std::path::Path) -> File {
+        File {
+            file: path.to_owned(),
+            params: self.params.clone(),
+            sweeps: self.sweeps.clone(),
+            quiet: self.quiet,
+        }
+    }
+
+    /// Whether anything is said of how to simulate, which saved results have behind them.
+    pub(crate) fn says_how(&self) -> bool {
+        !self.params.is_empty() || !self.sweeps.is_empty() || self.requests.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_chosen_by_rank_chance_or_number() {
+        let of = |text| requests(text).map(|r| r.selection);
+        assert_eq!(of("slowest:7"), Ok(Selection::Slowest(7)));
+        assert_eq!(of("sample:0.5"), Ok(Selection::Sample(0.5)));
+        assert_eq!(of("all"), Ok(Selection::All));
+        assert_eq!(of("3,1"), Ok(Selection::These(vec![3, 1])));
+        for wrong in
+            ["", "slowest", "slowest:0", "slowest:-1", "sample:0", "sample:2", "sample:nan", "1,", "some"]
+        {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_precision_is_for_mean_and_p99_or_for_one_figure() {
+        let goals = |text| {
+            precision(text).map(|w| w.0.iter().map(|g| (g.metric.name(), g.share)).collect::<Vec<_>>())
+        };
+        assert_eq!(goals("1%"), Ok(vec![("mean", 0.01), ("p99", 0.01)]));
+        assert_eq!(goals("success=0.5%"), Ok(vec![("success", 0.005)]));
+        assert!(goals("p98=1%").unwrap_err().contains("p95"));
+        for wrong in ["1", "0%", "-1%", "100%", "p99=", "%", "nan%"] {
+            assert!(goals(wrong).is_err(), "{wrong}");
+        }
+    }
+}

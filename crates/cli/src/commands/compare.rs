@@ -1,0 +1,212 @@
+//! `weir compare`: two results, two files or two scenarios of one, and which of their figures differ by more than chance.
+
+use super::sim;
+use crate::args::{Compare, LoadForm};
+use crate::failure::{Failure, reason};
+use crate::{input, interrupt, output};
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use weir_report::{Comparison, Design, NotSaved, Pairing, Saved};
+use weir_sim::{Options, Results, Wants};
+use weir_topology::Plan;
+use weir_topology::plan::Scenario;
+
+/// A result, and the plan that it was simulated from, where that was done now.
+pub(crate) struct Side {
+    saved: Saved,
+    plan: Option<Plan>,
+}
+
+pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
+    let at_once = interrupt::at_once();
+    if args.scenarios.is_empty() && args.b.is_none() {
+        return Err(Failure::Usage(format!(
+            "say what to compare `{}` with: another result or file, or two of its scenarios (--scenarios x,y)",
+            args.a.display()
+        )));
+    }
+    if args.scenarios.len() == 1 {
+        return Err(Failure::Usage(
+            "--scenarios names one scenario; name two, as in --scenarios x,y".to_owned(),
+        ));
+    }
+    let known = |path: &Path| read(args, path);
+    let (a, b) = (known(&args.a)?, args.b.as_deref().map(known).transpose()?);
+    if args.says_how() && matches!((&a, &b), (Known::Saved(_), None | Some(Known::Saved(_)))) {
+        return Err(Failure::Usage(
+            "saved results are as they were simulated: -p, --sweep and --requests are for topology files"
+                .to_owned(),
+        ));
+    }
+    let stop = interrupt::stop_flag(&at_once);
+    let a = side(args, a, &stop)?;
+    let b = b.map(|b| side(args, b, &stop)).transpose()?;
+    let pairings = match &b {
+        Some(b) => across(&a, b, args.quiet)?,
+        None => within(&a, &args.scenarios)?,
+    };
+    let comparison = Comparison::of(&pairings);
+    output::to_stdout(|out| match args.output {
+        LoadForm::Text => weir_report::compare_text(&comparison, out),
+        LoadForm::Json => weir_report::compare_json(&comparison, out),
+    })
+}
+
+/// What a path leads to.
+enum Known {
+    Saved(Saved),
+    Plan(Plan),
+}
+
+fn read(args: &Compare, path: &Path) -> Result<Known, Failure> {
+    // Standard input is read once, by whoever evaluates it.
+    if path.as_os_str() != "-" {
+        let bytes = std::fs::read(path)
+            .map_err(|e| Failure::Usage(format!("cannot read `{}`: {}", path.display(), reason(&e))))?;
+        if Saved::is_saved(&bytes) {
+            let wrong = |e: NotSaved| Failure::Usage(format!("`{}`: {e}", path.display()));
+            return Saved::read(&bytes).map(Known::Saved).map_err(wrong);
+        }
+    }
+    let plan = input::load(&args.file(path))?;
+    sim::require_scenario(&plan)?;
+    Ok(Known::Plan(plan))
+}
+
+fn side(args: &Compare, known: Known, stop: &AtomicBool) -> Result<Side, Failure> {
+    let plan = match known {
+        Known::Saved(saved) => return Ok(Side { saved, plan: None }),
+        Known::Plan(plan) => plan,
+    };
+    let options = Options {
+        seed: args.seed,
+        first: 0,
+        replications: args.replications,
+        requests: args.requests,
+        threads: args.threads.map_or_else(sim::cores, usize::from),
+        members: false,
+        scenarios: args.scenarios.clone(),
+    };
+    let wants = Wants { each: true, precision: None };
+    let results = sim::run_plan(&plan, &options, &wants, args.quiet, stop)?;
+    if results.interrupted {
+        return Err(Failure::Interrupted);
+    }
+    Side::of(&results, plan)
+}
+
+/// What changed from one run of a file to the next; `None`: no scenario is the same.
+pub(crate) fn against<'a>(before: &'a Side, now: &'a Side) -> Option<Comparison<'a>> {
+    across(before, now, true).ok().map(|pairings| Comparison::of(&pairings))
+}
+
+impl Side {
+    /// A result that is at hand, with its plan.
+    pub(crate) fn of(results: &Results, plan: Plan) -> Result<Side, Failure> {
+        let saved = Saved::of(results).map_err(|e| Failure::Fault(e.to_string()))?;
+        Ok(Side { saved, plan: Some(plan) })
+    }
+
+    /// Whether both are of one plan.
+    pub(crate) fn is_the_same(&self, other: &Side) -> bool {
+        let hash = |side: &Side| side.plan.as_ref().map(|p| p.hash.clone());
+        hash(self).is_some() && hash(self) == hash(other)
+    }
+
+    /// The scenario behind a design, where it was simulated now.
+    fn scenario(&self, index: usize) -> Option<&Scenario> {
+        let design = &self.saved.designs[index];
+        let same_name = |d: &&Design| d.name == design.name;
+        let nth = self.saved.designs[..index].iter().filter(same_name).count();
+        let points = self.plan.as_ref()?.points.iter();
+        points.filter_map(|p| p.scenarios.iter().find(|s| s.name == design.name)).nth(nth)
+    }
+}
+
+/// Whether replication r of both had the same requests. Of a saved result its seed and its replications are all that is known.
+fn same_requests(a: (&Side, usize), b: (&Side, usize)) -> bool {
+    let ((side_a, a), (side_b, b)) = (a, b);
+    let (of_a, of_b) = (&side_a.saved, &side_b.saved);
+    if (of_a.seed, of_a.replications) != (of_b.seed, of_b.replications) {
+        return false;
+    }
+    match (side_a.scenario(a), side_b.scenario(b)) {
+        (Some(a), Some(b)) => {
+            a.traffic == b.traffic
+                && a.mix == b.mix
+                && a.recorded == b.recorded
+                && (a.requests, a.duration_ns) == (b.requests, b.duration_ns)
+        }
+        _ => true,
+    }
+}
+
+fn pairing<'a>(a: (&'a Side, usize), b: (&'a Side, usize)) -> Pairing<'a> {
+    let of = |(side, index): (&'a Side, usize)| (&side.saved, &side.saved.designs[index]);
+    Pairing { a: of(a), b: of(b), paired: same_requests(a, b) }
+}
+
+/// The first scenario with each of the others, at each point of the sweep.
+fn within<'a>(side: &'a Side, names: &[String]) -> Result<Vec<Pairing<'a>>, Failure> {
+    let designs = &side.saved.designs;
+    let of = |name: &str| -> Vec<usize> { (0..designs.len()).filter(|i| designs[*i].name == name).collect() };
+    for name in names {
+        if of(name).is_empty() {
+            let mut known: Vec<&str> = designs.iter().map(|d| d.name.as_str()).collect();
+            known.dedup();
+            let known = known.join(", ");
+            return Err(Failure::Usage(format!(
+                "{} has no scenario `{name}`; it has {known}",
+                side.saved.file
+            )));
+        }
+    }
+    let Some((first, others)) = names.split_first() else { return Ok(Vec::new()) };
+    let mut pairings = Vec::new();
+    for other in others {
+        for a in of(first) {
+            let b = of(other).into_iter().find(|b| designs[*b].params == designs[a].params);
+            pairings.extend(b.map(|b| pairing((side, a), (side, b))));
+        }
+    }
+    Ok(pairings)
+}
+
+/// Scenarios of one name, at the same parameters or else in the order of the sweep; where each side has one only, these.
+fn across<'a>(a: &'a Side, b: &'a Side, quiet: bool) -> Result<Vec<Pairing<'a>>, Failure> {
+    let (first, second) = (&a.saved.designs, &b.saved.designs);
+    if let ([_], [_]) = (&first[..], &second[..]) {
+        return Ok(vec![pairing((a, 0), (b, 0))]);
+    }
+    let named = |all: &[Design], name: &str| -> Vec<usize> {
+        (0..all.len()).filter(|i| all[*i].name == name).collect()
+    };
+    let mut pairings = Vec::new();
+    let mut alone = Vec::new();
+    for (i, design) in first.iter().enumerate() {
+        let (ours, theirs) = (named(first, &design.name), named(second, &design.name));
+        let equal = theirs.iter().copied().find(|j| second[*j].params == design.params);
+        let nth = ours.iter().position(|o| *o == i).filter(|_| ours.len() == theirs.len());
+        match equal.or_else(|| nth.and_then(|n| theirs.get(n).copied())) {
+            Some(j) => pairings.push(pairing((a, i), (b, j))),
+            None => alone.push(design.name.as_str()),
+        }
+    }
+    let unmatched = second.iter().map(|d| d.name.as_str()).filter(|name| named(first, name).is_empty());
+    alone.extend(unmatched);
+    alone.dedup();
+    if pairings.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{} and {} have no scenario in common: {} stand alone",
+            a.saved.file,
+            b.saved.file,
+            alone.join(", ")
+        )));
+    }
+    if !alone.is_empty() && !quiet {
+        let _ =
+            writeln!(std::io::stderr(), "not compared, since only one side has them: {}", alone.join(", "));
+    }
+    Ok(pairings)
+}

@@ -1,0 +1,84 @@
+//! What `weir sim` tells beside figures: histories of requests, what typical ones consist of, how the run went over time.
+
+use crate::args::Sim;
+use crate::failure::Failure;
+use crate::output::Target;
+use crate::progress::Progress;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use weir_report::TraceForm;
+use weir_sim::{Explained, Looks, Options, Recording, Results};
+use weir_topology::Plan;
+
+/// Whether what is asked for can be had.
+pub(crate) fn check(args: &Sim) -> Result<(), Failure> {
+    args.laboratory.trace.as_deref().map_or(Ok(()), |path| form_of(path).map(|_| ()))
+}
+
+/// The form that a file's ending names.
+fn form_of(path: &Path) -> Result<TraceForm, Failure> {
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("jsonl") => Ok(TraceForm::Lines),
+        Some("json") => Ok(TraceForm::Events),
+        _ => Err(Failure::Usage(format!(
+            "--trace `{}`: the ending says the form; write .jsonl (a line for each request) or .json (for Perfetto)",
+            path.display()
+        ))),
+    }
+}
+
+/// A file of histories.
+pub(crate) struct Trace {
+    target: Target,
+    form: TraceForm,
+}
+
+impl Trace {
+    /// Tries it.
+    pub(crate) fn open(args: &Sim) -> Result<Option<Trace>, Failure> {
+        let Some(path) = args.laboratory.trace.as_deref() else { return Ok(None) };
+        Ok(Some(Trace { form: form_of(path)?, target: Target::open(path)? }))
+    }
+
+    pub(crate) fn write(
+        &self,
+        args: &Sim,
+        results: &Results,
+        recordings: &[Recording<'_>],
+    ) -> Result<(), Failure> {
+        let words = args.laboratory.traced().words;
+        self.target.write(|out| weir_report::trace(results, recordings, &words, self.form, out))
+    }
+}
+
+/// Runs what was simulated again, as far as anybody asked for what only that tells; what is a part of the result is put into it.
+pub(crate) fn recordings<'p>(
+    plan: &'p Plan,
+    args: &Sim,
+    options: &Options,
+    results: &mut Results,
+    stop: &AtomicBool,
+) -> Result<Vec<Recording<'p>>, Failure> {
+    let laboratory = &args.laboratory;
+    let explain = laboratory.explain || args.html.is_some();
+    let trace = laboratory.trace.as_ref().map(|_| laboratory.traced().selection);
+    if results.interrupted || !explain && trace.is_none() {
+        return Ok(Vec::new());
+    }
+    // With --precision there were as many as it took.
+    let options = Options { replications: results.replications, ..options.clone() };
+    let progress = Progress::new(args.file.quiet);
+    let looks = Looks { trace, explain };
+    let outcome = weir_sim::record(plan, &options, &looks, &|done, all| progress.tell(done, all), stop);
+    progress.end();
+    let Some(mut recordings) = outcome.map_err(|error| super::sim::failure(plan, error))? else {
+        results.interrupted = true;
+        return Ok(Vec::new());
+    };
+    for (scenario, of) in results.scenarios.iter_mut().zip(&mut recordings) {
+        let series = of.series.take();
+        scenario.explained =
+            series.map(|series| Explained { typical: std::mem::take(&mut of.typical), series });
+    }
+    Ok(recordings)
+}

@@ -1,0 +1,59 @@
+//! `weir graph FILE`: its topology as a picture.
+
+use crate::args::Graph;
+use crate::failure::Failure;
+use crate::output::Target;
+use crate::{input, interrupt, output};
+use std::path::Path;
+use weir_report::graph::{Form, pictures, write};
+use weir_topology::Plan;
+
+pub(crate) fn run(args: &Graph) -> Result<(), Failure> {
+    interrupt::at_once();
+    let form = args.output.as_deref().map_or(Ok(Form::Svg), form_of)?;
+    let plan = input::load(&args.file)?;
+    let target = args.output.as_deref().map(Target::open).transpose()?;
+    require(&plan, &args.scenarios)?;
+    let pictures = pictures(&plan, &args.scenarios);
+    match target {
+        Some(target) => target.write(|out| write(&pictures, &plan.file, form, out)),
+        None => output::to_stdout(|out| write(&pictures, &plan.file, form, out)),
+    }
+}
+
+/// The form that a file's ending names.
+fn form_of(path: &Path) -> Result<Form, Failure> {
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("svg") => Ok(Form::Svg),
+        Some("dot") => Ok(Form::Dot),
+        Some("mmd") => Ok(Form::Mermaid),
+        _ => Err(Failure::Usage(format!(
+            "-o `{}`: the ending says the form; write .svg, .dot (Graphviz) or .mmd (Mermaid)",
+            path.display()
+        ))),
+    }
+}
+
+/// There is something to draw, and scenarios have the names that were given.
+fn require(plan: &Plan, wanted: &[String]) -> Result<(), Failure> {
+    if plan.points.iter().all(|point| point.nodes.is_empty()) {
+        return Err(Failure::Usage(format!("{} has no node to draw", plan.file)));
+    }
+    let mut known: Vec<&str> = Vec::new();
+    for scenario in plan.points.iter().flat_map(|point| &point.scenarios) {
+        if !known.contains(&&scenario.name[..]) {
+            known.push(&scenario.name);
+        }
+    }
+    match wanted.iter().find(|name| !known.contains(&&name[..])) {
+        None => Ok(()),
+        Some(name) if known.is_empty() => {
+            Err(Failure::Usage(format!("{} has no scenario `{name}`, and no other", plan.file)))
+        }
+        Some(name) => Err(Failure::Usage(format!(
+            "{} has no scenario `{name}`; it has {}",
+            plan.file,
+            known.join(", ")
+        ))),
+    }
+}

@@ -1,0 +1,39 @@
+//! `weir merge PART...`: the parts of `weir sim --shard`, put together to the result of one run.
+
+use super::sim;
+use crate::args::{Form, Merge, Nodes};
+use crate::failure::{Failure, reason};
+use crate::output::{self, Target};
+use weir_report::Sites;
+use weir_sim::{NotWhole, Part};
+
+pub(crate) fn run(args: &Merge) -> Result<(), Failure> {
+    let form = args.save.as_deref().map(sim::form_of).transpose()?;
+    let parts = args.parts.iter().map(|path| read(path)).collect::<Result<Vec<Part>, Failure>>()?;
+    let members = parts.iter().any(Part::lists_members);
+    if args.nodes == Some(Nodes::All) && !members {
+        return Err(Failure::Usage(
+            "these parts have sites only: give --nodes all to `weir sim --shard`".to_owned(),
+        ));
+    }
+    let save = args.save.as_deref().map(Target::open).transpose()?;
+    let each = args.save.is_some() || args.each;
+    let results = weir_sim::merge(parts, each).map_err(|e| match e {
+        NotWhole::Run(weir_sim::Error::SelfCheck(sentences)) => Failure::Fault(sentences.join("\n  ")),
+        other => Failure::Usage(other.to_string()),
+    })?;
+    let sites = if args.nodes.is_some() || members { Sites::Always } else { Sites::Few };
+    if let (Some(save), Some(form)) = (save, form) {
+        save.write(|out| sim::formed(form, sites, true, &results, out))?;
+    }
+    output::to_stdout(|out| {
+        sim::formed(args.output, sites, args.each && args.output == Form::Json, &results, out)
+    })?;
+    sim::met(&results)
+}
+
+fn read(path: &std::path::Path) -> Result<Part, Failure> {
+    let bytes = std::fs::read(path)
+        .map_err(|e| Failure::Usage(format!("cannot read `{}`: {}", path.display(), reason(&e))))?;
+    Part::from_json(&bytes).map_err(|e| Failure::Usage(format!("`{}`: {e}", path.display())))
+}

@@ -1,0 +1,107 @@
+//! `weir new [EXAMPLE] [-o FILE]`: an example to begin with; without a name the list of them.
+
+use crate::args::New;
+use crate::commands::help::wrapped;
+use crate::examples::{ALL, Example};
+use crate::failure::Failure;
+use crate::output;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(args: &New) -> Result<(), Failure> {
+    let Some(name) = &args.example else {
+        if args.output.is_some() {
+            return Err(Failure::Usage(
+                "which example? `weir new` lists them; write `weir new quickstart -o FILE`".to_owned(),
+            ));
+        }
+        return output::to_stdout(list);
+    };
+    let example = find(name)?;
+    match args.output.as_deref().filter(|path| path.as_os_str() != "-") {
+        Some(path) => to_file(example, path),
+        None => {
+            output::to_stdout(|out| out.write_all(example.text.as_bytes()))?;
+            if let Some((beside, _)) = example.beside.first() {
+                tell(&format!(
+                    "note: this example needs `{beside}` beside it; `weir new {} -o FILE` writes that too",
+                    example.name
+                ));
+            }
+            Ok(())
+        }
+    }
+}
+
+fn list(out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "Examples; `weir new NAME -o FILE` writes one, `weir sim FILE` runs it:\n")?;
+    for example in ALL {
+        let lines = wrapped(example.question(), 80, 20);
+        writeln!(out, "  {:<17} {}", example.name, lines.trim_start())?;
+    }
+    Ok(())
+}
+
+/// The example of that name; the ending and a folder `examples/` may be there.
+fn find(name: &str) -> Result<&'static Example, Failure> {
+    let plain = name.strip_suffix(".star").unwrap_or(name);
+    let plain = plain.strip_prefix("examples/").unwrap_or(plain);
+    let last = |e: &Example| e.name.rsplit('/').next() == Some(plain);
+    if let Some(example) = ALL.iter().find(|e| e.name == plain).or_else(|| ALL.iter().find(|e| last(e))) {
+        return Ok(example);
+    }
+    let names: Vec<&str> = ALL.iter().map(|e| e.name).collect();
+    let help = match weir_topology::manual::near(plain, &names).first() {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "`weir new` lists them".to_owned(),
+    };
+    Err(Failure::Usage(format!("there is no example `{name}`; {help}")))
+}
+
+/// Writes the example and what it needs. Nothing that is there is overwritten, and it is looked for before anything is
+/// written.
+fn to_file(example: &Example, path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    let beside: Vec<(PathBuf, &str)> =
+        example.beside.iter().map(|(name, text)| (folder.join(name), *text)).collect();
+    let missing: Vec<&(PathBuf, &str)> = beside.iter().filter(|(path, text)| !is_there(path, text)).collect();
+    if let Some((path, _)) = missing.iter().find(|(path, _)| path.exists()) {
+        return Err(exists(path));
+    }
+    write(path, example.text)?;
+    for (path, text) in missing {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|e| Failure::at(folder, "make", &e))?;
+        }
+        write(path, text)?;
+        tell(&format!("wrote {}", path.display()));
+    }
+    tell(&format!("wrote {}; try `weir sim {}`", path.display(), path.display()));
+    Ok(())
+}
+
+/// Whether a file has this text already.
+fn is_there(path: &Path, text: &str) -> bool {
+    fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes())
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => return Err(exists(path)),
+        Err(e) => return Err(Failure::at(path, "write", &e)),
+    };
+    file.write_all(text.as_bytes()).map_err(|e| Failure::at(path, "write", &e))
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::Environment(format!(
+        "`{}` exists already, and `weir new` overwrites nothing; take another name",
+        path.display()
+    ))
+}
+
+fn tell(sentence: &str) {
+    let _ = writeln!(io::stderr(), "{sentence}");
+}

@@ -1,0 +1,268 @@
+//! Two designs side by side: each statistic with its difference, and which differences are more than chance.
+
+use crate::number::{self, UNKNOWN, with_interval};
+use crate::saved::{Design, Saved, Statistic};
+use crate::table::{Side as Edge, Table};
+use crate::{WIDTH, text};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use weir_stats::{Difference, Estimate, Side, holm, paired, welch};
+
+/// The chance that a verdict names any difference that is none.
+const LEVEL: f64 = 0.05;
+
+/// A histogram's bucket is at most this share of its values wide: half of it is what a quantile may be off by.
+const BUCKET: f64 = 1.0 / 2048.0;
+
+/// What is compared: two designs, and whether they had the same requests.
+#[derive(Clone, Copy, Debug)]
+pub struct Pairing<'a> {
+    /// The first.
+    pub a: (&'a Saved, &'a Design),
+    /// The second.
+    pub b: (&'a Saved, &'a Design),
+    /// Whether replication r of both had the same requests.
+    pub paired: bool,
+}
+
+/// A comparison: verdicts hold over all of its pairs and statistics together.
+#[derive(Clone, Debug)]
+pub struct Comparison<'a> {
+    pairs: Vec<Pair<'a>>,
+}
+
+#[derive(Clone, Debug)]
+struct Pair<'a> {
+    of: Pairing<'a>,
+    statistics: Vec<Compared>,
+}
+
+#[derive(Clone, Debug)]
+struct Compared {
+    name: &'static str,
+    a: Estimate,
+    b: Estimate,
+    difference: Difference,
+    verdict: Verdict,
+}
+
+/// What follows for the second design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It has less of it.
+    Less,
+    /// It has more of it.
+    More,
+    /// Chance alone differs so much.
+    NotSignificant,
+}
+
+impl Verdict {
+    /// As the contract writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Less => "less",
+            Verdict::More => "more",
+            Verdict::NotSignificant => "no significant difference",
+        }
+    }
+}
+
+impl<'a> Comparison<'a> {
+    /// Compares all of these.
+    pub fn of(pairings: &[Pairing<'a>]) -> Comparison<'a> {
+        let mut pairs: Vec<Pair<'a>> = pairings.iter().map(pair).collect();
+        let p: Vec<Option<f64>> = pairs.iter().flat_map(|p| &p.statistics).map(|s| s.difference.p).collect();
+        let all = pairs.iter_mut().flat_map(|p| &mut p.statistics);
+        for (statistic, beyond_chance) in all.zip(holm(&p, LEVEL)) {
+            statistic.verdict = match statistic.difference.estimate.value {
+                Some(less) if beyond_chance && less < 0.0 => Verdict::Less,
+                Some(_) if beyond_chance => Verdict::More,
+                _ => Verdict::NotSignificant,
+            };
+        }
+        Comparison { pairs }
+    }
+
+    /// How many statistics differ by more than chance.
+    pub fn differing(&self) -> usize {
+        let all = self.pairs.iter().flat_map(|p| &p.statistics);
+        all.filter(|s| s.verdict != Verdict::NotSignificant).count()
+    }
+}
+
+fn pair<'a>(of: &Pairing<'a>) -> Pair<'a> {
+    let (a, b) = (of.a.1, of.b.1);
+    // What succeeds has a latency of its own only where something fails.
+    let shown = |s: &Statistic| !s.name.starts_with("ok_") || a.failed || b.failed;
+    let both = a.statistics.iter().zip(&b.statistics).filter(|(a, _)| shown(a));
+    Pair { of: *of, statistics: both.map(|(a, b)| compared(a, b, of.paired)).collect() }
+}
+
+fn compared(a: &Statistic, b: &Statistic, same_requests: bool) -> Compared {
+    let difference = match (a.estimate.value, b.estimate.value) {
+        (Some(of_a), Some(of_b)) => {
+            let quantile = a.name.trim_start_matches("ok_").starts_with('p');
+            let blur = if quantile { (of_a + of_b) * BUCKET / 2.0 } else { 0.0 };
+            let (a, b) = (Side { value: of_a, each: &a.each }, Side { value: of_b, each: &b.each });
+            if same_requests { paired(&a, &b, blur) } else { welch(&a, &b, blur) }
+        }
+        _ => Difference::default(),
+    };
+    Compared { name: a.name, a: a.estimate, b: b.estimate, difference, verdict: Verdict::NotSignificant }
+}
+
+impl Compared {
+    /// The difference as a share of what the first has.
+    fn relative(&self) -> Estimate {
+        let of = self.a.value.filter(|a| *a != 0.0);
+        let share = |x: Option<f64>| Some(x? / of?.abs());
+        let Estimate { value, low, high } = self.difference.estimate;
+        Estimate { value: share(value), low: share(low), high: share(high) }
+    }
+}
+
+pub(crate) fn json(comparison: &Comparison<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let pairs: Vec<Value> = comparison.pairs.iter().map(pair_json).collect();
+    let document =
+        json!({ "schema": "weir.compare/1", "version": env!("CARGO_PKG_VERSION"), "pairs": pairs });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    out.write_all(b"\n")
+}
+
+fn pair_json(pair: &Pair<'_>) -> Value {
+    let side = |(saved, design): (&Saved, &Design)| {
+        let params: serde_json::Map<String, Value> = design.params.iter().cloned().collect();
+        json!({
+            "file": saved.file,
+            "scenario": design.name,
+            "params": params,
+            "seed": saved.seed,
+            "replications": saved.replications,
+        })
+    };
+    let statistics: Vec<Value> = pair
+        .statistics
+        .iter()
+        .map(|s| {
+            json!({
+                "name": s.name,
+                "a": estimate(&s.a),
+                "b": estimate(&s.b),
+                "difference": estimate(&s.difference.estimate),
+                "relative": estimate(&s.relative()),
+                "verdict": s.verdict.name(),
+            })
+        })
+        .collect();
+    json!({ "a": side(pair.of.a), "b": side(pair.of.b), "paired": pair.of.paired, "statistics": statistics })
+}
+
+fn estimate(e: &Estimate) -> Value {
+    json!({ "value": e.value, "low": e.low, "high": e.high })
+}
+
+pub(crate) fn tables(comparison: &Comparison<'_>, out: &mut dyn Write) -> io::Result<()> {
+    for pair in &comparison.pairs {
+        let [a, b] = names(&pair.of);
+        writeln!(out, "{a} -> {b}")?;
+        write!(out, "{}", text::wrapped(&format!("  {}", how(&pair.of))))?;
+        writeln!(out, "\n{}", text::indented(&table(pair).text(WIDTH - 2)))?;
+    }
+    write!(
+        out,
+        "{}",
+        text::wrapped(
+            "±: half of the 95 % interval. The verdict is on the second; all verdicts hold together with 95 % (Holm's correction)."
+        )
+    )
+}
+
+/// How they were compared.
+fn how(of: &Pairing<'_>) -> String {
+    let (a, b) = (of.a.0, of.b.0);
+    if of.paired {
+        return format!(
+            "paired: both have the same requests ({} replications, seed {})",
+            a.replications, a.seed
+        );
+    }
+    format!(
+        "not paired, by Welch's test: their requests differ ({} replications of seed {}, {} of seed {})",
+        a.replications, a.seed, b.replications, b.seed
+    )
+}
+
+/// What the two are called: by their files, scenarios and parameters, as far as these differ.
+fn names(of: &Pairing<'_>) -> [String; 2] {
+    let ((file_a, a), (file_b, b)) = (of.a, of.b);
+    let name = |saved: &Saved, design: &Design, other: &Design| {
+        let own: Vec<String> = design
+            .params
+            .iter()
+            .filter(|p| !other.params.contains(p))
+            .map(|(name, value)| {
+                format!("{name}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+            })
+            .collect();
+        let point = if own.is_empty() { String::new() } else { format!(" ({})", own.join(", ")) };
+        let file = if file_a.file == file_b.file { String::new() } else { format!("{}: ", saved.file) };
+        format!("{file}{}{point}", design.name)
+    };
+    let (mut first, mut second) = (name(file_a, a, b), name(file_b, b, a));
+    if first == second && file_a.seed != file_b.seed {
+        first.push_str(&format!(" (seed {})", file_a.seed));
+        second.push_str(&format!(" (seed {})", file_b.seed));
+    }
+    [first, second]
+}
+
+fn table(pair: &Pair<'_>) -> Table {
+    let mut t = Table::new();
+    t.column("", Edge::Left);
+    for heading in ["first", "second", "difference", "relative"] {
+        t.column(heading, Edge::Right);
+    }
+    t.column("verdict", Edge::Left);
+    for s in &pair.statistics {
+        if s.a.value.is_none() && s.b.value.is_none() {
+            continue;
+        }
+        let share = s.name == "success";
+        let told = |e: &Estimate| match share {
+            true => number::percentage(e),
+            false => with_interval(e),
+        };
+        let time = !share && !s.name.ends_with("_per_s") && s.name != "attempts_per_request";
+        let verdict = match s.difference.p {
+            Some(_) => s.verdict.name(),
+            None => "cannot be told",
+        };
+        t.row(vec![
+            if time { format!("{} ms", s.name) } else { s.name.to_owned() },
+            told(&s.a),
+            told(&s.b),
+            signed(
+                &s.difference.estimate,
+                if share { 100.0 } else { 1.0 },
+                if share { " points" } else { "" },
+            ),
+            signed(&s.relative(), 100.0, " %"),
+            verdict.to_owned(),
+        ]);
+    }
+    t
+}
+
+/// With its sign, in units of which there are `per` in one.
+fn signed(e: &Estimate, per: f64, unit: &str) -> String {
+    let times = |x: Option<f64>| x.map(|x| x * per);
+    let e = Estimate { value: times(e.value), low: times(e.low), high: times(e.high) };
+    match e.value {
+        None => UNKNOWN.to_owned(),
+        Some(value) => {
+            let plus = if value > 0.0 { "+" } else { "" };
+            format!("{plus}{}{unit}", with_interval(&e))
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a file expects and whether it holds: a table, JUnit's XML for a CI's list of tests, GitHub's annotations.
+
+use crate::number::{self, with_interval};
+use crate::table::{Side, Table, escaped};
+use crate::{WIDTH, entry, text};
+use std::io::{self, Write};
+use weir_sim::{Expected, Results, ScenarioResult};
+
+/// All expectations with their scenario's label.
+fn all(results: &Results) -> impl Iterator<Item = (String, &ScenarioResult, &Expected)> {
+    let swept = entry::swept(results);
+    let of = move |s| (entry::label(s, &swept), s);
+    results
+        .scenarios
+        .iter()
+        .map(of)
+        .flat_map(|(label, s)| s.expectations.iter().map(move |e| (label.clone(), s, e)))
+}
+
+/// The figure, as the condition has it. That nothing failed among few is no promise.
+fn figure(s: &ScenarioResult, e: &Expected) -> String {
+    let few = number::at_least(s.requests.selected).filter(|_| s.requests.failed == 0);
+    match e.value.value {
+        None => "nothing can be said".to_owned(),
+        Some(_) if e.expect.starts_with("success") && few.is_some() => {
+            format!("{} (95 % sure: at least {})", number::percentage(&e.value), few.unwrap_or_default())
+        }
+        Some(_) if e.share => number::percentage(&e.value),
+        Some(_) => with_interval(&e.value),
+    }
+}
+
+fn word(e: &Expected) -> &'static str {
+    match e.holds {
+        Some(true) => "holds",
+        Some(false) => "fails",
+        None => "undecided",
+    }
+}
+
+/// The table of a text, where the file expects anything.
+pub(crate) fn write(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    let mut t = Table::new();
+    for heading in ["scenario", "expected", ""] {
+        t.column(heading, Side::Left);
+    }
+    t.column("is", Side::Right);
+    let mut some = false;
+    for (label, s, e) in all(results) {
+        t.row(vec![label, e.expect.clone(), word(e).to_owned(), figure(s, e)]);
+        some = true;
+    }
+    if some { writeln!(out, "{}", t.text(WIDTH)) } else { Ok(()) }
+}
+
+/// What does not hold, or cannot be decided: one sentence each.
+pub(crate) fn unmet(results: &Results) -> Vec<String> {
+    all(results)
+        .filter(|(_, _, e)| e.holds != Some(true))
+        .map(|(label, s, e)| match e.holds {
+            Some(_) => format!("{label}: {} fails: {}", e.expect, figure(s, e)),
+            None => format!("{label}: {} cannot be decided: {}", e.expect, figure(s, e)),
+        })
+        .collect()
+}
+
+/// JUnit's XML: a test case for each expectation.
+pub(crate) fn junit(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    let (tests, failures) = (all(results).count(), unmet(results).len());
+    let file = escaped(&results.file);
+    writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+    writeln!(out, "<testsuites tests=\"{tests}\" failures=\"{failures}\">")?;
+    writeln!(
+        out,
+        "  <testsuite name=\"{file}\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\">"
+    )?;
+    for (label, s, e) in all(results) {
+        let (path, line, _) = place(&e.span);
+        write!(
+            out,
+            "    <testcase classname=\"{}\" name=\"{}\" file=\"{}\" line=\"{line}\"",
+            escaped(&label),
+            escaped(&e.expect),
+            escaped(path)
+        )?;
+        if e.holds == Some(true) {
+            writeln!(out, "/>")?;
+        } else {
+            let message = escaped(&format!("{}: {}", word(e), figure(s, e)));
+            writeln!(
+                out,
+                ">\n      <failure message=\"{message}\">{}</failure>\n    </testcase>",
+                escaped(&e.span)
+            )?;
+        }
+    }
+    writeln!(out, "  </testsuite>\n</testsuites>")
+}
+
+/// GitHub's workflow commands, one line for each expectation that does not hold.
+pub(crate) fn annotations(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    let data = |s: &str| s.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    let property = |s: &str| data(s).replace(':', "%3A").replace(',', "%2C");
+    for (label, s, e) in all(results).filter(|(_, _, e)| e.holds != Some(true)) {
+        let (path, line, column) = place(&e.span);
+        let title = property(&format!("{} {}", e.expect, word(e)));
+        let told = data(&format!("{label}: {} {}: {}", e.expect, word(e), figure(s, e)));
+        writeln!(out, "::error file={},line={line},col={column},title={title}::{told}", property(path))?;
+    }
+    Ok(())
+}
+
+/// File, line and column of a place.
+fn place(span: &str) -> (&str, u32, u32) {
+    let mut parts = span.rsplitn(3, ':');
+    let column = parts.next().and_then(|c| c.parse().ok());
+    let line = parts.next().and_then(|l| l.parse().ok());
+    match (parts.next(), line, column) {
+        (Some(file), Some(line), Some(column)) => (file, line, column),
+        _ => (span, 1, 1),
+    }
+}
+
+/// Where figures are not known as well as was wanted: one sentence each.
+pub(crate) fn shortfalls(results: &Results) -> Vec<String> {
+    let swept = entry::swept(results);
+    let label = |name: &str, params: &[_]| {
+        let found = results.scenarios.iter().find(|s| s.name == name && s.params == params);
+        found.map_or_else(|| name.to_owned(), |s| entry::label(s, &swept))
+    };
+    let percent = |share: f64| format!("{} %", number::plain(Some(share * 100.0)));
+    let sentence = |s: &weir_sim::Shortfall| {
+        let (of, metric) = (label(&s.scenario, &s.params), s.goal.metric.name());
+        match s.share {
+            Some(share) if share.is_finite() => format!(
+                "{of}: {metric} is known to ±{}, not to ±{}, after {} replications",
+                percent(share),
+                percent(s.goal.share),
+                results.replications
+            ),
+            Some(_) => format!(
+                "{of}: {metric} is 0, and not in all replications, so that no share of it can be told"
+            ),
+            None => format!(
+                "{of}: {metric} cannot be told at all; run longer (--requests) rather than more often"
+            ),
+        }
+    };
+    results.shortfalls.iter().map(sentence).map(|s| text::wrapped(&s).trim_end().to_owned()).collect()
+}

@@ -1,0 +1,175 @@
+//! What typical requests consist of and how a run went over time, in words and as JSON.
+
+use crate::WIDTH;
+use crate::number::plain;
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use weir_policy::history::What;
+use weir_sim::{QueueOverTime, Series, TimePart, Typical, UpOverTime};
+
+/// What is said in words.
+const TOLD: [f64; 2] = [0.5, 0.99];
+
+/// `p50`, `p999`.
+pub(crate) fn name(q: f64) -> String {
+    format!("p{}", plain(Some(q * 100.0)).replace('.', ""))
+}
+
+/// What a part is, in words.
+pub(crate) fn words(part: &TimePart) -> String {
+    // As in the table of sites.
+    let place = part.place.strip_prefix("<file>/").unwrap_or(&part.place);
+    match part.what {
+        What::Wait => format!("waiting in {place}"),
+        What::Work => format!("work in {place}"),
+        What::Cross => format!("crossing {place}"),
+        What::Backoff => format!("backoff in {place}"),
+        What::Hold | What::Answer => format!("at {place}"),
+    }
+}
+
+/// A line for each quantile of which something is said: its largest parts, as many as there is room for.
+pub(crate) fn lines(typical: &[Typical]) -> Vec<String> {
+    typical.iter().filter(|t| TOLD.contains(&t.q) && !t.parts.is_empty()).map(line).collect()
+}
+
+fn line(of: &Typical) -> String {
+    let rest = |left: f64| format!(", {} % elsewhere", percent(left));
+    let mut line = format!("{}:", name(of.q));
+    let mut left = 1.0;
+    for (at, part) in of.parts.iter().enumerate() {
+        let more = format!("{} {} % {}", if at == 0 { "" } else { "," }, percent(part.share), words(part));
+        let last = left - part.share < 0.005;
+        let after = if last { 0 } else { rest(left).chars().count() };
+        let fits = line.chars().count() + more.chars().count() + after <= WIDTH - 2;
+        if at > 0 && (part.share < 0.01 || !fits) {
+            break;
+        }
+        line += &more;
+        left -= part.share;
+    }
+    if left >= 0.005 { line + &rest(left) } else { line }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}", share * 100.0)
+}
+
+/// By quantile.
+pub(crate) struct Quantiles<'a>(pub &'a [Typical]);
+
+impl Serialize for Quantiles<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|of| (name(of.q), Quantile(of))))
+    }
+}
+
+struct Quantile<'a>(&'a Typical);
+
+impl Serialize for Quantile<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("latency_ms", &self.0.ms)?;
+        map.serialize_entry("requests", &self.0.requests)?;
+        map.serialize_entry("parts", &self.0.parts.iter().map(Part::of).collect::<Vec<_>>())?;
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Part<'a> {
+    site: &'a str,
+    what: &'static str,
+    ms: f64,
+    share: f64,
+}
+
+impl Part<'_> {
+    fn of(part: &TimePart) -> Part<'_> {
+        Part { site: &part.place, what: part.what.name(), ms: part.ms, share: part.share }
+    }
+}
+
+/// The first replication over time.
+pub(crate) struct OverTime<'a>(pub &'a Series);
+
+impl Serialize for OverTime<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let s = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("replication", &0)?;
+        map.serialize_entry("part_s", &(s.part_ns as f64 / 1e9))?;
+        map.serialize_entry("end_s", &(s.end_ns as f64 / 1e9))?;
+        map.serialize_entry("arrivals_per_s", &rates(s, &s.arrivals))?;
+        map.serialize_entry("responses_per_s", &rates(s, &s.responses))?;
+        map.serialize_entry("in_flight", &s.in_flight)?;
+        map.serialize_entry("queues", &s.queues.iter().map(Queue::of).collect::<Vec<_>>())?;
+        map.serialize_entry("up", &s.up.iter().map(Up::of).collect::<Vec<_>>())?;
+        map.end()
+    }
+}
+
+/// Counts of the parts as rates per second.
+pub(crate) fn rates(series: &Series, counts: &[u64]) -> Vec<f64> {
+    let ends = (1..=counts.len() as u64).map(|n| (n * series.part_ns).min(series.end_ns));
+    let mut from = 0;
+    let mut rate = |(n, to): (&u64, u64)| {
+        let ns = to - std::mem::replace(&mut from, to);
+        if ns > 0 { *n as f64 / (ns as f64 / 1e9) } else { 0.0 }
+    };
+    counts.iter().zip(ends).map(&mut rate).collect()
+}
+
+#[derive(Serialize)]
+struct Queue<'a> {
+    site: &'a str,
+    count: u64,
+    waiting: &'a [f64],
+    busy: &'a [f64],
+}
+
+impl Queue<'_> {
+    fn of(of: &QueueOverTime) -> Queue<'_> {
+        Queue { site: &of.place, count: of.count, waiting: &of.waiting, busy: &of.busy }
+    }
+}
+
+#[derive(Serialize)]
+struct Up<'a> {
+    site: &'a str,
+    count: u64,
+    up: &'a [u64],
+}
+
+impl Up<'_> {
+    fn of(of: &UpOverTime) -> Up<'_> {
+        Up { site: &of.place, count: of.count, up: &of.up }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(place: &str, what: What, share: f64) -> TimePart {
+        TimePart { place: place.to_owned(), what, ms: share * 100.0, share }
+    }
+
+    #[test]
+    fn a_line_says_as_much_as_there_is_room_for() {
+        let parts = vec![
+            part("dyno/queue", What::Wait, 0.71),
+            part("dyno/delay", What::Work, 0.24),
+            part("<file>/cable", What::Cross, 0.05),
+        ];
+        let mut of = Typical { q: 0.99, requests: 100, ms: 100.0, parts };
+        let said = lines(std::slice::from_ref(&of));
+        assert_eq!(said, ["p99: 71 % waiting in dyno/queue, 24 % work in dyno/delay, 5 % crossing cable"]);
+        of.parts[2].place.push_str("_to_the_next_rack");
+        let said = lines(std::slice::from_ref(&of));
+        assert_eq!(said, ["p99: 71 % waiting in dyno/queue, 24 % work in dyno/delay, 5 % elsewhere"]);
+        of.parts.truncate(1);
+        assert_eq!(lines(&[of]), ["p99: 71 % waiting in dyno/queue, 29 % elsewhere"]);
+        assert_eq!(name(0.999), "p999");
+    }
+}

@@ -1,0 +1,204 @@
+//! Bars, a row for each scenario or site: where the time goes, how busy queues are, how evenly targets are used.
+
+use super::shown::Shown;
+use crate::chart::COLOURS;
+use crate::number::{alone, percentage, plain, with_interval};
+use crate::{escaped, explained, page};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use weir_sim::{NodeResult, Results, ScenarioResult, TimePart, Typical};
+
+/// Sites of a scenario at most, where each has a row.
+const MOST: usize = 6;
+
+/// A row: whose, its bar (in shares of its width), and its figure.
+struct Row {
+    scenario: usize,
+    who: String,
+    small: String,
+    bar: String,
+    value: String,
+}
+
+fn rows(shown: &Shown, rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "<div class=\"rows\">")?;
+    for row in rows.iter().filter(|row| shown.is_drawn(row.scenario)) {
+        let off = if shown.colours[row.scenario].is_none() { " off" } else { "" };
+        let small = if row.small.is_empty() {
+            String::new()
+        } else {
+            format!("<small>{}</small>", escaped(&row.small))
+        };
+        writeln!(
+            out,
+            "<div class=\"row{off}\" data-s=\"{}\"><span>{}{small}</span><svg class=\"bar\" role=\"img\" aria-label=\"{2}\">{3}</svg><span class=\"value\">{2}</span></div>",
+            row.scenario,
+            escaped(&row.who),
+            escaped(&row.value),
+            row.bar
+        )?;
+    }
+    writeln!(out, "</div>")
+}
+
+/// A part of a bar, from one share of it to another.
+fn part(from: f64, to: f64, rest: &str, title: &str) -> String {
+    let (x, width) = (from.clamp(0.0, 1.0) * 100.0, (to.min(1.0) - from.max(0.0)).max(0.0) * 100.0);
+    let title = if title.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(title)) };
+    format!("<rect x=\"{x:.2}%\" width=\"{width:.2}%\" height=\"100%\"{rest}>{title}</rect>")
+}
+
+/// The quantiles whose typical requests have a row.
+const TYPICAL: [f64; 2] = [0.5, 0.99];
+
+/// Where the time goes: the parts of the mean latency, and of the requests near p50 and p99 where those were looked at.
+pub(super) fn parts(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+    let all = &results.scenarios;
+    let typical = |s: &'_ ScenarioResult| -> Vec<Typical> {
+        let of = s.explained.iter().flat_map(|e| &e.typical).filter(|t| TYPICAL.contains(&t.q));
+        of.cloned().collect()
+    };
+    let mean = |s: &ScenarioResult| s.nodes.iter().filter_map(spent).sum::<f64>();
+    let longest = |s: &ScenarioResult| typical(s).iter().map(|t| t.ms).fold(mean(s), f64::max);
+    let most = all.iter().map(longest).fold(0.0, f64::max);
+    if most <= 0.0 {
+        return Ok(());
+    }
+    let looked_at = all.iter().any(|s| s.explained.is_some());
+    let note = if looked_at {
+        "The mean latency of all requests, and of those near p50 and p99 in the first replication, site by site, ms."
+    } else {
+        "The mean latency of all requests, site by site, ms."
+    };
+    let coloured = greatest(all);
+    let colour = |n: &NodeResult| coloured.iter().position(|place| *place == n.place);
+    page::section("Where the time goes", note, out)?;
+    writeln!(out, "<div class=\"keys\">")?;
+    for (c, place) in coloured.iter().enumerate() {
+        key(&format!("var(--c{c})"), place, out)?;
+    }
+    if all.iter().flat_map(|s| &s.nodes).any(|n| spent(n).is_some() && colour(n).is_none()) {
+        key("var(--grey)", "other sites", out)?;
+    }
+    writeln!(out, "</div>")?;
+    let fill = |place: &str| match coloured.iter().position(|known| *known == place) {
+        Some(c) => format!(" style=\"--c:var(--c{c})\""),
+        None => " style=\"--c:var(--grey)\"".to_owned(),
+    };
+    let mut drawn = Vec::new();
+    for (scenario, s) in all.iter().enumerate() {
+        let mut row = |small: &str, parts: Vec<(String, f64, String)>, value: String| {
+            let (mut at, mut bar) = (0.0, String::new());
+            for (place, ms, title) in parts {
+                bar += &part(at / most, (at + ms) / most, &fill(&place), &title);
+                at += ms;
+            }
+            let small = if looked_at { small.to_owned() } else { String::new() };
+            drawn.push(Row { scenario, who: shown.labels[scenario].clone(), small, bar, value });
+        };
+        let title = |n: &NodeResult| format!("{}: {} ms", n.place, alone(&n.latency_part_ms));
+        let parts = s.nodes.iter().filter_map(|n| Some((n.place.clone(), spent(n)?, title(n))));
+        row("mean", parts.collect(), format!("{} ms", with_interval(&s.latency_all.mean)));
+        for of in typical(s) {
+            let title = |p: &TimePart| {
+                let ms = plain(Some(p.ms));
+                format!("{}: {ms} ms, {} %", explained::words(p), plain(Some((p.share * 100.0).round())))
+            };
+            // In the order of the mean's, the request's way.
+            let mut parts: Vec<&TimePart> = of.parts.iter().collect();
+            parts.sort_by_key(|p| s.nodes.iter().position(|n| n.place == p.place));
+            let parts = parts.into_iter().map(|p| (p.place.clone(), p.ms, title(p)));
+            row(&explained::name(of.q), parts.collect(), format!("{} ms", plain(Some(of.ms))));
+        }
+    }
+    rows(shown, &drawn, out)?;
+    writeln!(out, "</section>")
+}
+
+pub(super) fn key(colour: &str, name: &str, out: &mut dyn Write) -> io::Result<()> {
+    let name = escaped(name);
+    writeln!(out, "<span class=\"key\" style=\"--c:{colour}\"><span class=\"swatch\"></span>{name}</span>")
+}
+
+fn spent(n: &NodeResult) -> Option<f64> {
+    n.latency_part_ms.value.filter(|ms| *ms > 0.0)
+}
+
+/// The places on which most time is spent in all scenarios together, as many as there are colours.
+fn greatest(all: &[ScenarioResult]) -> Vec<&str> {
+    let mut places: Vec<(&str, f64)> = Vec::new();
+    for (n, ms) in all.iter().flat_map(|s| &s.nodes).filter_map(|n| Some((n, spent(n)?))) {
+        match places.iter_mut().find(|(place, _)| *place == n.place) {
+            Some((_, sum)) => *sum += ms,
+            None => places.push((&n.place, ms)),
+        }
+    }
+    places.sort_by(|a, b| b.1.total_cmp(&a.1));
+    places.into_iter().take(COLOURS).map(|(place, _)| place).collect()
+}
+
+/// How busy queues and servers are.
+pub(super) fn utilisation(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+    let mut all = Vec::new();
+    for (scenario, s) in results.scenarios.iter().enumerate() {
+        let mut busy: Vec<(&NodeResult, f64)> =
+            s.nodes.iter().filter_map(|n| Some((n, n.utilisation.value?))).collect();
+        busy.sort_by(|a, b| b.1.total_cmp(&a.1));
+        for (n, share) in busy.into_iter().take(MOST) {
+            let colour = if share > 0.95 { " style=\"--c:var(--warn)\"" } else { "" };
+            all.push(Row {
+                scenario,
+                who: shown.labels[scenario].clone(),
+                small: site(n),
+                bar: part(0.0, share, colour, ""),
+                value: format!("{} busy, {} waiting", percentage(&n.utilisation), alone(&n.queue_mean)),
+            });
+        }
+    }
+    if all.is_empty() {
+        return Ok(());
+    }
+    page::section("How busy", "Share of slots or cores in use, and the mean number waiting at each.", out)?;
+    rows(shown, &all, out)?;
+    writeln!(out, "</section>")
+}
+
+/// How many requests the members of a site got.
+pub(super) fn spread(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+    let mut found = Vec::new();
+    for (scenario, s) in results.scenarios.iter().enumerate() {
+        let mut of: Vec<(&NodeResult, f64, f64, f64)> = Vec::new();
+        for n in s.nodes.iter().filter(|n| n.count > 1 && n.requests > 0) {
+            let (Some(least), Some(most)) = (n.spread_min, n.spread_max) else { continue };
+            let mean = n.requests as f64 / (n.count as f64 * f64::from(results.replications));
+            // What follows one another has the same; the last of them is shown.
+            of.retain(|(other, a, b, _)| (other.count, *a, *b) != (n.count, least, most));
+            of.push((n, least, most, mean));
+        }
+        found.extend(of.into_iter().take(MOST).map(|of| (scenario, of)));
+    }
+    let widest = found.iter().map(|(_, (.., most, mean))| most / mean).fold(1.0, f64::max);
+    let row = |(scenario, (n, least, most, mean)): (usize, (&NodeResult, f64, f64, f64))| {
+        let at = |requests: f64| requests / mean / widest;
+        let cv = n.spread_cv.value.unwrap_or_default();
+        let mut bar = part(at(least), at(most), " class=\"pale\"", "");
+        bar += &part(at(mean * (1.0 - cv)), at(mean * (1.0 + cv)), "", "");
+        let _ = write!(bar, "<line x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"0\" y2=\"100%\"/>", at(mean) * 100.0);
+        let value = format!("{}..{}", plain(Some(least)), plain(Some(most)));
+        Row { scenario, who: shown.labels[scenario].clone(), small: site(n), bar, value }
+    };
+    let all: Vec<Row> = found.into_iter().map(row).collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    let note = "Requests of each member of a site: from the least to the most, dark within a standard deviation of the mean (the line).";
+    page::section("How evenly", note, out)?;
+    rows(shown, &all, out)?;
+    writeln!(out, "</section>")
+}
+
+fn site(n: &NodeResult) -> String {
+    let name = if n.name == n.kind { String::new() } else { format!(" {}", n.name) };
+    let many = if n.count > 1 { format!(" ×{}", n.count) } else { String::new() };
+    format!("{}{name}{many}", n.place)
+}

@@ -1,0 +1,129 @@
+//! A simulation as one self-contained page, readable without scripts and on paper: what would mislead, the answer in a few figures,
+//! the topology, then the scenarios side by side, as a sweep, as curves, over time, and site by site.
+
+mod bars;
+mod curves;
+mod over_time;
+mod shown;
+mod summary;
+mod sweep;
+
+use crate::graph::pictures;
+use crate::{comparison, entry, page, signature, sites, text};
+use shown::Shown;
+use std::io::{self, Write};
+use weir_sim::Results;
+use weir_topology::Plan;
+
+pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+    let shown = Shown::of(results);
+    page::begin(&results.file, &results.file, out)?;
+    if results.interrupted {
+        page::warning("Interrupted: what follows is what was finished.", "", out)?;
+    }
+    for (warning, labels) in entry::warnings(results) {
+        page::warning(warning, &entry::listed(&labels), out)?;
+    }
+    summary::write(results, &shown, out)?;
+    topology(results, plan, out)?;
+    table(results, &shown, out)?;
+    sweep::write(results, out)?;
+    curves::write(results, &shown, out)?;
+    bars::parts(results, &shown, out)?;
+    over_time::write(results, &shown, out)?;
+    bars::utilisation(results, &shown, out)?;
+    bars::spread(results, &shown, out)?;
+    scenarios(results, &shown, out)?;
+    page::end(&signature(results), out)
+}
+
+/// Pictures that stand open; the next ones are folded, and of more it is said where they are.
+const OPEN: usize = 3;
+const FOLDED: usize = 12;
+
+fn topology(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+    let mut names: Vec<String> = results.scenarios.iter().map(|s| s.name.clone()).collect();
+    names.sort();
+    names.dedup();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let pictures = pictures(plan, &names);
+    page::section(
+        "Topology",
+        "Nodes made by one line of the file are one box, with their number; lines that cross lead to shared nodes.",
+        out,
+    )?;
+    for (at, picture) in pictures.iter().enumerate().take(FOLDED) {
+        let heading = crate::escaped(&picture.heading());
+        let drawn = picture.svg();
+        match (pictures.len(), at) {
+            (1, _) => writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{drawn}</div>")?,
+            (_, ..OPEN) => {
+                writeln!(out, "<h3>{heading}</h3>\n<div class=\"wide\" tabindex=\"0\">\n{drawn}</div>")?
+            }
+            _ => writeln!(
+                out,
+                "<details><summary>{heading}</summary>\n<div class=\"wide\" tabindex=\"0\">\n{drawn}</div></details>"
+            )?,
+        }
+    }
+    if pictures.len() > FOLDED {
+        let more = pictures.len() - FOLDED;
+        writeln!(
+            out,
+            "<p class=\"note\">{more} more look different; <code>weir graph</code> draws them.</p>"
+        )?;
+    }
+    writeln!(out, "</section>")
+}
+
+/// More rows than this are folded.
+const ROWS: usize = 24;
+
+fn table(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+    page::section("Scenarios", "Latency of all requests in ms, ± half of the 95 % interval.", out)?;
+    let all = results.scenarios.len();
+    let whole = format!("<div class=\"wide\" tabindex=\"0\">\n{}</div>", comparison::table(results).html());
+    if all <= ROWS {
+        writeln!(out, "{whole}")?;
+    } else {
+        let few = Results {
+            scenarios: shown.on().map(|at| results.scenarios[at].clone()).collect(),
+            ..results.clone()
+        };
+        writeln!(
+            out,
+            "<div class=\"wide\" tabindex=\"0\">\n{}</div>\n<details><summary>All {all} scenarios</summary>\n{whole}</details>",
+            comparison::table(&few).html()
+        )?;
+    }
+    writeln!(out, "</section>")
+}
+
+/// Up to so many scenarios each one's tables stand open.
+const FEW: usize = 3;
+
+fn scenarios(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+    page::section("Site by site", &sites::LEGEND.join(" · "), out)?;
+    let all = results.scenarios.len();
+    let open = if all <= FEW { " open" } else { "" };
+    if all > ROWS {
+        writeln!(out, "<details><summary>All {all} scenarios</summary>")?;
+    }
+    for (s, label) in results.scenarios.iter().zip(&shown.labels) {
+        writeln!(out, "<details class=\"scenario\"{open}><summary>{}</summary>", crate::escaped(label))?;
+        for line in text::summary(s, results) {
+            writeln!(out, "<p>{}</p>", crate::escaped(&line))?;
+        }
+        writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>", text::latency(s).html())?;
+        if !s.nodes.is_empty() {
+            writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>", sites::table(s).html())?;
+        }
+        writeln!(out, "</details>")?;
+    }
+    if all > ROWS {
+        writeln!(out, "</details>")?;
+    }
+    writeln!(out, "</section>")
+}

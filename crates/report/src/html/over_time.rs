@@ -1,0 +1,122 @@
+//! How the first replication went over time: rates, requests in flight and waiting, and what was up.
+
+use super::shown::Shown;
+use crate::chart::{Axis, COLOURS, Chart, Series};
+use crate::explained::rates;
+use crate::number::plain;
+use crate::{escaped, page};
+use std::io::{self, Write};
+use weir_sim::Results;
+use weir_stats::Estimate;
+
+/// Scenarios whose charts stand open; the next ones are folded, and of more it is said where they are.
+const OPEN: usize = 2;
+const FOLDED: usize = 12;
+/// Lines of a chart at most.
+const LINES: usize = 6;
+
+pub(super) fn write(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
+    let all = results.scenarios.iter().zip(&shown.labels);
+    let known: Vec<(&weir_sim::Series, &String)> =
+        all.filter_map(|(s, label)| Some((&s.explained.as_ref()?.series, label))).collect();
+    if known.iter().all(|(series, _)| series.end_ns == 0) {
+        return Ok(());
+    }
+    page::section(
+        "Over time",
+        "The first replication, all of its requests, from its start to its end.",
+        out,
+    )?;
+    for (at, (series, label)) in known.iter().enumerate().take(FOLDED) {
+        let (one, label) = (known.len() == 1, escaped(label));
+        match at {
+            _ if one => {}
+            ..OPEN => writeln!(out, "<h3>{label}</h3>")?,
+            _ => writeln!(out, "<details><summary>{label}</summary>")?,
+        }
+        charts(series, out)?;
+        if !one && at >= OPEN {
+            writeln!(out, "</details>")?;
+        }
+    }
+    if known.len() > FOLDED {
+        let more = known.len() - FOLDED;
+        writeln!(
+            out,
+            "<p class=\"note\">{more} more scenarios: <code>--explain --output json</code> has them.</p>"
+        )?;
+    }
+    writeln!(out, "</section>")
+}
+
+/// A line of a chart: its name and values.
+type Line = (String, Vec<f64>);
+
+fn charts(s: &weir_sim::Series, out: &mut dyn Write) -> io::Result<()> {
+    let (arrivals, responses) = (rates(s, &s.arrivals), rates(s, &s.responses));
+    let mut charts: Vec<(&str, Vec<Line>)> = vec![
+        ("Per second", vec![("arrivals".into(), arrivals), ("responses".into(), responses)]),
+        ("Requests in flight", vec![("in flight".into(), s.in_flight.clone())]),
+    ];
+    let many =
+        |place: &str, count: u64| if count > 1 { format!("{place} ×{count}") } else { place.to_owned() };
+    let mut lines: Vec<Line> =
+        s.queues.iter().map(|q| (many(&q.place, q.count), q.waiting.clone())).collect();
+    let longest = |line: &Line| line.1.iter().copied().fold(0.0, f64::max);
+    lines.retain(|line| longest(line) > 0.0);
+    lines.sort_by(|a, b| longest(b).total_cmp(&longest(a)));
+    charts.push(("Requests waiting, by site", lines));
+    let up = |of: &weir_sim::UpOverTime| {
+        let share = of.up.iter().map(|n| *n as f64 / of.count.max(1) as f64 * 100.0);
+        (many(&of.place, of.count), share.collect())
+    };
+    charts.push(("Up, %", s.up.iter().map(up).collect()));
+    writeln!(out, "<div class=\"grid2\">")?;
+    for (heading, mut lines) in charts.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        lines.truncate(LINES);
+        writeln!(out, "<div>")?;
+        drawn(s, heading, &lines, out)?;
+        writeln!(out, "</div>")?;
+    }
+    writeln!(out, "</div>")
+}
+
+fn drawn(s: &weir_sim::Series, heading: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let x = Axis::from_zero(seconds(s.end_ns));
+    let ends = (1..=s.arrivals.len() as u64).map(|n| (n * s.part_ns).min(s.end_ns));
+    let most = lines.iter().flat_map(|line| &line.1).copied().fold(0.0, f64::max);
+    let chart = Chart {
+        label: format!("{heading}, over time"),
+        xs: ends.map(|ns| (x.at(seconds(ns)), format!("until {} s", plain(Some(seconds(ns)))))).collect(),
+        ticks: x.ticks.iter().map(|(at, label)| (*at, format!("{label} s"))).collect(),
+        y: Axis::from_zero(most),
+        unit: "",
+    };
+    let series: Vec<Series> = lines
+        .iter()
+        .enumerate()
+        .map(|(number, (name, values))| Series {
+            number,
+            name: name.clone(),
+            colour: Some(number % COLOURS),
+            dashed: false,
+            points: values
+                .iter()
+                .map(|v| Estimate { value: Some(*v), ..Estimate::default() })
+                .enumerate()
+                .collect(),
+            dots: Vec::new(),
+            bars: false,
+        })
+        .collect();
+    out.write_all(chart.figure(heading, true, &series).as_bytes())?;
+    if lines.len() > 1 || lines.iter().any(|line| line.0.contains('/')) {
+        writeln!(out, "<div class=\"keys\">")?;
+        for (c, (name, _)) in lines.iter().enumerate() {
+            super::bars::key(&format!("var(--c{c})"), name, out)?;
+        }
+        writeln!(out, "</div>")?;
+    }
+    Ok(())
+}

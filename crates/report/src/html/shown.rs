@@ -1,0 +1,56 @@
+//! Which scenarios are drawn at first, each in a colour of its own.
+
+use crate::chart::COLOURS;
+use crate::entry;
+use weir_sim::{Results, ScenarioResult};
+
+/// Of more scenarios than this those that come later are in the tables only.
+const MOST: usize = 500;
+
+/// The scenarios of a page.
+pub(super) struct Shown {
+    /// What each is called.
+    pub labels: Vec<String>,
+    /// The colour of each that is drawn at first.
+    pub colours: Vec<Option<usize>>,
+}
+
+impl Shown {
+    /// All where there are colours enough, else as many from the lowest to the highest p99.
+    pub fn of(results: &Results) -> Shown {
+        let swept = entry::swept(results);
+        let labels: Vec<String> = results.scenarios.iter().map(|s| entry::label(s, &swept)).collect();
+        let count = labels.len();
+        let mut colours = vec![None; count];
+        if count <= COLOURS {
+            colours.iter_mut().enumerate().for_each(|(at, colour)| *colour = Some(at));
+            return Shown { labels, colours };
+        }
+        let mut by_p99: Vec<usize> = (0..count).collect();
+        by_p99.sort_by(|a, b| slowness(&results.scenarios[*a]).total_cmp(&slowness(&results.scenarios[*b])));
+        let mut chosen: Vec<usize> = (0..COLOURS).map(|n| by_p99[n * (count - 1) / (COLOURS - 1)]).collect();
+        chosen.sort_unstable();
+        chosen.into_iter().enumerate().for_each(|(colour, at)| colours[at] = Some(colour));
+        Shown { labels, colours }
+    }
+
+    /// Whether a scenario can be drawn.
+    pub fn is_drawn(&self, at: usize) -> bool {
+        at < MOST || self.colours[at].is_some()
+    }
+
+    /// How many can be.
+    pub fn drawn(&self) -> usize {
+        (0..self.colours.len()).filter(|at| self.is_drawn(*at)).count()
+    }
+
+    /// Those that are drawn at first, in their order.
+    pub fn on(&self) -> impl Iterator<Item = usize> {
+        self.colours.iter().enumerate().filter(|(_, colour)| colour.is_some()).map(|(at, _)| at)
+    }
+}
+
+/// The p99, or what is known instead.
+pub(super) fn slowness(s: &ScenarioResult) -> f64 {
+    s.latency_all.p99.value.or(s.latency_all.mean.value).unwrap_or(f64::INFINITY)
+}

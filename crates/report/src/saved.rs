@@ -1,0 +1,136 @@
+//! Results as they were saved, read back for a comparison: what each scenario's statistics are, and what single replications
+//! said of them.
+
+use serde_json::Value;
+use std::fmt;
+use weir_sim::Results;
+use weir_stats::Estimate;
+
+/// The statistics of a scenario that are compared, with their place in the JSON.
+const STATISTICS: [(&str, &str); 15] = [
+    ("mean", "/latency_ms/all/mean"),
+    ("p50", "/latency_ms/all/p50"),
+    ("p90", "/latency_ms/all/p90"),
+    ("p95", "/latency_ms/all/p95"),
+    ("p99", "/latency_ms/all/p99"),
+    ("p999", "/latency_ms/all/p999"),
+    ("ok_mean", "/latency_ms/ok/mean"),
+    ("ok_p50", "/latency_ms/ok/p50"),
+    ("ok_p90", "/latency_ms/ok/p90"),
+    ("ok_p95", "/latency_ms/ok/p95"),
+    ("ok_p99", "/latency_ms/ok/p99"),
+    ("ok_p999", "/latency_ms/ok/p999"),
+    ("success", "/success"),
+    ("goodput_per_s", "/goodput_per_s"),
+    ("attempts_per_request", "/attempts_per_request"),
+];
+
+/// A result of `weir sim`.
+#[derive(Clone, Debug)]
+pub struct Saved {
+    /// The topology's name.
+    pub file: String,
+    /// The seed.
+    pub seed: u64,
+    /// How many replications.
+    pub replications: u64,
+    /// Its scenarios, in its order.
+    pub designs: Vec<Design>,
+}
+
+/// A scenario at one point of the sweep.
+#[derive(Clone, Debug)]
+pub struct Design {
+    /// Its name.
+    pub name: String,
+    /// All parameters.
+    pub params: Vec<(String, Value)>,
+    /// Whether some of its requests failed.
+    pub(crate) failed: bool,
+    pub(crate) statistics: Vec<Statistic>,
+}
+
+/// A statistic of a scenario.
+#[derive(Clone, Debug)]
+pub(crate) struct Statistic {
+    pub name: &'static str,
+    pub estimate: Estimate,
+    /// What each replication says; empty where nothing can be said.
+    pub each: Vec<f64>,
+}
+
+/// Why a file is no result that could be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotSaved(String);
+
+impl fmt::Display for NotSaved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Saved {
+    /// Whether bytes look like a result, and not like a topology or a plan.
+    pub fn is_saved(bytes: &[u8]) -> bool {
+        let head: String = String::from_utf8_lossy(&bytes[..bytes.len().min(200)])
+            .chars()
+            .filter(|c| !c.is_whitespace())
+            .collect();
+        head.trim_start_matches('\u{feff}').starts_with("{\"schema\":\"weir.sim/1\"")
+    }
+
+    /// Reads a result.
+    ///
+    /// # Errors
+    /// JSON that is none, or lacks what is compared.
+    pub fn read(bytes: &[u8]) -> Result<Saved, NotSaved> {
+        let document: Value =
+            serde_json::from_slice(bytes).map_err(|e| NotSaved(format!("it is no JSON: {e}")))?;
+        let lacks = |what: &str| NotSaved(format!("it lacks `{what}`, which every result has"));
+        let scenarios = document["scenarios"].as_array().ok_or_else(|| lacks("scenarios"))?;
+        Ok(Saved {
+            file: document["file"].as_str().ok_or_else(|| lacks("file"))?.to_owned(),
+            seed: document["seed"].as_u64().ok_or_else(|| lacks("seed"))?,
+            replications: document["replications"].as_u64().ok_or_else(|| lacks("replications"))?,
+            designs: scenarios.iter().map(design).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The same of a result that is at hand; it has what single replications say.
+    ///
+    /// # Errors
+    /// As [`Saved::read`].
+    pub fn of(results: &Results) -> Result<Saved, NotSaved> {
+        let mut bytes = Vec::new();
+        crate::json_with_each(results, &mut bytes).map_err(|e| NotSaved(e.to_string()))?;
+        Saved::read(&bytes)
+    }
+}
+
+fn design(scenario: &Value) -> Result<Design, NotSaved> {
+    let name = scenario["name"].as_str().ok_or_else(|| NotSaved("a scenario has no name".to_owned()))?;
+    let params = scenario["params"].as_object().into_iter().flatten();
+    let statistics = STATISTICS.iter().map(|(statistic, path)| {
+        let found = scenario.pointer(path);
+        let e = found.ok_or_else(|| NotSaved(format!("`{name}` lacks `{}`", path.trim_start_matches('/'))))?;
+        let each = e["each"].as_array().ok_or_else(|| {
+            NotSaved(
+                "it has no values by replication, without which nothing can be compared: save it with `--save x.json`, or \
+                 with `--output json --each`"
+                    .to_owned(),
+            )
+        })?;
+        let number = |key: &str| e[key].as_f64();
+        Ok(Statistic {
+            name: statistic,
+            estimate: Estimate { value: number("value"), low: number("low"), high: number("high") },
+            each: each.iter().filter_map(Value::as_f64).collect(),
+        })
+    });
+    Ok(Design {
+        name: name.to_owned(),
+        params: params.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        failed: scenario["requests"]["failed"].as_u64().is_some_and(|n| n > 0),
+        statistics: statistics.collect::<Result<_, _>>()?,
+    })
+}

@@ -1,0 +1,77 @@
+//! The histories of requests: `weir.trace/1`, a line each, or as trace events for Perfetto and Chrome.
+
+mod events;
+mod lines;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use weir_policy::{Kind, Outcome};
+use weir_sim::{Recording, Results};
+use weir_topology::plan::{NodeId, Point, label, target_labels};
+
+/// The form of a file of histories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceForm {
+    /// A line of JSON for each request.
+    Lines,
+    /// Trace events.
+    Events,
+}
+
+/// All that is written down.
+pub(crate) struct Traced<'a> {
+    pub results: &'a Results,
+    pub recordings: &'a [Recording<'a>],
+    /// Which requests: `slowest:100`.
+    pub selection: &'a str,
+}
+
+pub(crate) fn write(traced: &Traced<'_>, form: TraceForm, out: &mut dyn Write) -> io::Result<()> {
+    match form {
+        TraceForm::Lines => lines::write(traced, out),
+        TraceForm::Events => events::write(traced, out),
+    }
+}
+
+/// What nodes are called.
+struct Names<'a> {
+    point: &'a Point,
+    /// By node: its number among those of its site; by site: how many there are.
+    numbers: Vec<u32>,
+    counts: Vec<u32>,
+    targets: BTreeMap<NodeId, Vec<String>>,
+}
+
+impl<'a> Names<'a> {
+    fn of(point: &'a Point) -> Names<'a> {
+        let mut counts = vec![0; point.sites.len()];
+        let number = |node: &weir_topology::plan::Node| {
+            counts[node.site as usize] += 1;
+            counts[node.site as usize] - 1
+        };
+        let numbers = point.nodes.iter().map(number).collect();
+        Names { point, numbers, counts, targets: BTreeMap::new() }
+    }
+
+    fn site(&self, node: NodeId) -> &'a str {
+        &self.point.sites[self.point.nodes[node as usize].site as usize].label
+    }
+
+    /// A node itself: with its number where its site has several.
+    fn member(&self, node: NodeId) -> String {
+        let name = label(self.point, node);
+        match self.counts[self.point.nodes[node as usize].site as usize] {
+            1 => name,
+            _ => format!("{name} #{}", self.numbers[node as usize]),
+        }
+    }
+
+    fn target(&mut self, (lb, index): (NodeId, u32)) -> &str {
+        let names = self.targets.entry(lb).or_insert_with(|| target_labels(self.point, lb));
+        names.get(index as usize).map_or("", String::as_str)
+    }
+}
+
+fn said(outcome: Outcome) -> &'static str {
+    outcome.map_or("ok", Kind::name)
+}

@@ -1,0 +1,163 @@
+//! Where an exchange notes what its line in the access log will tell of it. Of one that nobody writes down nothing is noted.
+
+use super::failure::Failure;
+use super::reply::Answer;
+use super::{Exchange, NodeId, Upstream};
+use crate::log::notes::{Notes, Stage, Target, Tried};
+use std::rc::Rc;
+use weir_policy::history::What;
+use weir_policy::{Kind, Outcome};
+
+/// One of several ways that a request takes at once (`hedge`); 0 is the request's own.
+pub(crate) type Branch = u32;
+
+impl<T: Upstream> Target for T {
+    fn name(&self) -> &str {
+        Upstream::name(self)
+    }
+}
+
+/// An attempt that is noted; dropped before its end, it was cancelled. Small, since a part of each request's future.
+pub(crate) struct NotedAttempt<'a> {
+    ex: &'a Exchange,
+    from_ns: u64,
+    node: NodeId,
+    branch: Branch,
+    attempt: u32,
+    /// Which of those that were tried.
+    tried: u32,
+    ended: bool,
+}
+
+impl NotedAttempt<'_> {
+    /// It has a head, or has failed.
+    pub fn ends(mut self, answer: &Answer) {
+        let outcome = match answer {
+            Ok(reply) => reply.outcome(),
+            Err(Failure { kind, .. }) => Some(*kind),
+        };
+        self.end(outcome);
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        self.ended = true;
+        let Some(notes) = &self.ex.notes else { return };
+        let at = self.tried as usize;
+        if let Some(tried) = notes.tried.borrow_mut().get_mut(at) {
+            tried.outcome = Some(outcome);
+        }
+        notes.stage(|| Stage {
+            node: Some(self.node),
+            what: What::Work,
+            from_ns: self.from_ns,
+            to_ns: self.ex.core.now(),
+            attempt: self.attempt,
+            branch: self.branch,
+            tried: Some(at),
+        });
+    }
+}
+
+impl Drop for NotedAttempt<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.end(Some(Kind::Cancelled));
+        }
+    }
+}
+
+impl Exchange {
+    /// The time, where it is noted.
+    pub fn moment(&self) -> u64 {
+        if self.notes.is_some() { self.core.now() } else { 0 }
+    }
+
+    /// It has waited at a node since then.
+    pub fn waited(&self, node: NodeId, branch: Branch, since_ns: u64) {
+        let Some(notes) = &self.notes else { return };
+        let to_ns = self.core.now();
+        notes.queue_ns.set(notes.queue_ns.get() + to_ns.saturating_sub(since_ns));
+        self.spent(notes, (node, What::Wait), branch, (since_ns, to_ns));
+    }
+
+    /// It has waited before a further attempt.
+    pub fn backed_off(&self, node: NodeId, branch: Branch, since_ns: u64) {
+        if let Some(notes) = &self.notes {
+            self.spent(notes, (node, What::Backoff), branch, (since_ns, self.core.now()));
+        }
+    }
+
+    fn spent(
+        &self,
+        notes: &Notes,
+        (node, what): (NodeId, What),
+        branch: Branch,
+        (from_ns, to_ns): (u64, u64),
+    ) {
+        let attempt = self.attempts();
+        notes.stage(|| Stage { node: Some(node), what, from_ns, to_ns, attempt, branch, tried: None });
+    }
+
+    /// A target is tried.
+    pub fn tries(
+        &self,
+        node: NodeId,
+        branch: Branch,
+        upstream: &Rc<impl Upstream + 'static>,
+    ) -> Option<NotedAttempt<'_>> {
+        let notes = self.notes.as_ref()?;
+        let mut tried = notes.tried.borrow_mut();
+        let at = tried.len();
+        tried.push(Tried { target: upstream.clone(), outcome: None });
+        Some(NotedAttempt {
+            ex: self,
+            from_ns: self.core.now(),
+            node,
+            branch,
+            attempt: self.attempts(),
+            tried: at as u32,
+            ended: false,
+        })
+    }
+
+    /// An attempt that began then has its connection: the instant.
+    pub fn connected(&self, since_ns: u64) -> u64 {
+        let Some(notes) = &self.notes else { return 0 };
+        let now_ns = self.core.now();
+        notes.connect_ns.set(Some(now_ns.saturating_sub(since_ns)));
+        notes.response_ns.set(None);
+        now_ns
+    }
+
+    /// The head of its answer is there.
+    pub fn headed(&self, since_ns: u64) {
+        if let Some(notes) = &self.notes {
+            notes.response_ns.set(Some(self.core.now().saturating_sub(since_ns)));
+        }
+    }
+
+    /// The request was read whole.
+    pub fn is_read(&self) {
+        if let Some(notes) = &self.notes {
+            notes.request_ns.set(Some(self.core.now().saturating_sub(self.begun_ns)));
+        }
+    }
+
+    /// A branch of one of its ways.
+    pub fn branches(&self, of: Branch) -> Branch {
+        let Some(stages) = self.notes.as_ref().and_then(|notes| notes.stages.as_ref()) else { return 0 };
+        let branches = &mut stages.borrow_mut().branches;
+        branches.push((of, false));
+        branches.len() as Branch
+    }
+
+    /// Another was faster than this branch.
+    pub fn lost(&self, branch: Branch) {
+        if let Some(stages) = self.notes.as_ref().and_then(|notes| notes.stages.as_ref())
+            && let Some(at) = (branch as usize).checked_sub(1)
+            && let Some((_, lost)) = stages.borrow_mut().branches.get_mut(at)
+        {
+            *lost = true;
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! How it looks inside, at equal distances in time: what a recorder's series are made of.
+
+use super::build::Act;
+use super::recorder::Recorder;
+use super::run::Reference;
+use crate::record::Look;
+
+impl Reference<'_> {
+    /// Looks at all instants before the next event.
+    pub(super) fn look_until(&mut self, at: u64) {
+        while let Some(due) = self.next_look().filter(|due| *due < at) {
+            self.look_at(due);
+        }
+    }
+
+    fn next_look(&self) -> Option<u64> {
+        Some(self.branches.recorder.as_ref()?.tracks.series.as_ref()?.next())
+    }
+
+    /// Requests are noted by that.
+    pub(crate) fn note_by(&mut self, recorder: Recorder) {
+        self.branches.recorder = Some(Box::new(recorder));
+    }
+
+    /// The run is over: what was noted.
+    pub(crate) fn noted(&mut self) -> Option<Box<Recorder>> {
+        if self.next_look().is_some_and(|due| due > self.now) {
+            self.look_at(self.now);
+        }
+        self.branches.recorder.take()
+    }
+
+    fn look_at(&mut self, at: u64) {
+        let ledger = &self.ledger;
+        let passed = at.saturating_sub(ledger.last_step);
+        let in_flight = ledger.area.wrapping_add(ledger.inside.wrapping_mul(passed));
+        let (busy, waiting) = self.meters.iter().map(|meter| meter.until(at)).unzip();
+        let stages = self.code.stages.iter().enumerate();
+        let faults = stages.filter_map(|(stage, s)| match self.tables.nodes[stage].act {
+            Act::Fault { fault } => Some((s, &self.tables.faults[fault as usize])),
+            _ => None,
+        });
+        let up = faults.map(|(stage, fault)| {
+            let base = self.code.blocks[stage.block as usize].base;
+            let members = base..base + stage.nodes.len() as u32;
+            let is_up = |member: &u32| {
+                let line = self.tables.fault_lines[member.wrapping_add(fault.offset) as usize] as usize;
+                self.lines[line].looks_up(&self.tables.lines[line].law, at)
+            };
+            (stage.site, members.filter(is_up).count() as u32)
+        });
+        let up = up.collect();
+        let look = Look { at, arrived: ledger.arrived, ended: ledger.ended, in_flight, busy, waiting, up };
+        if let Some(recorder) = &mut self.branches.recorder
+            && let Some(series) = &mut recorder.tracks.series
+        {
+            series.take_in(look);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Probes of `lb.prequal`: told at once, after a way there and back, or as work at their targets.
+
+use super::balance::Instance;
+use super::branch::Branch;
+use super::run::{Flow, Reference, what};
+use crate::code::Target;
+use crate::order::{Class, Entry, order_key};
+use crate::probes::Probe;
+use weir_model::draws::purpose;
+
+impl Reference<'_> {
+    /// Asks targets how busy they are, and tells the balancer, now or as the answers come.
+    pub(super) fn probe(&mut self, lb: u32, index: u32, slot: u32) {
+        let (came, on) = (self.branches.slots[slot as usize].came, self.on(lb, slot));
+        let draw = self.branches.choice_key(slot, self.balancers[index as usize].picks, came);
+        let Instance { upstream, targets, .. } = &mut self.balancers[index as usize];
+        let (targets, mut whom) = (*targets, Vec::new());
+        let Some(prequal) = upstream.on(on).balancer().prequal() else { return };
+        prequal.whom(draw, &mut whom);
+        let list = self.code.instances[index as usize].list;
+        let costs = self.tables.lbs[lb as usize].probe_cost_ns > 0;
+        for (target, key) in whom {
+            let to = targets.get(self.code, target);
+            let times = if costs { Some((0, 0)) } else { self.tables.probe_ways.times(list, target, key) };
+            let Some((out_ns, back_ns)) = times else { continue };
+            let number = self.probes.number();
+            let member = self.code.ends.server(to.member);
+            let probe = Probe { index, on, target, member, key, number, back_ns, found: None };
+            let probe = self.probes.add(probe);
+            if costs { self.send_costly(probe, to) } else { self.probe_after(probe, out_ns) }
+        }
+    }
+
+    /// A probe is there, or back, so much later.
+    fn probe_after(&mut self, probe: u32, ns: u64) {
+        if ns == 0 {
+            return self.probe_is_due(probe);
+        }
+        let at = self.now.saturating_add(ns).min(u64::MAX - 1);
+        let key = order_key(Class::Step, self.probes.of[probe as usize].number);
+        self.schedule(Entry { at, key, who: what::PROBE | probe, tag: 0 }, false);
+    }
+
+    /// A probe is there, or back.
+    pub(super) fn probe_is_due(&mut self, probe: u32) {
+        if self.probes.of[probe as usize].found.is_none() {
+            self.probe_looks(probe);
+            return self.probe_after(probe, self.probes.of[probe as usize].back_ns);
+        }
+        self.probe_ends(probe);
+    }
+
+    fn probe_looks(&mut self, probe: u32) {
+        let probe = &mut self.probes.of[probe as usize];
+        probe.found = Some(self.busy[probe.member as usize]);
+    }
+
+    fn probe_ends(&mut self, probe: u32) {
+        let Probe { index, on, target, key, found, .. } = self.probes.remove(probe);
+        let upstream = self.balancers[index as usize].upstream.on(on);
+        if let (Some(found), Some(prequal)) = (found, upstream.balancer().prequal()) {
+            prequal.probed(self.now, key, target, found.in_flight, found.latency_ns());
+        }
+    }
+
+    /// A probe with a cost begins its way, as a health check does.
+    fn send_costly(&mut self, probe: u32, to: Target) {
+        let Probe { index, on, target, key, number, .. } = self.probes.of[probe as usize];
+        let slot = self.branches.add();
+        self.checks_live += 1;
+        let way = key.with(purpose::PROBE);
+        let branch = &mut self.branches.slots[slot as usize];
+        (branch.stage, branch.member, branch.floor_stage) = (to.pc, to.member, to.pc);
+        (branch.way, branch.tries, branch.since) = (way, way, self.now);
+        (branch.order, branch.wanted, branch.check) = (number, false, index);
+        (branch.index, branch.probe) = (target, probe);
+        let tag = branch.tag;
+        let prequal = self.balancers[index as usize].upstream.on(on).balancer().prequal();
+        let age_ns = prequal.map_or(0, |prequal| prequal.age_ns());
+        let at = self.now.saturating_add(age_ns).min(u64::MAX - 1);
+        let key = order_key(Class::Limit, number);
+        self.pending.push(self.now, Entry { at, key, who: what::CHECK_LIMIT | slot, tag });
+        self.run_branch(slot, Flow::In);
+    }
+
+    /// A check has come as far as it goes: if it is a probe it looks how busy its target is.
+    pub(super) fn check_arrives(&mut self, slot: u32) {
+        let probe = self.branches.slots[slot as usize].probe;
+        if probe != super::build::NOBODY {
+            self.probe_looks(probe);
+        }
+    }
+
+    /// A probe with a cost is back.
+    pub(super) fn costly_probe_ends(&mut self, branch: &Branch) {
+        if branch.outcome.is_some() {
+            self.probes.of[branch.probe as usize].found = None;
+        }
+        self.probe_ends(branch.probe);
+    }
+}

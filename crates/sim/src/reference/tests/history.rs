@@ -1,0 +1,160 @@
+//! Histories: whatever the topology, the stages that count are the latency, one after another.
+
+use super::random::random_plan;
+use super::{Case, engine, options, plan};
+use crate::record::{History, Looks, Recording, Selection, record};
+use crate::run::{Options, run_with};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use weir_policy::Kind;
+use weir_policy::history::What;
+use weir_topology::Plan;
+
+fn recorded<'p>(plan: &'p Plan, options: &Options, trace: Selection) -> Recording<'p> {
+    let looks = Looks { trace: Some(trace), explain: true };
+    record(plan, options, &looks, &|_, _| {}, &AtomicBool::new(false)).unwrap().unwrap().remove(0)
+}
+
+/// What counts begins where what counted before ended, from the arrival to the answer.
+fn check(of: &History, source: &str) {
+    let counting = of.stages.iter().filter(|stage| stage.counts);
+    let mut at = 0;
+    for stage in counting {
+        assert_eq!(stage.from_ns, at, "{of:?}\n{source}");
+        assert!(stage.what != What::Hold && stage.to_ns >= at, "{of:?}\n{source}");
+        at = stage.to_ns;
+    }
+    match of.latency_ns {
+        Some(latency) => assert_eq!(at, latency, "{of:?}\n{source}"),
+        None => assert_eq!((at, of.outcome), (0, Some(Kind::Lost)), "{of:?}\n{source}"),
+    }
+}
+
+/// All requests of any topology: the stages that count add up to each one's latency, and by site to what the engine says of the sites.
+#[test]
+fn stages_that_count_add_up_to_the_latency() {
+    let random = (0..400).map(random_plan).chain((0..400).map(|seed| {
+        let source = engine::file(seed);
+        (plan(&source), source)
+    }));
+    let mut seen = BTreeMap::new();
+    for (plan, source) in random {
+        let options = options();
+        let Ok(results) = run_with(&plan, &options, &|_, _| {}, &AtomicBool::new(false), true) else {
+            continue;
+        };
+        let found = recorded(&plan, &options, Selection::All);
+        let scenario = &results.scenarios[0];
+        assert_eq!(found.histories.len() as u64, scenario.requests.total, "{source}");
+        let (mut sum, mut answered, mut parts) = (0u64, 0u64, BTreeMap::new());
+        for of in &found.histories {
+            check(of, &source);
+            of.stages.iter().for_each(|stage| *seen.entry((stage.what, stage.counts)).or_insert(0) += 1);
+            let Some(latency) = of.latency_ns.filter(|_| of.selected) else { continue };
+            (sum, answered) = (sum + latency, answered + 1);
+            for stage in of.stages.iter().filter(|stage| stage.counts) {
+                let site = found.point.nodes[stage.node as usize].site;
+                *parts.entry(&found.point.sites[site as usize].label).or_insert(0) +=
+                    stage.to_ns - stage.from_ns;
+            }
+        }
+        let longest = found.histories.iter().filter(|of| of.selected).filter_map(|of| of.latency_ns).max();
+        let max = scenario.latency_all.max;
+        assert_eq!(longest.map(|ns| ns as f64 / 1e6), max.filter(|_| answered > 0), "{source}");
+        for node in &scenario.nodes {
+            let all: u64 = *parts.get(&node.place).unwrap_or(&0);
+            let said = node.latency_part_ms.value.unwrap_or(0.0) * answered as f64 * 1e6;
+            assert!(
+                (said - all as f64).abs() <= 1e-12 * sum as f64,
+                "{}: {all} {said}\n{source}",
+                node.place
+            );
+        }
+    }
+    for what in [What::Wait, What::Work, What::Cross, What::Backoff, What::Answer] {
+        for counts in [true, false] {
+            assert!(seen.get(&(what, counts)).is_some_and(|n| *n > 20), "{what:?} {counts}: {seen:?}");
+        }
+    }
+    assert!(seen.get(&(What::Hold, false)).is_some_and(|n| *n > 20), "{seen:?}");
+}
+
+/// However many threads, and whichever are chosen: the same histories.
+#[test]
+fn a_selection_is_of_all_histories() {
+    let (plan, _) = random_plan(3);
+    let of = |threads, trace| {
+        let options = Options { replications: 3, threads, ..options() };
+        recorded(&plan, &options, trace).histories
+    };
+    let all = of(1, Selection::All);
+    assert_eq!(all, of(3, Selection::All));
+    let mut slowest: Vec<&History> = all.iter().filter(|h| h.selected).collect();
+    slowest.sort_by_key(|h| (std::cmp::Reverse(h.latency_ns), h.replication, h.request));
+    slowest.truncate(7);
+    assert_eq!(slowest, of(2, Selection::Slowest(7)).iter().collect::<Vec<_>>());
+    let these: Vec<&History> = all.iter().filter(|h| [3, 80].contains(&h.request)).collect();
+    assert_eq!(these, of(2, Selection::These(vec![80, 3])).iter().collect::<Vec<_>>());
+    let sample = of(2, Selection::Sample(0.2));
+    assert!((all.len() / 10..all.len() / 3).contains(&sample.len()), "{}", sample.len());
+    assert!(sample.iter().all(|h| all.contains(h)));
+}
+
+/// A case worked out by hand: who waits, who works, and whom it was sent to.
+#[test]
+fn a_history_says_what_happened() {
+    let case = Case::with(
+        &[0, 1, 1],
+        "root = cable(1 * ms, retry(2, lb.first([timeout(5 * ms, queue(delay(4 * ms, server(\"a\"))))]), backoff = 2 * ms, on = [\"timeout\"]))",
+        "",
+    );
+    let found = recorded(&case.plan, &options(), Selection::All);
+    let told = |request: usize| {
+        let of = &found.histories[request];
+        let stages = of.stages.iter().map(|s| {
+            let site = &found.point.sites[found.point.nodes[s.node as usize].site as usize];
+            let kind = &found.point.places[site.place as usize].kind;
+            format!("{} {}..{} {kind} {}", s.what.name(), s.from_ns / 1000, s.to_ns / 1000, s.attempt)
+        });
+        stages.collect::<Vec<_>>()
+    };
+    check(&found.histories[0], "");
+    let all = told(1);
+    assert_eq!(found.histories[0].latency_ns, Some(6_000_000), "{:?}", told(0));
+    assert!(told(0)[0].starts_with("cross 0..1000 cable"), "{:?}", told(0));
+    assert!(all.iter().any(|s| s.starts_with("wait 1000..4000 queue") && s.ends_with(" 1")), "{all:?}");
+    assert!(all.iter().any(|s| s.starts_with("work 4000..6000 delay") && s.ends_with(" 1")), "{all:?}");
+    assert!(all.iter().any(|s| s.starts_with("answer 6000..6000 timeout")), "{all:?}");
+    assert!(all.iter().any(|s| s.starts_with("backoff 6000..") && s.ends_with(" 2")), "{all:?}");
+    let answered = found.histories[1].stages.iter().rev().find(|s| s.what == What::Work).unwrap();
+    assert_eq!((answered.target.map(|t| t.1), answered.attempt), (Some(0), 2));
+}
+
+/// Typical requests: parts add up to the latency near the quantile; series: everything that came is in them.
+#[test]
+fn typical_requests_and_series_add_up() {
+    let source = r#"
+dyno = lambda: queue(delay(dist.exponential(8 * ms), server()))
+scenario("s", cable(1 * ms, lb.random(pool(3, dyno))), traffic.poisson(every = 4 * ms), requests = 4000, window = "all")
+"#;
+    let plan = plan(source);
+    let found = recorded(&plan, &options(), Selection::Slowest(1));
+    let qs: Vec<f64> = found.typical.iter().map(|t| t.q).collect();
+    assert_eq!(qs, [0.5, 0.9, 0.95, 0.99]);
+    for typical in &found.typical {
+        let sum: f64 = typical.parts.iter().map(|part| part.ms).sum();
+        assert!((sum / typical.ms - 1.0).abs() < 1e-9, "{typical:?}");
+        assert!((typical.parts.iter().map(|part| part.share).sum::<f64>() - 1.0).abs() < 1e-9);
+    }
+    let p99 = &found.typical[3];
+    assert!(p99.parts[0].what == What::Wait && p99.parts[0].share > 0.4, "{p99:?}");
+    let results = run_with(&plan, &options(), &|_, _| {}, &AtomicBool::new(false), true).unwrap();
+    let said = results.scenarios[0].latency_all.p99.value.unwrap();
+    assert!((p99.ms / said - 1.0).abs() < 0.05, "{} {said}", p99.ms);
+    let series = found.series.as_ref().unwrap();
+    assert!((100..=200).contains(&series.arrivals.len()), "{}", series.arrivals.len());
+    assert_eq!(series.arrivals.iter().sum::<u64>(), 4000);
+    assert_eq!(series.responses.iter().sum::<u64>(), 4000);
+    let (busy, of): (f64, f64) = (series.queues[0].busy.iter().sum(), series.queues[0].busy.len() as f64);
+    assert!((busy / of - 2.0).abs() < 0.2 && series.queues[0].count == 3, "{busy} {of}");
+}

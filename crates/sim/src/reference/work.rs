@@ -1,0 +1,82 @@
+//! The work left at targets, for `lb.least_work`: what a branch brings, and what becomes of that.
+
+use super::build::{Act, Draw, NOBODY, Next};
+use super::run::Reference;
+use crate::code::Target;
+use weir_model::draws::purpose;
+
+/// The burden of a branch that was picked for the target itself, rather than sent in by one that was.
+const PICKED: u16 = 1;
+
+impl Reference<'_> {
+    /// A balancer that knows the work left at its targets is told it.
+    pub(super) fn tell_work_left(&mut self, index: u32, on: u32) {
+        let (code, tables, now) = (self.code, self.tables, self.now);
+        let (servers, jobs, work) = (&self.servers, &self.jobs, &self.work_left);
+        let instance = &mut self.balancers[index as usize];
+        let targets = instance.targets;
+        let Some(lw) = instance.upstream.on(on).balancer().least_work() else { return };
+        let shared = |server: u32, slot: u32| {
+            let (site, _) = tables.server_sites[server as usize];
+            servers[server as usize].state.left_ns(&tables.servers[site as usize].law, jobs, now, slot)
+        };
+        lw.tell(|t| work.at(code.ends.work(targets.get(code, t).member), now, shared));
+    }
+
+    /// A branch was sent to a target.
+    pub(super) fn bring_work(&mut self, slot: u32, to: Target) {
+        let ns = self.ahead_of(slot, to.pc, to.member, &mut Vec::new());
+        self.work_left.bring(slot, self.code.ends.work(to.member), PICKED, ns);
+    }
+
+    /// The work that a branch will meet from a stage inwards, as if nothing failed.
+    fn ahead_of(&self, slot: u32, stage: u32, member: u32, seen: &mut Vec<u32>) -> u64 {
+        let node = &self.tables.nodes[stage as usize];
+        let own = match node.act {
+            Act::Work { draw } => self.will_draw(slot, &self.tables.draws[draw as usize], seen),
+            Act::Share { server } => self.will_draw(slot, &self.tables.servers[server as usize].work, seen),
+            Act::Sequence { group } => {
+                let (list, len) = self.group_list(group, member);
+                let mut ns = 0u64;
+                for index in 0..len {
+                    let to = self.code.lists[list].get(self.code, index);
+                    ns = ns.saturating_add(self.ahead_of(slot, to.pc, to.member, seen));
+                }
+                ns
+            }
+            _ => 0,
+        };
+        own.saturating_add(match node.next {
+            Next::Stage => self.ahead_of(slot, stage + 1, member, seen),
+            Next::Leaf => 0,
+            Next::Call(call) => {
+                let to = self.call_target(call, member);
+                self.ahead_of(slot, to.pc, to.member, seen)
+            }
+        })
+    }
+
+    fn will_draw(&self, slot: u32, draw: &Draw, seen: &mut Vec<u32>) -> u64 {
+        let before = seen.iter().filter(|counter| Some(**counter) == draw.key.visits).count() as u32;
+        seen.extend(draw.key.visits);
+        self.foreseen(slot, draw, before)
+    }
+
+    /// What a branch will draw for its work, when it will have been there so often more.
+    pub(super) fn foreseen(&self, slot: u32, draw: &Draw, more: u32) -> u64 {
+        let way = self.branches.slots[slot as usize].way;
+        let key = self.draw_keys[draw.key.key as usize].with(way.bits());
+        let before = draw.key.visits.map_or(0, |counter| self.branches.been_at(slot, counter)) + more;
+        let again = || key.with(purpose::VISIT).with(u64::from(before));
+        draw.sampler.draw(if before == 0 { key } else { again() })
+    }
+
+    /// A branch is over: what it had ahead is that of who sent it in, if that waits at the same target.
+    pub(super) fn work_ends(&mut self, slot: u32) {
+        let parent = self.branches.slots[slot as usize].parent;
+        if parent != NOBODY && self.work_left.of(slot).mark != PICKED {
+            self.work_left.hand(slot, parent);
+        }
+        self.work_left.drop(slot);
+    }
+}

@@ -1,0 +1,138 @@
+//! What the language says of itself: functions, kinds of error and figures of a result, for help and for the reference.
+//! Functions and their arguments are those of the registry, by which calls are checked.
+
+mod figures;
+mod kinds;
+
+pub use crate::nodes::about::Group;
+pub use figures::{FIGURES, Figure};
+pub use kinds::{KindEntry, kinds};
+
+use crate::nodes::{self, Arg, Default, Need};
+use crate::suggest;
+
+/// A function.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// As written: `lb.p2c`.
+    pub name: &'static str,
+    /// Where an overview lists it.
+    pub group: Group,
+    /// One line.
+    pub meaning: &'static str,
+    /// What it does in virtual time.
+    pub simulated: &'static str,
+    /// What it does in the proxy.
+    pub served: &'static str,
+    /// What it draws.
+    pub draws: &'static str,
+    /// A whole file that uses it.
+    pub example: &'static str,
+    /// Its own arguments in order, then those that its family shares.
+    pub arguments: Vec<Argument>,
+    /// Whether it can be called already.
+    pub built: bool,
+}
+
+/// An argument of a function.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes, with its unit.
+    pub takes: &'static str,
+    /// What leaving it out means.
+    pub otherwise: Otherwise,
+    /// What it is for.
+    pub meaning: &'static str,
+    /// Whether its family shares it: by keyword only.
+    pub shared: bool,
+}
+
+/// What leaving an argument out means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Otherwise {
+    /// An error.
+    Required,
+    /// The same as this, as the language writes it.
+    Value(&'static str),
+    /// What these words say.
+    Words(&'static str),
+    /// It cannot be given yet.
+    NotBuilt,
+}
+
+/// All functions, in the order of the registry.
+pub fn functions() -> Vec<Entry> {
+    nodes::functions().map(entry).collect()
+}
+
+fn entry(f: &'static nodes::Function) -> Entry {
+    let own = f.args.iter().map(|a| argument(a, false));
+    Entry {
+        name: f.name,
+        group: f.about.group,
+        meaning: f.about.meaning,
+        simulated: f.about.simulated,
+        served: f.about.served,
+        draws: f.about.draws,
+        example: f.about.example,
+        arguments: own.chain(f.more.iter().map(|a| argument(a, true))).collect(),
+        built: !nodes::is_later(f),
+    }
+}
+
+fn argument(a: &'static Arg, shared: bool) -> Argument {
+    let otherwise = match a.need {
+        Need::Required => Otherwise::Required,
+        Need::Optional(value) => Otherwise::Value(value),
+        Need::Depends(words) => Otherwise::Words(words),
+        Need::Later(Default::None | Default::Empty) => Otherwise::NotBuilt,
+    };
+    Argument { name: a.name, takes: a.takes, otherwise, meaning: a.meaning, shared }
+}
+
+impl Entry {
+    /// As a call: `cable(time, node, loss=0.0, resend=None, name=None)`; `...` stands for what the family shares.
+    pub fn signature(&self) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        for a in self.arguments.iter().filter(|a| !a.shared) {
+            match a.otherwise {
+                Otherwise::Required => parts.push(a.name.to_owned()),
+                Otherwise::Value(value) => parts.push(format!("{}={value}", a.name)),
+                Otherwise::Words(_) => parts.push(format!("{}=", a.name)),
+                Otherwise::NotBuilt => {}
+            }
+        }
+        if self.arguments.iter().any(|a| a.shared) {
+            parts.push("...".to_owned());
+        }
+        format!("{}({})", self.name, parts.join(", "))
+    }
+}
+
+/// Units that stand for a duration or a size: `ms`, `KiB`.
+pub fn units() -> Vec<&'static str> {
+    nodes::UNITS.into_iter().chain(nodes::SIZES.map(|s| s.0)).collect()
+}
+
+/// Of these names those that may be meant by `word`: what contains it, and the nearest by letters.
+pub fn near<'a>(word: &str, names: &[&'a str]) -> Vec<&'a str> {
+    let word = word.to_lowercase();
+    let last = |n: &'a str| n.rsplit('.').next().unwrap_or(n);
+    let mut found: Vec<&str> = Vec::new();
+    let nearest = suggest::nearest(&word, names.iter().copied());
+    let member = suggest::nearest(&word, names.iter().map(|n| last(n)));
+    found.extend(nearest);
+    found.extend(names.iter().copied().filter(|n| member.is_some_and(|m| last(n) == m)));
+    found.extend(names.iter().copied().filter(|n| last(n) == word));
+    found.extend(names.iter().copied().filter(|n| word.len() > 2 && n.contains(&word)));
+    let mut once: Vec<&str> = Vec::new();
+    for name in found {
+        if !once.contains(&name) {
+            once.push(name);
+        }
+    }
+    once.truncate(6);
+    once
+}

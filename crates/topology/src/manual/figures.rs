@@ -1,0 +1,84 @@
+//! The figures of a simulation's result, by their keys in `--output json`.
+
+/// A figure of a result.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Its key; that of an object it stands in comes before it, as in `queue.mean`.
+    pub name: &'static str,
+    /// Of what it is one.
+    pub of: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// What it says.
+    pub meaning: &'static str,
+}
+
+const fn figure(name: &'static str, of: &'static str, unit: &'static str, meaning: &'static str) -> Figure {
+    Figure { name, of, unit, meaning }
+}
+
+const S: &str = "scenario";
+const L: &str = "latency";
+const N: &str = "site";
+
+/// All of them, in the order of the result.
+pub const FIGURES: &[Figure] = &[
+    figure("requests.total", S, "requests", "All requests of all replications."),
+    figure(
+        "requests.selected",
+        S,
+        "requests",
+        "Those that the `window` of the scenario counts; all figures are of these.",
+    ),
+    figure("requests.ok", S, "requests", "Those that succeeded, however late."),
+    figure("requests.failed", S, "requests", "Those that ended with an error."),
+    figure("requests.errors", S, "requests", "The failed ones by kind of error."),
+    figure("success", S, "share", "Requests that succeeded, of all."),
+    figure("goodput_per_s", S, "per second", "Requests that succeeded within the scenario's `deadline`."),
+    figure("request_rate_per_s", S, "per second", "Requests that came in."),
+    figure("response_rate_per_s", S, "per second", "Requests that ended, with a success or an error."),
+    figure("attempts_per_request", S, "attempts", "1, and every further attempt of a `retry` or `hedge`."),
+    figure(
+        "latency_ms.all",
+        S,
+        "ms",
+        "Latencies of all requests, from arrival to the end. Errors that come at once make these look better.",
+    ),
+    figure("latency_ms.ok", S, "ms", "Latencies of the successes alone."),
+    figure("warnings", S, "sentences", "What would mislead a reader of the figures."),
+    figure("min", L, "ms", "The least, over all replications."),
+    figure("mean", L, "ms", "The average."),
+    figure(
+        "p50",
+        L,
+        "ms",
+        "The median: half of the requests are faster. Null where too few samples lie beyond it, as for every quantile.",
+    ),
+    figure("p90", L, "ms", "Nine of ten requests are faster."),
+    figure("p95", L, "ms", "95 of 100 requests are faster."),
+    figure("p99", L, "ms", "99 of 100 requests are faster."),
+    figure("p999", L, "ms", "999 of 1,000 requests are faster."),
+    figure("max", L, "ms", "The greatest, over all replications."),
+    figure("count", N, "nodes", "The members of the site: a pool of 250 is one site with 250 members."),
+    figure(
+        "requests",
+        N,
+        "requests",
+        "Entries of selected requests, each attempt; health checks are not counted.",
+    ),
+    figure("errors", N, "requests", "What came back from it as an error, by kind."),
+    figure("utilisation", N, "share", "Slots of a `queue` or cores of a `concurrent` in use, on average."),
+    figure("queue.mean", N, "requests", "Requests that wait at a member, on average."),
+    figure("queue.max", N, "requests", "The most that ever waited at a member."),
+    figure("wait_ms", N, "ms", "Waiting per entry, on average."),
+    figure("service_ms", N, "ms", "Time inside per entry, on average."),
+    figure(
+        "latency_part_ms",
+        N,
+        "ms",
+        "The part of the mean latency spent here; the parts of all sites add up to it.",
+    ),
+    figure("spread.min", N, "requests", "Requests of the member that got the fewest."),
+    figure("spread.max", N, "requests", "Requests of the member that got the most."),
+    figure("spread.cv", N, "ratio", "Standard deviation of the members' requests, divided by their mean."),
+];

@@ -1,0 +1,148 @@
+//! What an entry of the registry is: one table by which calls are checked, and from which help and reference are made.
+
+use crate::call::{Call, Outcome};
+
+/// A function of the language.
+pub(crate) struct Function {
+    /// As written: `cable`, `lb.least_conn`.
+    pub(crate) name: &'static str,
+    /// What it is for.
+    pub(crate) about: About,
+    /// Its arguments in order; of one that is not built yet none, and whatever is given goes unchecked.
+    pub(crate) args: &'static [Arg],
+    /// Further arguments that its family shares, by keyword.
+    pub(crate) more: &'static [Arg],
+    /// What it does with them.
+    pub(crate) make: for<'v, 'a, 'e, 'c> fn(&mut Call<'v, 'a, 'e, 'c>) -> Outcome<'v>,
+}
+
+/// What a function is for, in words for whoever writes a file.
+pub(crate) struct About {
+    /// Where an overview lists it.
+    pub(crate) group: Group,
+    /// One line.
+    pub(crate) meaning: &'static str,
+    /// What it does in virtual time.
+    pub(crate) simulated: &'static str,
+    /// What it does in the proxy.
+    pub(crate) served: &'static str,
+    /// What it draws.
+    pub(crate) draws: &'static str,
+    /// A whole file that uses it.
+    pub(crate) example: &'static str,
+}
+
+/// Where an overview lists a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// What requests pass, in both worlds.
+    Pass,
+    /// Balancers.
+    Balance,
+    /// Who is well, and what happens to who is not.
+    Health,
+    /// What requests are told apart by.
+    Key,
+    /// The world around the system.
+    Model,
+    /// Times.
+    Dist,
+    /// Loads and questions.
+    Ask,
+    /// What only serving needs.
+    Serve,
+}
+
+impl Group {
+    /// All, in the order of an overview.
+    pub const ALL: [Group; 8] = [
+        Group::Pass,
+        Group::Balance,
+        Group::Health,
+        Group::Key,
+        Group::Model,
+        Group::Dist,
+        Group::Ask,
+        Group::Serve,
+    ];
+
+    /// As a heading.
+    pub fn title(self) -> &'static str {
+        match self {
+            Group::Pass => "Nodes that requests pass",
+            Group::Balance => "Balancers",
+            Group::Health => "Health of targets",
+            Group::Key => "Keys",
+            Group::Model => "Models of the world around",
+            Group::Dist => "Distributions of durations",
+            Group::Ask => "Loads and questions",
+            Group::Serve => "For serving only",
+        }
+    }
+}
+
+/// An argument of a function.
+pub(crate) struct Arg {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// What it takes, with its unit: `a duration`, `1 or more`.
+    pub(crate) takes: &'static str,
+    /// Whether it must, may or cannot yet be given.
+    pub(crate) need: Need,
+    /// What it is for.
+    pub(crate) meaning: &'static str,
+}
+
+/// See [`Arg`].
+pub(crate) enum Need {
+    /// It must be given.
+    Required,
+    /// It may be given; leaving it out is the same as this value, as the language writes it (a test compares).
+    Optional(&'static str),
+    /// It may be given; leaving it out is what these words say.
+    Depends(&'static str),
+    /// It belongs to the contract and is not built yet: only its default is taken.
+    Later(Default),
+}
+
+/// The default of an argument that is not built yet.
+#[derive(Clone, Copy)]
+pub(crate) enum Default {
+    None,
+    /// An empty list or dictionary.
+    Empty,
+}
+
+/// An argument that must be given.
+pub(crate) const fn need(name: &'static str, takes: &'static str, meaning: &'static str) -> Arg {
+    Arg { name, takes, need: Need::Required, meaning }
+}
+
+/// An argument that may be given, with its default.
+pub(crate) const fn may(
+    name: &'static str,
+    takes: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Arg {
+    Arg { name, takes, need: Need::Optional(default), meaning }
+}
+
+/// An argument that may be given; what it is otherwise hangs on others, in words.
+pub(crate) const fn maybe(
+    name: &'static str,
+    takes: &'static str,
+    otherwise: &'static str,
+    meaning: &'static str,
+) -> Arg {
+    Arg { name, takes, need: Need::Depends(otherwise), meaning }
+}
+
+/// An argument of a later issue.
+pub(crate) const fn later(name: &'static str, default: Default, meaning: &'static str) -> Arg {
+    Arg { name, takes: "not built yet", need: Need::Later(default), meaning }
+}
+
+/// The name that every node takes.
+pub(crate) const NAME: Arg =
+    may("name", "a string", "None", "its name in results, logs and on the status page");

@@ -1,0 +1,272 @@
+//! `expect(scenario_name, p99="<300ms", success=">=0.999", ...)`: what a scenario must show.
+//!
+//! - In virtual time: judged once its replications are done, at each point of a sweep.
+//! - In the proxy: nothing.
+//! - Draws: nothing.
+
+use super::{About, Function, Group, examples, may, need};
+use crate::call::{Call, Outcome, describe, list};
+use crate::context::State;
+use crate::diagnostic::{At, Diagnostic};
+use crate::plan::{Condition, Expectation, Metric, Order, Spec};
+use crate::suggest;
+use crate::value::{Poison, parse_duration};
+use starlark::values::dict::DictRef;
+use starlark::values::{Value, ValueLike};
+use weir_policy::Kind;
+
+pub(super) static FUNCTIONS: [Function; 1] = [Function {
+    name: "expect",
+    about: About {
+        group: Group::Ask,
+        meaning: "What a scenario must show: a topology as a test of somebody's CI.",
+        simulated: "judged at each point of a sweep, once all replications are done; exit code 1 where one fails or is undecided",
+        served: "nothing",
+        draws: "nothing",
+        example: examples::EXPECT,
+    },
+    args: &[
+        need("scenario_name", "a string", "the scenario that it is about"),
+        may("mean", TIME, "None", "mean latency of all requests"),
+        may("p50", TIME, "None", "its median"),
+        may("p90", TIME, "None", "its 90 % quantile"),
+        may("p95", TIME, "None", "its 95 % quantile"),
+        may("p99", TIME, "None", "its 99 % quantile"),
+        may("p999", TIME, "None", "its 99.9 % quantile"),
+        may("ok_mean", TIME, "None", "mean latency of the requests that succeeded"),
+        may("ok_p50", TIME, "None", "its median"),
+        may("ok_p90", TIME, "None", "its 90 % quantile"),
+        may("ok_p95", TIME, "None", "its 95 % quantile"),
+        may("ok_p99", TIME, "None", "its 99 % quantile"),
+        may("ok_p999", TIME, "None", "its 99.9 % quantile"),
+        may("success", SHARE, "None", "the share of requests that succeeded"),
+        may("goodput_per_s", NUMBER, "None", "successes within the scenario's deadline, per second"),
+        may("attempts_per_request", NUMBER, "None", "1 and every further attempt"),
+        may(
+            "errors",
+            "a dictionary of kinds of error and conditions",
+            "None",
+            "the share of requests that failed so",
+        ),
+        may("node", "a string", "None", "the name of a queue or concurrent that the conditions are about"),
+        may("utilisation", SHARE, "None", "with node: how much of it is busy"),
+        may("wait_ms", TIME, "None", "with node: how long requests wait there"),
+    ],
+    more: &[],
+    make,
+}];
+const TIME: &str = "a condition such as \"<300ms\", or a list of them";
+const SHARE: &str = "a condition such as \">=0.999\" or \">=99.9%\", or a list of them";
+const NUMBER: &str = "a condition such as \"<1.1\", or a list of them";
+
+/// An expectation with its place.
+pub(crate) struct Placed {
+    pub(crate) expectation: Expectation,
+    at: Option<At>,
+}
+
+fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
+    let scenario = call.text("scenario_name");
+    if call.is_none("scenario_name") {
+        call.unfit("scenario_name", "a string", Value::new_none());
+    }
+    let node = call.text("node");
+    let mut conditions = Vec::new();
+    for metric in Metric::OF_REQUESTS.into_iter().chain(Metric::OF_NODES) {
+        let Some(value) = call.value_or_none(metric.name()) else { continue };
+        if Metric::OF_NODES.contains(&metric) != node.is_some() && !call.failed() {
+            misplaced(call, metric, node.is_some());
+        }
+        let what = call.of(metric.name());
+        conditions.extend(of_value(call, &what, metric, value));
+    }
+    if let Some(value) = call.value_or_none("errors") {
+        if node.is_some() && !call.failed() {
+            misplaced(call, Metric::Errors(Kind::Refused), true);
+        }
+        conditions.extend(of_errors(call, value));
+    }
+    if conditions.is_empty() && !call.failed() {
+        call.wrong_but("`expect` expects nothing", "give it a condition, such as `p99=\"<300ms\"`");
+    }
+    let (Some(scenario), false) = (scenario, call.failed()) else { return Ok(None) };
+    let at = call.span().map(|s| At::of(&s));
+    let span = at.as_ref().map(At::span).unwrap_or_default();
+    let expectation = Expectation { scenario, node, conditions, span };
+    call.context.state.borrow_mut().expectations.push(Placed { expectation, at });
+    Ok(Some(Value::new_none()))
+}
+
+fn misplaced(call: &mut Call<'_, '_, '_, '_>, metric: Metric, of_node: bool) {
+    let name = metric.name();
+    if of_node {
+        call.wrong_but(
+            format!("`{name}` is a figure of requests, and this `expect` names a node"),
+            "of a node there are `utilisation` and `wait_ms`: write an `expect` of its own for the rest",
+        );
+    } else {
+        call.wrong_but(
+            format!("`{name}` is a figure of a node, and none is named"),
+            "say which: `node=\"name\"`",
+        );
+    }
+}
+
+/// A condition, or a list of them.
+fn of_value<'v>(
+    call: &mut Call<'v, '_, '_, '_>,
+    what: &str,
+    metric: Metric,
+    value: Value<'v>,
+) -> Vec<Condition> {
+    match list(value) {
+        Some(items) => items.into_iter().filter_map(|item| condition(call, what, metric, item)).collect(),
+        None => condition(call, what, metric, value).into_iter().collect(),
+    }
+}
+
+/// `{kind: condition}`.
+fn of_errors<'v>(call: &mut Call<'v, '_, '_, '_>, value: Value<'v>) -> Vec<Condition> {
+    let Some(by_kind) = DictRef::from_value(value) else {
+        call.unfit_but("errors", "a dictionary", value, "write `errors={\"timeout\": \"<=0.001\"}`");
+        return Vec::new();
+    };
+    let mut conditions = Vec::new();
+    for (key, value) in by_kind.iter() {
+        let text = key.unpack_str().unwrap_or_default();
+        let Some(kind) = Kind::from_name(text) else {
+            let names = Kind::ALL.map(Kind::name);
+            let help = suggest::did_you_mean(text, names)
+                .unwrap_or_else(|| format!("there are {}", names.join(", ")));
+            let message = format!("`errors` of `expect` is by kind of error, and {} is none", describe(key));
+            call.wrong_but(message, help);
+            continue;
+        };
+        let what = format!("`errors[\"{text}\"]` of `expect`");
+        conditions.extend(of_value(call, &what, Metric::Errors(kind), value));
+    }
+    conditions
+}
+
+/// One condition: a side and a bound.
+fn condition<'v>(
+    call: &mut Call<'v, '_, '_, '_>,
+    what: &str,
+    metric: Metric,
+    value: Value<'v>,
+) -> Option<Condition> {
+    if value.downcast_ref::<Poison>().is_some() {
+        call.poison();
+        return None;
+    }
+    let example = example(metric);
+    let Some(text) = value.unpack_str() else {
+        let message = format!("{what} must be a condition, and is {}", describe(value));
+        call.wrong_but(message, format!("write it as a string: \"{example}\""));
+        return None;
+    };
+    let said: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    let sides = [("<=", Order::AtMost), (">=", Order::AtLeast), ("<", Order::Less), (">", Order::More)];
+    let found = sides.iter().find_map(|(sign, order)| Some((*order, said.strip_prefix(sign)?)));
+    let Some((is, bound)) = found else {
+        let message = format!("{what}: \"{text}\" does not begin with <, <=, > or >=");
+        call.wrong_but(message, format!("write it as \"{example}\""));
+        return None;
+    };
+    match bound_of(metric, bound) {
+        Ok(bound) => Some(Condition { metric, is, bound, said }),
+        Err(why) => {
+            call.wrong_but(format!("{what}: {why}"), format!("write it as \"{example}\""));
+            None
+        }
+    }
+}
+
+fn example(metric: Metric) -> &'static str {
+    match metric {
+        Metric::Success => ">=0.999",
+        Metric::Errors(_) => "<=0.001",
+        Metric::Utilisation => "<0.8",
+        Metric::GoodputPerS => ">=1000",
+        Metric::AttemptsPerRequest => "<1.1",
+        _ => "<300ms",
+    }
+}
+
+/// A bound in the unit of the figure: ms, a share, or a number.
+fn bound_of(metric: Metric, text: &str) -> Result<f64, String> {
+    // Its unit is in its name.
+    let in_ms = metric == Metric::WaitMs && text.parse::<f64>().is_ok();
+    if metric.is_time() && !in_ms {
+        let ns = parse_duration(text)?;
+        return if ns < 0 { Err(format!("\"{text}\" is negative")) } else { Ok(ns as f64 / 1e6) };
+    }
+    let (digits, per) = match text.strip_suffix('%') {
+        Some(digits) if metric.is_share() => (digits, 100.0),
+        _ => (text, 1.0),
+    };
+    let number: Option<f64> = digits.parse().ok().filter(|x: &f64| x.is_finite());
+    let Some(bound) = number.map(|x| x / per) else { return Err(format!("\"{text}\" is no number")) };
+    if metric.is_share() && !(0.0..=1.0).contains(&bound) {
+        return Err(format!("a share is between 0 and 1 (or 0% and 100%), and \"{text}\" is not"));
+    }
+    Ok(bound)
+}
+
+/// Says which expectations are of a scenario or a node that there is not.
+pub(crate) fn check(state: &mut State) {
+    let expectations = std::mem::take(&mut state.expectations);
+    for Placed { expectation, at } in &expectations {
+        let finding = unknown_scenario(state, expectation).or_else(|| unknown_node(state, expectation));
+        if let Some(finding) = finding {
+            let finding = match at {
+                Some(at) => finding.at(at),
+                None => finding,
+            };
+            state.findings.add(finding);
+        }
+    }
+    state.expectations = expectations;
+}
+
+fn unknown_scenario(state: &State, expectation: &Expectation) -> Option<Diagnostic> {
+    let name = &expectation.scenario;
+    let known = || state.scenarios.iter().map(|s| s.name.as_str());
+    if known().any(|k| k == name) {
+        return None;
+    }
+    let found = Diagnostic::error(format!("there is no scenario \"{name}\" to expect anything of"));
+    Some(match suggest::nearest(name, known()) {
+        Some(near) => found.help(format!("did you mean \"{near}\"?")),
+        None => found.help("name one of the file's scenarios"),
+    })
+}
+
+fn unknown_node(state: &State, expectation: &Expectation) -> Option<Diagnostic> {
+    let name = expectation.node.as_deref()?;
+    let (mut known, mut waits) = (Vec::new(), false);
+    for id in 0u32.. {
+        let Some(node) = state.graph.node(id) else { break };
+        let queues = matches!(state.graph.spec(id), Some(Spec::Queue { .. } | Spec::Concurrent { .. }));
+        if node.name.as_deref() == Some(name) {
+            waits |= queues;
+            known.push(name);
+        } else if let (true, Some(other)) = (queues, node.name.as_deref()) {
+            known.push(other);
+        }
+    }
+    if waits {
+        return None;
+    }
+    if known.contains(&name) {
+        let message = format!("\"{name}\" is no `queue` and no `concurrent`: nothing waits there");
+        return Some(
+            Diagnostic::error(message).help("give the queue that is meant a `name=`, and name that"),
+        );
+    }
+    let found = Diagnostic::error(format!("there is no node \"{name}\" to expect anything of"));
+    Some(match suggest::nearest(name, known) {
+        Some(near) => found.help(format!("did you mean \"{near}\"?")),
+        None => found.help("give the queue that is meant a `name=`, and name that"),
+    })
+}
