@@ -13,6 +13,7 @@ use crate::prequal::Prequal;
 use crate::random::Random;
 use crate::roster::Roster;
 use crate::round_robin::RoundRobin;
+use crate::table::Table;
 use others::Others;
 use weir_stats::Key;
 
@@ -289,6 +290,21 @@ impl Balancer {
         self.change(now, |r| r.add_at(target, weight, &name));
         if let Policy::Others(lb) = &mut self.policy {
             lb.forget(now, target);
+        }
+    }
+
+    /// What a policy that hashes chooses by, made now if it is not; `None` for the others.
+    pub fn table(&mut self) -> Option<Table> {
+        match &mut self.policy {
+            Policy::Others(lb) => lb.table(),
+            _ => None,
+        }
+    }
+
+    /// Takes a table that another balancer of this policy has made, if its own would be the same.
+    pub fn share(&mut self, table: &Table) {
+        if let Policy::Others(lb) = &mut self.policy {
+            lb.share(table);
         }
     }
 

@@ -41,10 +41,12 @@ pub mod slow_start;
 pub mod snapshot;
 pub mod split;
 pub mod sticky;
+pub mod table;
 pub mod upstream;
 
 pub use ask::Ask;
 pub use balancer::{Balancer, Release};
 pub use deed::{Choice, Deed};
 pub use outcome::{Kind, Outcome};
+pub use table::Table;
 pub use upstream::{Picked, Ticket, Upstream};

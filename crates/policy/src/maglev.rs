@@ -3,7 +3,7 @@
 //! - Idea: each target has a permutation of the table's slots; in turn each takes the next of its own that is free.
 //! - Signal: the request's key; with `bound` requests in flight too. State: a table of `table_size` (prime) slots, a count per target.
 //! - Cost of a decision: O(1); where targets are left out a jump for each of their slots that is met. A change of weights or targets fills a new table,
-//!   O(M log M), off that path; eligibility changes nothing but where the jumps end, so that it moves the fewest keys.
+//!   O(M log M), off that path where another brings it ([`crate::table`]); eligibility changes nothing but where the jumps end, so that it moves the fewest keys.
 //! - Formula: offset = h1 mod M, skip = h2 mod (M − 1) + 1; slot j of the permutation is (offset + j·skip) mod M. By weight: the
 //!   k-th turn of a target comes at k/w. Slots of equal targets differ by 1 at most.
 //! - Choices: a key whose target is left out jumps to another slot that its hash gives, and again. Neighbouring slots will not
@@ -16,6 +16,7 @@
 use crate::bounded::Bounded;
 use crate::key;
 use crate::roster::Roster;
+use crate::table::MadeOf;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -37,28 +38,29 @@ const JUMPS: u32 = 256;
 /// A slot of a table without targets.
 const NOBODY: u32 = u32::MAX;
 
+/// The slots: the same for all balancers over the same targets, which may share them.
+#[derive(Debug, Default)]
+pub(crate) struct Slots {
+    pub made_of: MadeOf,
+    slots: Box<[u32]>,
+}
+
 /// The state of one balancer.
 #[derive(Clone, Debug)]
 pub struct Maglev {
     load: Bounded,
     size: u32,
-    /// Shared by copies of the balancer.
-    table: Arc<[u32]>,
-    /// Of what the table was made.
-    made_of: (Vec<f64>, Vec<Box<str>>),
+    table: Arc<Slots>,
+    /// Of what a table is to be made before the next pick; `None`: the table is of that.
+    wanted: Option<MadeOf>,
 }
 
 impl Maglev {
     /// A balancer over these targets, which have names.
     pub fn new(roster: &Roster, table_size: u32, bound: Option<f64>) -> Maglev {
-        let mut lb = Maglev {
-            load: Bounded::new(roster.effective(), bound),
-            size: table_size.clamp(2, GREATEST_TABLE),
-            table: Arc::from([]),
-            made_of: Default::default(),
-        };
-        lb.refresh(roster);
-        lb
+        let size = table_size.clamp(2, GREATEST_TABLE);
+        let load = Bounded::new(roster.effective(), bound);
+        Maglev { load, size, table: Arc::default(), wanted: Some(MadeOf::of(roster)) }
     }
 
     /// The counts.
@@ -71,24 +73,28 @@ impl Maglev {
         &mut self.load
     }
 
-    /// The targets have changed. The table is filled anew only if weights or names did.
+    /// The targets have changed. If weights or names did, a new table is filled, at the next pick or by [`Maglev::table`],
+    /// unless [`Maglev::share`] brings it before.
     pub fn refresh(&mut self, roster: &Roster) {
         self.load.refresh(roster.effective());
-        if self.made_of.0 == roster.weights() && self.made_of.1 == roster.names() {
-            return;
+        self.wanted = (!self.table.made_of.is(roster)).then(|| MadeOf::of(roster));
+    }
+
+    /// The table of the present targets.
+    pub(crate) fn table(&mut self) -> &Arc<Slots> {
+        if let Some(wanted) = self.wanted.take() {
+            self.table = Arc::new(Slots::of(wanted, self.size));
         }
-        self.made_of = (roster.weights().to_vec(), roster.names().to_vec());
-        let mut by_name: Vec<u32> =
-            (0..roster.len()).filter(|&t| roster.weights()[t as usize] > 0.0).collect();
-        by_name.sort_by(|&a, &b| roster.names()[a as usize].cmp(&roster.names()[b as usize]));
-        let wishes: Vec<Wish> = by_name
-            .iter()
-            .map(|&t| Wish::of(&roster.names()[t as usize], roster.weights()[t as usize], self.size))
-            .collect();
-        self.table = fill(&wishes, self.size)
-            .into_iter()
-            .map(|i| by_name.get(i as usize).copied().unwrap_or(NOBODY))
-            .collect();
+        &self.table
+    }
+
+    /// Takes a table that another has filled, if one is wanted and this is it.
+    pub(crate) fn share(&mut self, table: &Arc<Slots>) {
+        let is_it = table.slots.len() == self.size as usize;
+        if is_it && self.wanted.as_ref() == Some(&table.made_of) {
+            self.table = table.clone();
+            self.wanted = None;
+        }
     }
 
     /// Chooses and counts the target of a key's hash, jumping on past those that are barred, not eligible or at their
@@ -96,6 +102,9 @@ impl Maglev {
     pub fn pick_where(&mut self, hash: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
         if !self.load.any() {
             return None;
+        }
+        if self.wanted.is_some() {
+            self.table();
         }
         let per_weight = self.load.per_weight();
         let target = self.jump(hash, |t| self.load.has_room(t, per_weight) && !barred(t));
@@ -108,14 +117,25 @@ impl Maglev {
         let mut slot = 0;
         for _ in 0..JUMPS {
             hash_on(&mut slot, hash);
-            let target = self.table[(slot % u64::from(self.size)) as usize];
+            let target = self.table.slots[(slot % u64::from(self.size)) as usize];
             if fits(target) {
                 return Some(target);
             }
         }
         // Nearly all are out: whatever comes next.
-        let (before, after) = self.table.split_at((slot % u64::from(self.size)) as usize);
+        let (before, after) = self.table.slots.split_at((slot % u64::from(self.size)) as usize);
         after.iter().chain(before).copied().find(|&t| fits(t))
+    }
+}
+
+impl Slots {
+    fn of(made_of: MadeOf, size: u32) -> Slots {
+        let by_name: Vec<(u32, Wish)> =
+            made_of.by_name().map(|(target, name, weight)| (target, Wish::of(name, weight, size))).collect();
+        let wishes: Vec<Wish> = by_name.iter().map(|(_, wish)| *wish).collect();
+        let target = |i: u32| by_name.get(i as usize).map_or(NOBODY, |(target, _)| *target);
+        let slots = fill(&wishes, size).into_iter().map(target).collect();
+        Slots { made_of, slots }
     }
 }
 
@@ -178,13 +198,14 @@ mod tests {
     fn lb(n: usize, weights: &[f64], bound: Option<f64>) -> (Roster, Maglev) {
         let names: Vec<String> = (0..n).map(|i| format!("t{i}")).collect();
         let roster = Roster::new(weights).named(&names);
-        let lb = Maglev::new(&roster, TABLE_SIZE, bound);
+        let mut lb = Maglev::new(&roster, TABLE_SIZE, bound);
+        lb.table();
         (roster, lb)
     }
 
     fn slots(lb: &Maglev, n: usize) -> Vec<usize> {
         let mut slots = vec![0; n];
-        lb.table.iter().for_each(|&t| slots[t as usize] += 1);
+        lb.table.slots.iter().for_each(|&t| slots[t as usize] += 1);
         slots
     }
 
@@ -227,8 +248,13 @@ mod tests {
             roster.remove(4);
             let mut removed = whole.clone();
             removed.refresh(&roster);
-            let moved =
-                whole.table.iter().zip(removed.table.iter()).filter(|(a, b)| **a != 4 && a != b).count();
+            let moved = whole
+                .table
+                .slots
+                .iter()
+                .zip(removed.table().slots.iter())
+                .filter(|(a, b)| **a != 4 && a != b)
+                .count();
             assert!((moved as f64) < 0.01 * f64::from(TABLE_SIZE), "{moved}");
         }
     }
@@ -237,9 +263,9 @@ mod tests {
     fn all_instances_agree_whatever_the_order() {
         let names = ["10.0.0.1:80", "b", "a", "c"];
         let turned = ["c", "a", "b", "10.0.0.1:80"];
-        let one = Maglev::new(&Roster::new(&[1.0, 2.0, 3.0, 4.0]).named(&names), 1009, None);
-        let two = Maglev::new(&Roster::new(&[4.0, 3.0, 2.0, 1.0]).named(&turned), 1009, None);
-        assert!(one.table.iter().zip(two.table.iter()).all(|(a, b)| *a == 3 - b));
+        let mut one = Maglev::new(&Roster::new(&[1.0, 2.0, 3.0, 4.0]).named(&names), 1009, None);
+        let mut two = Maglev::new(&Roster::new(&[4.0, 3.0, 2.0, 1.0]).named(&turned), 1009, None);
+        assert!(one.table().slots.iter().zip(two.table().slots.iter()).all(|(a, b)| *a == 3 - b));
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! - Idea: each target owns many points of a ring; a key belongs to the first point at or after its hash.
 //! - Signal: the request's key; with `bound` requests in flight too. State: 160 points per unit of weight, a count per target.
 //! - Cost of a decision: O(1) by a table of starts; a step per point of a target that is left out. A change of the targets
-//!   sorts the ring anew, off that path; eligibility changes nothing but where a walk stops.
+//!   sorts the ring anew, off that path where another brings it ([`crate::table`]); eligibility changes nothing but where a
+//!   walk stops.
 //! - Formula: point k of a target is crc32(host, 0, port, point k−1), little-endian; key: crc32. When a target goes, its
 //!   keys move and no others; the most loaded of n equal targets has about 1 + 2.5/√160 of the mean.
 //! - Pathologies: shares are uneven by a tenth or two (Maglev's are not); a popular key is one target's (hence `bound`);
@@ -14,6 +15,8 @@
 use crate::bounded::Bounded;
 use crate::key;
 use crate::roster::Roster;
+use crate::table::MadeOf;
+use std::sync::Arc;
 
 /// Points per unit of weight, as in nginx.
 const POINTS: f64 = 160.0;
@@ -26,30 +29,30 @@ struct Point {
     target: u32,
 }
 
-/// The state of one balancer.
-#[derive(Clone, Debug)]
-pub struct RingHash {
-    load: Bounded,
+/// The ring: the same for all balancers over the same targets, which may share it.
+#[derive(Debug, Default)]
+pub(crate) struct Ring {
+    pub made_of: MadeOf,
     points: Vec<Point>,
-    /// Of what the ring was made.
-    made_of: (Vec<f64>, Vec<Box<str>>),
     /// For each part of the range of hashes the first point in it or after it.
     starts: Vec<u32>,
     shift: u32,
 }
 
+/// The state of one balancer.
+#[derive(Clone, Debug)]
+pub struct RingHash {
+    load: Bounded,
+    ring: Arc<Ring>,
+    /// Of what a ring is to be made before the next pick; `None`: the ring is of that.
+    wanted: Option<MadeOf>,
+}
+
 impl RingHash {
     /// A balancer over these targets, which have names.
     pub fn new(roster: &Roster, bound: Option<f64>) -> RingHash {
-        let mut lb = RingHash {
-            load: Bounded::new(roster.effective(), bound),
-            points: Vec::new(),
-            made_of: Default::default(),
-            starts: Vec::new(),
-            shift: 0,
-        };
-        lb.refresh(roster);
-        lb
+        let load = Bounded::new(roster.effective(), bound);
+        RingHash { load, ring: Arc::default(), wanted: Some(MadeOf::of(roster)) }
     }
 
     /// The counts.
@@ -62,36 +65,68 @@ impl RingHash {
         &mut self.load
     }
 
-    /// The targets have changed. The ring is made anew only if weights or names did.
+    /// The targets have changed. If weights or names did, a new ring is made, at the next pick or by [`RingHash::ring`],
+    /// unless [`RingHash::share`] brings it before.
     pub fn refresh(&mut self, roster: &Roster) {
         self.load.refresh(roster.effective());
-        if self.made_of.0 == roster.weights() && self.made_of.1 == roster.names() {
-            return;
+        self.wanted = (!self.ring.made_of.is(roster)).then(|| MadeOf::of(roster));
+    }
+
+    /// The ring of the present targets.
+    pub(crate) fn ring(&mut self) -> &Arc<Ring> {
+        if let Some(wanted) = self.wanted.take() {
+            self.ring = Arc::new(Ring::of(wanted));
         }
-        self.made_of = (roster.weights().to_vec(), roster.names().to_vec());
-        let sum: f64 = roster.weights().iter().sum();
+        &self.ring
+    }
+
+    /// Takes a ring that another has made, if one is wanted and this is it.
+    pub(crate) fn share(&mut self, ring: &Arc<Ring>) {
+        if self.wanted.as_ref() == Some(&ring.made_of) {
+            self.ring = ring.clone();
+            self.wanted = None;
+        }
+    }
+
+    /// Chooses and counts the target of a key's hash, walking on past those that are barred, not eligible or at their
+    /// bound; `None` if all are barred. If all that are left are at their bound, the first of these.
+    pub fn pick_where(&mut self, hash: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
+        if !self.load.any() {
+            return None;
+        }
+        if self.wanted.is_some() {
+            self.ring();
+        }
+        let per_weight = self.load.per_weight();
+        let (before, after) = self.ring.points.split_at(self.ring.find(hash as u32));
+        let mut walk = after.iter().chain(before).map(|p| p.target);
+        let target = walk.clone().find(|&t| self.load.has_room(t, per_weight) && !barred(t));
+        let target = target.or_else(|| walk.find(|&t| self.load.is_open(t) && !barred(t)))?;
+        self.load.take(target);
+        Some(target)
+    }
+}
+
+impl Ring {
+    fn of(made_of: MadeOf) -> Ring {
+        let sum: f64 = made_of.weights().sum();
         let per_weight = if sum * POINTS > MOST_POINTS { MOST_POINTS / sum } else { POINTS };
-        // By name, so that the order of the targets is of no matter where two points fall on the same hash.
-        let mut by_name: Vec<u32> =
-            (0..roster.len()).filter(|&t| roster.weights()[t as usize] > 0.0).collect();
-        by_name.sort_by(|&a, &b| roster.names()[a as usize].cmp(&roster.names()[b as usize]));
-        self.points.clear();
-        for target in by_name {
-            let count = ((roster.weights()[target as usize] * per_weight + 0.5) as u64).max(1);
-            self.points.extend(
-                points_of(&roster.names()[target as usize], count).map(|hash| Point { hash, target }),
-            );
+        let mut points = Vec::new();
+        for (target, name, weight) in made_of.by_name() {
+            let count = ((weight * per_weight + 0.5) as u64).max(1);
+            points.extend(points_of(name, count).map(|hash| Point { hash, target }));
         }
-        self.points.sort_by_key(|p| p.hash);
-        self.points.dedup_by_key(|p| p.hash);
-        self.index();
+        points.sort_by_key(|p| p.hash);
+        points.dedup_by_key(|p| p.hash);
+        let mut ring = Ring { made_of, points, starts: Vec::new(), shift: 0 };
+        ring.index();
+        ring
     }
 
     fn index(&mut self) {
         let bits = self.points.len().next_power_of_two().trailing_zeros().min(20);
         self.shift = 32 - bits.max(1);
         let mut at = 0;
-        self.starts.clear();
         for part in 0..1u64 << (32 - self.shift) {
             while self.points.get(at).is_some_and(|p| u64::from(p.hash) < part << self.shift) {
                 at += 1;
@@ -104,21 +139,6 @@ impl RingHash {
     fn find(&self, hash: u32) -> usize {
         let start = self.starts.get((hash >> self.shift) as usize).map_or(0, |&s| s as usize);
         start + self.points[start..].iter().take_while(|p| p.hash < hash).count()
-    }
-
-    /// Chooses and counts the target of a key's hash, walking on past those that are barred, not eligible or at their
-    /// bound; `None` if all are barred. If all that are left are at their bound, the first of these.
-    pub fn pick_where(&mut self, hash: u64, barred: impl Fn(u32) -> bool) -> Option<u32> {
-        if !self.load.any() {
-            return None;
-        }
-        let per_weight = self.load.per_weight();
-        let (before, after) = self.points.split_at(self.find(hash as u32));
-        let mut walk = after.iter().chain(before).map(|p| p.target);
-        let target = walk.clone().find(|&t| self.load.has_room(t, per_weight) && !barred(t));
-        let target = target.or_else(|| walk.find(|&t| self.load.is_open(t) && !barred(t)))?;
-        self.load.take(target);
-        Some(target)
     }
 }
 
@@ -146,7 +166,9 @@ mod tests {
     use crate::key::{distinct, hash};
 
     fn ring(names: &[&str], weights: &[f64], bound: Option<f64>) -> RingHash {
-        RingHash::new(&Roster::new(weights).named(names), bound)
+        let mut lb = RingHash::new(&Roster::new(weights).named(names), bound);
+        lb.ring();
+        lb
     }
 
     fn owner(lb: &RingHash, key: &str) -> u32 {
@@ -197,8 +219,8 @@ mod tests {
             let lb = ring(&names, &vec![1.0; n], None);
             for i in 0..2000u64 {
                 let h = hash(&i.to_le_bytes());
-                let at_or_after = lb.points.iter().filter(|p| p.hash >= h as u32).min_by_key(|p| p.hash);
-                let naive = at_or_after.or_else(|| lb.points.iter().min_by_key(|p| p.hash)).unwrap();
+                let at_or_after = lb.ring.points.iter().filter(|p| p.hash >= h as u32).min_by_key(|p| p.hash);
+                let naive = at_or_after.or_else(|| lb.ring.points.iter().min_by_key(|p| p.hash)).unwrap();
                 assert_eq!(lb.clone().pick_where(h, |_| false), Some(naive.target));
                 if n == 300 && i == 100 {
                     break;

@@ -11,6 +11,7 @@ use crate::peak_ewma::PeakEwma;
 use crate::prequal::{Prequal, Probing};
 use crate::ring_hash::RingHash;
 use crate::roster::Roster;
+use crate::table::{self, Table};
 use crate::{Kind, Outcome};
 
 /// The state of one of these policies.
@@ -160,6 +161,24 @@ impl Others {
         match self {
             Others::Prequal(lb) => Some(lb),
             _ => None,
+        }
+    }
+
+    /// As [`super::Balancer::table`].
+    pub fn table(&mut self) -> Option<Table> {
+        match self {
+            Others::RingHash(lb) => Some(Table(table::Kind::Ring(lb.ring().clone()))),
+            Others::Maglev(lb) => Some(Table(table::Kind::Slots(lb.table().clone()))),
+            _ => None,
+        }
+    }
+
+    /// As [`super::Balancer::share`].
+    pub fn share(&mut self, table: &Table) {
+        match (self, &table.0) {
+            (Others::RingHash(lb), table::Kind::Ring(ring)) => lb.share(ring),
+            (Others::Maglev(lb), table::Kind::Slots(slots)) => lb.share(slots),
+            _ => {}
         }
     }
 

@@ -15,7 +15,7 @@ use crate::graph::blueprint::Blueprint;
 use crate::graph::builder::{Builder, Thread};
 use crate::log::AccessLog;
 use crate::nodes::Id;
-use crate::nodes::lb::Owner;
+use crate::nodes::lb::{Owner, Seen};
 use crate::transport::listener::{Believed, Listener};
 use crate::transport::listening::LoopSocket;
 use crate::transport::own::Reached;
@@ -27,7 +27,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use weir_net::transport::tls;
-use weir_policy::snapshot::Snapshot;
 use weir_topology::plan::Listen;
 
 /// A listener as all loops see it.
@@ -72,7 +71,7 @@ pub(crate) struct Reload {
     pub(super) sockets: Vec<Vec<(usize, LoopSocket)>>,
     pub(super) own: Vec<(usize, LoopSocket)>,
     /// What the owner knows of the health of each balancer in it.
-    pub(super) seen: Vec<(Id, Arc<Snapshot>)>,
+    pub(super) seen: Vec<(Id, Arc<Seen>)>,
     /// Told by each loop that has adopted it.
     pub(super) done: Sender<()>,
 }
@@ -159,10 +158,11 @@ pub(super) fn adopt(lp: &Rc<Loop>, reload: Reload) {
     }
     if let Some(monitor) = lp.monitor() {
         seen = monitor.adopt(graph.clone(), &lp.state.metrics);
-    }
-    for (id, seen) in &seen {
-        if let Some(lb) = graph.lb(*id) {
-            lb.follow(seen);
+    } else {
+        for (id, seen) in &seen {
+            if let Some(lb) = graph.lb(*id) {
+                lb.follow(seen);
+            }
         }
     }
     lp.targets.retire_but(&graph.reached());

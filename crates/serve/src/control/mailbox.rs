@@ -6,12 +6,11 @@ use super::adopt::{self, Reload};
 use super::event_loop::Loop;
 use super::handoff::HandedOver;
 use crate::nodes::Id;
-use crate::nodes::lb::ToOwner;
+use crate::nodes::lb::{Seen, ToOwner};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
-use weir_policy::snapshot::Snapshot;
 
 /// Messages that are read before the sockets are asked again.
 const AT_ONCE: u32 = 64;
@@ -22,7 +21,7 @@ pub(crate) type Question = Box<dyn FnOnce(&Rc<Loop>) + Send>;
 /// A message to a thread that runs a graph.
 pub(crate) enum ToLoop {
     /// From the health monitor: the health of a balancer's targets is another.
-    Health { lb: Id, seen: Arc<Snapshot> },
+    Health { lb: Id, seen: Arc<Seen> },
     /// A name has these addresses now.
     Addresses { name: u32, addresses: Arc<[SocketAddr]> },
     /// A connection that another loop has accepted.

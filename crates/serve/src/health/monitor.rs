@@ -14,7 +14,7 @@ use crate::graph::blueprint::Blueprint;
 use crate::graph::ends::{End, Ends};
 use crate::log::ErrorLog;
 use crate::metrics::{Metrics, TargetHealth};
-use crate::nodes::lb::{Lb as Balancer, TargetFlags};
+use crate::nodes::lb::{Lb as Balancer, Seen, TargetFlags};
 use crate::nodes::{Id, Node};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use weir_policy::snapshot::Snapshot;
 use weir_topology::plan::{Lb, Spec, label};
 
 /// Sends what has changed of a balancer's health to all that follow it.
-pub(crate) type Publish = Box<dyn Fn(Id, Arc<Snapshot>)>;
+pub(crate) type Publish = Box<dyn Fn(Id, Arc<Seen>)>;
 
 /// The monitor.
 pub(crate) struct Monitor {
@@ -108,16 +108,16 @@ impl Monitor {
     }
 
     /// Another graph from now on: who stays is as healthy as before. What loops must know of each balancer in it.
-    pub fn adopt(&self, graph: Rc<Graph>, metrics: &Metrics) -> Vec<(Id, Arc<Snapshot>)> {
+    pub fn adopt(&self, graph: Rc<Graph>, metrics: &Metrics) -> Vec<(Id, Arc<Seen>)> {
         let mut before: BTreeMap<Id, Monitored> =
             self.lbs.borrow_mut().drain(..).map(|lb| (lb.id, lb)).collect();
         *self.lbs.borrow_mut() = monitored(&graph, (metrics, self.token), &mut before, self.core.now());
-        *self.graph.borrow_mut() = graph;
+        *self.graph.borrow_mut() = graph.clone();
         self.heed_overrides();
         self.change(true, |_, _| {});
         self.notify();
-        let snapshot = |lb: &Monitored| (lb.id, Arc::new(Snapshot::of(&lb.health)));
-        self.lbs.borrow().iter().map(snapshot).collect()
+        let seen = |lb: &Monitored| Some((lb.id, graph.lb(lb.id)?.follow_first(Snapshot::of(&lb.health))));
+        self.lbs.borrow().iter().filter_map(seen).collect()
     }
 
     /// Sets what is to hold of targets by hand from now on; or forgets it.
@@ -340,17 +340,16 @@ impl Monitor {
                     lb.look_behind(now_ns, &graph, inside);
                 }
                 if lb.has_changed(now_ns, &self.errors) {
-                    news.push((lb.id, Arc::new(Snapshot::of(&lb.health))));
+                    news.push((lb.id, Snapshot::of(&lb.health)));
                     let is_alive = lb.is_alive();
                     behind |= std::mem::replace(&mut lb.told.is_alive, is_alive) != is_alive;
                 }
             }
         }
-        for (lb, seen) in news {
-            if let Some(lb) = graph.lb(lb) {
-                lb.follow(&seen);
+        for (id, health) in news {
+            if let Some(lb) = graph.lb(id) {
+                (self.publish)(id, lb.follow_first(health));
             }
-            (self.publish)(lb, seen);
         }
     }
 }

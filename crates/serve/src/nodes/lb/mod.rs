@@ -15,6 +15,7 @@ mod target_flags;
 
 pub(crate) use load::Loads;
 pub(crate) use owner::{Owner, ToOwner};
+pub(crate) use returns::Seen;
 pub(crate) use state::{LbState, Shape};
 pub(crate) use sticky::Sticky;
 pub(crate) use target_flags::TargetFlags;

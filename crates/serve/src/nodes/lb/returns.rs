@@ -3,8 +3,17 @@
 use super::{Lb, ToOwner};
 use crate::exchange::hold::{Counts, End};
 use std::rc::Rc;
+use std::sync::Arc;
 use weir_policy::snapshot::Snapshot;
-use weir_policy::{Deed, Kind, Release, Ticket};
+use weir_policy::{Deed, Kind, Release, Table, Ticket};
+
+/// What the owner of health tells the loops of a balancer.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub health: Snapshot,
+    /// What its policy chooses by, if that is large.
+    pub table: Option<Table>,
+}
 
 impl Counts for Lb {
     fn headed(&self, ticket: Ticket) {
@@ -54,11 +63,11 @@ impl Lb {
             self.core.runtime.spawn(async move {
                 lb.core.timers.after(ns).await;
                 lb.state.upstream.borrow_mut().release(target);
-                lb.state.uncount(target);
+                lb.state.uncount(target, ticket.at_ns);
                 lb.note(|| Deed::Release { target });
             });
         } else {
-            self.state.uncount(target);
+            self.state.uncount(target, ticket.at_ns);
         }
         if self.listens && (outcome.is_some() || ticket.probe || self.state.flags().wants_successes(target)) {
             let (lb, probe) = (self.id, ticket.probe);
@@ -72,7 +81,7 @@ impl Lb {
         self.left(now_ns, ticket);
         self.state.upstream.borrow_mut().cancelled(now_ns, ticket);
         self.note(|| Deed::Cancelled { now: now_ns, ticket });
-        self.state.uncount(ticket.target);
+        self.state.uncount(ticket.target, ticket.at_ns);
         if ticket.probe {
             self.state.flags().free_probe(ticket.target);
         }
@@ -83,11 +92,25 @@ impl Lb {
     }
 
     /// The health of the targets is another: who waits may find someone.
-    pub fn follow(&self, seen: &Snapshot) {
+    pub fn follow(&self, seen: &Seen) {
         let now = self.core.now();
-        self.state.upstream.borrow_mut().follow(now, seen);
-        self.note(|| Deed::Follow { now, health: seen.clone() });
+        {
+            let mut upstream = self.state.upstream.borrow_mut();
+            upstream.follow(now, &seen.health);
+            if let Some(table) = &seen.table {
+                upstream.balancer().share(table);
+            }
+        }
+        self.note(|| Deed::Follow { now, health: seen.health.clone() });
         self.notify_first();
+    }
+
+    /// The owner follows first; what the loops are to know, with a table that they need not make.
+    pub fn follow_first(&self, health: Snapshot) -> Arc<Seen> {
+        let mut seen = Seen { health, table: None };
+        self.follow(&seen);
+        seen.table = self.state.upstream.borrow_mut().balancer().table();
+        Arc::new(seen)
     }
 
     /// Who waits first, on whichever loop, asks again.
