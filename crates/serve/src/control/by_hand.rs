@@ -35,7 +35,8 @@ pub enum TargetState {
 }
 
 impl Reloader {
-    /// Sets targets by hand. A name may be that of several, and a site is that of all its members: all are meant.
+    /// Sets targets by hand, on all loops once it returns. A name may be that of several, and a site is that of all its members: all
+    /// are meant.
     pub fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
         let point = lock(&self.state).current.blueprint.point.clone();
         let meant = meant(&point, pool, target)?;
@@ -43,6 +44,8 @@ impl Reloader {
             return Err("a weight is a number, 0 or more".to_owned());
         }
         meant.iter().for_each(|at| self.override_target(&at.0, &at.1, set));
+        // The owner has told the loops by its answer; theirs come after they have read that.
+        (0..2).for_each(|_| drop(self.process.ask_all(|_| ())));
         Ok(())
     }
 

@@ -353,11 +353,13 @@ impl Builder<'_> {
             weights: self.blueprint.weights(id),
             names: self.blueprint.hash_names(id),
         };
+        let (state, semaphore) = (self.state_of(id, lb, &shape), self.state.semaphore(own_id.0));
+        state.limit(self.core.now(), semaphore.as_ref());
         lb::Lb {
             core: self.core.clone(),
             node: id,
             id: own_id,
-            state: self.state_of(id, lb, &shape),
+            state,
             targets,
             scope: lb.scope,
             owner: self.owner.clone(),
@@ -371,12 +373,12 @@ impl Builder<'_> {
             key: lb.key.clone(),
             spare: lb.spare,
             sticky: self.sticky(id, lb, &shape),
-            waits: self.state.semaphore(own_id.0).map(|_| self.counts(id, Counting::Queue)),
+            waits: semaphore.as_ref().map(|_| self.counts(id, Counting::Queue)),
             counts: self
                 .state
                 .metrics
                 .pool(&plan::label(&self.blueprint.point, id), &self.blueprint.labels(id)),
-            semaphore: self.state.semaphore(own_id.0),
+            semaphore,
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,
         }

@@ -74,6 +74,14 @@ impl Semaphore {
         }
     }
 
+    /// Takes a permit, whether there is one or not.
+    fn enter(&self, at: u32) {
+        let Some(inside) = self.inside.get(at) else { return };
+        if inside.fetch_add(1, SeqCst) + 1 >= self.most.load(SeqCst) {
+            self.show(at);
+        }
+    }
+
     /// How many are inside.
     pub fn inside(&self, at: u32) -> u32 {
         self.inside.get(at).map_or(0, |inside| inside.load(SeqCst))
@@ -180,6 +188,12 @@ impl LocalSemaphore {
         }
         seen[word] |= 1 << (at % 64);
         None
+    }
+
+    /// A permit for a request that was at the target before there was a limit: there may be more of them than may.
+    pub fn stand_in(self: &Rc<Self>, at: u32) -> Permit {
+        self.shared.enter(at);
+        self.permit(at)
     }
 
     /// Tells which targets are full, and which are not any more, since it was asked last.

@@ -108,15 +108,16 @@ pub fn retry_of_what_built_in_servers_say() {
 /// With `work="same"` an attempt brings the work of the first: behind a limit of time all end alike.
 #[test]
 pub fn retry_with_the_same_work() {
-    let node = |work: &str| {
+    let node = |attempts: u32, limit: &str, work: &str| {
         let slow = "server(\"a\", model=dist.hyperexponential([(0.5, 1*us), (0.5, 1000*s)]))";
         format!(
-            "retry(12, timeout(25*ms, lb.first([{slow}])), on=[\"timeout\"], work=\"{work}\", exclude=\"none\")"
+            "retry({attempts}, timeout({limit}, lb.first([{slow}])), on=[\"timeout\"], work=\"{work}\", exclude=\"none\")"
         )
     };
-    let redraw = serve_node(&node("redraw"));
+    // Thirty, so that hardly ever all are slow; and long enough for a quick one on a busy machine.
+    let redraw = serve_node(&node(30, "80*ms", "redraw"));
     assert!((0..6).all(|_| get(&redraw.addr, "/").status == 200));
-    let same = serve_node(&node("same"));
+    let same = serve_node(&node(12, "25*ms", "same"));
     let all: Vec<(f64, u16)> = (0..8).map(|_| timed(|| get(&same.addr, "/").status)).collect();
     for (ms, status) in all {
         assert!(status == 200 && ms < 290.0 || status == 504 && ms > 290.0, "{status} after {ms} ms");

@@ -10,8 +10,8 @@ mod hand_over;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use support::{LIMIT, Mode, Origin, serve_whole, until};
-use weir_serve::{Options, SetTarget, TargetState};
+use support::{LIMIT, Mode, Origin, Served, serve_whole, until};
+use weir_serve::{Exposition, Options, SetTarget, TargetState};
 
 /// A file with a listener that takes a free port, which stays the same over reloads.
 fn file(node: &str) -> String {
@@ -196,6 +196,35 @@ fn limits_count_both_generations() {
     // More room than ever: who waits is told.
     x.reload(&of(4)).expect("it can be served");
     until("the fourth is inside", || a.inside().0 == 4);
+    a.answer(Mode::Status(200));
+    held.into_iter().chain([waits]).for_each(|one| assert_eq!(one.wait().status, 200));
+}
+
+fn scraped(x: &Served) -> String {
+    String::from_utf8(x.remote().scrape(Exposition::Prometheus)).expect("text")
+}
+
+/// A limit that a reload brings counts what is at the target already, on whichever loop, and until that is back.
+#[test]
+fn a_new_limit_counts_what_is_in_flight() {
+    let a = Origin::new("a");
+    let of = |limit: &str| file(&format!("lb.random([{}], name = \"apps\"{limit})", server(&a)));
+    let x = serve_whole(&of(""), two_loops());
+    a.answer(Mode::Hold);
+    let held: Vec<_> = (0..6).map(|_| x.send("")).collect();
+    until("six are inside", || a.inside().0 == 6);
+    x.reload(&of(", max_in_flight = 2, max_waiting = 1")).expect("it can be served");
+    let waits = x.send("");
+    until("it waits", || scraped(&x).contains("weir_queue_waiting{node=\"apps\"} 1\n"));
+    assert_eq!(x.send("").wait().status, 503, "one may wait");
+    assert_eq!(a.inside(), (6, 6), "nobody comes in while there are more than may");
+    a.answer(Mode::Status(200));
+    held.into_iter().chain([waits]).for_each(|one| assert_eq!(one.wait().status, 200));
+    // All six have given their places back.
+    a.answer(Mode::Hold);
+    let held: Vec<_> = (0..2).map(|_| x.send("")).collect();
+    until("two are inside", || a.inside().0 == 2);
+    let waits = x.send("");
     a.answer(Mode::Status(200));
     held.into_iter().chain([waits]).for_each(|one| assert_eq!(one.wait().status, 200));
 }

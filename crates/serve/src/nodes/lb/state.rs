@@ -3,8 +3,9 @@
 
 use crate::exchange::abort::AbortFlag;
 use crate::nodes::lb::TargetFlags;
-use crate::sync::Permit;
+use crate::sync::{LocalSemaphore, Permit};
 use std::cell::{Cell, Ref, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use weir_policy::Upstream;
 use weir_policy::config::Balance;
@@ -33,6 +34,8 @@ struct Slot {
     /// Those of them that its load was told of, and since when it is.
     told: Cell<u32>,
     told_since_ns: Cell<u64>,
+    /// A permit for each request that was in flight when the present limit came.
+    stand_ins: RefCell<Vec<Permit>>,
 }
 
 /// The state.
@@ -43,6 +46,9 @@ pub(crate) struct LbState {
     slots: RefCell<Vec<Slot>>,
     /// What all loops know of the targets.
     flags: RefCell<Arc<TargetFlags>>,
+    /// The limit of the targets, and since when it is, ns.
+    limit: RefCell<Option<Rc<LocalSemaphore>>>,
+    limited_since_ns: Cell<u64>,
     /// Permits of requests of other loops.
     pub lent: RefCell<Vec<(u32, Permit)>>,
     /// When the policy has something to do by itself.
@@ -62,6 +68,8 @@ impl LbState {
             upstream: RefCell::new(upstream),
             slots: RefCell::new(shape.exists.iter().map(slot).collect()),
             flags: RefCell::new(flags),
+            limit: RefCell::default(),
+            limited_since_ns: Cell::new(0),
             lent: RefCell::default(),
             due_ns: Cell::new(0),
             shown: Cell::new(false),
@@ -119,6 +127,20 @@ impl LbState {
         gone
     }
 
+    /// This limit from now on: what is in flight already counts too.
+    pub fn limit(&self, now_ns: u64, limit: Option<&Rc<LocalSemaphore>>) {
+        let before = self.limit.replace(limit.cloned());
+        if before.as_ref().map(Rc::as_ptr) == limit.map(Rc::as_ptr) {
+            return;
+        }
+        self.limited_since_ns.set(now_ns);
+        for (target, slot) in (0..).zip(self.slots.borrow().iter()) {
+            let in_flight =
+                limit.into_iter().flat_map(|limit| (0..slot.counted.get()).map(|_| limit.stand_in(target)));
+            slot.stand_ins.replace(in_flight.collect());
+        }
+    }
+
     /// What all loops know of the targets.
     pub fn flags(&self) -> Ref<'_, TargetFlags> {
         Ref::map(self.flags.borrow(), |flags| &**flags)
@@ -159,11 +181,17 @@ impl LbState {
         }
     }
 
-    /// One count less.
-    pub fn uncount(&self, target: u32) {
+    /// One count less, of a request that was picked then.
+    pub fn uncount(&self, target: u32, at_ns: u64) {
+        let mut free = None;
         if let Some(slot) = self.slots.borrow().get(target as usize) {
             slot.counted.set(slot.counted.get().saturating_sub(1));
+            if at_ns <= self.limited_since_ns.get() {
+                free = slot.stand_ins.borrow_mut().pop();
+            }
         }
+        // Whoever waits for it looks at the counts.
+        drop(free);
     }
 
     /// What this thread has in flight at a target, and holds counted.
