@@ -8,7 +8,7 @@ use crate::{events, page, post, topology};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
-use weir_serve::{Exposition, Readiness};
+use weir_serve::{Config, Exposition, Readiness};
 
 /// The paths, for those who ask for another one.
 pub(crate) const PATHS: &str = "GET / (the status page), /events, /healthz, /ready, /metrics, /topology (?loops=1), \
@@ -73,11 +73,23 @@ fn health(server: &Server, form: Form) -> Answer {
 
 async fn ready(server: &Server, form: Form) -> Result<Answer, Unanswered> {
     let not = |why: &str| form.sentence(StatusCode::SERVICE_UNAVAILABLE, why);
-    Ok(match server.watcher.ask(|served| served.readiness()).await? {
-        Readiness::Ready => form.sentence(StatusCode::OK, "ready"),
+    let (readiness, config) = server.watcher.ask(|served| (served.readiness(), served.config())).await?;
+    Ok(match readiness {
+        Readiness::Ready => form.sentence(StatusCode::OK, reloads(&config)),
         Readiness::Draining => not("draining"),
         Readiness::NotReady(why) => not(&why.join("; ")),
     })
+}
+
+/// That it is ready, and how it stands with reloads.
+fn reloads(config: &Config) -> &'static str {
+    match config.last_reload {
+        _ if config.reload_under_way => "ready; a reload is under way",
+        Some(Err(_)) => {
+            "ready; the last reload failed, so what was served before it still is (/config says why)"
+        }
+        _ => "ready",
+    }
 }
 
 async fn metrics(server: &Server, headers: &HeaderMap) -> Result<Answer, Unanswered> {

@@ -87,6 +87,7 @@ pub(crate) fn config(file: &str, config: &Config) -> serde_json::Value {
         "at": at(config.at_unix_ms),
         "at_unix_ms": config.at_unix_ms,
         "last_reload": config.last_reload.as_ref().map(named),
+        "reload_under_way": config.reload_under_way,
         "waits_for_hand_over": config.waits_for_hand_over,
     })
 }

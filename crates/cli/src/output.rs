@@ -18,6 +18,23 @@ pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     }
 }
 
+/// How wide text for standard output is to be: a terminal that is narrower than usual is filled, and no wider one.
+pub(crate) fn width() -> usize {
+    columns().map_or(weir_report::WIDTH, |n| n.clamp(weir_report::NARROWEST, weir_report::WIDTH))
+}
+
+/// The columns of the terminal that standard output is; `None`: it is none, or does not know.
+#[cfg(unix)]
+fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|n| *n > 0)
+}
+
+#[cfg(not(unix))]
+fn columns() -> Option<usize> {
+    None
+}
+
 /// A file that will be written when the run has succeeded.
 pub(crate) struct Target {
     /// As given, for messages.

@@ -146,6 +146,21 @@ fn a_closed_loop_waits_for_its_answers() {
     assert!(result["connections"].as_u64().is_some_and(|n| n <= 3), "{result}");
 }
 
+/// No load finds a window by itself.
+#[test]
+fn a_window_of_simulations_is_the_middle_half() {
+    let scratch = Scratch::new("load-auto");
+    let file = scratch.file(
+        "auto.star",
+        "scenario(\"s\", server(), traffic.constant(every = 1*ms), requests = 40, window = \"auto\")\n",
+    );
+    let weir = Weir::before("respond(200)");
+    let result = json(&["load", &file, "--to", &format!("http://{}", weir.addr("web")), "--output", "json"]);
+    let requests = &result["requests"];
+    assert_eq!((&requests["total"], &requests["selected"]), (&Value::from(40), &Value::from(20)), "{result}");
+    assert!(result["warnings"][0].as_str().is_some_and(|w| w.contains("middle half")), "{result}");
+}
+
 #[test]
 fn failures_are_told_by_their_kinds() {
     let scratch = Scratch::new("load-fails");

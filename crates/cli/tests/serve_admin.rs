@@ -318,6 +318,8 @@ fn the_command_does_the_same_by_hand() {
     let config = serve::admin::json(&admin, "/config");
     assert!(config["generation"] == 1 && config["last_reload"]["failed"].is_string(), "{config:#}");
     assert!(get(&admin, "/").1.contains("the last reload changed nothing"));
+    let (status, ready) = get(&admin, "/ready");
+    assert!(status == 200 && ready.starts_with("ready; the last reload failed"), "{ready}");
     assert_eq!(target(&admin, "apps", "app-1")["state"], "drain", "what was set by hand stays");
     assert_eq!(run(&["admin", "drain", "--control", &control]).succeeds(), "draining\n");
     assert_eq!(weir.ends(), Some(0));

@@ -21,7 +21,7 @@ use weir_net::io::clock::Clock;
 use weir_net::io::runtime::Runtime;
 use weir_net::transport::tls;
 use weir_stats::Key;
-use weir_topology::plan::{KeySource, Point, Scenario, TlsClient};
+use weir_topology::plan::{KeySource, Point, Scenario, TlsClient, Window};
 use weir_workload::{Load, Request, Requests, load_unless};
 
 /// Requests that are begun in a row before answers are looked at.
@@ -181,6 +181,10 @@ fn outcome(
     if unsent {
         let what =
             "`key.client()` reads the client's address, which is the same for all requests of this run";
+        warnings.push(what.to_owned());
+    }
+    if scenario.window == Window::Auto {
+        let what = "`window=\"auto\"` is found in simulations only: these are figures of the middle half of the requests";
         warnings.push(what.to_owned());
     }
     Outcome {

@@ -3,7 +3,7 @@
 use crate::number::{self, UNKNOWN, with_interval};
 use crate::saved::{Design, Saved, Statistic};
 use crate::table::{Side as Edge, Table};
-use crate::{WIDTH, text};
+use crate::text;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::{Difference, Estimate, Side, holm, paired, welch};
@@ -162,18 +162,19 @@ fn estimate(e: &Estimate) -> Value {
     json!({ "value": e.value, "low": e.low, "high": e.high })
 }
 
-pub(crate) fn tables(comparison: &Comparison<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn tables(comparison: &Comparison<'_>, width: usize, out: &mut dyn Write) -> io::Result<()> {
     for pair in &comparison.pairs {
         let [a, b] = names(&pair.of);
         writeln!(out, "{a} -> {b}")?;
-        write!(out, "{}", text::wrapped(&format!("  {}", how(&pair.of))))?;
-        writeln!(out, "\n{}", text::indented(&table(pair).text(WIDTH - 2)))?;
+        write!(out, "{}", text::wrapped_to(&format!("  {}", how(&pair.of)), width))?;
+        writeln!(out, "\n{}", text::indented(&table(pair).text(width - 2)))?;
     }
     write!(
         out,
         "{}",
-        text::wrapped(
-            "±: half of the 95 % interval. The verdict is on the second; all verdicts hold together with 95 % (Holm's correction)."
+        text::wrapped_to(
+            "±: half of the 95 % interval. The verdict is on the second; all verdicts hold together with 95 % (Holm's correction).",
+            width
         )
     )
 }

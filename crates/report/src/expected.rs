@@ -25,7 +25,8 @@ fn figure(s: &ScenarioResult, e: &Expected) -> String {
         Some(_) if e.expect.starts_with("success") && few.is_some() => {
             format!("{} (95 % sure: at least {})", number::percentage(&e.value), few.unwrap_or_default())
         }
-        Some(_) if e.share => number::percentage(&e.value),
+        Some(_) if e.metric.is_share() => number::percentage(&e.value),
+        Some(_) if e.metric.is_time() => format!("{} ms", with_interval(&e.value)),
         Some(_) => with_interval(&e.value),
     }
 }
@@ -39,7 +40,7 @@ fn word(e: &Expected) -> &'static str {
 }
 
 /// The table of a text, where the file expects anything.
-pub(crate) fn write(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(results: &Results, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let mut t = Table::new();
     for heading in ["scenario", "expected", ""] {
         t.column(heading, Side::Left);
@@ -50,7 +51,7 @@ pub(crate) fn write(results: &Results, out: &mut dyn Write) -> io::Result<()> {
         t.row(vec![label, e.expect.clone(), word(e).to_owned(), figure(s, e)]);
         some = true;
     }
-    if some { writeln!(out, "{}", t.text(WIDTH)) } else { Ok(()) }
+    if some { writeln!(out, "{}", t.text(width)) } else { Ok(()) }
 }
 
 /// What does not hold, or cannot be decided: one sentence each.
@@ -146,5 +147,10 @@ pub(crate) fn shortfalls(results: &Results) -> Vec<String> {
             ),
         }
     };
-    results.shortfalls.iter().map(sentence).map(|s| text::wrapped(&s).trim_end().to_owned()).collect()
+    results
+        .shortfalls
+        .iter()
+        .map(sentence)
+        .map(|s| text::wrapped_to(&s, WIDTH).trim_end().to_owned())
+        .collect()
 }

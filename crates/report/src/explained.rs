@@ -1,7 +1,7 @@
 //! What typical requests consist of and how a run went over time, in words and as JSON.
 
-use crate::WIDTH;
 use crate::number::plain;
+use crate::sites::Names;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use weir_policy::history::What;
@@ -15,10 +15,9 @@ pub(crate) fn name(q: f64) -> String {
     format!("p{}", plain(Some(q * 100.0)).replace('.', ""))
 }
 
-/// What a part is, in words.
-pub(crate) fn words(part: &TimePart) -> String {
-    // As in the table of sites.
-    let place = part.place.strip_prefix("<file>/").unwrap_or(&part.place);
+/// What a part is, in words; its site by the name that the table of sites has for it.
+pub(crate) fn words(part: &TimePart, names: &Names<'_>) -> String {
+    let place = names.of(&part.place);
     match part.what {
         What::Wait => format!("waiting in {place}"),
         What::Work => format!("work in {place}"),
@@ -29,19 +28,21 @@ pub(crate) fn words(part: &TimePart) -> String {
 }
 
 /// A line for each quantile of which something is said: its largest parts, as many as there is room for.
-pub(crate) fn lines(typical: &[Typical]) -> Vec<String> {
-    typical.iter().filter(|t| TOLD.contains(&t.q) && !t.parts.is_empty()).map(line).collect()
+pub(crate) fn lines(typical: &[Typical], names: &Names<'_>, width: usize) -> Vec<String> {
+    let told = typical.iter().filter(|t| TOLD.contains(&t.q) && !t.parts.is_empty());
+    told.map(|of| line(of, names, width)).collect()
 }
 
-fn line(of: &Typical) -> String {
+fn line(of: &Typical, names: &Names<'_>, width: usize) -> String {
     let rest = |left: f64| format!(", {} % elsewhere", percent(left));
     let mut line = format!("{}:", name(of.q));
     let mut left = 1.0;
     for (at, part) in of.parts.iter().enumerate() {
-        let more = format!("{} {} % {}", if at == 0 { "" } else { "," }, percent(part.share), words(part));
+        let more =
+            format!("{} {} % {}", if at == 0 { "" } else { "," }, percent(part.share), words(part, names));
         let last = left - part.share < 0.005;
         let after = if last { 0 } else { rest(left).chars().count() };
-        let fits = line.chars().count() + more.chars().count() + after <= WIDTH - 2;
+        let fits = line.chars().count() + more.chars().count() + after <= width - 2;
         if at > 0 && (part.share < 0.01 || !fits) {
             break;
         }
@@ -160,16 +161,17 @@ mod tests {
         let parts = vec![
             part("dyno/queue", What::Wait, 0.71),
             part("dyno/delay", What::Work, 0.24),
-            part("<file>/cable", What::Cross, 0.05),
+            part("cable", What::Cross, 0.05),
         ];
         let mut of = Typical { q: 0.99, requests: 100, ms: 100.0, parts };
-        let said = lines(std::slice::from_ref(&of));
+        let names = Names::default();
+        let said = lines(std::slice::from_ref(&of), &names, 80);
         assert_eq!(said, ["p99: 71 % waiting in dyno/queue, 24 % work in dyno/delay, 5 % crossing cable"]);
         of.parts[2].place.push_str("_to_the_next_rack");
-        let said = lines(std::slice::from_ref(&of));
+        let said = lines(std::slice::from_ref(&of), &names, 80);
         assert_eq!(said, ["p99: 71 % waiting in dyno/queue, 24 % work in dyno/delay, 5 % elsewhere"]);
         of.parts.truncate(1);
-        assert_eq!(lines(&[of]), ["p99: 71 % waiting in dyno/queue, 29 % elsewhere"]);
+        assert_eq!(lines(&[of], &names, 80), ["p99: 71 % waiting in dyno/queue, 29 % elsewhere"]);
         assert_eq!(name(0.999), "p999");
     }
 }

@@ -40,8 +40,10 @@ use weir_sim::{Recording, Results};
 use weir_topology::Plan;
 use weir_verify::{Calibration, Replay, Verification};
 
-/// How wide a table for a terminal may grow.
-const WIDTH: usize = 80;
+/// How wide text is made where no terminal is narrower, in characters.
+pub const WIDTH: usize = 80;
+/// The narrowest that it is made.
+pub const NARROWEST: usize = 40;
 
 /// Writes the contract's JSON (`weir.sim/1`), ending with a new line.
 ///
@@ -75,12 +77,12 @@ pub fn parquet(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     parquet::write(results, out)
 }
 
-/// Writes tables for a terminal, at most 100 columns wide unless names need more.
+/// Writes tables of at most this width ([`NARROWEST`] or more), unless names need more.
 ///
 /// # Errors
 /// What `out` says.
-pub fn text(results: &Results, sites: Sites, out: &mut dyn Write) -> io::Result<()> {
-    text::write(results, sites, out)
+pub fn text(results: &Results, sites: Sites, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    text::write(results, sites, width, out)
 }
 
 /// Writes the histories of requests. `selection`: which they are, in the words of whoever asked.
@@ -117,8 +119,8 @@ pub fn load_json(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// What `out` says.
-pub fn load_text(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
-    load::table(outcome, out)
+pub fn load_text(outcome: &Outcome, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    load::table(outcome, width, out)
 }
 
 /// Writes the contract's JSON of a verification (`weir.verify/1`), ending with a new line.
@@ -133,8 +135,8 @@ pub fn verify_json(found: &Verification, out: &mut dyn Write) -> io::Result<()> 
 ///
 /// # Errors
 /// What `out` says.
-pub fn verify_text(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
-    verify::tables(found, out)
+pub fn verify_text(found: &Verification, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    verify::tables(found, width, out)
 }
 
 /// Writes a verification as one self-contained page.
@@ -182,8 +184,8 @@ pub fn load_rows(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// What `out` says.
-pub fn offered(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
-    offered::write(plan, out)
+pub fn offered(plan: &Plan, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    offered::write(plan, width, out)
 }
 
 /// Writes a comparison as the contract's JSON (`weir.compare/1`), ending with a new line.
@@ -198,8 +200,8 @@ pub fn compare_json(comparison: &Comparison<'_>, out: &mut dyn Write) -> io::Res
 ///
 /// # Errors
 /// What `out` says.
-pub fn compare_text(comparison: &Comparison<'_>, out: &mut dyn Write) -> io::Result<()> {
-    compare::tables(comparison, out)
+pub fn compare_text(comparison: &Comparison<'_>, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    compare::tables(comparison, width, out)
 }
 
 /// Expectations that do not hold or cannot be decided, and figures that are not known as well as was wanted: a sentence each.

@@ -2,7 +2,7 @@
 
 use crate::number::{self, count};
 use crate::table::{Side, Table};
-use crate::{WIDTH, text};
+use crate::text;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use weir_load::{Latency, Outcome};
@@ -60,14 +60,14 @@ fn success(outcome: &Outcome) -> Option<f64> {
     (r.selected > 0).then(|| r.ok as f64 / r.selected as f64)
 }
 
-pub(crate) fn table(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn table(outcome: &Outcome, width: usize, out: &mut dyn Write) -> io::Result<()> {
     if let Some(why) = &outcome.void {
         let line =
             format!("void: {why}; this machine was too busy for this rate, so that the figures mean nothing");
-        write!(out, "{}", text::wrapped(&line))?;
+        write!(out, "{}", text::wrapped_to(&line, width))?;
     }
     for warning in &outcome.warnings {
-        write!(out, "{}", text::wrapped(&format!("warning: {warning}")))?;
+        write!(out, "{}", text::wrapped_to(&format!("warning: {warning}"), width))?;
     }
     if outcome.void.is_some() || !outcome.warnings.is_empty() {
         writeln!(out)?;
@@ -99,7 +99,7 @@ pub(crate) fn table(outcome: &Outcome, out: &mut dyn Write) -> io::Result<()> {
         lag(outcome.lag.p50_ns),
         lag(outcome.lag.p99_ns)
     )?;
-    writeln!(out, "{}", latencies(outcome).text(WIDTH))?;
+    writeln!(out, "{}", latencies(outcome).text(width))?;
     writeln!(out, "weir {} · seed {}", env!("CARGO_PKG_VERSION"), outcome.seed)
 }
 

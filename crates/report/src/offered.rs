@@ -1,13 +1,13 @@
 //! What a plan offers to its queues, before anything is run: the answer of `weir check`.
 
+use crate::entry;
 use crate::number::count;
 use crate::table::{Side, Table};
-use crate::{WIDTH, entry};
 use std::io::{self, Write};
 use weir_topology::plan::{Plan, Point, Value};
 use weir_topology::{Effort, SiteLoad, effort, offered_load};
 
-pub(crate) fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(plan: &Plan, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let swept = swept(plan);
     for point in &plan.points {
         writeln!(out, "{}: {}", title(plan, point, &swept), contents(point))?;
@@ -38,7 +38,7 @@ pub(crate) fn write(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "\noffered load, by arrivals and means (of the busiest queue of each site):\n\n{}",
-            t.text(WIDTH)
+            t.text(width)
         )?;
     } else {
         writeln!(out, "\nno offered load: no queue whose arrivals and means are known\n")?;

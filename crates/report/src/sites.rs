@@ -44,6 +44,36 @@ pub(crate) const LEGEND: [&str; 4] = [
     "spread: least and most requests of a member",
 ];
 
+/// What sites are called elsewhere than in the table: by the name that was given, where only one place has it, else by the place.
+#[derive(Debug, Default)]
+pub(crate) struct Names<'a>(BTreeMap<&'a str, &'a str>);
+
+impl<'a> Names<'a> {
+    /// Of these sites, or members.
+    pub(crate) fn of_sites(nodes: impl IntoIterator<Item = &'a NodeResult>) -> Names<'a> {
+        let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for n in nodes.into_iter().filter(|n| n.name != n.kind) {
+            named.entry(&n.name).or_default().insert(&n.place);
+        }
+        let mut given = BTreeMap::new();
+        for (name, places) in named.iter().filter(|(_, places)| places.len() == 1) {
+            places.iter().for_each(|place| {
+                given.entry(*place).and_modify(|many| *many = "").or_insert(*name);
+            });
+        }
+        given.retain(|_, name| !name.is_empty());
+        Names(given)
+    }
+
+    /// What the site of this place is called.
+    pub(crate) fn of<'b>(&self, place: &'b str) -> &'b str
+    where
+        'a: 'b,
+    {
+        self.0.get(place).copied().unwrap_or(place)
+    }
+}
+
 /// A name that was given wins; where several places have it, its place stands before it.
 fn name(n: &NodeResult, shared: bool, one_of_many: bool) -> String {
     let s = match (n.name == n.kind, shared) {

@@ -2,7 +2,7 @@
 
 use crate::number::{self, count, with_interval};
 use crate::table::{Side, Table};
-use crate::{WIDTH, comparison, entry, expected, explained, signature, sites};
+use crate::{comparison, entry, expected, explained, signature, sites};
 use std::io::{self, Write};
 use weir_sim::{Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
@@ -19,9 +19,9 @@ pub enum Sites {
     Always,
 }
 
-pub(crate) fn write(results: &Results, which: Sites, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn Write) -> io::Result<()> {
     for (text, labels) in entry::warnings(results) {
-        write!(out, "{}", wrapped(&format!("warning: {text} [{}]", entry::listed(&labels))))?;
+        write!(out, "{}", wrapped_to(&format!("warning: {text} [{}]", entry::listed(&labels)), width))?;
     }
     if results.scenarios.iter().any(|s| !s.warnings.is_empty()) {
         writeln!(out)?;
@@ -35,41 +35,49 @@ pub(crate) fn write(results: &Results, which: Sites, out: &mut dyn Write) -> io:
         false => "",
     };
     let title = format!("{}: latency of all requests{ok} in ms, ± half of the 95 % interval", results.file);
-    writeln!(out, "{}", wrapped(&title))?;
+    writeln!(out, "{}", wrapped_to(&title, width))?;
     if results.scenarios.len() > 1 {
-        writeln!(out, "{}", comparison::beside_successes(results).text(WIDTH))?;
+        writeln!(out, "{}", comparison::beside_successes(results).text(width))?;
     }
     let detail = which == Sites::Always || results.scenarios.len() <= FEW;
     if detail {
         for s in &results.scenarios {
-            scenario(s, &swept, results, out)?;
+            scenario(s, (&swept, results), width, out)?;
         }
         if results.scenarios.iter().any(|s| !s.nodes.is_empty()) {
-            writeln!(out, "{}\n", sites::LEGEND.join("\n"))?;
+            for line in sites::LEGEND {
+                write!(out, "{}", wrapped_to(line, width))?;
+            }
+            writeln!(out)?;
         }
     } else {
         writeln!(out, "--nodes sites shows each scenario site by site.\n")?;
     }
-    expected::write(results, out)?;
+    expected::write(results, width, out)?;
     writeln!(out, "{}", signature(results))
 }
 
-fn scenario(s: &ScenarioResult, swept: &[&str], results: &Results, out: &mut dyn Write) -> io::Result<()> {
+fn scenario(
+    s: &ScenarioResult,
+    (swept, results): (&[&str], &Results),
+    width: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     writeln!(out, "{}", entry::label(s, swept))?;
-    for line in summary(s, results) {
-        write!(out, "{}", indented(&wrapped_to(&line, WIDTH - 2)))?;
+    for line in summary(s, results, width) {
+        write!(out, "{}", indented(&wrapped_to(&line, width - 2)))?;
     }
     let latencies = latency(s);
-    let latencies = if latencies.is_wider_than(WIDTH - 2) { latencies.transposed() } else { latencies };
-    writeln!(out, "\n{}", indented(&latencies.text(WIDTH - 2)))?;
+    let latencies = if latencies.is_wider_than(width - 2) { latencies.transposed() } else { latencies };
+    writeln!(out, "\n{}", indented(&latencies.text(width - 2)))?;
     if !s.nodes.is_empty() {
-        writeln!(out, "{}", indented(&sites::table(s).text(WIDTH - 2)))?;
+        writeln!(out, "{}", indented(&sites::table(s).text(width - 2)))?;
     }
     Ok(())
 }
 
-/// Counts and rates in sentences.
-pub(crate) fn summary(s: &ScenarioResult, results: &Results) -> Vec<String> {
+/// Counts and rates in sentences; what is told of quantiles fits this width.
+pub(crate) fn summary(s: &ScenarioResult, results: &Results, width: usize) -> Vec<String> {
     let r = &s.requests;
     let times = if results.replications == 1 { "replication" } else { "replications" };
     // One number would mislead: no failure among few is no promise.
@@ -94,7 +102,8 @@ pub(crate) fn summary(s: &ScenarioResult, results: &Results) -> Vec<String> {
         with_interval(&s.goodput_per_s),
         with_interval(&s.attempts_per_request)
     ));
-    lines.extend(s.explained.iter().flat_map(|e| explained::lines(&e.typical)));
+    let names = sites::Names::of_sites(&s.nodes);
+    lines.extend(s.explained.iter().flat_map(|e| explained::lines(&e.typical, &names, width)));
     lines
 }
 
@@ -124,12 +133,8 @@ pub(crate) fn indented(lines: &str) -> String {
     lines.lines().map(|l| if l.is_empty() { "\n".to_owned() } else { format!("  {l}\n") }).collect()
 }
 
-/// The sentence in lines of at most the width of a table, the further ones indented; words are never cut.
-pub(crate) fn wrapped(sentence: &str) -> String {
-    wrapped_to(sentence, WIDTH)
-}
-
-fn wrapped_to(sentence: &str, width: usize) -> String {
+/// The sentence in lines of at most this width, the further ones indented; words are never cut.
+pub(crate) fn wrapped_to(sentence: &str, width: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
     for word in sentence.split(' ') {

@@ -2,7 +2,7 @@
 
 use crate::number::{self, UNKNOWN, with_interval};
 use crate::table::{Side, Table};
-use crate::{WIDTH, text};
+use crate::text;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::Estimate;
@@ -89,17 +89,17 @@ fn estimate(e: &Estimate) -> Value {
     json!({ "value": e.value, "low": e.low, "high": e.high })
 }
 
-pub(crate) fn tables(found: &Verification, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) -> io::Result<()> {
     for s in &found.scenarios {
         for why in &s.void {
             let line = format!(
                 "{}: a run is void: {why}; this machine was too busy, so that it does not count",
                 s.name
             );
-            write!(out, "{}", text::wrapped(&line))?;
+            write!(out, "{}", text::wrapped_to(&line, width))?;
         }
         for warning in &s.warnings {
-            write!(out, "{}", text::wrapped(&format!("warning: {warning} [{}]", s.name)))?;
+            write!(out, "{}", text::wrapped_to(&format!("warning: {warning} [{}]", s.name), width))?;
         }
     }
     writeln!(
@@ -113,8 +113,8 @@ pub(crate) fn tables(found: &Verification, out: &mut dyn Write) -> io::Result<()
             writeln!(out)?;
             continue;
         }
-        writeln!(out, "\n{}", text::indented(&statistics(s).text(WIDTH - 2)))?;
-        writeln!(out, "{}", text::indented(&shares(s).text(WIDTH - 2)))?;
+        writeln!(out, "\n{}", text::indented(&statistics(s).text(width - 2)))?;
+        writeln!(out, "{}", text::indented(&shares(s).text(width - 2)))?;
         let late = number::plain(s.timers_late_ns.map(|ns| ns / 1e6));
         let connections = number::plain(Some(s.connections));
         writeln!(

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use weir_policy::Kind;
-use weir_report::Sites;
+use weir_report::{Sites, WIDTH};
 use weir_sim::{AtQuantile, NodeResult, Requests, Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
 use weir_topology::plan::Value;
@@ -142,22 +142,35 @@ fn frozen(name: &str, write: impl Fn(&mut Vec<u8>) -> std::io::Result<()>) {
 
 #[test]
 fn text_of_few_scenarios_shows_their_sites() {
-    frozen("few.txt", |out| weir_report::text(&results(2), Sites::Few, out));
+    frozen("few.txt", |out| weir_report::text(&results(2), Sites::Few, WIDTH, out));
 }
 
 #[test]
 fn text_of_many_scenarios_is_one_table() {
-    frozen("many.txt", |out| weir_report::text(&results(4), Sites::Few, out));
+    frozen("many.txt", |out| weir_report::text(&results(4), Sites::Few, WIDTH, out));
 }
 
 #[test]
 fn lines_stay_within_eighty_columns() {
     let mut out = Vec::new();
-    weir_report::text(&results(4), Sites::Always, &mut out).unwrap();
+    weir_report::text(&results(4), Sites::Always, WIDTH, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
     let wide: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
     assert!(wide.is_empty(), "{wide:#?}");
     assert_eq!(text.lines().last(), Some("weir 0.0.0 · seed 1 · plan 0123456789abcdef"));
+}
+
+#[test]
+fn a_narrow_terminal_is_not_exceeded() {
+    for (width, scenarios, sites) in [(40, 4, Sites::Few), (50, 4, Sites::Always), (60, 1, Sites::Always)] {
+        let mut out = Vec::new();
+        weir_report::text(&results(scenarios), sites, width, &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        // The last line is to be copied whole.
+        let lines = text.lines().filter(|l| !l.starts_with("weir "));
+        let wide: Vec<&str> = lines.filter(|l| l.chars().count() > width).collect();
+        assert!(wide.is_empty(), "{width}: {wide:#?}");
+    }
 }
 
 #[test]

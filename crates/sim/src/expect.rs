@@ -33,7 +33,7 @@ pub(crate) fn judged(
                 expect: format!("{condition}{node}"),
                 holds: holds(condition, &value),
                 value,
-                share: condition.metric.is_share(),
+                metric: condition.metric,
                 span: e.span.clone(),
             }
         })

@@ -90,8 +90,8 @@ pub struct Expected {
     pub expect: String,
     /// What came out, in the unit of the JSON.
     pub value: Estimate,
-    /// Whether it is a share, which is shown in per cent.
-    pub share: bool,
+    /// Of what, which tells its unit.
+    pub metric: Metric,
     /// Whether the whole interval meets the condition (or none of it does); `None`: that cannot be decided.
     pub holds: Option<bool>,
     /// Where the file says so, `file:line:column`.

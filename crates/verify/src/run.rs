@@ -19,7 +19,7 @@ use std::thread;
 use weir_sim::ScenarioResult;
 use weir_stats::Estimate;
 use weir_topology::Plan;
-use weir_topology::plan::{NodeId, Point, Scenario, Value};
+use weir_topology::plan::{NodeId, Point, Scenario, Value, Window};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -358,7 +358,11 @@ impl World<'_> {
         replication: u32,
         stop: &AtomicBool,
     ) -> Result<ScenarioResult, Error> {
-        let of_scenario = Plan { points: vec![self.slowed.point.clone()], ..self.plan.clone() };
+        let mut point = self.slowed.point.clone();
+        // The load finds no window by itself: it takes the middle half (and warns).
+        let autos = point.scenarios.iter_mut().filter(|s| s.window == Window::Auto);
+        autos.for_each(|s| s.window = Window::Middle);
+        let of_scenario = Plan { points: vec![point], ..self.plan.clone() };
         let asked = weir_sim::Options {
             seed: options.seed,
             first: replication,

@@ -61,6 +61,7 @@ fn seen(targets: Vec<TargetView>) -> Seen {
         plan: "0123456789abcdef".to_owned(),
         at_unix_ms: 0,
         last_reload: None,
+        reload_under_way: false,
         waits_for_hand_over: Vec::new(),
     };
     Seen::made(view, "<t>.star".to_owned(), config, drawing, BTreeMap::from([((1, 0), 12.5)]))

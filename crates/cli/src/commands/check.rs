@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     let can = if args.serve { listens(&plan) } else { String::new() };
     output::to_stdout(|out| {
         out.write_all(can.as_bytes())?;
-        weir_report::offered(&plan, out)
+        weir_report::offered(&plan, output::width(), out)
     })
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
     };
     let comparison = Comparison::of(&pairings);
     output::to_stdout(|out| match args.output {
-        LoadForm::Text => weir_report::compare_text(&comparison, out),
+        LoadForm::Text => weir_report::compare_text(&comparison, output::width(), out),
         LoadForm::Json => weir_report::compare_json(&comparison, out),
     })
 }

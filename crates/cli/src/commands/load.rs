@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Load) -> Result<(), Failure> {
         hgrm.write(|out| weir_load::hgrm(&outcome.rows, out))?;
     }
     output::to_stdout(|out| match args.output {
-        LoadForm::Text => weir_report::load_text(&outcome, out),
+        LoadForm::Text => weir_report::load_text(&outcome, output::width(), out),
         LoadForm::Json => weir_report::load_json(&outcome, out),
     })?;
     answer(&outcome)

@@ -181,7 +181,7 @@ pub(crate) fn formed(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match form {
-        Form::Text => weir_report::text(results, sites, out),
+        Form::Text => weir_report::text(results, sites, output::width(), out),
         Form::Json if each => weir_report::json_with_each(results, out),
         Form::Json => weir_report::json(results, out),
         Form::Csv => weir_report::csv(results, out),

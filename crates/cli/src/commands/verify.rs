@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
         html.write(|out| weir_report::verify_html(&found, out))?;
     }
     output::to_stdout(|out| match args.output {
-        LoadForm::Text => weir_report::verify_text(&found, out),
+        LoadForm::Text => weir_report::verify_text(&found, output::width(), out),
         LoadForm::Json => weir_report::verify_json(&found, out),
     })?;
     match found.verdict() {

@@ -67,7 +67,7 @@ fn once(
         }
         Some(before) => match compare::against(before, &side) {
             Some(comparison) => output::to_stdout(|out| {
-                weir_report::compare_text(&comparison, out)?;
+                weir_report::compare_text(&comparison, output::width(), out)?;
                 writeln!(out)
             })?,
             None => {

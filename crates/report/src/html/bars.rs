@@ -3,6 +3,7 @@
 use super::shown::Shown;
 use crate::chart::COLOURS;
 use crate::number::{alone, percentage, plain, with_interval};
+use crate::sites::Names;
 use crate::{escaped, explained, page};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -71,11 +72,12 @@ pub(super) fn parts(results: &Results, shown: &Shown, out: &mut dyn Write) -> io
         "The mean latency of all requests, site by site, ms."
     };
     let coloured = greatest(all);
+    let names = Names::of_sites(all.iter().flat_map(|s| &s.nodes));
     let colour = |n: &NodeResult| coloured.iter().position(|place| *place == n.place);
     page::section("Where the time goes", note, out)?;
     writeln!(out, "<div class=\"keys\">")?;
     for (c, place) in coloured.iter().enumerate() {
-        key(&format!("var(--c{c})"), place, out)?;
+        key(&format!("var(--c{c})"), names.of(place), out)?;
     }
     if all.iter().flat_map(|s| &s.nodes).any(|n| spent(n).is_some() && colour(n).is_none()) {
         key("var(--grey)", "other sites", out)?;
@@ -96,13 +98,17 @@ pub(super) fn parts(results: &Results, shown: &Shown, out: &mut dyn Write) -> io
             let small = if looked_at { small.to_owned() } else { String::new() };
             drawn.push(Row { scenario, who: shown.labels[scenario].clone(), small, bar, value });
         };
-        let title = |n: &NodeResult| format!("{}: {} ms", n.place, alone(&n.latency_part_ms));
+        let title = |n: &NodeResult| format!("{}: {} ms", names.of(&n.place), alone(&n.latency_part_ms));
         let parts = s.nodes.iter().filter_map(|n| Some((n.place.clone(), spent(n)?, title(n))));
         row("mean", parts.collect(), format!("{} ms", with_interval(&s.latency_all.mean)));
         for of in typical(s) {
             let title = |p: &TimePart| {
                 let ms = plain(Some(p.ms));
-                format!("{}: {ms} ms, {} %", explained::words(p), plain(Some((p.share * 100.0).round())))
+                format!(
+                    "{}: {ms} ms, {} %",
+                    explained::words(p, &names),
+                    plain(Some((p.share * 100.0).round()))
+                )
             };
             // In the order of the mean's, the request's way.
             let mut parts: Vec<&TimePart> = of.parts.iter().collect();

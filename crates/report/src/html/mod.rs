@@ -113,7 +113,7 @@ fn scenarios(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Resul
     }
     for (s, label) in results.scenarios.iter().zip(&shown.labels) {
         writeln!(out, "<details class=\"scenario\"{open}><summary>{}</summary>", crate::escaped(label))?;
-        for line in text::summary(s, results) {
+        for line in text::summary(s, results, crate::WIDTH) {
             writeln!(out, "<p>{}</p>", crate::escaped(&line))?;
         }
         writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>", text::latency(s).html())?;

@@ -4,9 +4,10 @@ use super::shown::Shown;
 use crate::chart::{Axis, COLOURS, Chart, Series};
 use crate::explained::rates;
 use crate::number::plain;
+use crate::sites::Names;
 use crate::{escaped, page};
 use std::io::{self, Write};
-use weir_sim::Results;
+use weir_sim::{Results, ScenarioResult};
 use weir_stats::Estimate;
 
 /// Scenarios whose charts stand open; the next ones are folded, and of more it is said where they are.
@@ -17,9 +18,12 @@ const LINES: usize = 6;
 
 pub(super) fn write(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
     let all = results.scenarios.iter().zip(&shown.labels);
-    let known: Vec<(&weir_sim::Series, &String)> =
-        all.filter_map(|(s, label)| Some((&s.explained.as_ref()?.series, label))).collect();
-    if known.iter().all(|(series, _)| series.end_ns == 0) {
+    let of = |(s, label)| {
+        let s: &ScenarioResult = s;
+        Some((&s.explained.as_ref()?.series, Names::of_sites(&s.nodes), label))
+    };
+    let known: Vec<(&weir_sim::Series, Names<'_>, &String)> = all.filter_map(of).collect();
+    if known.iter().all(|(series, _, _)| series.end_ns == 0) {
         return Ok(());
     }
     page::section(
@@ -27,14 +31,14 @@ pub(super) fn write(results: &Results, shown: &Shown, out: &mut dyn Write) -> io
         "The first replication, all of its requests, from its start to its end.",
         out,
     )?;
-    for (at, (series, label)) in known.iter().enumerate().take(FOLDED) {
+    for (at, (series, names, label)) in known.iter().enumerate().take(FOLDED) {
         let (one, label) = (known.len() == 1, escaped(label));
         match at {
             _ if one => {}
             ..OPEN => writeln!(out, "<h3>{label}</h3>")?,
             _ => writeln!(out, "<details><summary>{label}</summary>")?,
         }
-        charts(series, out)?;
+        charts(series, names, out)?;
         if !one && at >= OPEN {
             writeln!(out, "</details>")?;
         }
@@ -52,14 +56,16 @@ pub(super) fn write(results: &Results, shown: &Shown, out: &mut dyn Write) -> io
 /// A line of a chart: its name and values.
 type Line = (String, Vec<f64>);
 
-fn charts(s: &weir_sim::Series, out: &mut dyn Write) -> io::Result<()> {
+fn charts(s: &weir_sim::Series, names: &Names<'_>, out: &mut dyn Write) -> io::Result<()> {
     let (arrivals, responses) = (rates(s, &s.arrivals), rates(s, &s.responses));
     let mut charts: Vec<(&str, Vec<Line>)> = vec![
         ("Per second", vec![("arrivals".into(), arrivals), ("responses".into(), responses)]),
         ("Requests in flight", vec![("in flight".into(), s.in_flight.clone())]),
     ];
-    let many =
-        |place: &str, count: u64| if count > 1 { format!("{place} ×{count}") } else { place.to_owned() };
+    let many = |place: &str, count: u64| {
+        let name = names.of(place);
+        if count > 1 { format!("{name} ×{count}") } else { name.to_owned() }
+    };
     let mut lines: Vec<Line> =
         s.queues.iter().map(|q| (many(&q.place, q.count), q.waiting.clone())).collect();
     let longest = |line: &Line| line.1.iter().copied().fold(0.0, f64::max);

@@ -70,6 +70,8 @@ pub struct Config {
     pub at_unix_ms: u64,
     /// What became of the last reload: what has changed, or what was wrong.
     pub last_reload: Option<Result<String, String>>,
+    /// Whether one is asked for and not done.
+    pub reload_under_way: bool,
     /// What only a new process can change, in words.
     pub waits_for_hand_over: Vec<String>,
 }
@@ -120,6 +122,7 @@ impl Reloader {
             plan: options.plan.clone(),
             at_unix_ms: now_unix_ms(),
             last_reload: None,
+            reload_under_way: false,
             waits_for_hand_over: Vec::new(),
         };
         let reloader = Arc::new(Reloader {
@@ -262,6 +265,7 @@ impl Reloader {
             plan,
             at_unix_ms: now_unix_ms(),
             last_reload: Some(Ok(sentence.clone())),
+            reload_under_way: false,
             waits_for_hand_over: opened.waits,
         };
         Ok(sentence)
@@ -313,7 +317,10 @@ impl Reloader {
 
     /// What is served.
     pub fn config(&self) -> Config {
-        lock(&self.config).clone()
+        let asked = lock(&self.asked);
+        let reload_under_way = asked.asked > asked.done && !asked.stops;
+        drop(asked);
+        Config { reload_under_way, ..lock(&self.config).clone() }
     }
 
     /// What is served, and how many lines of access logs were lost.

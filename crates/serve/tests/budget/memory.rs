@@ -2,11 +2,11 @@
 
 use crate::common::until;
 use crate::{BUDGET, Budgeted, WIDE};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::thread::Builder;
+use std::time::Duration;
 
 /// Connections of so many streams that nobody reads, and over how many origins they are spread: fewer for each than what waits
 /// for its accept.
@@ -25,27 +25,63 @@ fn origins(answer: Vec<u8>) -> (Vec<String>, Arc<AtomicUsize>) {
     (addrs, begun)
 }
 
+/// One thread for all its connections: the stacks of more would be taken for memory of weir's.
 fn origin(answer: &Arc<Vec<u8>>, begun: &Arc<AtomicUsize>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a socket");
     let addr = listener.local_addr().expect("an address").to_string();
     let (answer, begun) = (answer.clone(), begun.clone());
     std::thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
-            let (answer, begun) = (answer.clone(), begun.clone());
-            let connection = move || {
-                let (head, rest) = answer.split_at(64 << 10);
-                let asked = stream.read(&mut [0; 1024]).is_ok_and(|n| n > 0);
-                let taken = asked && stream.write_all(head).is_ok();
-                begun.fetch_add(1, SeqCst);
-                if taken {
-                    // Who asked leaves at last.
-                    let _ = stream.write_all(rest);
+        let mut all: Vec<Answering> = Vec::new();
+        loop {
+            while let Ok((stream, _)) = listener.accept() {
+                stream.set_nonblocking(true).expect("a socket");
+                all.push(Answering { stream, asked: false, sent: 0, begun: false });
+            }
+            all.retain_mut(|one| {
+                let goes_on = one.goes_on(&answer);
+                if !one.begun && (!goes_on || one.sent >= BEGUN) {
+                    one.begun = true;
+                    begun.fetch_add(1, SeqCst);
                 }
-            };
-            Builder::new().stack_size(64 << 10).spawn(connection).expect("a thread");
+                goes_on
+            });
+            std::thread::park_timeout(Duration::from_millis(1));
         }
     });
     addr
+}
+
+/// So much of an answer is its beginning.
+const BEGUN: usize = 64 << 10;
+
+/// A connection of an origin.
+struct Answering {
+    stream: TcpStream,
+    asked: bool,
+    sent: usize,
+    begun: bool,
+}
+
+impl Answering {
+    /// Sends what there is room for. Whether anything is left, for somebody who is there.
+    fn goes_on(&mut self, answer: &[u8]) -> bool {
+        let waits = |e: std::io::Error| e.kind() == ErrorKind::WouldBlock;
+        if !self.asked {
+            match self.stream.read(&mut [0; 1024]) {
+                Ok(n) if n > 0 => self.asked = true,
+                Ok(_) => return false,
+                Err(e) => return waits(e),
+            }
+        }
+        while self.sent < answer.len() {
+            match self.stream.write(&answer[self.sent..]) {
+                Ok(n) => self.sent += n,
+                Err(e) => return waits(e),
+            }
+        }
+        false
+    }
 }
 
 /// What this process has of memory that no file has, bytes.
