@@ -51,7 +51,7 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
             writeln!(out)?;
         }
     } else {
-        writeln!(out, "--nodes sites shows each scenario site by site.\n")?;
+        writeln!(out, "{}", wrapped_to("--nodes sites shows each scenario site by site.", width))?;
     }
     expected::write(results, width, out)?;
     writeln!(out, "{}", signature(results))
