@@ -81,6 +81,25 @@ async fn ready(server: &Server, form: Form) -> Result<Answer, Unanswered> {
     })
 }
 
+/// The format that is asked for most: media types with their `q` (RFC 9110 §12.5.1), of equals the first.
+fn preferred<'a>(accepts: impl Iterator<Item = &'a str>) -> Exposition {
+    let mut best = (0.0, Exposition::Prometheus);
+    for asked in accepts {
+        let mut words = asked.split(';').map(str::trim);
+        let format = match words.next().unwrap_or_default() {
+            "application/openmetrics-text" => Exposition::OpenMetrics,
+            "application/vnd.google.protobuf" if asked.contains("delimited") => Exposition::Protobuf,
+            "text/plain" => Exposition::Prometheus,
+            _ => continue,
+        };
+        let q = words.find_map(|word| word.strip_prefix("q=")?.parse().ok()).unwrap_or(1.0);
+        if q > best.0 {
+            best = (q, format);
+        }
+    }
+    best.1
+}
+
 /// That it is ready, and how it stands with reloads.
 fn reloads(config: &Config) -> &'static str {
     match config.last_reload {
@@ -94,10 +113,36 @@ fn reloads(config: &Config) -> &'static str {
 
 async fn metrics(server: &Server, headers: &HeaderMap) -> Result<Answer, Unanswered> {
     let accepts = headers.get_all(ACCEPT).iter().filter_map(|value: &HeaderValue| value.to_str().ok());
-    let format = match accepts.into_iter().any(|value| value.contains("application/openmetrics-text")) {
-        true => Exposition::OpenMetrics,
-        false => Exposition::Prometheus,
-    };
+    let format = preferred(accepts.flat_map(|value| value.split(',')));
     let bytes = server.watcher.ask(move |served| served.scrape(format)).await?;
     Ok(answer(StatusCode::OK, format.content_type(), bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_that_is_asked_for_most_is_given() {
+        // The last two as Prometheus sends them, without and with native histograms.
+        for (accepts, format) in [
+            ("", Exposition::Prometheus),
+            ("*/*", Exposition::Prometheus),
+            ("application/openmetrics-text; version=1.0.0", Exposition::OpenMetrics),
+            (
+                "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4",
+                Exposition::Prometheus,
+            ),
+            (
+                "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+                Exposition::OpenMetrics,
+            ),
+            (
+                "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited,application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+                Exposition::Protobuf,
+            ),
+        ] {
+            assert_eq!(preferred(accepts.split(',')), format, "{accepts}");
+        }
+    }
 }

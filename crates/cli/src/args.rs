@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Help(Help),
     /// Write one of the examples to begin with, or list them
     New(New),
-    /// What a shell needs to complete this command line
+    /// Print a completion script for a shell
     Completions(Completions),
     /// Write man pages into a folder
     Man(Man),

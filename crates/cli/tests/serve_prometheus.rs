@@ -23,7 +23,7 @@ struct Prometheus {
 
 impl Prometheus {
     /// None where there is no such program.
-    fn watching(weir: &str) -> Option<Prometheus> {
+    fn watching(weir: &str, more: &[&str]) -> Option<Prometheus> {
         Command::new("prometheus").arg("--version").output().ok()?;
         let scratch = Scratch::new("prometheus");
         let config = format!(
@@ -36,6 +36,7 @@ impl Prometheus {
             .arg(format!("--storage.tsdb.path={}", scratch.path("data")))
             .arg(format!("--web.listen-address={at}"))
             .arg("--log.level=error")
+            .args(more)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -105,7 +106,7 @@ fn every_query_returns_data_and_every_alert_tells_of_its_trouble() {
     let scratch = Scratch::new("prometheus-tls");
     let certificate = certificate(&scratch);
     let weir = Weir::with(&troubled(&origin, &certificate), &["--admin", "127.0.0.1:0"], 3);
-    let Some(prometheus) = Prometheus::watching(&addr(&weir, "admin")) else {
+    let Some(prometheus) = Prometheus::watching(&addr(&weir, "admin"), &[]) else {
         return serve::tell("skipped: there is no prometheus");
     };
     assert!(until(|| !prometheus.ask("weir_config_generation").is_empty()), "nothing was scraped");
@@ -147,4 +148,33 @@ fn every_query_returns_data_and_every_alert_tells_of_its_trouble() {
         left.is_none()
     });
     assert!(all, "no data: {left:?}");
+}
+
+/// Asked for native histograms, it scrapes the other format: all requests are in them, and each about where it was.
+#[test]
+fn native_histograms_are_scraped() {
+    let origin = Origin::answering(|_| {
+        serve::pause(30);
+        reply("here")
+    });
+    let file = format!("listen(\"127.0.0.1:0\", server(addr=\"{}\"), name=\"web\")\n", origin.addr());
+    let weir = Weir::with(&file, &["--admin", "127.0.0.1:0"], 1);
+    let native = ["--enable-feature=native-histograms"];
+    let Some(prometheus) = Prometheus::watching(&addr(&weir, "admin"), &native) else {
+        return serve::tell("skipped: there is no prometheus");
+    };
+    for _ in 0..20 {
+        assert_eq!(weir.get("/").status(), 200);
+    }
+    let one = |query: &str| {
+        let all = prometheus.ask(query);
+        all.first().and_then(|series| series["value"][1].as_str()?.parse::<f64>().ok())
+    };
+    let counted = || one("histogram_count(weir_request_duration_seconds)") == Some(20.0);
+    assert!(until(counted), "{:?}", prometheus.ask("weir_request_duration_seconds"));
+    let sum = one("histogram_sum(weir_request_duration_seconds)").expect("a sum");
+    let p01 = one("histogram_quantile(0.01, weir_request_duration_seconds)").expect("a quantile");
+    // A bucket is 9 % wide, and no request is faster than its origin.
+    assert!(sum >= 0.6 && p01 > 0.027, "{sum} {p01}");
+    assert_eq!(one("weir_config_generation"), Some(0.0), "other metrics come in the same format");
 }

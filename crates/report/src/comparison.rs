@@ -5,14 +5,9 @@ use crate::number::{percentage, quantile, with_interval};
 use crate::table::{Side, Table};
 use weir_sim::Results;
 
-/// All scenarios side by side; latencies are those of all requests, in ms.
+/// All scenarios side by side; latencies are those of all requests, in ms, and beside them those of successes wherever
+/// something failed: errors that come at once make those of all requests look better.
 pub(crate) fn table(results: &Results) -> Table {
-    with(results, false)
-}
-
-/// The same, and beside it the latencies of successes wherever something failed: errors that come at once make those of
-/// all requests look better.
-pub(crate) fn beside_successes(results: &Results) -> Table {
     with(results, some_failed(results))
 }
 

@@ -39,8 +39,8 @@ fn word(e: &Expected) -> &'static str {
     }
 }
 
-/// The table of a text, where the file expects anything.
-pub(crate) fn write(results: &Results, width: usize, out: &mut dyn Write) -> io::Result<()> {
+/// The table, where the file expects anything.
+pub(crate) fn table(results: &Results) -> Option<Table> {
     let mut t = Table::new();
     for heading in ["scenario", "expected", ""] {
         t.column(heading, Side::Left);
@@ -51,7 +51,12 @@ pub(crate) fn write(results: &Results, width: usize, out: &mut dyn Write) -> io:
         t.row(vec![label, e.expect.clone(), word(e).to_owned(), figure(s, e)]);
         some = true;
     }
-    if some { writeln!(out, "{}", t.text(width)) } else { Ok(()) }
+    some.then_some(t)
+}
+
+/// The same as text.
+pub(crate) fn write(results: &Results, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    table(results).map_or(Ok(()), |t| writeln!(out, "{}", t.text(width)))
 }
 
 /// What does not hold, or cannot be decided: one sentence each.

@@ -38,8 +38,8 @@ pub(crate) fn table(s: &ScenarioResult) -> Table {
 
 /// What the columns mean, for those who do not know them yet.
 pub(crate) const LEGEND: [&str; 4] = [
-    "busy: share of slots in use · waiting: mean number at a member",
-    "most: the most that ever waited at one · wait, service: mean ms per entry",
+    "busy: utilisation of its slots · waiting: mean number at a member",
+    "most: most that ever waited at one member · wait, service: mean ms per entry",
     "part: ms of the mean latency spent there; the parts add up to it",
     "spread: least and most requests of a member",
 ];

@@ -37,7 +37,7 @@ pub(crate) fn write(results: &Results, which: Sites, width: usize, out: &mut dyn
     let title = format!("{}: latency of all requests{ok} in ms, ± half of the 95 % interval", results.file);
     writeln!(out, "{}", wrapped_to(&title, width))?;
     if results.scenarios.len() > 1 {
-        writeln!(out, "{}", comparison::beside_successes(results).text(width))?;
+        writeln!(out, "{}", comparison::table(results).text(width))?;
     }
     let detail = which == Sites::Always || results.scenarios.len() <= FEW;
     if detail {

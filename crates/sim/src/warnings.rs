@@ -103,8 +103,8 @@ fn too_short(finished: &Finished) -> Option<String> {
     let quantiles = &finished.too_short;
     (!quantiles.is_empty()).then(|| {
         format!(
-            "too short for {}: replications disagree with all of them together, so the interval may miss the truth; run longer \
-             (--requests) rather than more often",
+            "too short for {}: single replications see too few samples, so the interval may miss the true value; make \
+             replications longer (--requests), not more of them",
             listed(quantiles)
         )
     })
@@ -144,8 +144,8 @@ fn taken_as_get(runs: &[Replication]) -> Option<String> {
     let attempts: u64 = runs.iter().map(|r| r.as_get).sum();
     (attempts > 0).then(|| {
         format!(
-            "taken as GET: {attempts} further attempts were made only because requests are idempotent here; `traffic.mix` \
-             with `request(method=\"POST\")` shows what others get"
+            "taken as GET: {attempts} further attempts were made only because all requests are taken as GET; a POST would not \
+             have been tried again, as `traffic.mix` with `request(method=\"POST\")` shows"
         )
     })
 }
@@ -207,8 +207,8 @@ fn few_outages(point: &Point, scenario: &Scenario, code: &Code, runs: &[Replicat
     let each = seen as f64 / runs.len().max(1) as f64;
     (fails && each < FEW).then(|| {
         format!(
-            "few outages: {seen} were seen in {} replications, {each:.1} in each; success and high quantiles hang on when \
-             they happened, and their intervals may be too narrow. Run longer (--requests) rather than more often",
+            "few outages: {seen} were seen in {} replications, {each:.1} in each; success and high quantiles depend on when \
+             they happened, and their intervals may be too narrow. Make replications longer (--requests), not more of them",
             runs.len()
         )
     })

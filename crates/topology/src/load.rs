@@ -272,14 +272,14 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
         ),
         ErrorKind::Parser(_) => {
             let line = error.span().map(|s| At::of(s).snippet).unwrap_or_default();
-            not_starlark(&line).unwrap_or_else(|| {
+            not_starlark(&line).or_else(|| unit_alone(text)).unwrap_or_else(|| {
                 (format!("syntax error: {}", text.strip_prefix("Parse error: ").unwrap_or(text)), None)
             })
         }
         _ if text.contains("`/` not supported") && text.contains("`duration`") => (
             "a number cannot be divided by a duration: rates are plain numbers, per second".to_owned(),
             Some(
-                "for a hundred a second write `rate=100`, for a share of a capacity `every=work/n`"
+                "for 100 per second write `rate=100`; for a utilisation u of n servers `every = work / (n*u)`"
                     .to_owned(),
             ),
         ),
@@ -297,6 +297,18 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
     }
 }
 
+/// A number with its unit behind it, as in `20ms`, of which the parser sees a number and a name.
+fn unit_alone(text: &str) -> Option<(String, Option<String>)> {
+    let unit = text.split_once("unexpected identifier '")?.1.split('\'').next()?;
+    let known =
+        ["ns", "us", "ms", "s", "minutes", "hours", "KiB", "MiB", "m", "h", "min", "sec"].contains(&unit);
+    known.then(|| {
+        let help =
+            if matches!(unit, "KiB" | "MiB") { "write `64*KiB`" } else { "write `20*ms` or `\"20ms\"`" };
+        (format!("syntax error: `{unit}` stands behind a number"), Some(help.to_owned()))
+    })
+}
+
 /// What is wrong with a line that is Python and no Starlark, and what to write.
 fn not_starlark(line: &str) -> Option<(String, Option<String>)> {
     let line = line.trim_start();
@@ -309,7 +321,7 @@ fn not_starlark(line: &str) -> Option<(String, Option<String>)> {
         ),
         "import" | "from" => (
             "there is no `import` in a topology file",
-            "functions of another file come by `load(\"other.star\", \"name\")`",
+            "to use a function of another file write `load(\"other.star\", \"name\")`",
         ),
         "while" => ("there is no `while` in a topology file", "write `for i in range(n):`"),
         "class" => (

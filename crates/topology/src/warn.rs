@@ -4,7 +4,7 @@
 
 use crate::context::State;
 use crate::diagnostic::{At, Diagnostic, Severity};
-use crate::plan::{Node, NodeId, Spec};
+use crate::plan::{Node, NodeId, Spec, To};
 use std::collections::BTreeSet;
 
 pub(crate) use asked::asked;
@@ -56,6 +56,7 @@ pub(crate) fn graph(state: &mut State) {
         idle::outliers,
         idle::slow_starts,
         unmodelled,
+        one_target,
     ] {
         let mut found = Found::default();
         look(state, &mut found);
@@ -90,6 +91,24 @@ fn unmodelled(state: &State, found: &mut Found) {
                     "the server \"{name}\" has an address and no model: in simulation it answers at once"
                 ),
                 "say how long it works, as in `model=dist.exponential(20*ms)`",
+            );
+        }
+    }
+}
+
+/// Balancers all of whose targets are one node: `pool(n, f)` whose f returns a node that is made outside of it.
+fn one_target(state: &State, found: &mut Found) {
+    let graph = &state.graph;
+    for (id, node) in graph.nodes().iter().enumerate() {
+        let (Some(Spec::Lb(_)), To::List(list)) = (graph.spec(index(id)), node.to) else { continue };
+        let Some([first, others @ ..]) = graph.lists().get(list as usize).map(Vec::as_slice) else {
+            continue;
+        };
+        if !others.is_empty() && others.iter().all(|other| other == first) {
+            found.warn(
+                node.site,
+                format!("all {} targets of this balancer are one and the same node", others.len() + 1),
+                "make a node in the function that `pool` calls, as in `pool(3, lambda: server())`",
             );
         }
     }

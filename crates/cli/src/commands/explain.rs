@@ -21,7 +21,7 @@ fn form_of(path: &Path) -> Result<TraceForm, Failure> {
         Some("jsonl") => Ok(TraceForm::Lines),
         Some("json") => Ok(TraceForm::Events),
         _ => Err(Failure::Usage(format!(
-            "--trace `{}`: the ending says the form; write .jsonl (a line for each request) or .json (for Perfetto)",
+            "--trace `{}`: the file's ending chooses the format; use .jsonl (a line for each request) or .json (for Perfetto)",
             path.display()
         ))),
     }

@@ -28,7 +28,7 @@ fn form_of(path: &Path) -> Result<Form, Failure> {
         Some("dot") => Ok(Form::Dot),
         Some("mmd") => Ok(Form::Mermaid),
         _ => Err(Failure::Usage(format!(
-            "-o `{}`: the ending says the form; write .svg, .dot (Graphviz) or .mmd (Mermaid)",
+            "-o `{}`: the file's ending chooses the format; use .svg, .dot (Graphviz) or .mmd (Mermaid)",
             path.display()
         ))),
     }

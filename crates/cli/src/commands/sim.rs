@@ -196,7 +196,7 @@ pub(crate) fn form_of(path: &Path) -> Result<Form, Failure> {
         Some("csv") => Ok(Form::Csv),
         Some("parquet") => Ok(Form::Parquet),
         _ => Err(Failure::Usage(format!(
-            "--save `{}`: the ending says the form; write .json, .csv or .parquet",
+            "--save `{}`: the file's ending chooses the format; use .json, .csv or .parquet",
             path.display()
         ))),
     }

@@ -9,7 +9,7 @@ mod summary;
 mod sweep;
 
 use crate::graph::pictures;
-use crate::{comparison, entry, page, signature, sites, text};
+use crate::{comparison, entry, expected, page, signature, sites, text};
 use shown::Shown;
 use std::io::{self, Write};
 use weir_sim::Results;
@@ -25,6 +25,10 @@ pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::
         page::warning(warning, &entry::listed(&labels), out)?;
     }
     summary::write(results, &shown, out)?;
+    if let Some(expected) = expected::table(results) {
+        page::section("Expectations", "What the file says that its scenarios must show.", out)?;
+        writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>\n</section>", expected.html())?;
+    }
     topology(results, plan, out)?;
     table(results, &shown, out)?;
     sweep::write(results, out)?;
@@ -82,7 +86,11 @@ fn topology(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<(
 const ROWS: usize = 24;
 
 fn table(results: &Results, shown: &Shown, out: &mut dyn Write) -> io::Result<()> {
-    page::section("Scenarios", "Latency of all requests in ms, ± half of the 95 % interval.", out)?;
+    page::section(
+        "Scenarios",
+        "Latency of all requests (ok: of successes) in ms, ± half of the 95 % interval.",
+        out,
+    )?;
     let all = results.scenarios.len();
     let whole = format!("<div class=\"wide\" tabindex=\"0\">\n{}</div>", comparison::table(results).html());
     if all <= ROWS {

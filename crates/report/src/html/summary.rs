@@ -51,26 +51,27 @@ fn one(s: &ScenarioResult) -> Vec<(String, String)> {
 /// Where the extremes are.
 fn several(all: &[ScenarioResult], shown: &Shown) -> Vec<(String, String)> {
     let mut tiles = Vec::new();
-    let mut extreme =
-        |what: &str, of: fn(&ScenarioResult) -> Estimate, words: fn(&Estimate) -> String, low| {
-            let known = all.iter().enumerate().filter_map(|(at, s)| Some((at, of(s), of(s).value?)));
-            let ordered = |a: &(usize, Estimate, f64), b: &(usize, Estimate, f64)| a.2.total_cmp(&b.2);
-            // Of equals the first.
-            let found = if low { known.min_by(ordered) } else { known.rev().max_by(ordered) };
-            if let Some((at, e, _)) = found {
-                tiles.push((words(&e), format!("{what}: {}", shown.labels[at])));
-            }
-        };
-    extreme("lowest p50, ms", |s| s.latency_all.p50, quantile, true);
-    extreme("highest p50, ms", |s| s.latency_all.p50, quantile, false);
-    extreme("lowest p99, ms", |s| s.latency_all.p99, quantile, true);
-    extreme("highest p99, ms", |s| s.latency_all.p99, quantile, false);
+    let mut extremes = |what: &str, of: fn(&ScenarioResult) -> Estimate, words: fn(&Estimate) -> String| {
+        let known = || all.iter().enumerate().filter_map(|(at, s)| Some((at, of(s), of(s).value?)));
+        let ordered = |a: &(usize, Estimate, f64), b: &(usize, Estimate, f64)| a.2.total_cmp(&b.2);
+        // Of equals the first.
+        let (low, high) = (known().min_by(ordered), known().rev().max_by(ordered));
+        let (Some((least, low, _)), Some((most, high, _))) = (low, high) else { return };
+        let apart = low.high.zip(high.low).is_none_or(|(low, high)| low < high);
+        if apart {
+            tiles.push((words(&low), format!("lowest {what}: {}", shown.labels[least])));
+            tiles.push((words(&high), format!("highest {what}: {}", shown.labels[most])));
+        } else {
+            tiles.push((words(&low), format!("{what}: the same in all, as far as can be told")));
+        }
+    };
+    extremes("p50, ms", |s| s.latency_all.p50, quantile);
+    extremes("p99, ms", |s| s.latency_all.p99, quantile);
     if all.iter().all(|s| s.requests.failed == 0) {
         tiles.push(("100 %".to_owned(), "succeeded, in each".to_owned()));
     } else {
-        extreme("highest p99 of successes, ms", |s| s.latency_ok.p99, quantile, false);
-        extreme("lowest success", |s| s.success, percentage, true);
-        extreme("highest success", |s| s.success, percentage, false);
+        extremes("p99 of successes, ms", |s| s.latency_ok.p99, quantile);
+        extremes("success", |s| s.success, percentage);
     }
     tiles
 }

@@ -81,7 +81,8 @@ pub(super) fn write(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     let Some(sweep) = by_parameter(results).or_else(|| by_number(all)) else { return Ok(()) };
     let panels = sweep.panels();
     let heading = format!("Over {}", sweep.name);
-    page::section(&heading, "Bars are 95 % intervals.", out)?;
+    let scale = if is_log(&sweep.values) { " The horizontal axis is logarithmic." } else { "" };
+    page::section(&heading, &format!("Bars are 95 % intervals.{scale}"), out)?;
     keys(&sweep, all, panels.len() > 1, out)?;
     writeln!(out, "<div class=\"grid2\">")?;
     let statistics: [(&str, Of); 4] = [
@@ -245,16 +246,20 @@ fn places(values: &[(Option<f64>, String)]) -> Vec<f64> {
         return (0..count).map(evenly).collect();
     };
     let (low, high) = (numbers[0], numbers[count - 1]);
-    let step = (high - low) / (count - 1) as f64;
-    let even = numbers.windows(2).all(|w| ((w[1] - w[0]) / step - 1.0).abs() < 0.01);
+    let log = is_log(values);
     let share = |x: f64| {
-        if low > 0.0 && high / low >= 8.0 && !even {
-            ln(x / low) / ln(high / low)
-        } else {
-            (x - low) / (high - low)
-        }
+        if log { ln(x / low) / ln(high / low) } else { (x - low) / (high - low) }
     };
     numbers.iter().map(|x| inset(share(*x))).collect()
+}
+
+/// Whether values stand by their logarithms: where the largest is many times the least, and they do not grow by equal steps.
+fn is_log(values: &[(Option<f64>, String)]) -> bool {
+    let numbers: Option<Vec<f64>> = values.iter().map(|(x, _)| *x).collect();
+    let Some([low, .., high]) = numbers.as_deref() else { return false };
+    let step = (high - low) / (values.len() - 1) as f64;
+    let is_even = |w: &[f64]| ((w[1] - w[0]) / step - 1.0).abs() < 0.01;
+    *low > 0.0 && high / low >= 8.0 && !numbers.iter().flat_map(|all| all.windows(2)).all(is_even)
 }
 
 /// Labels are at least so far apart, as a share of the axis.
@@ -312,9 +317,10 @@ fn drawn(
 /// The same for all panels, so that they can be compared.
 fn axis(sweep: &Sweep, all: &[ScenarioResult], unit: &str, of: &dyn Fn(&ScenarioResult) -> Estimate) -> Axis {
     let swept = sweep.lines.iter().flat_map(|line| line.points.iter().map(|(_, at)| at));
-    let known: Vec<f64> = swept.chain(&sweep.levels).filter_map(|at| of(&all[*at]).value).collect();
-    let low = known.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = known.iter().copied().fold(0.0, f64::max);
+    let known: Vec<Estimate> = swept.chain(&sweep.levels).map(|at| of(&all[*at])).collect();
+    let low = known.iter().filter_map(|e| e.value).fold(f64::INFINITY, f64::min);
+    // With the ends of the bars.
+    let high = known.iter().filter_map(|e| Some(e.high?.max(e.value?)).or(e.value)).fold(0.0, f64::max);
     match unit {
         "%" if low.is_finite() => Axis::around(low, high.max(100.0)),
         _ if low > 0.0 && low.is_finite() && high > 50.0 * low => Axis::log(low, high),

@@ -41,7 +41,7 @@ pub(super) fn scrape(process: &Process, generation: &Generation, lost: u64, form
     gather_shared(process, &generation.blueprint, &mut own);
     let all = merged(said.iter().flatten().map(|samples| &**samples).chain(once(&own)));
     drop(said);
-    text::write(&all, format).into_bytes()
+    text::exposed(&all, format)
 }
 
 /// What nodes have that is the process's.

@@ -2,6 +2,7 @@
 //!
 //! An observation is a division by a constant, a count of leading zeros and two additions.
 
+use super::native::{self, Native};
 use std::cell::Cell;
 
 /// The upper bounds, s, as both formats write them.
@@ -25,6 +26,8 @@ const BUCKETS: usize = BOUNDS.len() + 1;
 pub(crate) struct Histogram {
     counts: [Cell<u64>; BUCKETS],
     sum_ns: Cell<u64>,
+    /// The same times, by more bounds.
+    native: Native,
 }
 
 /// The same at one moment, to be added up.
@@ -32,6 +35,7 @@ pub(crate) struct Histogram {
 pub(crate) struct Observed {
     counts: [u64; BUCKETS],
     sum_ns: u64,
+    pub native: native::Counts,
 }
 
 impl Histogram {
@@ -41,11 +45,16 @@ impl Histogram {
         let count = &self.counts[bucket(ns)];
         count.set(count.get() + 1);
         self.sum_ns.set(self.sum_ns.get().wrapping_add(ns));
+        self.native.observe(ns);
     }
 
     /// What was observed so far.
     pub fn observed(&self) -> Observed {
-        Observed { counts: std::array::from_fn(|at| self.counts[at].get()), sum_ns: self.sum_ns.get() }
+        Observed {
+            counts: std::array::from_fn(|at| self.counts[at].get()),
+            sum_ns: self.sum_ns.get(),
+            native: self.native.observed(),
+        }
     }
 }
 
@@ -67,6 +76,7 @@ impl Observed {
             *count += more;
         }
         self.sum_ns = self.sum_ns.wrapping_add(other.sum_ns);
+        native::add(&mut self.native, &other.native);
     }
 
     /// How many took no longer than each bound, in order; then how many there were.

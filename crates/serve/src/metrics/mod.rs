@@ -3,7 +3,8 @@
 //!
 //! Each thread has its [`Metrics`]. Whoever counts holds what it counts by: a listener, a balancer, a node, a target's pool; it was found
 //! by its labels as the graph was built, so that a later graph counts on where the labels are the same. A scrape asks each thread
-//! for its [`Samples`], adds up what belongs to one series ([`sample::merged`]), and writes one of the two formats ([`text`]).
+//! for its [`Samples`], adds up what belongs to one series ([`sample::merged`]), and writes a
+//! format ([`text`], [`protobuf`]).
 
 mod busy;
 pub(crate) mod counts;
@@ -11,9 +12,11 @@ pub(crate) mod families;
 mod health;
 pub(crate) mod histogram;
 mod listener;
+mod native;
 mod node;
 mod pool;
 mod process;
+mod protobuf;
 pub(crate) mod sample;
 pub(crate) mod text;
 mod upstream;

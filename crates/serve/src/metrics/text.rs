@@ -1,4 +1,4 @@
-//! The two text formats: Prometheus 0.0.4 and OpenMetrics 1.0.
+//! The formats of a scrape, and of these the two that are text: Prometheus 0.0.4 and OpenMetrics 1.0.
 //!
 //! `prometheus-client` writes OpenMetrics alone, and by a dozen calls of a trait object for each value; the crates that write
 //! the older format want the counters to be their own, with a lock or an atomic on the path of a request. What is left is names,
@@ -6,6 +6,7 @@
 
 use super::families::{FAMILIES, Family, Kind};
 use super::histogram::BOUNDS;
+use super::protobuf;
 use super::sample::{Label, Sample, Value};
 use std::fmt::Write as _;
 
@@ -16,6 +17,8 @@ pub enum Exposition {
     Prometheus,
     /// `application/openmetrics-text; version=1.0.0`.
     OpenMetrics,
+    /// `application/vnd.google.protobuf`, with native histograms beside.
+    Protobuf,
 }
 
 impl Exposition {
@@ -24,12 +27,23 @@ impl Exposition {
         match self {
             Exposition::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
             Exposition::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Exposition::Protobuf => {
+                "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+            }
         }
     }
 }
 
-/// All series, in the order of their families.
-pub(crate) fn write(all: &[Sample], format: Exposition) -> String {
+/// All series in a format.
+pub(crate) fn exposed(all: &[Sample], format: Exposition) -> Vec<u8> {
+    match format {
+        Exposition::Protobuf => protobuf::write(all),
+        Exposition::Prometheus | Exposition::OpenMetrics => write(all, format).into_bytes(),
+    }
+}
+
+/// All series as text, in the order of their families.
+fn write(all: &[Sample], format: Exposition) -> String {
     let mut text = String::with_capacity(128 * all.len() + 4096);
     let mut before = None;
     for sample in all {
@@ -42,8 +56,8 @@ pub(crate) fn write(all: &[Sample], format: Exposition) -> String {
                 let mut buckets = observed.cumulative().into_iter();
                 for (bound, count) in BOUNDS.iter().zip(&mut buckets) {
                     let bound = match format {
-                        Exposition::Prometheus => bound.strip_suffix(".0").unwrap_or(bound),
                         Exposition::OpenMetrics => bound,
+                        _ => bound.strip_suffix(".0").unwrap_or(bound),
                     };
                     line(&mut text, (family, "_bucket"), &sample.labels, Some(bound));
                     whole(&mut text, count);
@@ -75,9 +89,9 @@ pub(crate) fn write(all: &[Sample], format: Exposition) -> String {
 /// What is said of a family before its series.
 fn head(text: &mut String, family: &Family, format: Exposition) {
     let (name, kind) = match (format, family.kind) {
-        (Exposition::Prometheus, Kind::Info) => (family.name, "gauge"),
-        (Exposition::Prometheus, _) => (family.name, kind(family)),
         (Exposition::OpenMetrics, _) => (family.open_name(), kind(family)),
+        (_, Kind::Info) => (family.name, "gauge"),
+        _ => (family.name, kind(family)),
     };
     // Writing to a string does not fail.
     let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", family.help);

@@ -21,8 +21,8 @@ pub(super) fn of(finished: &Finished) -> Option<String> {
         let shares = |spec: u32| matches!(specs[spec as usize], Spec::Concurrent { .. });
         let shared = nodes.iter().any(|n| n.site == site && shares(n.spec));
         return Some(format!(
-            "overloaded: the {} at {} is busy {:.1} % of the time and its line grows: to answer takes {} as long as to arrive; \
-             latencies depend on how long the run is, not on the system",
+            "overloaded: the {} at {} is busy {:.1} % of the time and its queue keeps growing: answering all requests takes \
+             {} as long as they took to arrive; latencies depend on how long the run is, not on the system",
             if shared { "server" } else { "queue" },
             sites[site as usize].label,
             100.0 * busy,
@@ -32,7 +32,7 @@ pub(super) fn of(finished: &Finished) -> Option<String> {
     let growth = drift(finished.runs)?;
     Some(format!(
         "not settled: in the second half of the window the mean latency is {:.0} % {} than in the first; run longer \
-         (--requests), or read the figures as those of a start",
+         (--requests), or read the figures as those of a start-up, not of a steady state",
         100.0 * growth.abs(),
         if growth > 0.0 { "higher" } else { "lower" }
     ))

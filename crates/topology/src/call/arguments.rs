@@ -237,7 +237,13 @@ impl<'v> Call<'v, '_, '_, '_> {
                 None
             }
             _ => {
-                self.wrong(format!("{what} must be a whole number, and is {}", describe(value)));
+                let message = format!("{what} must be a whole number, and is {}", describe(value));
+                match UnpackFloat::unpack_value(value).ok().flatten().map(|f| f.0) {
+                    Some(x) if x.fract() == 0.0 && (0.0..1e15).contains(&x) => {
+                        self.wrong_but(message, format!("write `{x}`"));
+                    }
+                    _ => self.wrong(message),
+                }
                 None
             }
         }

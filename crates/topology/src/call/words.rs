@@ -64,7 +64,13 @@ impl<'v> Call<'v, '_, '_, '_> {
             if value.downcast_ref::<Poison>().is_some() {
                 self.poison();
             } else {
-                self.wrong(format!("{what} must be a string, and is {}", describe(value)));
+                let message = format!("{what} must be a string, and is {}", describe(value));
+                match value.unpack_i32() {
+                    Some(port) if what.starts_with("`addr`") => {
+                        self.wrong_but(message, format!("for a port write `\"127.0.0.1:{port}\"`"));
+                    }
+                    _ => self.wrong(message),
+                }
             }
             return None;
         };

@@ -19,7 +19,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "expect",
     about: About {
         group: Group::Ask,
-        meaning: "What a scenario must show: a topology as a test of somebody's CI.",
+        meaning: "What a scenario must show: it makes a topology file a test, for example in CI.",
         simulated: "judged at each point of a sweep, once all replications are done; exit code 1 where one fails or is undecided",
         served: "nothing",
         draws: "nothing",

@@ -2,7 +2,7 @@
 
 use super::{About, Function, Group, examples, maybe, need};
 use crate::call::{Call, Outcome, describe, list};
-use crate::value::{Poison, TrafficValue};
+use crate::value::{DurationValue, Poison, TrafficValue};
 use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
 
@@ -133,6 +133,13 @@ pub(super) fn rate_of<'v>(
     value: Value<'v>,
     may_be_zero: bool,
 ) -> Option<f64> {
+    if value.downcast_ref::<DurationValue>().is_some() {
+        call.wrong_but(
+            format!("{what} must be a number, and is {}", describe(value)),
+            "a rate is a plain number per second; for a utilisation u of n servers write `every = work / (n*u)`",
+        );
+        return None;
+    }
     let rate = call.real_of(what, value)?;
     if rate == 0.0 && may_be_zero {
         // Of the two zeros the one without a sign.

@@ -1,6 +1,6 @@
 //! Durations: whole nanoseconds with units, signed while they are computed with, and never silently wrapped.
 
-use super::stop;
+use super::{Poison, stop};
 use crate::suggest;
 use allocative::Allocative;
 use starlark::collections::StarlarkHasher;
@@ -137,6 +137,9 @@ impl DurationValue {
     }
 
     fn combine<'v>(self, sign: &str, other: Value<'v>, heap: Heap<'v>) -> starlark::Result<Value<'v>> {
+        if other.downcast_ref::<Poison>().is_some() {
+            return Ok(heap.alloc(Poison));
+        }
         let Some(other) = other.downcast_ref::<DurationValue>() else {
             return Err(stop(format!(
                 "a duration and {} cannot be combined by `{sign}`: give the number a unit, as in `{self} {sign} 3*ms`",
@@ -166,6 +169,7 @@ impl<'v> StarlarkValue<'v> for DurationValue {
     fn compare(&self, other: Value<'v>) -> starlark::Result<Ordering> {
         match other.downcast_ref::<DurationValue>() {
             Some(o) => Ok(self.0.cmp(&o.0)),
+            None if other.downcast_ref::<Poison>().is_some() => Ok(Ordering::Equal),
             None => Err(stop(format!(
                 "a duration cannot be compared with {}: give the number a unit, as in `3*ms`",
                 with_article(other)
@@ -212,6 +216,7 @@ impl<'v> StarlarkValue<'v> for DurationValue {
         let by = match number(other) {
             Some(Number::Int(i)) => i as f64,
             Some(Number::Float(f)) => f,
+            None if other.downcast_ref::<Poison>().is_some() => return Ok(heap.alloc(Poison)),
             None => return Err(stop(format!("a duration cannot be divided by {}", with_article(other)))),
         };
         if by == 0.0 || !by.is_finite() {

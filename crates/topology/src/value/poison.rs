@@ -16,7 +16,7 @@ starlark::starlark_simple_value!(Poison);
 
 impl fmt::Display for Poison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<wrong>")
+        f.write_str("(not known: see the error)")
     }
 }
 

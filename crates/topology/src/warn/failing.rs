@@ -9,6 +9,7 @@ use crate::value::show_ns;
 use std::collections::BTreeSet;
 use weir_model::Traffic;
 use weir_policy::Kind;
+use weir_policy::config::Retry;
 
 /// More attempts than this for one request are hardly meant.
 const MANY_ATTEMPTS: u64 = 100;
@@ -221,32 +222,50 @@ pub(super) fn late(state: &State, found: &mut Found) {
     }
 }
 
-/// Timeouts inside a `retry` that does not try again after one. A hint: it may be meant.
+/// What fails inside a `retry` that does not try again after it: a `timeout`, a `flaky`. A hint: it may be meant.
 pub(super) fn untried(state: &State, found: &mut Found) {
-    let graph = &state.graph;
     let timeout = |spec: &Spec| matches!(spec, Spec::Timeout { time_ns: Some(_) }).then_some(());
-    if !graph.specs().iter().any(|s| timeout(s).is_some()) {
+    untried_after(state, found, Kind::Timeout, timeout, "what this `timeout` ends");
+    for kind in [Kind::Status5xx, Kind::Timeout, Kind::Overloaded, Kind::BadResponse] {
+        let flaky = |spec: &Spec| match spec {
+            Spec::Flaky { p, kind: fails_by } => (*p > 0.0 && *fails_by == kind).then_some(()),
+            _ => None,
+        };
+        untried_after(state, found, kind, flaky, "what fails at this `flaky`");
+    }
+}
+
+fn untried_after(
+    state: &State,
+    found: &mut Found,
+    kind: Kind,
+    fails: impl Fn(&Spec) -> Option<()>,
+    what: &str,
+) {
+    let graph = &state.graph;
+    if !graph.specs().iter().any(|s| fails(s).is_some()) {
         return;
     }
+    let tries =
+        |retry: &Retry| retry.on.contains(&kind) || kind == Kind::Status5xx && !retry.on_status.is_empty();
     let pass = |id, spec: &Spec, above| match spec {
-        Spec::Retry(retry) if retry.attempts > 1 && retry.on.contains(&Kind::Timeout) => NONE,
+        Spec::Retry(retry) if retry.attempts > 1 && tries(retry) => NONE,
         Spec::Retry(retry) if retry.attempts > 1 => id,
-        // Behind a listener it is a timeout, before it an answer.
+        // Behind a listener it is what it is, before it an answer.
         Spec::Listen(_) => NONE,
         _ => above,
     };
     let at = down(graph, vec![NONE; graph.nodes().len()], pass, u32::min);
-    for (id, site, ()) in nodes(graph, timeout) {
+    for (id, site, ()) in nodes(graph, fails) {
         let Some(Spec::Retry(retry)) = graph.spec(at[id as usize]) else { continue };
         let there = graph.node(at[id as usize]).and_then(|n| graph.describe(n.site).1);
         let there = there.map_or(String::new(), |at| format!(" (at {})", at.span()));
         let on: Vec<String> = retry.on.iter().map(|k| format!("\"{}\", ", k.name())).collect();
+        let name = kind.name();
         found.hint(
             site,
-            format!(
-                "what this `timeout` ends is not tried again: the `retry` around it{there} lacks \"timeout\" in `on`"
-            ),
-            format!("if it shall be, write `on=[{}\"timeout\"]` there", on.concat()),
+            format!("{what} is not tried again: the `retry` around it{there} lacks \"{name}\" in `on`"),
+            format!("if it should be, write `on=[{}\"{name}\"]` there", on.concat()),
         );
     }
 }

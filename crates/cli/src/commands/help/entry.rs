@@ -22,8 +22,7 @@ pub(super) fn function(f: &Entry) -> String {
         out.push_str(&format!("\n{}\n", wrapped(&format!("{title}: {text}."), WIDTH, 0)));
     }
     let (shared, own): (Vec<&Argument>, Vec<&Argument>) = f.arguments.iter().partition(|a| a.shared);
-    for (title, arguments) in [("Arguments", own), ("What every balancer takes besides, by keyword", shared)]
-    {
+    for (title, arguments) in [("Arguments", own), ("Arguments of every balancer, by keyword only", shared)] {
         if !arguments.is_empty() {
             out.push_str(&format!("\n{title}\n"));
             arguments.iter().for_each(|a| out.push_str(&described(a)));
