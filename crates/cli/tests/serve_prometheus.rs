@@ -8,11 +8,15 @@ use serde_json::Value;
 use serve::admin::{addr, ask, get};
 use serve::{Origin, Stream, Weir, closed_port, reply, until};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 fn text(path: &str) -> String {
     let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
+
+/// One starts after the other: it takes a port that is free now, which must not be given to two.
+static STARTING: Mutex<()> = Mutex::new(());
 
 /// Prometheus, which asks this address five times a second.
 struct Prometheus {
@@ -25,6 +29,7 @@ impl Prometheus {
     /// None where there is no such program.
     fn watching(weir: &str, more: &[&str]) -> Option<Prometheus> {
         Command::new("prometheus").arg("--version").output().ok()?;
+        let _alone = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let scratch = Scratch::new("prometheus");
         let config = format!(
             "global: {{scrape_interval: 200ms}}\nscrape_configs:\n- job_name: weir\n  static_configs: [{{targets: [\"{weir}\"]}}]\n"
