@@ -11,9 +11,9 @@ pub(super) fn write(results: &Results, shown: &Shown, out: &mut dyn Write) -> io
     let Some(chart) = chart(&results.scenarios) else { return Ok(()) };
     let some_failed = results.scenarios.iter().any(|s| s.requests.failed > 0);
     let note = if some_failed {
-        "Each nine is as wide as the one before it; bands are 95 % intervals; dashed: only the requests that succeeded."
+        "On the horizontal axis 90, 99 and 99.9 % are equally far apart; bands are 95 % intervals; dashed: only the requests that succeeded."
     } else {
-        "Each nine is as wide as the one before it; bands are 95 % intervals."
+        "On the horizontal axis 90, 99 and 99.9 % are equally far apart; bands are 95 % intervals."
     };
     page::section("Latency by percentile", note, out)?;
     let (drawn, known) = (shown.drawn(), shown.labels.len());

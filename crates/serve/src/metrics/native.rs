@@ -2,7 +2,7 @@
 //!
 //! - Bucket i ends at 2^(i/8) s and belongs to what is below its end: schema 3 of Prometheus.
 //! - An observation is a multiplication, a count of leading zeros, three comparisons and an addition.
-//! - Its 2 KB are had with the first observation, so that the many that never observe anything cost nothing.
+//! - Its 2 KB are allocated by the first observation, once, so that the many that never observe anything cost nothing.
 //! - Source: B. Rabenstein, "Native Histograms", the specification of Prometheus.
 
 use std::cell::{Cell, OnceCell};
@@ -103,12 +103,13 @@ pub(crate) fn runs(counts: &Counts) -> Vec<(i32, Vec<u64>)> {
 mod tests {
     use super::*;
 
+    /// Where the bucket at this place ends, s.
     fn ends_s(at: usize) -> f64 {
-        libm_exp2((at as f64 - 1.0 - 8.0 * 17.0 + 1.0) / 8.0)
+        two_to_the((at as f64 - 8.0 * 17.0) / 8.0)
     }
 
     /// 2^x for x in eighths, by square roots alone.
-    fn libm_exp2(x: f64) -> f64 {
+    fn two_to_the(x: f64) -> f64 {
         let (whole, eighths) = (x.floor(), ((x - x.floor()) * 8.0).round() as i32);
         let root = 2f64.sqrt().sqrt().sqrt();
         (0..eighths).fold(1.0, |all, _| all * root) * 2f64.powi(whole as i32)
