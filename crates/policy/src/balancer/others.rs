@@ -21,7 +21,8 @@ pub(super) enum Others {
     PeakEwma(PeakEwma),
     RingHash(RingHash),
     Maglev(Maglev),
-    Prequal(Prequal),
+    /// Far larger than the others.
+    Prequal(Box<Prequal>),
     LeastWork(LeastWork),
 }
 
@@ -37,7 +38,8 @@ impl Others {
             Balance::RingHash { bound } => Others::RingHash(RingHash::new(roster, bound)),
             Balance::Maglev { table_size, bound } => Others::Maglev(Maglev::new(roster, table_size, bound)),
             Balance::Prequal { probes, pool, age_ns, q_rif, remove, delta } => {
-                Others::Prequal(Prequal::new(weights, Probing { probes, pool, age_ns, q_rif, remove, delta }))
+                let probing = Probing { probes, pool, age_ns, q_rif, remove, delta };
+                Others::Prequal(Box::new(Prequal::new(weights, probing)))
             }
             Balance::LeastWork => Others::LeastWork(LeastWork::new(weights)),
             Balance::Random
