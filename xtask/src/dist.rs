@@ -1,7 +1,7 @@
 //! What is given to people: `cargo xtask dist` makes the release binary stripped, with its debug lines in a file beside it that debuggers
-//! find; `cargo xtask static` the same without any library of the system, for images that have nothing else.
+//! find, completions and man pages; `cargo xtask static` the same without any library of the system, for images that have nothing else.
 
-use crate::command::{Done, Stop, answers, cargo_path, run};
+use crate::command::{Done, Stop, answers, cargo_path, output, run};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -31,6 +31,20 @@ fn build(root: &Path, more: &[&str]) -> Done {
     run(command.args(["build", "--release", "--locked", "--package", "weir"]).args(more).current_dir(root))
 }
 
+/// What the binary says of itself, for shells and for `man`.
+fn beside(weir: &Path, folder: &Path) -> Done {
+    let failed = |e: std::io::Error| Stop::Failed(format!("dist: {}: {e}", folder.display()));
+    let (completions, man) = (folder.join("completions"), folder.join("man"));
+    fs::create_dir_all(&completions).map_err(failed)?;
+    fs::create_dir_all(&man).map_err(failed)?;
+    for (shell, name) in [("bash", "weir.bash"), ("zsh", "_weir"), ("fish", "weir.fish")] {
+        let text = output(Command::new(weir).args(["completions", shell]))
+            .ok_or_else(|| Stop::Failed(format!("dist: weir completions {shell}")))?;
+        fs::write(completions.join(name), text).map_err(failed)?;
+    }
+    run(Command::new(weir).arg("man").arg(&man))
+}
+
 /// The binary without debug lines in a folder, and these in a file beside it.
 fn strip(binary: &Path, folder: &Path) -> Done {
     let failed = |e: std::io::Error| Stop::Failed(format!("dist: {}: {e}", folder.display()));
@@ -39,6 +53,7 @@ fn strip(binary: &Path, folder: &Path) -> Done {
     run(Command::new("objcopy").arg("--only-keep-debug").arg(binary).arg(&debug))?;
     run(Command::new("objcopy").arg("--strip-all").arg(binary).arg(&to))?;
     run(Command::new("objcopy").arg("--add-gnu-debuglink=weir.debug").arg("weir").current_dir(folder))?;
+    beside(&to, folder)?;
     let size = |path: &Path| fs::metadata(path).map_or(0, |file| file.len() >> 20);
     eprintln!("{} ({} MiB), {} ({} MiB)", to.display(), size(&to), debug.display(), size(&debug));
     Ok(())

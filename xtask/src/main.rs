@@ -23,7 +23,7 @@ Usage: cargo xtask RECIPE
   tidy    the lints of the tree: headers, sizes, bans, words that do not belong
   deny    licences, bans and sources of all dependencies (cargo-deny)
   bench   the benchmarks of bench/
-  dist    the release binary, stripped, its debug lines beside it (target/dist)
+  dist    the release binary, stripped, its debug lines, completions and man pages beside it (target/dist)
   static  the same without libraries of the system (target/static; x86-64, musl)
   pgo     the counts by which a release is laid out, from a training run (bench/train)
   ci      all of these but rooms, bench, dist, static and pgo, and what was skipped and why
