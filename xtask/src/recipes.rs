@@ -47,6 +47,15 @@ fn tests_failed(root: &Path, which: &[&str]) -> Result<Option<Vec<String>>, Stop
     Ok((!well).then(|| failed_suites(&said)))
 }
 
+/// The posts' questions are answered anew, and the answers are those that `examples/timelike/questions/README.md` has.
+fn answers_stand(root: &Path) -> Done {
+    let which = ["--test", "questions", "--", "--ignored", "--test-threads", "1"];
+    match tests_failed(root, &which)? {
+        None => Ok(()),
+        Some(suites) => Err(Stop::Failed(named("answers", &suites))),
+    }
+}
+
 fn named(step: &str, suites: &[String]) -> String {
     if suites.is_empty() { format!("{step}: cargo test") } else { format!("{step}: {}", suites.join(", ")) }
 }
@@ -89,12 +98,13 @@ pub(crate) fn deny(root: &Path) -> Done {
 /// suites. The tests come last, so that their own summary is what one sees.
 pub(crate) fn ci(root: &Path) -> Done {
     let leaning = RefCell::new(Vec::new());
-    let steps: [(&str, &dyn Fn() -> Done); 6] = [
+    let steps: [(&str, &dyn Fn() -> Done); 7] = [
         ("fmt", &|| fmt(root)),
         ("deps", &|| report("deps", &deps::check(root))),
         ("tidy", &|| report("tidy", &tidy::check(root))),
         ("clippy", &|| clippy(root)),
         ("deny", &|| deny(root)),
+        ("answers", &|| answers_stand(root)),
         ("test", &|| test_and_again(root, &mut leaning.borrow_mut())),
     ];
     let (mut ran, mut failed, mut skipped) = (Vec::new(), Vec::new(), Vec::new());

@@ -59,11 +59,11 @@ fn quick_answers_are_those_of_the_figures() {
     }
 }
 
-/// These take minutes, all together.
+/// These take a minute, all together.
 macro_rules! answers {
     ($($name:ident from $group:ident,)*) => {
         $(#[test]
-        #[ignore = "takes a while: whoever changes what it shows runs it"]
+        #[ignore = "takes a minute: `cargo xtask ci` runs it as a step of its own"]
         fn $name() {
             answered(&$group::$name());
         })*
@@ -84,7 +84,7 @@ answers! {
 }
 
 #[test]
-#[ignore = "takes a while: whoever changes what it shows runs it"]
+#[ignore = "takes a minute: `cargo xtask ci` runs it as a step of its own"]
 fn retries() {
     let (shown, collapse) = failing::retries();
     answered(&shown);
