@@ -89,7 +89,7 @@ pub(crate) struct Pending {
     due: [u64; FIRST_LANE + LANES],
     lanes: Vec<Lane>,
     wheel: Wheel,
-    /// What the wheel refuses.
+    /// What lies beyond the wheel.
     heap: Heap,
     source: Entry,
     /// Requests that were woken at this very instant.
@@ -166,9 +166,7 @@ impl Pending {
     /// The same, where it is called.
     #[inline(always)]
     pub fn push_often(&mut self, now: u64, entry: Entry) {
-        if !self.wheel.push(now, entry) {
-            self.heap.push(entry);
-        }
+        self.wheel.push(now, entry, &mut self.heap);
         self.due[DRAWN] = self.due[DRAWN].min(stamp(entry.at, DRAWN));
     }
 
@@ -236,6 +234,12 @@ impl Pending {
         };
         self.due[DRAWN] = stamp(self.wheel.first().at.min(self.heap.top.at), DRAWN);
         entry
+    }
+
+    /// Whose event at a drawn time is probably next.
+    #[inline(always)]
+    pub fn next_drawn(&self) -> u32 {
+        self.wheel.first().who
     }
 
     fn peek(&self, from: usize) -> Entry {

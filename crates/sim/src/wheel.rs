@@ -3,8 +3,9 @@
 //! Time is cut into buckets of equal width; bucket b of the ring holds the entries of one of them, and a bitmap says which
 //! hold any. Number and width of the buckets follow what is pending (a few entries in a bucket, the ring four mean delays
 //! long); they change where an entry is kept, never the order in which entries come out. What lies beyond the ring, or
-//! would crowd a bucket (many events at one instant), is refused and belongs in the heap.
+//! would crowd a bucket (many events at one instant), goes to the heap.
 
+use crate::heap::Heap;
 use crate::order::{Entry, NOTHING};
 
 /// No slot; also the most slots there can be.
@@ -64,14 +65,22 @@ impl Wheel {
         &self.first
     }
 
-    /// Takes an entry in; false if it belongs in the heap. `now` is not after any entry's time.
+    /// Takes an entry in, or puts it into the heap. `now` is not after any entry's time.
     #[inline(always)]
-    pub fn push(&mut self, now: u64, entry: Entry) -> bool {
+    pub fn push(&mut self, now: u64, entry: Entry, beyond: &mut Heap) {
         self.pushes += 1;
         self.delays = self.delays.saturating_add(entry.at - now);
         if self.pushes == LOOK {
-            self.look(now);
+            self.look(now, beyond);
         }
+        if !self.takes_in(now, entry) {
+            beyond.push(entry);
+        }
+    }
+
+    /// Takes an entry in; false if it belongs in the heap.
+    #[inline(always)]
+    fn takes_in(&mut self, now: u64, entry: Entry) -> bool {
         let mask = self.heads.len() - 1;
         if (entry.at >> self.shift) - (now >> self.shift) > mask as u64 {
             return false;
@@ -157,10 +166,10 @@ impl Wheel {
         self.first_slot = best;
     }
 
-    /// Whether the ring fits what is pending; if not, all entries move to one that does. They all fit there: a longer ring
-    /// only takes more, and what does not fit a shorter one keeps the old.
+    /// Whether the ring fits what is pending; if not, all entries move to one that does. What lies beyond a shorter one goes to
+    /// the heap: there nearly always is an entry that does, so a ring that kept the old for it would never fit.
     #[cold]
-    fn look(&mut self, now: u64) {
+    fn look(&mut self, now: u64, beyond: &mut Heap) {
         let mean = self.delays / u64::from(self.pushes);
         self.pushes = 0;
         self.delays = 0;
@@ -172,28 +181,57 @@ impl Wheel {
             && buckets * 8 > self.heads.len()
             && (shift..=shift + 1).contains(&self.shift);
         if !fits {
-            self.rebuild(now, buckets, shift);
+            self.rebuild(now, buckets, shift, beyond);
         }
     }
 
-    fn rebuild(&mut self, now: u64, buckets: usize, shift: u32) {
-        let mut entries = Vec::with_capacity(self.len);
-        for &head in &self.heads {
+    fn rebuild(&mut self, now: u64, buckets: usize, shift: u32, beyond: &mut Heap) {
+        let slots = Vec::with_capacity(self.slots.len());
+        let next =
+            Wheel { slots, heads: vec![NONE; buckets], bits: vec![0; buckets / 64], shift, ..Wheel::new() };
+        let old = std::mem::replace(self, next);
+        for &head in &old.heads {
             let mut slot = head & NONE;
             while slot != NONE {
-                entries.push(self.slots[slot as usize].entry);
-                slot = self.slots[slot as usize].next;
+                let Slot { entry, next } = old.slots[slot as usize];
+                if !self.takes_in(now, entry) {
+                    beyond.push(entry);
+                }
+                slot = next;
             }
         }
-        let mut next =
-            Wheel { heads: vec![NONE; buckets], bits: vec![0; buckets / 64], shift, ..Wheel::new() };
-        if entries.iter().all(|e| {
-            next.pushes = 0;
-            next.push(now, *e)
-        }) {
-            next.pushes = 0;
-            next.delays = 0;
-            *self = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::order::{Class, order_key};
+    use weir_stats::{Key, math};
+
+    /// With exponential delays some always lie beyond the ring that fits; it grows all the same, and few wait in the heap.
+    #[test]
+    fn it_fits_itself_to_what_is_pending() {
+        let (mut wheel, mut heap) = (Wheel::new(), Heap::default());
+        let (mut now, mut most) = (0, 0);
+        for i in 0..400_000u64 {
+            let delay = (-1e8 * math::ln_1p(-Key::new(1).with(i).unit())) as u64;
+            let entry = Entry { at: now + delay, key: order_key(Class::Step, i), who: 0, tag: 0 };
+            wheel.push(now, entry, &mut heap);
+            // A hundred thousand are pending after a while.
+            now += 1_000;
+            while wheel.first().at.min(heap.top.at) < now {
+                if heap.top.before(wheel.first()) {
+                    heap.pop();
+                } else {
+                    wheel.pop();
+                }
+            }
+            if i > 200_000 {
+                most = most.max(heap.size);
+            }
         }
+        assert!((80_000..120_000).contains(&wheel.len), "{}", wheel.len);
+        assert!(wheel.heads.len() >= 2 * wheel.len && most < wheel.len / 20, "{} {most}", wheel.heads.len());
     }
 }
