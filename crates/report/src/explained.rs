@@ -5,7 +5,7 @@ use crate::sites::Names;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use weir_policy::history::What;
-use weir_sim::{QueueOverTime, Series, TimePart, Typical, UpOverTime};
+use weir_sim::{PoolOverTime, QueueOverTime, Series, TimePart, Typical, UpOverTime};
 
 /// What is said in words.
 const TOLD: [f64; 2] = [0.5, 0.99];
@@ -106,6 +106,7 @@ impl Serialize for OverTime<'_> {
         map.serialize_entry("in_flight", &s.in_flight)?;
         map.serialize_entry("queues", &s.queues.iter().map(Queue::of).collect::<Vec<_>>())?;
         map.serialize_entry("up", &s.up.iter().map(Up::of).collect::<Vec<_>>())?;
+        map.serialize_entry("pools", &s.pools.iter().map(Pool::of).collect::<Vec<_>>())?;
         map.end()
     }
 }
@@ -145,6 +146,20 @@ struct Up<'a> {
 impl Up<'_> {
     fn of(of: &UpOverTime) -> Up<'_> {
         Up { site: &of.place, count: of.count, up: &of.up }
+    }
+}
+
+#[derive(Serialize)]
+struct Pool<'a> {
+    site: &'a str,
+    targets: u64,
+    down: &'a [u64],
+    ejected: &'a [u64],
+}
+
+impl Pool<'_> {
+    fn of(of: &PoolOverTime) -> Pool<'_> {
+        Pool { site: &of.place, targets: of.count, down: &of.down, ejected: &of.ejected }
     }
 }
 

@@ -67,8 +67,8 @@ mod work_left;
 pub use part::{NotWhole, Part, Shard, merge, run_part};
 pub use precision::{Goal, Precision, Shortfall};
 pub use record::{
-    History, Looks, Part as TimePart, QueueOverTime, Recording, Selection, Series, Stage, Typical,
-    UpOverTime, record,
+    History, Looks, Part as TimePart, PoolOverTime, QueueOverTime, Recording, Selection, Series, Stage,
+    Typical, UpOverTime, record,
 };
 pub use result::{AtQuantile, Each, Expected, Explained, NodeResult, Requests, Results, ScenarioResult};
 pub use run::{Error, Options, Wants, run, run_wanting};

@@ -12,8 +12,8 @@ mod typical;
 
 pub use again::{Looks, Recording, record};
 pub use history::{History, Selection, Stage};
-pub use series::{QueueOverTime, Series, UpOverTime};
+pub use series::{PoolOverTime, QueueOverTime, Series, UpOverTime};
 pub use typical::{Part, Typical};
 
-pub(crate) use series::Look;
+pub(crate) use series::{Look, PoolLook};
 pub(crate) use tracks::{Noted, Stay, Tracks, Try};

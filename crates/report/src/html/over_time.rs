@@ -77,6 +77,7 @@ fn charts(s: &weir_sim::Series, names: &Names<'_>, out: &mut dyn Write) -> io::R
         (many(&of.place, of.count), share.collect())
     };
     charts.push(("Up, %", s.up.iter().map(up).collect()));
+    charts.push(("Targets that balancers left out", left_out(s, &many)));
     writeln!(out, "<div class=\"grid2\">")?;
     for (heading, mut lines) in charts.into_iter().filter(|(_, lines)| !lines.is_empty()) {
         lines.truncate(LINES);
@@ -85,6 +86,17 @@ fn charts(s: &weir_sim::Series, names: &Names<'_>, out: &mut dyn Write) -> io::R
         writeln!(out, "</div>")?;
     }
     writeln!(out, "</div>")
+}
+
+/// Targets that were down by checks, or ejected, by balancer; what never happened has no line.
+fn left_out(s: &weir_sim::Series, many: &dyn Fn(&str, u64) -> String) -> Vec<Line> {
+    let both = |pool: &weir_sim::PoolOverTime| {
+        [("down", &pool.down), ("ejected", &pool.ejected)].map(|(word, counts)| {
+            let counts: Vec<f64> = counts.iter().map(|n| *n as f64).collect();
+            (format!("{word}, of {}", many(&pool.place, pool.count)), counts)
+        })
+    };
+    s.pools.iter().flat_map(both).filter(|line| line.1.iter().any(|n| *n > 0.0)).collect()
 }
 
 fn drawn(s: &weir_sim::Series, heading: &str, lines: &[Line], out: &mut dyn Write) -> io::Result<()> {

@@ -22,6 +22,17 @@ pub(crate) struct Look {
     pub waiting: Vec<u64>,
     /// Site, and members that are up, of each stage that fails by turns.
     pub up: Vec<(u32, u32)>,
+    /// Of each place of balancers whose health can change.
+    pub pools: Vec<PoolLook>,
+}
+
+/// The targets of a place's balancers, all together.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct PoolLook {
+    pub site: u32,
+    pub targets: u32,
+    pub down: u32,
+    pub ejected: u32,
 }
 
 /// The looks at a replication.
@@ -85,6 +96,19 @@ pub struct UpOverTime {
     pub up: Vec<u64>,
 }
 
+/// How the balancers of a site saw their targets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolOverTime {
+    /// The site, in words.
+    pub place: String,
+    /// Targets, of all its balancers together.
+    pub count: u64,
+    /// How many were down by checks at the end of each part.
+    pub down: Vec<u64>,
+    /// How many were ejected, or on probation after that.
+    pub ejected: Vec<u64>,
+}
+
 /// A replication over time, all of its requests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
@@ -102,6 +126,8 @@ pub struct Series {
     pub queues: Vec<QueueOverTime>,
     /// What fails by turns.
     pub up: Vec<UpOverTime>,
+    /// Balancers whose targets' health can change.
+    pub pools: Vec<PoolOverTime>,
 }
 
 impl Looks {
@@ -139,6 +165,16 @@ impl Looks {
                 Some(of) => of.up.iter_mut().zip::<Vec<u64>>(up).for_each(|(a, b)| *a += b),
                 None => series.up.push(UpOverTime { place: place(*site), count, up }),
             }
+        }
+        for (index, first) in self.all.first().map_or(&[][..], |look| &look.pools).iter().enumerate() {
+            let each =
+                |of: fn(&PoolLook) -> u32| self.all.iter().map(move |look| u64::from(of(&look.pools[index])));
+            series.pools.push(PoolOverTime {
+                place: place(first.site),
+                count: u64::from(first.targets),
+                down: each(|pool| pool.down).collect(),
+                ejected: each(|pool| pool.ejected).collect(),
+            });
         }
         series
     }

@@ -3,7 +3,7 @@
 use super::build::Act;
 use super::recorder::Recorder;
 use super::run::Reference;
-use crate::record::Look;
+use crate::record::{Look, PoolLook};
 
 impl Reference<'_> {
     /// Looks at all instants before the next event.
@@ -49,12 +49,33 @@ impl Reference<'_> {
             };
             (stage.site, members.filter(is_up).count() as u32)
         });
-        let up = up.collect();
-        let look = Look { at, arrived: ledger.arrived, ended: ledger.ended, in_flight, busy, waiting, up };
+        let (up, pools) = (up.collect(), self.pools());
+        let look =
+            Look { at, arrived: ledger.arrived, ended: ledger.ended, in_flight, busy, waiting, up, pools };
         if let Some(recorder) = &mut self.branches.recorder
             && let Some(series) = &mut recorder.tracks.series
         {
             series.take_in(look);
         }
+    }
+
+    /// How the balancers see their targets, place by place.
+    fn pools(&self) -> Vec<PoolLook> {
+        let mut pools = Vec::new();
+        for (stage, node) in self.tables.nodes.iter().enumerate() {
+            let Act::Balance { lb } = node.act else { continue };
+            if !self.tables.lbs[lb as usize].watches {
+                continue;
+            }
+            let mut pool = PoolLook { site: self.code.stages[stage].site, ..PoolLook::default() };
+            for health in self.balancers.iter().filter(|b| b.lb == lb).map(|b| b.upstream.health()) {
+                pool.targets += health.len();
+                let standings = || (0..health.len()).map(|target| health.standing(target));
+                pool.down += standings().filter(|s| *s == "down").count() as u32;
+                pool.ejected += standings().filter(|s| matches!(*s, "ejected" | "probation")).count() as u32;
+            }
+            pools.push(pool);
+        }
+        pools
     }
 }

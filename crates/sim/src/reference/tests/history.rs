@@ -158,3 +158,25 @@ scenario("s", cable(1 * ms, lb.random(pool(3, dyno))), traffic.poisson(every = 4
     let (busy, of): (f64, f64) = (series.queues[0].busy.iter().sum(), series.queues[0].busy.len() as f64);
     assert!((busy / of - 2.0).abs() < 0.2 && series.queues[0].count == 3, "{busy} {of}");
 }
+
+/// A target that always fails is ejected for good here; one that is dark for half of the time fails its checks then.
+#[test]
+fn what_balancers_leave_out_is_in_the_series() {
+    let source = r#"
+bad = [flaky(1.0, server(), kind = "status_5xx")] + pool(3, server)
+ejecting = lb.round_robin(bad, eject = eject(consecutive = 5, base = 300 * s), name = "ejecting")
+dark = [faulty(dist.fixed(4 * s), dist.fixed(4 * s), server(), mode = "blackhole")] + pool(3, server)
+checking = lb.round_robin(dark, health = health.tcp(interval = 100 * ms, timeout = 50 * ms, fall = 1, rise = 1), name = "checking")
+scenario("s", lb.random([ejecting, checking]), traffic.poisson(every = 4 * ms), requests = 4000, window = "all")
+"#;
+    let plan = plan(source);
+    let found = recorded(&plan, &options(), Selection::Slowest(1));
+    let pools = found.series.unwrap().pools;
+    let of = |name: &str| pools.iter().find(|pool| pool.place.contains(name)).unwrap();
+    let parts = |counts: &[u64]| counts.iter().filter(|n| **n == 1).count() as f64 / counts.len() as f64;
+    let (ejecting, checking) = (of("ejecting"), of("checking"));
+    assert_eq!((ejecting.count, checking.count), (4, 4));
+    assert!(parts(&ejecting.ejected) > 0.97 && parts(&ejecting.down) == 0.0, "{ejecting:?}");
+    let down = parts(&checking.down);
+    assert!((0.3..0.8).contains(&down) && parts(&checking.ejected) == 0.0, "{checking:?}");
+}
