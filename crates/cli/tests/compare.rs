@@ -178,6 +178,8 @@ fn what_cannot_be_compared_is_said() {
     run(&["compare", &file, "--scenarios", "random"]).fails(2, "name two");
     run(&["compare", &file, "--scenarios", "random,least", "-q"])
         .fails(2, "no scenario `least`; it has random, p2c");
+    run(&["compare", &file, "random"]).fails(2, "--scenarios x,random");
+    run(&["compare", &file, "random", "p2c"]).fails(2, "--scenarios random,p2c");
     run(&["compare", &file, &scratch.path("none.json")]).fails(2, "none.json");
     let old = scratch.path("old.json");
     let json = run(&["sim", &file, "--output", "json", "--replications", "2", "--requests", "500", "-q"]);

@@ -94,6 +94,9 @@ fn every_example_can_be_written_and_checked() {
         let scratch = Scratch::new(&format!("new-{}", name.replace('/', "-")));
         let path = scratch.path("mine.star");
         run(&["new", name, "-o", &path]).succeeds();
+        let written = std::fs::read_to_string(&path).expect("written");
+        let shipped = format!("examples/{name}.star");
+        assert!(!written.contains(&shipped), "{name} tells to run {shipped}, which is not there");
         let ran = run(&["check", &path]);
         ran.succeeds();
         assert!(!ran.err.contains("cannot"), "{name}: {}", ran.err);

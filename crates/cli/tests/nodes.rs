@@ -50,3 +50,18 @@ fn what_went_in_comes_out_and_the_parts_add_up() {
     assert!(number(&random["success"]["value"]) > 0.99);
     assert!(number(&random["attempts_per_request"]["value"]) > 1.02);
 }
+
+/// A variable and a server of one name are two rows, which the kind tells apart.
+#[test]
+fn rows_of_one_name_say_their_kind() {
+    let scratch = Scratch::new("rows-of-one-name");
+    let file = scratch.file(
+        "s.star",
+        "app = queue(delay(9*ms, server(\"app\")))\nscenario(\"s\", app, traffic.poisson(rate = 40), requests = 500)\n",
+    );
+    let text = run(&["sim", &file, "-q", "--nodes", "sites", "--replications", "2"]);
+    let rows: Vec<&str> =
+        text.succeeds().lines().map(str::trim_start).filter(|l| l.starts_with("app")).collect();
+    assert!(rows.iter().any(|r| r.starts_with("app (queue) ")), "{rows:?}");
+    assert!(rows.iter().any(|r| r.starts_with("app (server) ")), "{rows:?}");
+}

@@ -18,10 +18,18 @@ pub(crate) fn table(s: &ScenarioResult) -> Table {
         *of_place.entry(&n.place).or_default() += 1;
         named.entry(&n.name).or_default().insert(&n.place);
     }
+    let called = |n: &NodeResult| name(n, named[n.name.as_str()].len() > 1, of_place[n.place.as_str()] > 1);
+    let mut rows_of: BTreeMap<String, usize> = BTreeMap::new();
+    s.nodes.iter().for_each(|n| *rows_of.entry(called(n)).or_default() += 1);
     for n in &s.nodes {
+        // A queue bound to `app` before `server("app")`.
+        let name = match called(n) {
+            name if rows_of[&name] > 1 => format!("{name} ({})", n.kind),
+            name => name,
+        };
         let failed: u64 = n.errors.iter().map(|(_, k)| k).sum();
         t.row(vec![
-            name(n, named[n.name.as_str()].len() > 1, of_place[n.place.as_str()] > 1),
+            name,
             count(n.requests),
             if failed == 0 { UNKNOWN.into() } else { count(failed) },
             alone(&n.utilisation),

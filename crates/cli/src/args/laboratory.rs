@@ -167,6 +167,9 @@ pub(crate) struct Compare {
     /// The same, to compare it with
     #[arg(value_name = "B")]
     pub(crate) b: Option<PathBuf>,
+    /// Taken so that whoever names scenarios here is told how to name them.
+    #[arg(hide = true)]
+    pub(crate) more: Vec<String>,
     /// Of one file, the first of these with each other
     #[arg(long, value_name = "X,Y", value_delimiter = ',', conflicts_with = "b")]
     pub(crate) scenarios: Vec<String>,

@@ -20,6 +20,14 @@ pub(crate) struct Side {
 
 pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
     let at_once = interrupt::at_once();
+    if let (Some(b), false) = (&args.b, args.more.is_empty()) {
+        return Err(Failure::Usage(format!(
+            "compare takes two files, or one and its scenarios: weir compare {} --scenarios {},{}",
+            args.a.display(),
+            b.display(),
+            args.more.join(",")
+        )));
+    }
     if args.scenarios.is_empty() && args.b.is_none() {
         return Err(Failure::Usage(format!(
             "say what to compare `{}` with: another result or file, or two of its scenarios (--scenarios x,y)",
@@ -30,6 +38,14 @@ pub(crate) fn run(args: &Compare) -> Result<(), Failure> {
         return Err(Failure::Usage(
             "--scenarios names one scenario; name two, as in --scenarios x,y".to_owned(),
         ));
+    }
+    if let Some(b) =
+        args.b.as_deref().filter(|b| b.extension().is_none() && !b.exists() && b.as_os_str() != "-")
+    {
+        return Err(Failure::Usage(format!(
+            "cannot read `{0}`: no such file; scenarios of one file are named with --scenarios x,{0}",
+            b.display()
+        )));
     }
     let known = |path: &Path| read(args, path);
     let (a, b) = (known(&args.a)?, args.b.as_deref().map(known).transpose()?);

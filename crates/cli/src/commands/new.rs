@@ -69,7 +69,9 @@ fn to_file(example: &Example, path: &Path) -> Result<(), Failure> {
     if let Some((path, _)) = missing.iter().find(|(path, _)| path.exists()) {
         return Err(exists(path));
     }
-    write(path, example.text)?;
+    // What its first lines tell to run is the file that is written.
+    let shipped = format!("examples/{}.star", example.name);
+    write(path, &example.text.replace(&shipped, &path.display().to_string()))?;
     for (path, text) in missing {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(|e| Failure::at(folder, "make", &e))?;

@@ -68,7 +68,7 @@ pub(super) fn argument(name: &str, functions: &[Entry]) -> Option<String> {
     if told.is_empty() {
         return None;
     }
-    let mut out = String::from("An argument\n");
+    let mut out = format!("{name}: an argument\n");
     for (a, names) in told {
         out.push_str(&format!("\n{}\n", wrapped(&format!("of {}:", names.join(", ")), WIDTH, 0)));
         out.push_str(&described(a));
