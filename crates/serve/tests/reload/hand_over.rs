@@ -1,7 +1,7 @@
 //! Another process (here: another instance in this one) takes the place of a running one under load.
 
+use super::load::{file, server, servers, two_loops, under_load};
 use super::support::{Mode, Origin, Served, serve_whole, until};
-use super::{file, server, servers, two_loops, under_load};
 use std::io::Read;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
