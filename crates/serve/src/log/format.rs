@@ -2,11 +2,10 @@
 
 use super::Line;
 use super::notes::Notes;
+use super::stamp::Stamp;
 use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::time::{SystemTime, UNIX_EPOCH};
 use weir_http1::{Request, Trace, Version};
-use weir_net::io::date::Civil;
 use weir_policy::{Kind, Outcome};
 use weir_topology::plan::LogFormat;
 
@@ -46,44 +45,42 @@ pub(super) struct Refused<'a> {
 
 impl Entry<'_> {
     /// Writes it as a line.
-    pub(super) fn format(&self, format: LogFormat, text: &mut String) {
+    pub(super) fn format(&self, format: LogFormat, now: &Stamp, text: &mut String) {
         match format {
-            LogFormat::Json => self.json(text),
-            LogFormat::Combined => self.combined(text),
+            LogFormat::Json => self.json(now, text),
+            LogFormat::Combined => self.combined(now, text),
         }
     }
 
-    fn json(&self, text: &mut String) {
-        begin(text, self.listener, self.client);
+    fn json(&self, now: &Stamp, text: &mut String) {
+        begin(text, now, self.listener, self.client);
         asked(text, self.request);
-        text.push_str(",\"version\":\"");
-        text.push_str(version(self.request.version()));
-        text.push_str("\",\"status\":");
+        text.push_str(match self.request.version() {
+            Version::H10 => ",\"version\":\"1.0\",\"status\":",
+            Version::H11 => ",\"version\":\"1.1\",\"status\":",
+            Version::H2 => ",\"version\":\"2\",\"status\":",
+        });
         number(text, u64::from(self.line.status));
-        text.push_str(",\"error\":");
         match self.line.failure {
             Some(kind) => {
-                text.push('"');
+                text.push_str(",\"error\":\"");
                 text.push_str(kind.name());
-                text.push('"');
+                text.push_str("\",\"target\":");
             }
-            None => text.push_str("null"),
+            None => text.push_str(",\"error\":null,\"target\":"),
         }
-        text.push_str(",\"target\":");
         match self.target {
-            Some(name) => quote(text, name.as_bytes()),
-            None => text.push_str("null"),
+            Some(name) => {
+                text.push('"');
+                escape_own(text, name);
+                text.push_str("\",\"attempts\":");
+            }
+            None => text.push_str("null,\"attempts\":"),
         }
-        text.push_str(",\"attempts\":");
         number(text, u64::from(self.attempts));
-        for (name, value) in [
-            (",\"reused\":", self.reused),
-            (",\"resent\":", self.resent),
-            (",\"aborted\":", self.line.aborted),
-        ] {
-            text.push_str(name);
-            text.push_str(if value { "true" } else { "false" });
-        }
+        text.push_str(if self.reused { ",\"reused\":true" } else { ",\"reused\":false" });
+        text.push_str(if self.resent { ",\"resent\":true" } else { ",\"resent\":false" });
+        text.push_str(if self.line.aborted { ",\"aborted\":true" } else { ",\"aborted\":false" });
         text.push_str(",\"received\":");
         number(text, self.received);
         text.push_str(",\"sent\":");
@@ -98,17 +95,18 @@ impl Entry<'_> {
     fn parts(&self, text: &mut String) {
         text.push_str(",\"generation\":");
         number(text, u64::from(self.generation));
-        text.push_str(",\"request_id\":");
         match self.id {
-            Some(id) => quote(text, id.as_bytes()),
-            None => text.push_str("null"),
+            Some(id) => {
+                text.push_str(",\"request_id\":");
+                quote(text, id.as_bytes());
+            }
+            None => text.push_str(",\"request_id\":null"),
         }
-        text.push_str(",\"trace_id\":");
         match self.trace {
             Some(trace) => {
-                let _ = write!(text, "\"{:032x}\"", trace.id);
+                let _ = write!(text, ",\"trace_id\":\"{:032x}\"", trace.id);
             }
-            None => text.push_str("null"),
+            None => text.push_str(",\"trace_id\":null"),
         }
         let Some(notes) = self.notes else { return };
         for (name, ns) in [
@@ -123,17 +121,17 @@ impl Entry<'_> {
         }
         text.push_str(",\"tried\":[");
         for (at, tried) in notes.tried.borrow().iter().enumerate() {
-            text.push_str(if at == 0 { "{\"target\":" } else { ",{\"target\":" });
-            quote(text, tried.target.name().as_bytes());
-            text.push_str(",\"outcome\":\"");
+            text.push_str(if at == 0 { "{\"target\":\"" } else { ",{\"target\":\"" });
+            escape_own(text, tried.target.name());
+            text.push_str("\",\"outcome\":\"");
             text.push_str(outcome(tried.outcome.unwrap_or(Some(Kind::Cancelled))));
             text.push_str("\"}");
         }
         text.push(']');
     }
 
-    fn combined(&self, text: &mut String) {
-        who(text, self.client, user(self.request).as_deref());
+    fn combined(&self, now: &Stamp, text: &mut String) {
+        who(text, now, self.client, user(self.request).as_deref());
         request_line(text, self.request);
         let _ = write!(text, "\" {} {} \"", self.line.status, self.line.sent);
         escape_clf(text, self.request.field("referer").unwrap_or(b"-"));
@@ -145,16 +143,16 @@ impl Entry<'_> {
 
 impl Refused<'_> {
     /// Writes it as a line.
-    pub(super) fn format(&self, format: LogFormat, text: &mut String) {
+    pub(super) fn format(&self, format: LogFormat, now: &Stamp, text: &mut String) {
         match format {
-            LogFormat::Json => self.json(text),
-            LogFormat::Combined => self.combined(text),
+            LogFormat::Json => self.json(now, text),
+            LogFormat::Combined => self.combined(now, text),
         }
     }
 
     /// The fields of every line, as far as they are known, and `line` where nothing could be read.
-    fn json(&self, text: &mut String) {
-        begin(text, self.listener, self.client);
+    fn json(&self, now: &Stamp, text: &mut String) {
+        begin(text, now, self.listener, self.client);
         match self.what {
             Ok(request) => {
                 asked(text, request);
@@ -175,8 +173,8 @@ impl Refused<'_> {
     }
 
     /// As nginx has it: what came stands where the request would.
-    fn combined(&self, text: &mut String) {
-        who(text, self.client, self.what.ok().and_then(user).as_deref());
+    fn combined(&self, now: &Stamp, text: &mut String) {
+        who(text, now, self.client, self.what.ok().and_then(user).as_deref());
         match self.what {
             Ok(request) => request_line(text, request),
             Err(first) => escape_clf(text, first),
@@ -186,42 +184,61 @@ impl Refused<'_> {
 }
 
 /// How a JSON line begins.
-fn begin(text: &mut String, listener: &str, client: Option<IpAddr>) {
+fn begin(text: &mut String, now: &Stamp, listener: &str, client: Option<IpAddr>) {
     text.push_str("{\"time\":\"");
-    rfc3339(text);
-    text.push_str("\",\"listener\":");
-    quote(text, listener.as_bytes());
-    text.push_str(",\"client\":");
+    now.write(text);
+    text.push_str("\",\"listener\":\"");
+    escape_own(text, listener);
     match client {
         Some(client) => {
-            let _ = write!(text, "\"{client}\"");
+            text.push_str("\",\"client\":\"");
+            address(text, client);
+            text.push('"');
         }
-        None => text.push_str("null"),
+        None => text.push_str("\",\"client\":null"),
+    }
+}
+
+/// As `Display` has it, but an IPv4 address, which is most, without its machinery.
+fn address(text: &mut String, client: IpAddr) {
+    match client {
+        IpAddr::V4(client) => {
+            for (at, octet) in client.octets().into_iter().enumerate() {
+                if at > 0 {
+                    text.push('.');
+                }
+                number(text, u64::from(octet));
+            }
+        }
+        IpAddr::V6(client) => {
+            let _ = write!(text, "{client}");
+        }
     }
 }
 
 /// Method, host and path.
 fn asked(text: &mut String, request: &Request) {
-    for (name, value) in
-        [(",\"method\":", request.method()), (",\"host\":", request.host()), (",\"path\":", request.target())]
-    {
+    for (name, value) in [
+        (",\"method\":\"", request.method()),
+        ("\",\"host\":\"", request.host()),
+        ("\",\"path\":\"", request.target()),
+    ] {
         text.push_str(name);
-        quote(text, value);
+        escape(text, value);
     }
+    text.push('"');
 }
 
 /// How a combined line begins: client, user, time, up to the quote before the request.
-fn who(text: &mut String, client: Option<IpAddr>, user: Option<&[u8]>) {
+fn who(text: &mut String, now: &Stamp, client: Option<IpAddr>, user: Option<&[u8]>) {
     match client {
-        Some(client) => {
-            let _ = write!(text, "{client}");
-        }
+        Some(client) => address(text, client),
         None => text.push('-'),
     }
     text.push_str(" - ");
     escape_clf(text, user.filter(|user| !user.is_empty()).unwrap_or(b"-"));
     text.push_str(" [");
-    clf(text);
+    now.write(text);
     text.push_str("] \"");
 }
 
@@ -305,9 +322,22 @@ fn escape_clf(text: &mut String, bytes: &[u8]) {
     });
 }
 
+/// What a configuration says: nearly always plain all through.
+fn escape_own(text: &mut String, own: &str) {
+    if own.bytes().all(|b| is_plain(&b)) {
+        text.push_str(own);
+    } else {
+        escape(text, own.as_bytes());
+    }
+}
+
+/// Whether a byte stands in a string as it is.
+fn is_plain(b: &u8) -> bool {
+    matches!(b, 0x20..=0x7e) && !matches!(b, b'"' | b'\\')
+}
+
 /// Copies what is plain in runs, and hands over the rest.
 fn escape_by(text: &mut String, bytes: &[u8], escape: impl Fn(&mut String, u8)) {
-    let is_plain = |b: &u8| matches!(b, 0x20..=0x7e) && !matches!(b, b'"' | b'\\');
     let mut rest = bytes;
     while !rest.is_empty() {
         let n = rest.iter().position(|b| !is_plain(b)).unwrap_or(rest.len());
@@ -331,62 +361,51 @@ fn ms(text: &mut String, ns: Option<u64>) {
     let us = ns.saturating_add(500) / 1000;
     number(text, us / 1000);
     text.push('.');
-    digits::<3>(text, us % 1000);
+    text.push_str(three((us % 1000) as usize));
+}
+
+/// All numbers of three digits, one after another: most of a line's are no larger, and this is the fastest way to write them.
+const THREES: [u8; 3000] = {
+    let (mut all, mut n) = ([b'0'; 3000], 0);
+    while n < 1000 {
+        all[3 * n] += (n / 100) as u8;
+        all[3 * n + 1] += (n / 10 % 10) as u8;
+        all[3 * n + 2] += (n % 10) as u8;
+        n += 1;
+    }
+    all
+};
+const THREES_AS_TEXT: &str = match std::str::from_utf8(&THREES) {
+    Ok(text) => text,
+    Err(_) => panic!("digits are text"),
+};
+
+/// A number below 1,000 with its leading zeros.
+fn three(n: usize) -> &'static str {
+    &THREES_AS_TEXT[3 * n..3 * n + 3]
 }
 
 /// A number without a sign.
-fn number(text: &mut String, mut n: u64) {
-    let mut out = [0; 20];
-    let mut at = out.len();
-    loop {
-        at -= 1;
-        out[at] = b'0' + (n % 10) as u8;
-        n /= 10;
-        if n == 0 {
-            break;
+fn number(text: &mut String, n: u64) {
+    match n {
+        0..10 => text.push_str(&three(n as usize)[2..]),
+        10..100 => text.push_str(&three(n as usize)[1..]),
+        100..1000 => text.push_str(three(n as usize)),
+        _ => {
+            number(text, n / 1000);
+            text.push_str(three((n % 1000) as usize));
         }
     }
-    text.push_str(std::str::from_utf8(&out[at..]).unwrap_or_default());
 }
 
 /// The last `N` digits of a number.
-fn digits<const N: usize>(text: &mut String, mut n: u64) {
+pub(super) fn digits<const N: usize>(text: &mut String, mut n: u64) {
     let mut out = [b'0'; N];
     for digit in out.iter_mut().rev() {
         *digit += (n % 10) as u8;
         n /= 10;
     }
     text.push_str(std::str::from_utf8(&out).unwrap_or_default());
-}
-
-/// `2026-11-21T18:40:02.123Z`.
-fn rfc3339(text: &mut String) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let t = Civil::new(now.as_secs());
-    digits::<4>(text, t.year);
-    for (sign, n) in [('-', t.month), ('-', t.day), ('T', t.hour), (':', t.minute), (':', t.second)] {
-        text.push(sign);
-        digits::<2>(text, n);
-    }
-    text.push('.');
-    digits::<3>(text, u64::from(now.subsec_millis()));
-    text.push('Z');
-}
-
-/// `21/Nov/2026:18:40:02 +0000`.
-fn clf(text: &mut String) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let t = Civil::new(now.as_secs());
-    digits::<2>(text, t.day);
-    text.push('/');
-    text.push_str(t.month_name());
-    text.push('/');
-    digits::<4>(text, t.year);
-    for n in [t.hour, t.minute, t.second] {
-        text.push(':');
-        digits::<2>(text, n);
-    }
-    text.push_str(" +0000");
 }
 
 #[cfg(test)]
@@ -426,7 +445,7 @@ mod tests {
 
     #[test]
     fn numbers_are_as_the_standard_library_writes_them() {
-        for n in [0, 9, 10, 1234, u64::MAX] {
+        for n in [0, 9, 10, 99, 100, 999, 1000, 1234, 1_000_001, u64::MAX] {
             let mut text = String::new();
             number(&mut text, n);
             assert_eq!(text, n.to_string());

@@ -11,6 +11,7 @@ mod gather;
 mod history;
 pub(crate) mod notes;
 mod out;
+mod stamp;
 mod writer;
 
 pub(crate) use error_log::ErrorLog;
@@ -20,6 +21,7 @@ pub(crate) use history::History;
 use format::Refused;
 use gather::{Gathered, Waiting};
 use out::Out;
+use stamp::Stamp;
 use std::cell::Cell;
 use std::io;
 use std::net::IpAddr;
@@ -128,7 +130,13 @@ impl AccessLog {
             Some(log) => log.gathered.clone(),
             None => Gathered::new(self.to_writer.clone(), self.flags.clone()),
         };
-        LoopLog { gathered, format: self.format, number, histories: Cell::new(0) }
+        LoopLog {
+            gathered,
+            format: self.format,
+            stamp: Stamp::new(self.format),
+            number,
+            histories: Cell::new(0),
+        }
     }
 
     /// Lines that could not be written.
@@ -158,6 +166,7 @@ impl AccessLog {
 pub(crate) struct LoopLog {
     gathered: Rc<Gathered>,
     format: LogFormat,
+    stamp: Stamp,
     /// Which loop.
     number: u32,
     /// Histories that were written.
@@ -167,7 +176,7 @@ pub(crate) struct LoopLog {
 impl LoopLog {
     /// Takes the line of an exchange.
     pub fn write(&self, entry: &Entry<'_>) {
-        self.gathered.add(|text| entry.format(self.format, text));
+        self.gathered.add(|text| entry.format(self.format, &self.stamp, text));
     }
 
     /// Whether its lines tell of the parts of an exchange.
@@ -197,7 +206,7 @@ impl LoopLog {
     fn refuse(&self, by: Client<'_>, what: Result<&Request, &[u8]>, status: u16, sent: usize) {
         let (listener, client) = by;
         let refused = Refused { listener, client: client.map(|ip| ip.to_canonical()), what, status, sent };
-        self.gathered.add(|text| refused.format(self.format, text));
+        self.gathered.add(|text| refused.format(self.format, &self.stamp, text));
     }
 
     /// Hands over what was taken since the last time.
