@@ -9,10 +9,8 @@ mod keys;
 mod load;
 
 use load::{Client, file, server, servers, two_loops, under_load};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use support::{LIMIT, Mode, Origin, Served, serve_whole, until};
+use std::net::{TcpListener, TcpStream};
+use support::{Mode, Origin, Served, serve_whole, until};
 use weir_serve::{Exposition, Options, SetTarget, TargetState};
 
 #[test]
