@@ -91,7 +91,7 @@ impl Asked {
 
     fn haproxy(&self, port: u16, addresses: &[SocketAddr]) -> String {
         let mut text = format!(
-            "global\n  nbthread 1\n  maxconn 20000\n\
+            "global\n  nbthread 1\n  maxconn 8000\n\
              defaults\n  mode http\n  timeout connect 10s\n  timeout client 300s\n  timeout server 300s\n  timeout queue 300s\n  \
              option http-keep-alive\n  http-reuse safe\n  retries 0\n\
              frontend scenario\n  bind 127.0.0.1:{port}\n  default_backend servers\n\
