@@ -8,6 +8,7 @@ use common::{Scratch, run};
 use std::io::Write;
 use weir_stats::Estimate;
 use weir_verify::{
+    BothWorlds,
     AtQuantile, Calibration, ScenarioVerified, Statistic, TargetShares, Unit, Verdict, Verification,
 };
 
@@ -223,6 +224,7 @@ fn verification() -> Verification {
             .collect(),
         targets: targets.clone().collect(),
         verdict,
+        ejections: Some(BothWorlds { simulated: e(4.0, 0.5), real: e(3.8, 0.4) }),
         connections: 10.0,
         timers_late_ns: None,
         warnings: Vec::new(),

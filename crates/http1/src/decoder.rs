@@ -146,6 +146,15 @@ impl Decoder {
         }
     }
 
+    /// Whether so many bytes of input hold all that is left of a body, as far as its length tells.
+    pub fn would_end_within(&self, bytes: usize) -> bool {
+        match self.state {
+            State::End => true,
+            State::Length(left) => left <= bytes as u64,
+            _ => false,
+        }
+    }
+
     /// The trailers, once the body has ended.
     pub fn trailers(&self) -> &Trailers {
         self.tail.as_ref().map_or(Trailers::NONE, |tail| &tail.trailers)

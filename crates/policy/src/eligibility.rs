@@ -77,6 +77,20 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether the target was ejected for this.
+    pub fn is_ejection(self) -> bool {
+        matches!(
+            self,
+            Reason::EjectedConsecutive
+                | Reason::EjectedProbe
+                | Reason::EjectedConsecutive5xx
+                | Reason::EjectedGatewayFailure
+                | Reason::EjectedLocalOrigin
+                | Reason::EjectedSuccessRate
+                | Reason::EjectedFailurePercentage
+        )
+    }
+
     /// The name in metrics and logs.
     pub fn name(self) -> &'static str {
         match self {

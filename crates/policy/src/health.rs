@@ -68,8 +68,8 @@ pub struct Health {
     targets: u32,
     eligible: u32,
     transitions: Vec<Transition>,
-    /// Transitions ever.
-    changes: u64,
+    /// How often a target was ejected.
+    ejections_ever: u64,
     /// Counts what any view may depend on.
     version: u64,
 }
@@ -100,7 +100,7 @@ impl Health {
             targets: 0,
             eligible: 0,
             transitions: Vec::new(),
-            changes: 0,
+            ejections_ever: 0,
             version: 0,
         };
         health.judge();
@@ -173,9 +173,9 @@ impl Health {
         self.transitions.drain(..)
     }
 
-    /// Transitions ever.
-    pub fn changes(&self) -> u64 {
-        self.changes
+    /// How often a target was ejected, ever.
+    pub fn ejections(&self) -> u64 {
+        self.ejections_ever
     }
 
     fn judge(&mut self) {
@@ -204,7 +204,7 @@ impl Health {
     }
 
     fn note(&mut self, transition: Transition) {
-        self.changes += 1;
+        self.ejections_ever += u64::from(transition.reason.is_ejection());
         if self.transitions.len() < KEPT {
             self.transitions.push(transition);
         }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::Estimate;
 use weir_verify::{
-    Calibration, Replay, ScenarioVerified, Statistic, TargetShares, Unit, Verdict, Verification,
+    BothWorlds, Calibration, Replay, ScenarioVerified, Statistic, TargetShares, Unit, Verdict, Verification,
 };
 
 /// Servers of which each one's share is said in a table; of more the farthest.
@@ -56,6 +56,7 @@ fn scenario(s: &ScenarioVerified) -> Value {
         "void_runs": s.void.len(),
         "statistics": s.statistics.iter().map(statistic).collect::<Vec<_>>(),
         "targets": s.targets.iter().map(target).collect::<Vec<_>>(),
+        "ejections": s.ejections.as_ref().map(both_worlds),
         "connections": s.connections,
         "timers_late_p90_ms": s.timers_late_ns.map(|ns| ns / 1e6),
         "verdict": s.verdict.name(),
@@ -83,6 +84,10 @@ fn statistic(s: &Statistic) -> Value {
 
 fn target(t: &TargetShares) -> Value {
     json!({ "name": t.name, "simulated_share": estimate(&t.simulated), "real_share": estimate(&t.real) })
+}
+
+fn both_worlds(of: &BothWorlds) -> Value {
+    json!({ "simulated": estimate(&of.simulated), "real": estimate(&of.real) })
 }
 
 fn estimate(e: &Estimate) -> Value {
@@ -115,12 +120,10 @@ pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) ->
         }
         writeln!(out, "\n{}", text::indented(&statistics(s).text(width - 2)))?;
         writeln!(out, "{}", text::indented(&shares(s).text(width - 2)))?;
-        let late = number::plain(s.timers_late_ns.map(|ns| ns / 1e6));
-        let connections = number::plain(Some(s.connections));
-        writeln!(
-            out,
-            "  {connections} client connections; the servers' timers rang late by {late} ms (p90)\n"
-        )?;
+        for line in beside(s) {
+            writeln!(out, "  {line}")?;
+        }
+        writeln!(out)?;
     }
     writeln!(out, "weir {} · seed {} · plan {}", env!("CARGO_PKG_VERSION"), found.seed, short(&found.plan))
 }
@@ -146,6 +149,18 @@ pub(crate) fn replay(replay: &Replay, as_json: bool, out: &mut dyn Write) -> io:
     }
     let same = number::count(picks - others);
     writeln!(out, "{file}: {same} of {} picks are the same again ({runs} runs)", number::count(*picks))
+}
+
+/// What is told and not judged.
+pub(crate) fn beside(s: &ScenarioVerified) -> Vec<String> {
+    let ejections = |BothWorlds { simulated, real }: &BothWorlds| {
+        format!("ejections in a run: {} simulated, {} real", with_interval(simulated), with_interval(real))
+    };
+    let late = number::plain(s.timers_late_ns.map(|ns| ns / 1e6));
+    let connections = number::plain(Some(s.connections));
+    let machine =
+        format!("{connections} client connections; the servers' timers rang late by {late} ms (p90)");
+    s.ejections.iter().map(ejections).chain([machine]).collect()
 }
 
 /// The verdict in words.

@@ -3,7 +3,7 @@
 
 use crate::chart::{Axis, Chart, Series, nines};
 use crate::table::escaped;
-use crate::verify::{sentence, short, statistics};
+use crate::verify::{beside, sentence, short, statistics};
 use crate::{number, page};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -33,6 +33,9 @@ pub(crate) fn write(found: &Verification, out: &mut dyn Write) -> io::Result<()>
             writeln!(out, "<div class=\"wide\" tabindex=\"0\">\n{}</div>", statistics(s).html())?;
             if s.targets.len() > 1 {
                 writeln!(out, "{}", shares(&s.targets))?;
+            }
+            for line in beside(s) {
+                writeln!(out, "<p class=\"note\">{}</p>", escaped(&line))?;
             }
         }
         writeln!(out, "</section>")?;

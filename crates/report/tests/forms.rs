@@ -97,6 +97,7 @@ fn scenario(name: &str, routers: i64, p50: f64) -> ScenarioResult {
         request_rate_per_s: e(1000.5, 3.0),
         response_rate_per_s: e(1000.4, 3.0),
         attempts_per_request: e(1.0, 0.0),
+        ejections: 0,
         latency_all: latency,
         latency_ok: latency,
         curve_all: curve(p50),

@@ -342,6 +342,7 @@ impl<'a> Engine<'a> {
         }
         let plain = self.faults.iter().map(|f| f.flips().div_ceil(2)).sum::<u64>();
         self.ledger.outages = plain + self.lines.outages(&self.code.lines.lines);
+        self.ledger.ejections = self.guards.ejections();
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
         let left = Left { at_balancers, in_queues, on_the_way: self.states.live() };
         violations(self.code, &self.ledger, &left, requests, selected, self.code.loses)

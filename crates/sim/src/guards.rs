@@ -377,6 +377,11 @@ impl Guards {
         self.of.iter().flatten().map(|g| g.upstream.total_in_flight()).sum()
     }
 
+    /// How often they have ejected a target.
+    pub fn ejections(&self) -> u64 {
+        self.of.iter().flatten().map(|g| g.upstream.health().ejections()).sum()
+    }
+
     /// A request leaves a target where it was for so long.
     fn left_target(&mut self, code: &Code, targets: Targets, ticket: &Ticket, now: u64) {
         if !self.busy.is_empty() {

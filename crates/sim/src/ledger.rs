@@ -80,6 +80,8 @@ pub(crate) struct Ledger {
     pub behind: Vec<u64>,
     /// How often nodes failed.
     pub outages: u64,
+    /// How often balancers ejected a target.
+    pub ejections: u64,
     /// Attempts of selected requests that were made only because requests are taken as GET.
     pub as_get: u64,
     pub gauges: Vec<Gauge>,
@@ -128,6 +130,7 @@ impl Ledger {
             spent: Vec::new(),
             behind: Vec::new(),
             outages: 0,
+            ejections: 0,
             as_get: 0,
             gauges: vec![Gauge::default(); code.gauge_count as usize],
             entries: Vec::new(),

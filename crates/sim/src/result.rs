@@ -54,6 +54,8 @@ pub struct ScenarioResult {
     pub response_rate_per_s: Estimate,
     /// 1 and every attempt beyond the first.
     pub attempts_per_request: Estimate,
+    /// How often balancers ejected a target, summed over replications; from the start to the last end, whatever the window.
+    pub ejections: u64,
     /// Latencies of all selected requests.
     pub latency_all: Latency,
     /// Latencies of the selected requests that succeeded.

@@ -86,6 +86,8 @@ pub(crate) struct Replication {
     rows: Vec<RowSums>,
     /// How often nodes failed.
     pub outages: u64,
+    /// How often balancers ejected a target.
+    ejections: u64,
     /// Attempts made only because requests are taken as GET.
     pub as_get: u64,
     /// Where it had settled, if that was asked.
@@ -118,6 +120,7 @@ pub(crate) fn replication(program: &Program, ran: &Ran) -> Replication {
         all: Own::of(&all),
         rows: rows.iter().map(|row| row_sums(code, row, ledger)).collect(),
         outages: ledger.outages,
+        ejections: ledger.ejections,
         as_get: ledger.as_get,
         settled: *settled,
         violations: violations.clone(),
@@ -223,6 +226,7 @@ pub(crate) fn scenario(
         attempts_per_request: over("attempts_per_request", &|r| {
             share(r.selected + r.extra_attempts, r.selected)
         }),
+        ejections: runs.iter().map(|r| r.ejections).sum(),
         latency_all,
         latency_ok,
         curve_all,

@@ -98,9 +98,11 @@ impl Asked {
              backend servers\n  balance {}\n",
             self.policy
         );
+        // It draws on a ring of hashes, with sixteen points for each unit of weight: so few are far from even.
+        let weight = if self.policy.starts_with("random") { " weight 256" } else { "" };
         for (number, address) in addresses.iter().enumerate() {
             let most = self.most.map_or_else(String::new, |most| format!(" maxconn {most}"));
-            let _ = writeln!(text, "  server s{number} {address}{most}");
+            let _ = writeln!(text, "  server s{number} {address}{weight}{most}");
         }
         text
     }

@@ -19,6 +19,8 @@ pub(crate) struct Figures {
     pub success: Option<f64>,
     /// Attempts per request.
     pub attempts: Option<f64>,
+    /// How often balancers ejected a target.
+    pub ejections: u64,
     /// Of all requests that came to a server, the share of each.
     pub shares: BTreeMap<NodeId, f64>,
 }
@@ -41,6 +43,7 @@ impl Figures {
                 .map(|e| e.value),
             success: result.success.value,
             attempts: result.attempts_per_request.value,
+            ejections: result.ejections,
             shares: shares(servers.iter().map(requests)),
         }
     }
@@ -78,6 +81,7 @@ impl Figures {
             quantiles: QUANTILES.map(quantile),
             success: per(ok),
             attempts: per(attempts),
+            ejections: real.ejections,
             shares: shares(at),
         }
     }

@@ -57,6 +57,8 @@ pub(crate) struct Told {
     pub waited_ns: Option<u64>,
     /// How much later than wanted its timers rang, ns.
     pub late_ns: Vec<u64>,
+    /// How often its balancers ejected a target.
+    pub ejections: u64,
     /// The balancers as they were made.
     pub made: Vec<Made>,
     /// All that was done to them: the balancer's node, its loop, the deed.
@@ -69,6 +71,7 @@ impl FromIterator<weir_serve::Told> for Told {
         for one in all {
             match one {
                 weir_serve::Told::Ended(ended) => told.ended.push(ended.into()),
+                weir_serve::Told::Ejected(n) => told.ejections += n,
                 weir_serve::Told::Late(ns) => told.late_ns.push(ns),
                 weir_serve::Told::Made(made) => told.made.push(made),
                 weir_serve::Told::Did(lb, on_loop, deed) => told.did.push((lb, on_loop, deed)),

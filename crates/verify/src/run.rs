@@ -19,7 +19,7 @@ use std::thread;
 use weir_sim::ScenarioResult;
 use weir_stats::Estimate;
 use weir_topology::Plan;
-use weir_topology::plan::{NodeId, Point, Scenario, Value, Window};
+use weir_topology::plan::{NodeId, Point, Scenario, Spec, Value, Window};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -151,12 +151,23 @@ pub struct ScenarioVerified {
     pub targets: Vec<TargetShares>,
     /// What follows.
     pub verdict: Verdict,
+    /// How often balancers ejected a target in a run; `None` where none of them can.
+    pub ejections: Option<BothWorlds>,
     /// Connections that clients made, mean over runs.
     pub connections: f64,
     /// One timer of ten of the servers rang later than this, ns, in the worst run.
     pub timers_late_ns: Option<f64>,
     /// What to know when reading this.
     pub warnings: Vec<String>,
+}
+
+/// Something that is told of both worlds, and not judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BothWorlds {
+    /// As simulated.
+    pub simulated: Estimate,
+    /// As it was.
+    pub real: Estimate,
 }
 
 /// A quantile of the latency, ms.
@@ -311,6 +322,7 @@ impl World<'_> {
             runs,
             void,
             curve: curve(&pairs),
+            ejections: slowed.point.specs.iter().any(ejects).then(|| ejections(&pairs)),
             targets: targets(&pairs, prepared),
             verdict: if statistics.is_empty() { Verdict::Undecided } else { of_all },
             statistics,
@@ -422,6 +434,18 @@ fn curve(pairs: &[Pair]) -> Vec<AtQuantile> {
         real: Estimate::of(pairs.iter().map(|(_, real)| real.quantiles[i])),
     };
     QUANTILES.into_iter().enumerate().map(at).collect()
+}
+
+/// Whether a balancer can eject its targets.
+fn ejects(spec: &Spec) -> bool {
+    matches!(spec, Spec::Lb(lb) if lb.eject.is_some() || lb.outlier.is_some())
+}
+
+fn ejections(pairs: &[Pair]) -> BothWorlds {
+    BothWorlds {
+        simulated: Estimate::of(pairs.iter().map(|(simulated, _)| Some(simulated.ejections as f64))),
+        real: Estimate::of(pairs.iter().map(|(_, real)| Some(real.ejections as f64))),
+    }
 }
 
 fn targets(pairs: &[Pair], prepared: &Prepared) -> Vec<TargetShares> {

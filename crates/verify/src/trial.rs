@@ -38,6 +38,8 @@ pub(crate) struct Real {
     pub stolen: Option<f64>,
     /// One of ten timers of the servers rang later than this, ns after it was to.
     pub late_ns: Option<f64>,
+    /// How often balancers ejected a target.
+    pub ejections: u64,
     /// The router's balancers as they were made, and all that was done to them.
     pub made: Vec<Made>,
     pub did: Vec<(NodeId, u32, Deed)>,
@@ -116,6 +118,7 @@ impl Routes {
                     let told = child.end().map_err(Error::System)?;
                     all.waited_ns = all.waited_ns.zip(told.waited_ns).map(|(all, one)| all + one);
                     all.ended.extend(told.ended);
+                    all.ejections += told.ejections;
                     all.made.extend(told.made);
                     all.did.extend(told.did);
                 }
@@ -198,6 +201,7 @@ pub(crate) fn trial(
         load: outcome,
         routed: router.ended,
         served: servers.ended,
+        ejections: router.ejections + servers.ejections,
         made: router.made,
         did: router.did,
     }))

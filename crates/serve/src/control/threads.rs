@@ -248,9 +248,9 @@ impl Shared {
     /// The health monitor of a thread that owns it.
     fn monitor(&self, lp: &Rc<Loop>, publish: impl Fn(ToLoop) + 'static) {
         let Some(graph) = lp.graph() else { return };
-        let (errors, token) = (self.process.errors.clone(), self.process.token);
+        let (errors, of_run) = (self.process.errors.clone(), (self.process.token, self.process.run.clone()));
         let publish = Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen }));
-        lp.monitors(Monitor::new(lp.core.clone(), graph, &lp.state.metrics, errors, token, publish));
+        lp.monitors(Monitor::new(lp.core.clone(), graph, &lp.state.metrics, errors, of_run, publish));
     }
 
     /// Runs the built-in servers for as long as any loop is there.

@@ -184,6 +184,11 @@ impl OriginEnd {
         })
     }
 
+    /// Whether all that is left of the answer's body is here already, as far as that can be told.
+    pub fn has_come_whole(&mut self) -> bool {
+        ask!(self, stream => stream.has_come_whole())
+    }
+
     /// A piece of the answer's body that was read already, to a lent buffer, where it counts nowhere.
     pub fn lent_piece(&mut self) -> Option<Result<Piece, Broken>> {
         match self {

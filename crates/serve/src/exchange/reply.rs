@@ -68,6 +68,21 @@ impl Reply {
         }
     }
 
+    /// It leaves a place from which it is still a while on its way. If it has come back whole, nobody further in waits for that
+    /// way: what is held ends. A tunnel has only begun.
+    pub fn leaves(mut self, ex: &Exchange) -> Reply {
+        let is_tunnel = self.status() == 101 || ex.request.is_connect();
+        let is_whole = match &mut self.from {
+            From::Own(_) => true,
+            From::Origin(reply) => !is_tunnel && reply.is_sent_whole() && reply.origin.has_come_whole(),
+        };
+        if is_whole {
+            let (outcome, status) = (self.outcome(), self.status());
+            std::mem::take(&mut self.holds).finish(outcome, Some(status));
+        }
+        self
+    }
+
     /// How policies see it.
     pub fn outcome(&self) -> Outcome {
         (self.status() >= 500).then_some(Kind::Status5xx)

@@ -6,7 +6,7 @@ use crate::h2::fields;
 use bytes::Bytes;
 use h2::RecvStream;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use weir_http1::Trailers;
 use weir_net::io::Core;
 use weir_net::io::buffers::{Buffers, Input};
@@ -58,6 +58,13 @@ impl Incoming {
     /// Whether it was read to its end.
     pub fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// Whether all that is left of it is here already.
+    pub fn has_come_whole(&mut self) -> bool {
+        // What lies in the connection first is read, so that the stream tells whether anything follows.
+        let read = self.poll(&mut Context::from_waker(Waker::noop()));
+        !matches!(read, Poll::Ready(Err(_))) && (self.ended || self.stream.is_end_stream())
     }
 
     /// More of it.

@@ -16,6 +16,7 @@ use crate::log::ErrorLog;
 use crate::metrics::{Metrics, TargetHealth};
 use crate::nodes::lb::{Lb as Balancer, Seen, TargetFlags};
 use crate::nodes::{Id, Node};
+use crate::transport::paired::{self, Paired};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -42,6 +43,8 @@ pub(crate) struct Monitor {
     lbs: RefCell<Vec<Monitored>>,
     /// What proves checks to built-in servers.
     token: u64,
+    /// The run that is verified, if one is.
+    run: Option<Arc<Paired>>,
     /// What was set by hand, by balancer and target, until it is taken back.
     overrides: RefCell<Overrides>,
     notified: Cell<bool>,
@@ -81,6 +84,7 @@ struct Told {
     version: Option<u64>,
     half_open: Vec<bool>,
     is_alive: bool,
+    ejections: u64,
 }
 
 impl Monitor {
@@ -90,7 +94,7 @@ impl Monitor {
         graph: Rc<Graph>,
         metrics: &Metrics,
         errors: Arc<ErrorLog>,
-        token: u64,
+        (token, run): (u64, Option<Arc<Paired>>),
         publish: Publish,
     ) -> Rc<Monitor> {
         let lbs = monitored(&graph, (metrics, token), &mut BTreeMap::new(), 0);
@@ -101,6 +105,7 @@ impl Monitor {
             errors,
             publish,
             token,
+            run,
             overrides: RefCell::default(),
             notified: Cell::new(false),
             waker: RefCell::default(),
@@ -324,6 +329,15 @@ impl Monitor {
         }
     }
 
+    /// Tells the run that is verified what a balancer has ejected since it was told last.
+    fn tell_run(&self, lb: &mut Monitored) {
+        let ejections = lb.health.ejections();
+        let before = std::mem::replace(&mut lb.told.ejections, ejections);
+        if let Some(run) = self.run.as_ref().filter(|_| ejections > before) {
+            run.tell(paired::Told::Ejected(ejections - before));
+        }
+    }
+
     /// Does something to each balancer, and tells all loops of what has changed, which may be more than that. `all`: ends of
     /// ways may have changed.
     fn change(&self, all: bool, mut act: impl FnMut(u64, &mut Monitored)) {
@@ -340,6 +354,7 @@ impl Monitor {
                     lb.look_behind(now_ns, &graph, inside);
                 }
                 if lb.has_changed(now_ns, &self.errors) {
+                    self.tell_run(lb);
                     news.push((lb.id, Snapshot::of(&lb.health)));
                     let is_alive = lb.is_alive();
                     behind |= std::mem::replace(&mut lb.told.is_alive, is_alive) != is_alive;
@@ -459,14 +474,13 @@ impl Monitored {
         let counts = &self.counts;
         let told = self.health.take_transitions().inspect(|one| gather::changed(counts, one, now_ns));
         for one in told.filter(|t| t.was_eligible != t.is_eligible) {
-            let reason = one.reason.name();
             let now = match one.is_eligible {
                 true => "up",
-                false if reason.starts_with("ejected") => "ejected",
+                false if one.reason.is_ejection() => "ejected",
                 false => "down",
             };
             let Some(target) = self.names.get(one.target as usize) else { continue };
-            errors.note(|| format!("{target}, a target of {}, is {now} ({reason})", self.name));
+            errors.note(|| format!("{target}, a target of {}, is {now} ({})", self.name, one.reason.name()));
         }
         if self.told.half_open.is_empty() {
             gather::settle(&self.counts, (&self.health, now_ns), "checks_failed");

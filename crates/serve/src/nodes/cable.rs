@@ -4,7 +4,7 @@
 //! gives up. Draws: each crossing, and how often it is lost.
 
 use crate::exchange::Exchange;
-use crate::exchange::reply::Answer;
+use crate::exchange::reply::{Answer, Reply};
 use crate::exchange::{NodeId, RequestContext};
 use std::future::pending;
 use std::rc::Rc;
@@ -41,7 +41,7 @@ impl Cable {
     pub async fn run(&self, ex: Rc<Exchange>, mut ctx: RequestContext) -> Answer {
         cross(&ex.core, self.out(&mut ctx)).await;
         let inner = ctx.beside();
-        let answer = ex.start(inner, self.node).await;
+        let answer = ex.start(inner, self.node).await.map(|reply| reply.leaves(&ex));
         cross(&ex.core, self.back(&mut ctx)).await;
         answer
     }

@@ -50,6 +50,8 @@ pub enum Part {
 pub enum Told {
     /// A request has ended.
     Ended(Ended),
+    /// A balancer has ejected so many targets.
+    Ejected(u64),
     /// A timer rang so much later than wanted, ns.
     Late(u64),
     /// A balancer was made.

@@ -1,6 +1,6 @@
 //! `delay`, `cable`, `concurrent`, `sequence`, `fanout`: models in built-in servers, on real timers.
 
-use crate::common::{Conn, get, least, near, pause, serve_node, timed};
+use crate::common::{Conn, Origin, get, least, near, pause, serve_node, serve_with, timed};
 use std::thread;
 use std::time::Instant;
 
@@ -60,6 +60,18 @@ pub fn what_is_whole_is_held_no_longer() {
         times[3]
     });
     assert!(last < 120.0, "{last} ms: they wait for each other's way back");
+}
+
+/// A balancer counts a request until its answer has come back to it, not until that has crossed a cable further out.
+#[test]
+pub fn a_balancer_counts_no_cable_around_it() {
+    let origin = Origin::named("o");
+    let one = format!("lb.first([server(\"o\", addr=\"{}\")], max_in_flight=1)", origin.addr);
+    let served = serve_with(&format!("listen(\"127.0.0.1:0\", cable(20*ms, {one}))"), 1, true);
+    let last = least(5, |_| at_once(&served.addr, 6).into_iter().map(|t| t.0).fold(0.0, f64::max));
+    assert_eq!(origin.most_busy(), 1, "they went there one after another");
+    // 20 ms there and 20 ms back, together; if each waited for the way back of those before it, 140 ms.
+    assert!((39.8..100.0).contains(&last), "{last} ms: they wait for each other's way back");
 }
 
 #[test]

@@ -255,6 +255,11 @@ impl Stream {
         }
     }
 
+    /// Whether all that is left of the answer's body was read already, as far as that can be told before it goes on.
+    pub fn has_come_whole(&mut self) -> bool {
+        self.ended || self.decoder.would_end_within(self.conn.wire.input().len())
+    }
+
     /// What was read and not used up: the data of a piece stands first.
     pub fn input(&mut self) -> &mut Input {
         self.conn.wire.input_mut()

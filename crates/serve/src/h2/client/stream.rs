@@ -174,6 +174,11 @@ impl Stream {
         }
     }
 
+    /// Whether all that is left of the answer's body is here already.
+    pub fn has_come_whole(&mut self) -> bool {
+        self.recv.as_mut().is_none_or(Incoming::has_come_whole)
+    }
+
     /// What was read and not used up: the data of a piece stands first.
     pub fn input(&mut self) -> &mut Input {
         self.recv.as_mut().map_or(&mut self.nothing.0, |recv| &mut recv.input)

@@ -16,7 +16,7 @@ pub(super) fn counts(pool: &str, targets: &[String], metrics: &Metrics) -> Vec<T
 pub(super) fn changed(counts: &[TargetHealth], one: &Transition, now_ns: u64) {
     let Some(target) = counts.get(one.target as usize) else { return };
     let reason = one.reason.name();
-    if reason.starts_with("ejected") {
+    if one.reason.is_ejection() {
         target.ejected(reason);
     }
     target.is(one.is_eligible, reason, now_ns);

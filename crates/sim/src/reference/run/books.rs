@@ -109,6 +109,7 @@ impl Reference<'_> {
         }
         let flips = self.lines.iter().zip(&self.flips_since).map(|(line, since)| line.flips() - since);
         self.ledger.outages = flips.map(|flips| flips.div_ceil(2)).sum();
+        self.ledger.ejections = self.balancers.iter().map(|lb| lb.upstream.health().ejections()).sum();
         let (at_balancers, in_queues) = (self.left_at_balancers(), self.left_in_queues());
         let left = Left { at_balancers, in_queues, on_the_way: self.branches.live };
         violations(self.code, &self.ledger, &left, requests, selected, self.tables.loses)
