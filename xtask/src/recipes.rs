@@ -47,12 +47,11 @@ fn tests_failed(root: &Path, which: &[&str]) -> Result<Option<Vec<String>>, Stop
     Ok((!well).then(|| failed_suites(&said)))
 }
 
-/// The posts' questions are answered anew, and the answers are those that `examples/timelike/questions/README.md` has.
-fn answers_stand(root: &Path) -> Done {
-    let which = ["--test", "questions", "--", "--ignored", "--test-threads", "1"];
-    match tests_failed(root, &which)? {
+/// What a suite leaves out among others, since it takes long or wants the machine for itself.
+fn alone(root: &Path, step: &str, suite: &str) -> Done {
+    match tests_failed(root, &["--test", suite, "--", "--ignored", "--test-threads", "1"])? {
         None => Ok(()),
-        Some(suites) => Err(Stop::Failed(named("answers", &suites))),
+        Some(suites) => Err(Stop::Failed(named(step, &suites))),
     }
 }
 
@@ -98,13 +97,16 @@ pub(crate) fn deny(root: &Path) -> Done {
 /// suites. The tests come last, so that their own summary is what one sees.
 pub(crate) fn ci(root: &Path) -> Done {
     let leaning = RefCell::new(Vec::new());
-    let steps: [(&str, &dyn Fn() -> Done); 7] = [
+    let steps: [(&str, &dyn Fn() -> Done); 8] = [
         ("fmt", &|| fmt(root)),
         ("deps", &|| report("deps", &deps::check(root))),
         ("tidy", &|| report("tidy", &tidy::check(root))),
         ("clippy", &|| clippy(root)),
         ("deny", &|| deny(root)),
-        ("answers", &|| answers_stand(root)),
+        // The posts' questions are answered anew, and the answers are those on their page.
+        ("answers", &|| alone(root, "answers", "questions")),
+        // What is predicted happens: a part of the table of docs/fidelity.md.
+        ("fidelity", &|| alone(root, "fidelity", "fidelity")),
         ("test", &|| test_and_again(root, &mut leaning.borrow_mut())),
     ];
     let (mut ran, mut failed, mut skipped) = (Vec::new(), Vec::new(), Vec::new());

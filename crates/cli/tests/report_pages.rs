@@ -8,8 +8,8 @@ use common::{Scratch, run};
 use std::io::Write;
 use weir_stats::Estimate;
 use weir_verify::{
-    BothWorlds,
-    AtQuantile, Calibration, ScenarioVerified, Statistic, TargetShares, Unit, Verdict, Verification,
+    AtQuantile, BothWorlds, Calibration, ScenarioVerified, Statistic, TargetShares, Unit, Verdict,
+    Verification,
 };
 
 /// Scenarios `n_1`, `n_2`, ... over one pool; the last of them cannot keep up, and refuses.

@@ -25,5 +25,7 @@ pub use calibrate::{Calibration, calibrate};
 pub use children::{CHILD, child};
 pub use prepare::CannotVerify;
 pub use record::{Asked, Line, Replay, SCHEMA, Served, replay};
-pub use run::{AtQuantile, BothWorlds, Error, Options, Progress, ScenarioVerified, TargetShares, Verification, verify};
+pub use run::{
+    AtQuantile, BothWorlds, Error, Options, Progress, ScenarioVerified, TargetShares, Verification, verify,
+};
 pub use statistics::{Statistic, Tolerances, Unit, Verdict};
