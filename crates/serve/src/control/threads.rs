@@ -9,10 +9,11 @@ use super::process::Process;
 use super::{accept, built_in};
 use crate::graph::builder::Thread;
 use crate::graph::state::LocalState;
-use crate::health::monitor::Monitor;
+use crate::health::monitor::{Hearers, Monitor};
 use crate::metrics::Limit;
 use crate::nodes::lb::{Owner, ToOwner};
 use crate::transport::listening::LoopSocket;
+use crate::transport::paired::Told;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::server::MakesRoom;
 use std::future::poll_fn;
@@ -248,9 +249,15 @@ impl Shared {
     /// The health monitor of a thread that owns it.
     fn monitor(&self, lp: &Rc<Loop>, publish: impl Fn(ToLoop) + 'static) {
         let Some(graph) = lp.graph() else { return };
-        let (errors, of_run) = (self.process.errors.clone(), (self.process.token, self.process.run.clone()));
-        let publish = Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen }));
-        lp.monitors(Monitor::new(lp.core.clone(), graph, &lp.state.metrics, errors, of_run, publish));
+        let (errors, token, run) =
+            (self.process.errors.clone(), self.process.token, self.process.run.clone());
+        let hears = Hearers {
+            publish: Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen })),
+            ejected: Box::new(move |count| {
+                run.iter().for_each(|run| run.tell(Told::Ejected(count)));
+            }),
+        };
+        lp.monitors(Monitor::new(lp.core.clone(), graph, &lp.state.metrics, errors, token, hears));
     }
 
     /// Runs the built-in servers for as long as any loop is there.

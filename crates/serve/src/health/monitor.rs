@@ -16,7 +16,6 @@ use crate::log::ErrorLog;
 use crate::metrics::{Metrics, TargetHealth};
 use crate::nodes::lb::{Lb as Balancer, Seen, TargetFlags};
 use crate::nodes::{Id, Node};
-use crate::transport::paired::{self, Paired};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -30,21 +29,24 @@ use weir_policy::health::{Health, Known};
 use weir_policy::snapshot::Snapshot;
 use weir_topology::plan::{Lb, Spec, label};
 
-/// Sends what has changed of a balancer's health to all that follow it.
-pub(crate) type Publish = Box<dyn Fn(Id, Arc<Seen>)>;
+/// Who hears of balancers' health.
+pub(crate) struct Hearers {
+    /// Sends what has changed of a balancer's to all that follow it.
+    pub publish: Box<dyn Fn(Id, Arc<Seen>)>,
+    /// How many targets a balancer has ejected, since that was told last.
+    pub ejected: Box<dyn Fn(u64)>,
+}
 
 /// The monitor.
 pub(crate) struct Monitor {
     pub core: Rc<Core>,
     graph: RefCell<Rc<Graph>>,
     errors: Arc<ErrorLog>,
-    publish: Publish,
+    hears: Hearers,
     /// By number of the node, ascending.
     lbs: RefCell<Vec<Monitored>>,
     /// What proves checks to built-in servers.
     token: u64,
-    /// The run that is verified, if one is.
-    run: Option<Arc<Paired>>,
     /// What was set by hand, by balancer and target, until it is taken back.
     overrides: RefCell<Overrides>,
     notified: Cell<bool>,
@@ -94,8 +96,8 @@ impl Monitor {
         graph: Rc<Graph>,
         metrics: &Metrics,
         errors: Arc<ErrorLog>,
-        (token, run): (u64, Option<Arc<Paired>>),
-        publish: Publish,
+        token: u64,
+        hears: Hearers,
     ) -> Rc<Monitor> {
         let lbs = monitored(&graph, (metrics, token), &mut BTreeMap::new(), 0);
         Rc::new(Monitor {
@@ -103,9 +105,8 @@ impl Monitor {
             core,
             graph: RefCell::new(graph),
             errors,
-            publish,
+            hears,
             token,
-            run,
             overrides: RefCell::default(),
             notified: Cell::new(false),
             waker: RefCell::default(),
@@ -329,12 +330,12 @@ impl Monitor {
         }
     }
 
-    /// Tells the run that is verified what a balancer has ejected since it was told last.
-    fn tell_run(&self, lb: &mut Monitored) {
+    /// Tells what a balancer has ejected since that was told last.
+    fn tell_ejections(&self, lb: &mut Monitored) {
         let ejections = lb.health.ejections();
         let before = std::mem::replace(&mut lb.told.ejections, ejections);
-        if let Some(run) = self.run.as_ref().filter(|_| ejections > before) {
-            run.tell(paired::Told::Ejected(ejections - before));
+        if ejections > before {
+            (self.hears.ejected)(ejections - before);
         }
     }
 
@@ -354,7 +355,7 @@ impl Monitor {
                     lb.look_behind(now_ns, &graph, inside);
                 }
                 if lb.has_changed(now_ns, &self.errors) {
-                    self.tell_run(lb);
+                    self.tell_ejections(lb);
                     news.push((lb.id, Snapshot::of(&lb.health)));
                     let is_alive = lb.is_alive();
                     behind |= std::mem::replace(&mut lb.told.is_alive, is_alive) != is_alive;
@@ -363,7 +364,7 @@ impl Monitor {
         }
         for (id, health) in news {
             if let Some(lb) = graph.lb(id) {
-                (self.publish)(id, lb.follow_first(health));
+                (self.hears.publish)(id, lb.follow_first(health));
             }
         }
     }

@@ -4,7 +4,7 @@
 //! gives up. Draws: each crossing, and how often it is lost.
 
 use crate::exchange::Exchange;
-use crate::exchange::reply::{Answer, Reply};
+use crate::exchange::reply::Answer;
 use crate::exchange::{NodeId, RequestContext};
 use std::future::pending;
 use std::rc::Rc;
