@@ -68,6 +68,11 @@ fn picks_are_the_same_again() {
         ("p2c", "lb.p2c(apps)", PLAIN),
         ("peak_ewma", "lb.peak_ewma(apps)", PLAIN),
         ("prequal", "lb.prequal(apps)", PLAIN),
+        (
+            "prequal_far",
+            "lb.prequal(pool(6, lambda: cable(2*ms, queue(delay(4*ms, server(\"far\"))))))",
+            PLAIN,
+        ),
         ("maglev", "lb.maglev(apps, key = key.client())", KEYED),
         ("ring", "lb.ring_hash(apps, key = key.header(\"x-user\"), bound = 1.25)", KEYED),
         ("limited", "lb.least_conn(apps, max_in_flight = 1)", PLAIN),

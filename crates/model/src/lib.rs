@@ -10,6 +10,7 @@ pub mod faulty;
 pub mod flaky;
 pub mod loops;
 pub mod mix;
+pub mod probe;
 pub mod queue;
 pub mod sampler;
 pub mod traffic;

@@ -87,6 +87,22 @@ pub enum Deed {
         /// Those that were asked: in flight, and how long one takes alone, ns.
         busy: Vec<(u32, u32, u64)>,
     },
+    /// Targets are being asked how busy they are, and answer later.
+    Asked {
+        /// What is drawn by.
+        draw: u64,
+    },
+    /// One of them has answered.
+    Answered {
+        /// When, ns.
+        now: u64,
+        /// What is drawn by.
+        draw: u64,
+        /// Which.
+        target: u32,
+        /// In flight there, and how long one takes alone, ns.
+        busy: (u32, u64),
+    },
     /// The health of the targets is another.
     Follow {
         /// When, ns.
@@ -158,6 +174,17 @@ impl Upstream {
                 };
                 if let Some(prequal) = self.balancer().prequal() {
                     prequal.probe(*now, Key::from_bits(*draw), answer);
+                }
+            }
+            Deed::Asked { draw } => {
+                if let Some(prequal) = self.balancer().prequal() {
+                    prequal.whom(Key::from_bits(*draw), &mut Vec::new());
+                }
+            }
+            Deed::Answered { now, draw, target, busy: (in_flight, alone_ns) } => {
+                let busy = Busy { in_flight: *in_flight, alone_ns: *alone_ns };
+                if let Some(prequal) = self.balancer().prequal() {
+                    prequal.probed(*now, Key::from_bits(*draw), *target, busy.in_flight, busy.latency_ns());
                 }
             }
             Deed::Follow { now, health } => self.follow(*now, health),

@@ -13,11 +13,12 @@ use crate::order::{Class, Entry, REQUEST_BITS, order_key};
 use crate::request_state::CHECK;
 use crate::scopes::{CHECKED, Limit};
 use std::collections::BTreeMap;
-use weir_model::draws::{of_place, purpose};
-use weir_model::{crossing, sampler::Sampler};
+use weir_model::draws::purpose;
+use weir_model::probe::{Cable, ProbeWay};
+use weir_model::sampler::Sampler;
 use weir_policy::prequal::Busy;
 use weir_stats::Key;
-use weir_topology::plan::{Point, Spec, To};
+use weir_topology::plan::{Point, Spec, only_way};
 
 /// The number that probes have in the order of events: after all requests and health checks, in the order in which they are sent.
 pub(crate) const PROBES: u64 = 1 << (REQUEST_BITS - 1) | 1 << (REQUEST_BITS - 2);
@@ -25,28 +26,10 @@ pub(crate) const PROBES: u64 = 1 << (REQUEST_BITS - 1) | 1 << (REQUEST_BITS - 2)
 /// No probe.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// A cable on the way of a probe.
-#[derive(Clone, Debug)]
-struct Cable {
-    time: Sampler,
-    loss: f64,
-    resend_ns: Option<u64>,
-}
-
-impl Cable {
-    fn ns(&self, key: Key, (time, loss): (u64, u64)) -> Option<u64> {
-        let extra = match self.loss > 0.0 {
-            true => crossing::extra_ns(self.loss, self.resend_ns, key.with(loss))?,
-            false => 0,
-        };
-        Some(self.time.draw(key.with(time)).saturating_add(extra))
-    }
-}
-
 /// The cables before the servers of targets, outermost first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProbeWays {
-    chains: Vec<Vec<Cable>>,
+    chains: Vec<ProbeWay>,
     /// By list of targets, where any has cables: the chain of each.
     of: BTreeMap<u32, Vec<u32>>,
 }
@@ -57,10 +40,12 @@ impl ProbeWays {
         let mut known: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
         let mut of = Vec::new();
         for &target in &point.lists[list as usize] {
-            let specs = cables(point, target);
+            let specs = only_way(point, target).map(|id| point.nodes[id as usize].spec);
+            let is_cable = |spec: &u32| matches!(point.specs[*spec as usize], Spec::Cable { .. });
+            let specs: Vec<u32> = specs.filter(is_cable).collect();
             let chains = &mut self.chains;
             of.push(*known.entry(specs).or_insert_with_key(|specs| {
-                chains.push(specs.iter().filter_map(|spec| cable(point, *spec)).collect());
+                chains.push(ProbeWay(specs.iter().filter_map(|spec| cable(point, *spec)).collect()));
                 chains.len() as u32 - 1
             }));
         }
@@ -77,28 +62,7 @@ impl ProbeWays {
     /// How long a probe is on its way to a target, and back from there; `None`: it is lost.
     pub fn times(&self, list: u32, target: u32, key: Key) -> Option<(u64, u64)> {
         let Some(of) = self.of.get(&list) else { return Some((0, 0)) };
-        let (mut out, mut back) = (0u64, 0u64);
-        for (cable, i) in self.chains[of[target as usize] as usize].iter().zip(0..) {
-            let key = key.with(purpose::PROBE).with(i);
-            out = out.saturating_add(cable.ns(key, (of_place::OUT, of_place::LOSS_OUT))?);
-            back = back.saturating_add(cable.ns(key, (of_place::BACK, of_place::LOSS_BACK))?);
-        }
-        Some((out, back))
-    }
-}
-
-/// The specs of the cables on the way of a target, as far as there is one way only.
-fn cables(point: &Point, target: u32) -> Vec<u32> {
-    let (mut at, mut specs) = (target, Vec::new());
-    loop {
-        let node = &point.nodes[at as usize];
-        if let Spec::Cable { .. } = point.specs[node.spec as usize] {
-            specs.push(node.spec);
-        }
-        match crate::blocks::inside(point, at) {
-            To::Node(child) => at = child,
-            To::None | To::List(_) => return specs,
-        }
+        self.chains[of[target as usize] as usize].times(key)
     }
 }
 

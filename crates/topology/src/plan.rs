@@ -20,7 +20,7 @@ mod warned;
 
 pub use expectation::{Condition, Expectation, Metric, Order};
 pub use labels::{label, target_labels};
-pub use layers::{levels, with_inner};
+pub use layers::{levels, only_way, with_inner};
 pub use serving::{
     HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol, Paths, Rewrite,
     SendProxy, listeners,

@@ -37,6 +37,8 @@ const USERS: f64 = 3.0;
 pub struct Calibration {
     /// A request's way to a router and back, with what the router does, ns.
     pub client_hop_ns: f64,
+    /// The deciles of that, from the first to the ninth, ns: what is beyond, the host has taken for others.
+    pub client_deciles_ns: [f64; 9],
     /// The same from a router to a server, ns.
     pub server_hop_ns: f64,
     /// How much longer than it should any work takes at a server, ns: its timer rings late, and who waits for its place gets that
@@ -57,9 +59,14 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
     let point = plan.points.first().ok_or_else(|| Error::System("the calibration is empty".to_owned()))?;
     // Medians: what the host takes for others at times is no hop's own time.
     let (mut medians, mut late_ns, mut most_per_s) = ([0.0; 4], 0.0f64, 0.0);
-    for (median, scenario) in medians.iter_mut().zip(&point.scenarios) {
+    let mut client_deciles_ns = [0.0; 9];
+    for (number, (median, scenario)) in medians.iter_mut().zip(&point.scenarios).enumerate() {
         let real = run(point, scenario, &options, stop)?;
-        *median = real.load.all.quantile(0.5).unwrap_or_default();
+        let quantile = |q: f64| real.load.all.quantile(q).unwrap_or_default();
+        *median = quantile(0.5);
+        if number == 0 {
+            client_deciles_ns = std::array::from_fn(|i| quantile((i + 1) as f64 / 10.0));
+        }
         late_ns = late_ns.max(real.late_ns.unwrap_or_default());
         most_per_s = real.load.rate_per_s.unwrap_or_default();
     }
@@ -67,7 +74,7 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
     // Somebody always waits there: a user comes round when it has worked for each.
     let work_ns = (busy_ns / USERS - TAKES_NS).clamp(0.0, TAKES_NS);
     let server_hop_ns = (one_ns - TAKES_NS - client_hop_ns - work_ns).max(0.0);
-    Ok(Calibration { client_hop_ns, server_hop_ns, work_ns, late_ns, most_per_s })
+    Ok(Calibration { client_hop_ns, client_deciles_ns, server_hop_ns, work_ns, late_ns, most_per_s })
 }
 
 fn run(

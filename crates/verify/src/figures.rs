@@ -20,7 +20,7 @@ pub(crate) struct Figures {
     /// Attempts per request.
     pub attempts: Option<f64>,
     /// How often balancers ejected a target.
-    pub ejections: u64,
+    pub ejections: f64,
     /// Of all requests that came to a server, the share of each.
     pub shares: BTreeMap<NodeId, f64>,
 }
@@ -43,7 +43,7 @@ impl Figures {
                 .map(|e| e.value),
             success: result.success.value,
             attempts: result.attempts_per_request.value,
-            ejections: result.ejections,
+            ejections: result.ejections as f64,
             shares: shares(servers.iter().map(requests)),
         }
     }
@@ -81,9 +81,25 @@ impl Figures {
             quantiles: QUANTILES.map(quantile),
             success: per(ok),
             attempts: per(attempts),
-            ejections: real.ejections,
+            ejections: real.ejections as f64,
             shares: shares(at),
         }
+    }
+}
+
+/// The mean of several replications of the same requests; what one of them cannot say, it cannot.
+pub(crate) fn mean(all: &[Figures]) -> Figures {
+    let n = all.len() as f64;
+    let of = |pick: &dyn Fn(&Figures) -> Option<f64>| Some(all.iter().map(pick).sum::<Option<f64>>()? / n);
+    let servers = all.first().into_iter().flat_map(|first| first.shares.keys());
+    let share = |server: &NodeId| of(&|f: &Figures| f.shares.get(server).copied()).unwrap_or_default();
+    Figures {
+        mean: of(&|f| f.mean),
+        quantiles: std::array::from_fn(|i| of(&|f: &Figures| f.quantiles[i])),
+        success: of(&|f| f.success),
+        attempts: of(&|f| f.attempts),
+        ejections: of(&|f| Some(f.ejections)).unwrap_or_default(),
+        shares: servers.map(|server| (*server, share(server))).collect(),
     }
 }
 

@@ -1,5 +1,8 @@
 //! A point with what a machine adds: a delay before the scenario's first node, one before each server, one before whatever waits
 //! for a timer. They are nodes at places of their own, so they change no draw.
+//!
+//! How long a hop takes is drawn, afresh in each *turn*: where requests choose by what others do, a tenth of a millisecond makes
+//! all that follows another. What is predicted is the mean of what such turns lead to, and no single one.
 
 use crate::calibrate::Calibration;
 use std::collections::BTreeMap;
@@ -9,6 +12,15 @@ use weir_workload::reachable;
 
 /// The `def` in which such a node stands: no file can have it.
 const DEF: &str = "<machine>";
+
+/// A point whose hops are drawn otherwise; the first turn is the point as it is.
+pub(crate) fn turned(mut point: Point, turn: u32) -> Point {
+    if turn > 0 {
+        let places = point.places.iter_mut().filter(|place| place.def == DEF);
+        places.for_each(|place| place.def = format!("{DEF} {turn}"));
+    }
+    point
+}
 
 /// A point to simulate, with where what was known is in it.
 #[derive(Clone, Debug)]
@@ -32,28 +44,43 @@ pub(crate) fn with_hops(
     calibration: &Calibration,
 ) -> Slowed {
     let timed = before(point, &timers(point, scenario.root, calibration.work_ns));
-    let mut later: Vec<(NodeId, f64)> =
-        servers.iter().map(|id| (timed.now(*id), calibration.server_hop_ns)).collect();
+    let hop = drawn(calibration, calibration.server_hop_ns);
+    let mut later: Vec<(NodeId, Dist)> = servers.iter().map(|id| (timed.now(*id), hop.clone())).collect();
     later.sort_by_key(|(id, _)| *id);
     let mut slowed = before(&timed.point, &later);
     slowed.nodes = servers.iter().map(|id| (*id, slowed.now(timed.now(*id)))).collect();
-    before_root(&mut slowed.point, &scenario.name, calibration.client_hop_ns);
+    before_root(&mut slowed.point, &scenario.name, drawn(calibration, calibration.client_hop_ns));
     slowed
 }
 
+/// How long a hop with this median takes: as the hops to a router vary, so do all.
+fn drawn(calibration: &Calibration, median_ns: f64) -> Dist {
+    let median = calibration.client_hop_ns;
+    let [first, .., last] = calibration.client_deciles_ns;
+    if first >= last || median <= 0.0 {
+        return fixed(median_ns);
+    }
+    let values = calibration.client_deciles_ns.map(|ns| (ns * median_ns / median).max(0.0) as u64);
+    Dist::Empirical { source: None, values_ns: values.into() }
+}
+
+fn fixed(ns: f64) -> Dist {
+    Dist::Fixed { ns: ns.max(0.0) as u64 }
+}
+
 /// The nodes of a scenario that wait for timers, in order, and by how much longer: a cable waits for two.
-fn timers(point: &Point, root: NodeId, late_ns: f64) -> Vec<(NodeId, f64)> {
+fn timers(point: &Point, root: NodeId, late_ns: f64) -> Vec<(NodeId, Dist)> {
     let nothing = Dist::Fixed { ns: 0 };
     let waits = |(id, met): (NodeId, bool)| match &point.specs[point.nodes[id as usize].spec as usize] {
-        Spec::Delay { time } if met && *time != nothing => Some((id, late_ns)),
-        Spec::Cable { time, .. } if met && *time != nothing => Some((id, 2.0 * late_ns)),
+        Spec::Delay { time } if met && *time != nothing => Some((id, fixed(late_ns))),
+        Spec::Cable { time, .. } if met && *time != nothing => Some((id, fixed(2.0 * late_ns))),
         _ => None,
     };
     (0..).zip(reachable(point, &[root])).filter_map(waits).collect()
 }
 
 /// A delay before each of these, whoever leads there. It stands right behind what it leads to, which comes before who leads to it.
-fn before(point: &Point, nodes: &[(NodeId, f64)]) -> Slowed {
+fn before(point: &Point, nodes: &[(NodeId, Dist)]) -> Slowed {
     let own = |id: NodeId| id + nodes.partition_point(|(node, _)| *node < id) as NodeId;
     let at = |id: NodeId| nodes.binary_search_by_key(&id, |(node, _)| *node).ok();
     let led = |id: NodeId| own(id) + NodeId::from(at(id).is_some());
@@ -62,7 +89,7 @@ fn before(point: &Point, nodes: &[(NodeId, f64)]) -> Slowed {
     for (id, node) in (0..).zip(std::mem::take(&mut to.nodes)) {
         to.nodes.push(node);
         if let Some(at) = at(id) {
-            let hop = hop(&mut to, own(id), nodes[at].1);
+            let hop = hop(&mut to, own(id), nodes[at].1.clone());
             to.nodes.push(hop);
         }
     }
@@ -70,7 +97,7 @@ fn before(point: &Point, nodes: &[(NodeId, f64)]) -> Slowed {
 }
 
 /// A hop where the requests of a scenario come in: behind its listener, whose loops they meet, or before its first node.
-fn before_root(point: &mut Point, scenario: &str, ns: f64) {
+fn before_root(point: &mut Point, scenario: &str, time: Dist) {
     let Some(root) = point.scenarios.iter().find(|s| s.name == scenario).map(|s| s.root) else { return };
     let node = &point.nodes[root as usize];
     let listens = matches!(point.specs[node.spec as usize], Spec::Listen(_));
@@ -79,7 +106,7 @@ fn before_root(point: &mut Point, scenario: &str, ns: f64) {
         _ => (root, root + 1),
     };
     renumber(point, |id| id + NodeId::from(id >= at));
-    let hop = hop(point, inner, ns);
+    let hop = hop(point, inner, time);
     point.nodes.insert(at as usize, hop);
     if listens {
         point.nodes[root as usize + 1].to = To::Node(at);
@@ -105,8 +132,8 @@ fn renumber(point: &mut Point, new: impl Fn(NodeId) -> NodeId) {
     point.scenarios.iter_mut().for_each(|scenario| scenario.root = new(scenario.root));
 }
 
-fn hop(point: &mut Point, to: NodeId, ns: f64) -> Node {
-    let spec = Spec::Delay { time: Dist::Fixed { ns: ns.max(0.0) as u64 } };
+fn hop(point: &mut Point, to: NodeId, time: Dist) -> Node {
+    let spec = Spec::Delay { time };
     let known = point.specs.iter().position(|other| *other == spec);
     let spec = known.unwrap_or_else(|| {
         point.specs.push(spec);

@@ -2,8 +2,8 @@
 
 use crate::against::Router;
 use crate::calibrate::{Calibration, calibrate};
-use crate::figures::{Figures, QUANTILES};
-use crate::hops::{Slowed, with_hops};
+use crate::figures::{self, Figures, QUANTILES};
+use crate::hops::{Slowed, turned, with_hops};
 use crate::prepare::{CannotVerify, Prepared};
 use crate::record;
 use crate::schedule::{Schedule, schedules};
@@ -20,6 +20,9 @@ use weir_sim::ScenarioResult;
 use weir_stats::Estimate;
 use weir_topology::Plan;
 use weir_topology::plan::{NodeId, Point, Scenario, Spec, Value, Window};
+
+/// How often each replication is simulated, with other times of the machine's own.
+const TURNS: u32 = 8;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -299,7 +302,7 @@ impl World<'_> {
             tell(Progress { scenario: &scenario.name, run: done + 1, runs: schedule.runs });
             let wave = next..schedule.most_runs.min(next + schedule.at_once.min(schedule.runs - done));
             next = wave.end;
-            for (run, result, real) in self.wave(options, wave, stop)? {
+            for (run, simulated, real) in self.wave(options, wave, stop)? {
                 hear(run, &real)?;
                 let new = |w: &&String| !warnings.contains(*w);
                 warnings.extend(real.load.warnings.iter().filter(new).cloned().collect::<Vec<_>>());
@@ -309,7 +312,6 @@ impl World<'_> {
                 }
                 connections += real.load.connections;
                 late.extend(real.late_ns);
-                let simulated = Figures::simulated(&result, &slowed.nodes);
                 pairs.push((simulated, Figures::real(&real, prepared, scenario.patience_ns.is_some())));
             }
         }
@@ -338,9 +340,9 @@ impl World<'_> {
         options: &Options,
         runs: Range<u32>,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Vec<(u32, ScenarioResult, Real)>, Error> {
-        let simulated = runs.clone().map(|run| self.simulate(options, run, stop));
-        let simulated: Vec<ScenarioResult> = simulated.collect::<Result<_, _>>()?;
+    ) -> Result<Vec<(u32, Figures, Real)>, Error> {
+        let simulated = runs.clone().map(|run| self.predict(options, run, stop));
+        let simulated: Vec<Figures> = simulated.collect::<Result<_, _>>()?;
         let World { prepared, scenario, .. } = *self;
         // One that fails ends those beside it.
         let failed: &Arc<AtomicBool> = &Arc::default();
@@ -363,14 +365,24 @@ impl World<'_> {
         runs.zip(simulated).zip(real).map(of_run).collect()
     }
 
-    /// One replication.
+    /// What is predicted of a run: the mean of a replication's turns.
+    fn predict(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Result<Figures, Error> {
+        let turn = |turn| {
+            let result = self.simulate(options, (replication, turn), stop)?;
+            Ok(Figures::simulated(&result, &self.slowed.nodes))
+        };
+        let turns = (0..TURNS).map(turn).collect::<Result<Vec<Figures>, Error>>()?;
+        Ok(figures::mean(&turns))
+    }
+
+    /// One turn of a replication.
     fn simulate(
         &self,
         options: &Options,
-        replication: u32,
+        (replication, turn): (u32, u32),
         stop: &AtomicBool,
     ) -> Result<ScenarioResult, Error> {
-        let mut point = self.slowed.point.clone();
+        let mut point = turned(self.slowed.point.clone(), turn);
         // The load finds no window by itself: it takes the middle half (and warns).
         let autos = point.scenarios.iter_mut().filter(|s| s.window == Window::Auto);
         autos.for_each(|s| s.window = Window::Middle);
@@ -443,8 +455,8 @@ fn ejects(spec: &Spec) -> bool {
 
 fn ejections(pairs: &[Pair]) -> BothWorlds {
     BothWorlds {
-        simulated: Estimate::of(pairs.iter().map(|(simulated, _)| Some(simulated.ejections as f64))),
-        real: Estimate::of(pairs.iter().map(|(_, real)| Some(real.ejections as f64))),
+        simulated: Estimate::of(pairs.iter().map(|(simulated, _)| Some(simulated.ejections))),
+        real: Estimate::of(pairs.iter().map(|(_, real)| Some(real.ejections))),
     }
 }
 
@@ -480,20 +492,29 @@ mod tests {
         evaluate(&request).unwrap_or_else(|wrong| panic!("{wrong:?}")).plan
     }
 
-    /// What would be said if this were reality: the same comparison, with the simulator in both worlds.
+    /// What would be said if this were reality: the same comparison, with another turn of the simulator for reality.
     fn told(simulated: &str, reality: &str) -> (Verdict, Vec<Statistic>) {
-        let options = Options { runs: 5, ..Options::of(Path::new("")) };
-        let worlds = [simulated, reality].map(|source| {
+        let options = Options { runs: 6, ..Options::of(Path::new("")) };
+        let calibration = Calibration {
+            client_hop_ns: 1e5,
+            client_deciles_ns: std::array::from_fn(|i| 6e4 + 1e4 * i as f64),
+            server_hop_ns: 3e4,
+            ..Calibration::default()
+        };
+        let run = |source: &str, of: &dyn Fn(&World<'_>, u32) -> Figures| {
             let plan = plan(source);
             let (point, scenario) = (plan.points[0].clone(), plan.points[0].scenarios[0].clone());
             let prepared = Prepared::new(&point, &scenario, false).unwrap();
-            let slowed = with_hops(&point, &scenario, &prepared.servers, &Calibration::default());
+            let slowed = with_hops(&point, &scenario, &prepared.servers, &calibration);
             let world = World { plan: &plan, slowed: &slowed, scenario: &scenario, prepared: &prepared };
-            let stop = AtomicBool::new(false);
-            let run = |run| world.simulate(&options, run, &stop).unwrap();
-            (0..options.runs).map(|k| Figures::simulated(&run(k), &slowed.nodes)).collect::<Vec<_>>()
+            (0..options.runs).map(|run| of(&world, run)).collect::<Vec<_>>()
+        };
+        let stop = AtomicBool::new(false);
+        let simulated = run(simulated, &|world, run| world.predict(&options, run, &stop).unwrap());
+        let reality = run(reality, &|world, run| {
+            let result = world.simulate(&options, (run, TURNS), &stop).unwrap();
+            Figures::simulated(&result, &world.slowed.nodes)
         });
-        let [simulated, reality] = worlds;
         let pairs: Vec<Pair> = simulated.into_iter().zip(reality).collect();
         let statistics = statistics(&pairs, &options.tolerances);
         (Verdict::of_all(statistics.iter().map(|s| s.verdict)), statistics)

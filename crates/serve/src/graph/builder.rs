@@ -27,6 +27,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use weir_model::probe::{Cable, ProbeWay};
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent as sharing, warmup as warming};
 use weir_net::io::Core;
@@ -36,7 +37,7 @@ use weir_policy::config::Balance;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
 use weir_topology::address::Address;
-use weir_topology::plan::{self, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient};
+use weir_topology::plan::{self, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, only_way};
 use weir_topology::serving::Role;
 
 /// What kind of thread a graph is for.
@@ -368,7 +369,7 @@ impl Builder<'_> {
                 let on_loop = self.number;
                 Box::new(move |deed| run.tell(Told::Did(id, on_loop, deed))) as Box<dyn Fn(Deed)>
             }),
-            probes: matches!(lb.balance, Balance::Prequal { .. }),
+            probes: matches!(lb.balance, Balance::Prequal { .. }).then(|| self.probes(id)),
             choice: self.blueprint.draws.choice(id),
             key: lb.key.clone(),
             spare: lb.spare,
@@ -382,6 +383,29 @@ impl Builder<'_> {
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,
         }
+    }
+
+    /// How a balancer's targets are probed: past the cables that act before them.
+    fn probes(&self, id: NodeId) -> lb::Probes {
+        let point = &self.blueprint.point;
+        let cable = |id: NodeId| match self.blueprint.spec(id) {
+            Spec::Cable { time, loss, resend_ns } => {
+                Some(Cable { time: Sampler::new(time), loss: *loss, resend_ns: *resend_ns })
+            }
+            _ => None,
+        };
+        let way = |target: &Option<NodeId>| {
+            let mut is_built_in = false;
+            let acts = |id: &NodeId| {
+                let role = self.blueprint.role(*id);
+                is_built_in |= role == Role::BuiltIn;
+                // The model of a real server is there for simulations only.
+                matches!(role, Role::Model | Role::BuiltIn) || is_built_in && role == Role::Inside
+            };
+            let nodes = target.iter().flat_map(|target| only_way(point, *target));
+            ProbeWay(nodes.filter(acts).filter_map(cable).collect())
+        };
+        lb::Probes::new(self.blueprint.targets(id).iter().map(way).collect())
     }
 
     /// What this thread has of a balancer, which has this shape from now on.

@@ -1,4 +1,4 @@
-//! Listeners behind others: how many stand before each, and which are behind which.
+//! What stands before what: listeners behind others, and the only way to a server.
 
 use super::{NodeId, Point, Spec, To, listeners};
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +35,19 @@ pub fn levels(point: &Point) -> BTreeMap<NodeId, u32> {
         }
     }
     listeners(point).into_iter().map(|id| (id, before[id as usize].unwrap_or(0))).collect()
+}
+
+/// A node and what it leads to, one after another, as far as there is one way only; behind a server its model.
+pub fn only_way(point: &Point, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+    let next = |id: &NodeId| {
+        let node = &point.nodes[*id as usize];
+        match (&point.specs[node.spec as usize], node.to) {
+            (Spec::Server { model: Some(model), .. }, _) => Some(*model),
+            (_, To::Node(next)) => Some(next),
+            _ => None,
+        }
+    };
+    std::iter::successors(Some(node), next)
 }
 
 /// These listeners and all that stand behind them, in the order of the file.

@@ -8,6 +8,7 @@
 
 mod load;
 mod owner;
+mod probes;
 mod returns;
 mod state;
 mod sticky;
@@ -15,6 +16,7 @@ mod target_flags;
 
 pub(crate) use load::Loads;
 pub(crate) use owner::{Owner, ToOwner};
+pub(crate) use probes::Probes;
 pub(crate) use returns::Seen;
 pub(crate) use state::{LbState, Shape};
 pub(crate) use sticky::Sticky;
@@ -26,7 +28,6 @@ use crate::exchange::view::View;
 use crate::exchange::{Exchange, Failure, NodeId, RequestContext};
 use crate::metrics::{LbCounts, NodeCounts, Rejected};
 use crate::sync::{LocalSemaphore, Permit};
-use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -70,8 +71,8 @@ pub(crate) struct Lb {
     pub listens: bool,
     /// Whom all is told that is done to the policy, in a verification.
     pub records: Option<Box<dyn Fn(Deed)>>,
-    /// Whether each request has targets probed (`lb.prequal`).
-    pub probes: bool,
+    /// How targets are probed for each request (`lb.prequal`); `None`: by no means.
+    pub probes: Option<Probes>,
     /// What is counted of it and its targets.
     pub counts: LbCounts,
     /// And of those who wait, where targets are limited.
@@ -176,33 +177,16 @@ impl Lb {
     }
 
     /// Asks the policy; `first`: not again, after waiting.
-    fn ask(&self, ex: &Exchange, ctx: &RequestContext, first: bool) -> (Choice, Taken) {
+    fn ask(self: &Rc<Self>, ex: &Exchange, ctx: &RequestContext, first: bool) -> (Choice, Taken) {
         let exclude = self.excluded(ctx);
         self.question(&self.asked(ex, ctx, &exclude), first)
     }
 
-    fn question(&self, ask: &Ask, first: bool) -> (Choice, Taken) {
-        if self.probes && first {
-            self.probe(ask);
+    fn question(self: &Rc<Self>, ask: &Ask, first: bool) -> (Choice, Taken) {
+        if first && let Some(probes) = &self.probes {
+            self.probe(probes, ask);
         }
         self.choose(ask)
-    }
-
-    /// Targets are probed for a request.
-    fn probe(&self, ask: &Ask) {
-        if let Some(prequal) = self.state.upstream.borrow_mut().balancer().prequal() {
-            let asked = RefCell::new(Vec::new());
-            let flags = self.state.flags();
-            let busy = |target| {
-                let busy = flags.load(target).map(|load| load.busy()).unwrap_or_default();
-                if self.records.is_some() {
-                    asked.borrow_mut().push((target, busy.in_flight, busy.alone_ns));
-                }
-                busy
-            };
-            prequal.probe(ask.now_ns, ask.draw, busy);
-            self.note(|| Deed::Probed { now: ask.now_ns, draw: ask.draw.bits(), busy: asked.take() });
-        }
     }
 
     fn asked<'a>(&self, ex: &Exchange, ctx: &RequestContext, exclude: &'a [u32]) -> Ask<'a> {

@@ -114,7 +114,7 @@ impl Asked {
 
 impl PickRequest {
     /// The owner picks. The permit stays with it until the request is back.
-    pub fn answer(self, lb: &Lb) {
+    pub fn answer(self, lb: &Rc<Lb>) {
         let PickRequest { draw, key, exclude, sticky, first, answer, .. } = self;
         let ask = Ask { draw, key, now_ns: lb.core.now(), exclude: &exclude, sticky };
         let (choice, permit) = lb.question(&ask, first);

@@ -1,0 +1,84 @@
+//! How `lb.prequal` asks targets how busy they are: weir knows that of all of them ([`super::load`]), so that nobody need be asked.
+//!
+//! Where cables act on the way to a target, a probe takes their time as a request does: it finds what is there once it has
+//! crossed them, and the balancer knows once the answer has. Elsewhere the answer is there at once. Draws: the simulator's.
+
+use super::Lb;
+use std::cell::RefCell;
+use std::rc::Rc;
+use weir_model::probe::ProbeWay;
+use weir_policy::prequal::Busy;
+use weir_policy::{Ask, Deed};
+use weir_stats::Key;
+
+/// The ways of probes.
+pub(crate) struct Probes {
+    /// By target, the cables that act before it; empty: no target has any.
+    ways: Box<[ProbeWay]>,
+}
+
+impl Probes {
+    /// Of targets behind these cables, by index.
+    pub fn new(ways: Vec<ProbeWay>) -> Probes {
+        let any = ways.iter().any(|way| !way.is_empty());
+        Probes { ways: if any { ways.into() } else { Box::default() } }
+    }
+}
+
+impl Lb {
+    /// Targets are probed for a request.
+    pub(super) fn probe(self: &Rc<Self>, probes: &Probes, ask: &Ask) {
+        if probes.ways.is_empty() { self.probe_at_once(ask) } else { self.send_probes(probes, ask) }
+    }
+
+    fn busy(&self, target: u32) -> Busy {
+        self.state.flags().load(target).map(|load| load.busy()).unwrap_or_default()
+    }
+
+    fn probe_at_once(&self, ask: &Ask) {
+        let mut upstream = self.state.upstream.borrow_mut();
+        let Some(prequal) = upstream.balancer().prequal() else { return };
+        let asked = RefCell::new(Vec::new());
+        let busy = |target| {
+            let busy = self.busy(target);
+            if self.records.is_some() {
+                asked.borrow_mut().push((target, busy.in_flight, busy.alone_ns));
+            }
+            busy
+        };
+        prequal.probe(ask.now_ns, ask.draw, busy);
+        self.note(|| Deed::Probed { now: ask.now_ns, draw: ask.draw.bits(), busy: asked.take() });
+    }
+
+    fn send_probes(self: &Rc<Self>, probes: &Probes, ask: &Ask) {
+        let mut whom = Vec::new();
+        match self.state.upstream.borrow_mut().balancer().prequal() {
+            Some(prequal) => prequal.whom(ask.draw, &mut whom),
+            None => return,
+        }
+        self.note(|| Deed::Asked { draw: ask.draw.bits() });
+        for (target, draw) in whom {
+            let times = probes.ways.get(target as usize).map_or(Some((0, 0)), |way| way.times(draw));
+            if let Some(times) = times {
+                self.core.runtime.spawn(self.clone().ask_target(target, draw, times));
+            }
+        }
+    }
+
+    /// One probe, there and back.
+    async fn ask_target(self: Rc<Self>, target: u32, draw: Key, (out_ns, back_ns): (u64, u64)) {
+        if out_ns > 0 {
+            self.core.timers.after(out_ns).await;
+        }
+        let busy = self.busy(target);
+        if back_ns > 0 {
+            self.core.timers.after(back_ns).await;
+        }
+        let now = self.core.now();
+        let mut upstream = self.state.upstream.borrow_mut();
+        let Some(prequal) = upstream.balancer().prequal() else { return };
+        prequal.probed(now, draw, target, busy.in_flight, busy.latency_ns());
+        let Busy { in_flight, alone_ns } = busy;
+        self.note(|| Deed::Answered { now, draw: draw.bits(), target, busy: (in_flight, alone_ns) });
+    }
+}
