@@ -8,8 +8,8 @@ use common::{Scratch, run};
 use std::io::Write;
 use weir_stats::Estimate;
 use weir_verify::{
-    AtQuantile, BothWorlds, Calibration, ScenarioVerified, Statistic, TargetShares, Unit, Verdict,
-    Verification,
+    AtQuantile, BothWorlds, Calibration, Connections, ScenarioVerified, Statistic, TargetShares, Unit,
+    Verdict, Verification,
 };
 
 /// Scenarios `n_1`, `n_2`, ... over one pool; the last of them cannot keep up, and refuses.
@@ -225,7 +225,11 @@ fn verification() -> Verification {
         targets: targets.clone().collect(),
         verdict,
         ejections: Some(BothWorlds { simulated: e(4.0, 0.5), real: e(3.8, 0.4) }),
-        connections: 10.0,
+        connections: Connections {
+            client: BothWorlds { simulated: e(10.0, 1.0), real: e(11.0, 1.0) },
+            server: BothWorlds { simulated: e(40.0, 2.0), real: e(41.0, 3.0) },
+            server_takes_ms: Some(0.1),
+        },
         timers_late_ns: None,
         warnings: Vec::new(),
     };

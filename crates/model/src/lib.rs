@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod concurrent;
+pub mod connections;
 pub mod crossing;
 pub mod dist;
 pub mod draws;

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::Estimate;
 use weir_verify::{
-    BothWorlds, Calibration, Replay, ScenarioVerified, Statistic, TargetShares, Unit, Verdict, Verification,
+    BothWorlds, Calibration, Connections, Replay, ScenarioVerified, Statistic, TargetShares, Unit, Verdict,
+    Verification,
 };
 
 /// Servers of which each one's share is said in a table; of more the farthest.
@@ -57,7 +58,11 @@ fn scenario(s: &ScenarioVerified) -> Value {
         "statistics": s.statistics.iter().map(statistic).collect::<Vec<_>>(),
         "targets": s.targets.iter().map(target).collect::<Vec<_>>(),
         "ejections": s.ejections.as_ref().map(both_worlds),
-        "connections": s.connections,
+        "connections": {
+            "client": both_worlds(&s.connections.client),
+            "server": both_worlds(&s.connections.server),
+            "server_takes_ms": s.connections.server_takes_ms,
+        },
         "timers_late_p90_ms": s.timers_late_ns.map(|ns| ns / 1e6),
         "verdict": s.verdict.name(),
         "warnings": s.void.iter().map(|why| format!("a run is void: {why}")).chain(s.warnings.clone()).collect::<Vec<_>>(),
@@ -153,14 +158,17 @@ pub(crate) fn replay(replay: &Replay, as_json: bool, out: &mut dyn Write) -> io:
 
 /// What is told and not judged.
 pub(crate) fn beside(s: &ScenarioVerified) -> Vec<String> {
-    let ejections = |BothWorlds { simulated, real }: &BothWorlds| {
-        format!("ejections in a run: {} simulated, {} real", with_interval(simulated), with_interval(real))
+    let both = |what: &str, BothWorlds { simulated, real }: &BothWorlds| {
+        format!("{what} in a run: {} simulated, {} real", with_interval(simulated), with_interval(real))
     };
-    let late = number::plain(s.timers_late_ns.map(|ns| ns / 1e6));
-    let connections = number::plain(Some(s.connections));
-    let machine =
-        format!("{connections} client connections; the servers' timers rang late by {late} ms (p90)");
-    s.ejections.iter().map(ejections).chain([machine]).collect()
+    let Connections { client, server, server_takes_ms } = &s.connections;
+    let ms = |ms: Option<f64>| number::plain(ms);
+    let took = format!("to open one to a server took {} ms", ms(*server_takes_ms));
+    let late =
+        format!("the servers' timers rang late by {} ms (p90)", ms(s.timers_late_ns.map(|ns| ns / 1e6)));
+    let ejections = s.ejections.iter().map(|of| both("ejections", of));
+    let connections = [both("client connections", client), both("connections to servers", server)];
+    ejections.chain(connections).chain([format!("{took}; {late}")]).collect()
 }
 
 /// The verdict in words.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use weir_serve::{Options, Paired, Running, start};
+use weir_serve::{Exposition, Options, Paired, Running, start};
 use weir_stats::Key;
 use weir_topology::json;
 use weir_topology::plan::{NodeId, with_inner};
@@ -171,9 +171,20 @@ fn part() -> Result<(), String> {
         return Ok(());
     }
     let waited_ns = waited_ns().zip(before).map(|(now, before)| now.saturating_sub(before));
+    let metrics = running.remote().scrape(Exposition::Prometheus);
+    let sum = |family: &str| sum(&String::from_utf8_lossy(&metrics), family);
+    let (opened, connecting_s) =
+        (sum("weir_upstream_connections_opened_total") as u64, sum("weir_connect_duration_seconds_sum"));
     running.remote().drain();
     running.join().map_err(|e| e.to_string())?;
-    say(&Told { waited_ns, ..heard.try_iter().collect() })
+    say(&Told { waited_ns, opened, connecting_s, ..heard.try_iter().collect() })
+}
+
+/// What a family of metrics adds up to.
+fn sum(metrics: &str, family: &str) -> f64 {
+    let of_family = |line: &&str| line.strip_prefix(family).is_some_and(|rest| rest.starts_with(['{', ' ']));
+    let value = |line: &str| line.rsplit(' ').next()?.parse::<f64>().ok();
+    metrics.lines().filter(of_family).filter_map(value).sum()
 }
 
 fn begin(setup: Setup, told: Sender<weir_serve::Told>) -> Result<(Running, Begun), String> {

@@ -21,6 +21,8 @@ pub(crate) struct Figures {
     pub attempts: Option<f64>,
     /// How often balancers ejected a target.
     pub ejections: f64,
+    /// Connections that clients opened, and routers; `None`: that is not known.
+    pub connections: [Option<f64>; 2],
     /// Of all requests that came to a server, the share of each.
     pub shares: BTreeMap<NodeId, f64>,
 }
@@ -44,6 +46,7 @@ impl Figures {
             success: result.success.value,
             attempts: result.attempts_per_request.value,
             ejections: result.ejections as f64,
+            connections: [None; 2],
             shares: shares(servers.iter().map(requests)),
         }
     }
@@ -82,6 +85,7 @@ impl Figures {
             success: per(ok),
             attempts: per(attempts),
             ejections: real.ejections as f64,
+            connections: [Some(real.load.connections as f64), real.opened.map(|(n, _)| n as f64)],
             shares: shares(at),
         }
     }
@@ -99,6 +103,7 @@ pub(crate) fn mean(all: &[Figures]) -> Figures {
         success: of(&|f| f.success),
         attempts: of(&|f| f.attempts),
         ejections: of(&|f| Some(f.ejections)).unwrap_or_default(),
+        connections: [None; 2],
         shares: servers.map(|server| (*server, share(server))).collect(),
     }
 }

@@ -10,6 +10,7 @@ mod against;
 mod busy;
 mod calibrate;
 mod children;
+mod connections;
 mod figures;
 mod hops;
 mod part;
@@ -26,6 +27,7 @@ pub use children::{CHILD, child};
 pub use prepare::CannotVerify;
 pub use record::{Asked, Line, Replay, SCHEMA, Served, replay};
 pub use run::{
-    AtQuantile, BothWorlds, Error, Options, Progress, ScenarioVerified, TargetShares, Verification, verify,
+    AtQuantile, BothWorlds, Connections, Error, Options, Progress, ScenarioVerified, TargetShares,
+    Verification, verify,
 };
 pub use statistics::{Statistic, Tolerances, Unit, Verdict};

@@ -59,6 +59,9 @@ pub(crate) struct Told {
     pub late_ns: Vec<u64>,
     /// How often its balancers ejected a target.
     pub ejections: u64,
+    /// Connections that it opened to servers and other processes, and how long that took in all, s.
+    pub opened: u64,
+    pub connecting_s: f64,
     /// The balancers as they were made.
     pub made: Vec<Made>,
     /// All that was done to them: the balancer's node, its loop, the deed.

@@ -2,6 +2,7 @@
 
 use crate::against::Router;
 use crate::calibrate::{Calibration, calibrate};
+use crate::connections::{self, Opened};
 use crate::figures::{self, Figures, QUANTILES};
 use crate::hops::{Slowed, turned, with_hops};
 use crate::prepare::{CannotVerify, Prepared};
@@ -16,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use weir_sim::ScenarioResult;
-use weir_stats::Estimate;
+use weir_sim::{Looks, ScenarioResult, Selection};
+use weir_stats::{Estimate, Key};
 use weir_topology::Plan;
 use weir_topology::plan::{NodeId, Point, Scenario, Spec, Value, Window};
 
@@ -156,12 +157,23 @@ pub struct ScenarioVerified {
     pub verdict: Verdict,
     /// How often balancers ejected a target in a run; `None` where none of them can.
     pub ejections: Option<BothWorlds>,
-    /// Connections that clients made, mean over runs.
-    pub connections: f64,
+    /// Connections that were opened in a run.
+    pub connections: Connections,
     /// One timer of ten of the servers rang later than this, ns, in the worst run.
     pub timers_late_ns: Option<f64>,
     /// What to know when reading this.
     pub warnings: Vec<String>,
+}
+
+/// Connections that were opened in a run; what cannot be said has no value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Connections {
+    /// By clients.
+    pub client: BothWorlds,
+    /// By routers, to servers and to routers behind them.
+    pub server: BothWorlds,
+    /// How long a router took for one, ms.
+    pub server_takes_ms: Option<f64>,
 }
 
 /// Something that is told of both worlds, and not judged.
@@ -293,7 +305,8 @@ impl World<'_> {
         stop: &Arc<AtomicBool>,
     ) -> Result<ScenarioVerified, Error> {
         let World { slowed, scenario, prepared, .. } = *self;
-        let (mut pairs, mut void, mut connections, mut late) = (Vec::new(), Vec::new(), 0, Vec::new());
+        let (mut pairs, mut void, mut late) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut selected, mut connecting) = ((0, 0), (0, 0.0));
         let mut warnings: Vec<String> = Vec::new();
         let options = &Options { requests: schedule.requests.or(options.requests), ..options.clone() };
         let mut next = 0;
@@ -302,7 +315,7 @@ impl World<'_> {
             tell(Progress { scenario: &scenario.name, run: done + 1, runs: schedule.runs });
             let wave = next..schedule.most_runs.min(next + schedule.at_once.min(schedule.runs - done));
             next = wave.end;
-            for (run, simulated, real) in self.wave(options, wave, stop)? {
+            for (run, (simulated, opened), real) in self.wave(options, wave, stop)? {
                 hear(run, &real)?;
                 let new = |w: &&String| !warnings.contains(*w);
                 warnings.extend(real.load.warnings.iter().filter(new).cloned().collect::<Vec<_>>());
@@ -310,12 +323,16 @@ impl World<'_> {
                     void.push(why);
                     continue;
                 }
-                connections += real.load.connections;
+                selected = (selected.0 + opened, selected.1 + real.load.requests.selected);
+                let (n, took_s) = real.opened.unwrap_or_default();
+                connecting = (connecting.0 + n, connecting.1 + took_s);
                 late.extend(real.late_ns);
                 pairs.push((simulated, Figures::real(&real, prepared, scenario.patience_ns.is_some())));
             }
         }
         let runs = pairs.len() as u32;
+        let connections = self.connections(&pairs, connecting);
+        warnings.extend(connections::matter(selected, connections.server_takes_ms, mean_ms(&pairs)));
         let statistics = statistics(&pairs, &options.tolerances);
         let of_all = Verdict::of_all(statistics.iter().map(|s| s.verdict));
         Ok(ScenarioVerified {
@@ -328,7 +345,7 @@ impl World<'_> {
             targets: targets(&pairs, prepared),
             verdict: if statistics.is_empty() { Verdict::Undecided } else { of_all },
             statistics,
-            connections: connections as f64 / f64::from(runs.max(1)),
+            connections,
             timers_late_ns: late.into_iter().reduce(f64::max),
             warnings,
         })
@@ -340,9 +357,9 @@ impl World<'_> {
         options: &Options,
         runs: Range<u32>,
         stop: &Arc<AtomicBool>,
-    ) -> Result<Vec<(u32, Figures, Real)>, Error> {
+    ) -> Result<Vec<(u32, Predicted, Real)>, Error> {
         let simulated = runs.clone().map(|run| self.predict(options, run, stop));
-        let simulated: Vec<Figures> = simulated.collect::<Result<_, _>>()?;
+        let simulated: Vec<Predicted> = simulated.collect::<Result<_, _>>()?;
         let World { prepared, scenario, .. } = *self;
         // One that fails ends those beside it.
         let failed: &Arc<AtomicBool> = &Arc::default();
@@ -365,14 +382,38 @@ impl World<'_> {
         runs.zip(simulated).zip(real).map(of_run).collect()
     }
 
-    /// What is predicted of a run: the mean of a replication's turns.
-    fn predict(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Result<Figures, Error> {
+    /// What is predicted of a run: the mean of a replication's turns, and the connections of the first of them.
+    fn predict(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Result<Predicted, Error> {
         let turn = |turn| {
             let result = self.simulate(options, (replication, turn), stop)?;
             Ok(Figures::simulated(&result, &self.slowed.nodes))
         };
         let turns = (0..TURNS).map(turn).collect::<Result<Vec<Figures>, Error>>()?;
-        Ok(figures::mean(&turns))
+        let opened = self.opened(options, replication, stop);
+        let connections = [opened.client, opened.server].map(|n| n.map(|n| n as f64));
+        Ok((Figures { connections, ..figures::mean(&turns) }, opened.selected))
+    }
+
+    /// The connections that a replication needs; nothing is known of too large ones.
+    fn opened(&self, options: &Options, replication: u32, stop: &AtomicBool) -> Opened {
+        let (plan, asked) = self.asked(options, (replication, 0));
+        let looks = Looks { trace: Some(Selection::All), explain: false };
+        let recordings = weir_sim::record(&plan, &asked, &looks, &|_, _| {}, stop);
+        let recording = recordings.ok().flatten().and_then(|all| all.into_iter().next());
+        let key = Key::new(options.seed).with(u64::from(replication));
+        recording.map_or_else(Opened::default, |recording| {
+            let of = (recording.point, self.scenario);
+            connections::predicted(of, (self.prepared, self.slowed), key, &recording.histories)
+        })
+    }
+
+    fn connections(&self, pairs: &[Pair], (n, took_s): (u64, f64)) -> Connections {
+        let both = |which: usize| BothWorlds {
+            simulated: Estimate::of(pairs.iter().map(|(simulated, _)| simulated.connections[which])),
+            real: Estimate::of(pairs.iter().map(|(_, real)| real.connections[which])),
+        };
+        let server_takes_ms = (n > 0).then(|| took_s * 1e3 / n as f64);
+        Connections { client: both(0), server: both(1), server_takes_ms }
     }
 
     /// One turn of a replication.
@@ -382,6 +423,13 @@ impl World<'_> {
         (replication, turn): (u32, u32),
         stop: &AtomicBool,
     ) -> Result<ScenarioResult, Error> {
+        let (of_scenario, asked) = self.asked(options, (replication, turn));
+        let results = weir_sim::run(&of_scenario, &asked, &|_, _| {}, stop).map_err(Error::Simulated)?;
+        results.scenarios.into_iter().next().ok_or(Error::Interrupted)
+    }
+
+    /// What the simulator is asked for one turn of a replication.
+    fn asked(&self, options: &Options, (replication, turn): (u32, u32)) -> (Plan, weir_sim::Options) {
         let mut point = turned(self.slowed.point.clone(), turn);
         // The load finds no window by itself: it takes the middle half (and warns).
         let autos = point.scenarios.iter_mut().filter(|s| s.window == Window::Auto);
@@ -396,13 +444,15 @@ impl World<'_> {
             members: true,
             scenarios: vec![self.scenario.name.clone()],
         };
-        let results = weir_sim::run(&of_scenario, &asked, &|_, _| {}, stop).map_err(Error::Simulated)?;
-        results.scenarios.into_iter().next().ok_or(Error::Interrupted)
+        (of_scenario, asked)
     }
 }
 
 /// Figures of both worlds, of one run.
 type Pair = (Figures, Figures);
+
+/// What is predicted of a run, and how many connections requests that count open in it.
+type Predicted = (Figures, u64);
 
 fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statistic> {
     type Pick = fn(&Figures) -> Option<f64>;
@@ -460,6 +510,11 @@ fn ejections(pairs: &[Pair]) -> BothWorlds {
     }
 }
 
+/// The mean latency as it was, ms.
+fn mean_ms(pairs: &[Pair]) -> Option<f64> {
+    Estimate::of(pairs.iter().map(|(_, real)| real.mean)).value
+}
+
 fn targets(pairs: &[Pair], prepared: &Prepared) -> Vec<TargetShares> {
     let of = |server: &NodeId| {
         let share = |f: &Figures| f.shares.get(server).copied();
@@ -510,7 +565,7 @@ mod tests {
             (0..options.runs).map(|run| of(&world, run)).collect::<Vec<_>>()
         };
         let stop = AtomicBool::new(false);
-        let simulated = run(simulated, &|world, run| world.predict(&options, run, &stop).unwrap());
+        let simulated = run(simulated, &|world, run| world.predict(&options, run, &stop).unwrap().0);
         let reality = run(reality, &|world, run| {
             let result = world.simulate(&options, (run, TURNS), &stop).unwrap();
             Figures::simulated(&result, &world.slowed.nodes)

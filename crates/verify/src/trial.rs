@@ -40,6 +40,8 @@ pub(crate) struct Real {
     pub late_ns: Option<f64>,
     /// How often balancers ejected a target.
     pub ejections: u64,
+    /// Connections that routers opened, and how long that took in all, s; `None`: another proxy does not say.
+    pub opened: Option<(u64, f64)>,
     /// The router's balancers as they were made, and all that was done to them.
     pub made: Vec<Made>,
     pub did: Vec<(NodeId, u32, Deed)>,
@@ -119,6 +121,8 @@ impl Routes {
                     all.waited_ns = all.waited_ns.zip(told.waited_ns).map(|(all, one)| all + one);
                     all.ended.extend(told.ended);
                     all.ejections += told.ejections;
+                    all.opened += told.opened;
+                    all.connecting_s += told.connecting_s;
                     all.made.extend(told.made);
                     all.did.extend(told.did);
                 }
@@ -202,6 +206,7 @@ pub(crate) fn trial(
         routed: router.ended,
         served: servers.ended,
         ejections: router.ejections + servers.ejections,
+        opened: prepared.against.is_none().then_some((router.opened, router.connecting_s)),
         made: router.made,
         did: router.did,
     }))

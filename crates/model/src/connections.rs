@@ -1,0 +1,70 @@
+//! The connections that exchanges need, where each has one for itself and it is kept for the next one (HTTP/1.1).
+//!
+//! - In virtual time: what a pool opens follows from when exchanges begin and end. In the proxy: the pools of `serve`, which
+//!   take the connection that was given back last, and none that has been idle for too long.
+//! - Draws: nothing.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// An exchange: a connection is taken, or opened, and given back, or closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Exchange {
+    /// When it begins, ns.
+    pub begins_ns: u64,
+    /// When it ends, ns.
+    pub ends_ns: u64,
+    /// Whether its connection can be used again: nobody broke it off.
+    pub keeps: bool,
+}
+
+/// When connections are opened for these exchanges over one pool, in order, ns; one that was idle for longer than the timeout is
+/// not taken again.
+pub fn opened(mut exchanges: Vec<Exchange>, idle_timeout_ns: Option<u64>) -> Vec<u64> {
+    exchanges.sort_unstable();
+    let mut busy: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
+    let (mut idle_since, mut opened) = (Vec::new(), Vec::new());
+    for exchange in exchanges {
+        let now = exchange.begins_ns;
+        while let Some(Reverse(ended)) = busy.peek().copied().filter(|ended| ended.0 <= now) {
+            busy.pop();
+            idle_since.push(ended);
+        }
+        let fresh = |since: &u64| idle_timeout_ns.is_none_or(|most| now - since <= most);
+        if idle_since.pop().filter(fresh).is_none() {
+            // Those below have been idle for longer still.
+            idle_since.clear();
+            opened.push(now);
+        }
+        if exchange.keeps {
+            busy.push(Reverse(exchange.ends_ns.max(now)));
+        }
+    }
+    opened
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(all: &[(u64, u64, bool)], idle_timeout_ns: Option<u64>) -> Vec<u64> {
+        let exchange = |&(begins_ns, ends_ns, keeps): &_| Exchange { begins_ns, ends_ns, keeps };
+        opened(all.iter().map(exchange).collect(), idle_timeout_ns)
+    }
+
+    #[test]
+    fn as_many_as_there_are_exchanges_at_once() {
+        let all = [(0, 10, true), (5, 15, true), (10, 20, true), (12, 13, true), (30, 40, true)];
+        assert_eq!(of(&all, None), [0, 5, 12]);
+    }
+
+    #[test]
+    fn what_was_idle_for_too_long_or_broken_off_is_not_taken_again() {
+        assert_eq!(of(&[(0, 10, true), (20, 30, true)], Some(10)), [0]);
+        assert_eq!(of(&[(0, 10, true), (21, 30, true)], Some(10)), [0, 21]);
+        assert_eq!(of(&[(0, 10, false), (11, 30, true)], None), [0, 11]);
+        // The one that was given back last comes first, so that the other grows old.
+        let all = [(0, 10, true), (1, 12, true), (15, 25, true), (26, 36, true), (27, 28, true)];
+        assert_eq!(of(&all, Some(15)), [0, 1, 27]);
+    }
+}

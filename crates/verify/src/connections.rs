@@ -1,0 +1,141 @@
+//! How many connections a run should need: from its clients to the router's loops, and from each loop to each server.
+//!
+//! Nothing that a request waits for hangs on them but the opening itself, which takes a tenth of a millisecond on loopback. So
+//! they follow from when exchanges begin and end in the simulation, and what opening them takes is told beside the statistics.
+
+use crate::hops::Slowed;
+use crate::prepare::Prepared;
+use std::collections::BTreeMap;
+use weir_model::connections::{Exchange, opened};
+use weir_model::draws::purpose;
+use weir_model::loops;
+use weir_policy::Kind;
+use weir_sim::History;
+use weir_stats::Key;
+use weir_topology::plan::{HttpVersion, NodeId, Origin, Point, Scenario, To};
+use weir_workload::Requests;
+
+/// Connections that were opened in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Opened {
+    /// By clients, and by routers; `None`: that cannot be said.
+    pub client: Option<u64>,
+    pub server: Option<u64>,
+    /// Of both, those that were opened by requests that count.
+    pub selected: u64,
+}
+
+/// Those of a replication (with this key), as its histories have it.
+pub(crate) fn predicted(
+    (point, scenario): (&Point, &Scenario),
+    (prepared, slowed): (&Prepared, &Slowed),
+    key: Key,
+    histories: &[History],
+) -> Opened {
+    let Some(listen) = prepared.listen() else { return Opened::default() };
+    let loops = listen.loops.unwrap_or(1).max(1);
+    let requests = Requests::new(scenario, key);
+    let meets = |request| loops::met(loops, requests.open(request).way.with(purpose::MEETS));
+    let server_of = servers(point, slowed);
+    let (mut clients, mut servers) = (BTreeMap::new(), BTreeMap::new());
+    for history in histories {
+        let on = meets(history.request);
+        let at = |ns: u64| history.arrived_ns.saturating_add(ns);
+        let exchange = |(from, to), keeps| Exchange { begins_ns: at(from), ends_ns: at(to), keeps };
+        let answered = exchange((0, history.latency_ns.unwrap_or(0)), history.latency_ns.is_some());
+        let pool: &mut Vec<Exchange> = clients.entry(on).or_default();
+        pool.push(Exchange { keeps: answered.keeps && history.outcome != Some(Kind::Cancelled), ..answered });
+        for ((server, ..), (from, to, keeps)) in visits(history, &server_of) {
+            let pool: &mut Vec<Exchange> = servers.entry((on, server)).or_default();
+            pool.push(exchange((from, to), keeps));
+        }
+    }
+    let since = histories.iter().filter(|h| h.selected).map(|h| h.arrived_ns);
+    let (first, last) = since.fold((u64::MAX, 0), |(low, high), ns| (low.min(ns), high.max(ns)));
+    let mut selected = 0;
+    let mut all = |pools: Vec<Vec<Exchange>>, idle_ns| -> u64 {
+        let opened = pools.into_iter().flat_map(|pool| opened(pool, idle_ns)).collect::<Vec<u64>>();
+        selected += opened.iter().filter(|at| (first..=last).contains(at)).count() as u64;
+        opened.len() as u64
+    };
+    let client = all(clients.into_values().collect(), listen.http.idle_timeout_ns);
+    let server = all(servers.into_values().collect(), Origin::of(false).idle_timeout_ns);
+    // One connection of HTTP/2 carries many; connections of routers behind others are others' own.
+    let is_h1 = listen.http.versions.contains(&HttpVersion::H1);
+    let is_plain = prepared.inner().is_empty() && prepared.against.is_none();
+    Opened { client: is_h1.then_some(client), server: is_plain.then_some(server), selected }
+}
+
+/// What opening connections takes is not simulated: that is said where it is more than this share of the mean latency.
+const MATTERS: f64 = 0.005;
+
+/// Whether it matters, in words: of requests that count so many opened one, each of which took so long.
+pub(crate) fn matter(
+    (opened, selected): (u64, u64),
+    takes_ms: Option<f64>,
+    mean_ms: Option<f64>,
+) -> Option<String> {
+    let each = opened as f64 / selected.max(1) as f64;
+    let share = each * takes_ms? / mean_ms?;
+    (share > MATTERS).then(|| {
+        format!(
+            "requests that count open {each:.2} connections each, and opening takes {:.2} ms, which is not simulated: {:.1} % of the \
+             mean latency",
+            takes_ms.unwrap_or_default(),
+            share * 100.0
+        )
+    })
+}
+
+/// By node of the point, the server that it is a part of, with the hop there.
+fn servers(point: &Point, slowed: &Slowed) -> Vec<Option<NodeId>> {
+    let mut server_of = vec![None; point.nodes.len()];
+    for &server in slowed.nodes.values() {
+        let hop = server + 1;
+        let leads_there = point.nodes.get(hop as usize).is_some_and(|node| node.to == To::Node(server));
+        let mut open = vec![if leads_there { hop } else { server }];
+        while let Some(id) = open.pop() {
+            if server_of[id as usize].replace(server).is_some() {
+                continue;
+            }
+            let node = &point.nodes[id as usize];
+            open.extend(point.specs[node.spec as usize].aside());
+            match node.to {
+                To::None => {}
+                To::Node(next) => open.push(next),
+                To::List(list) => open.extend(&point.lists[list as usize]),
+            }
+        }
+    }
+    server_of
+}
+
+/// A visit of a request at a server: of which attempt and branch, and who sent it there.
+type Visit = (NodeId, u32, u32, Option<(NodeId, u32)>);
+
+/// From when until when a request was at servers, ns after it arrived, and whether its connections there can be used again.
+fn visits(history: &History, server_of: &[Option<NodeId>]) -> BTreeMap<Visit, (u64, u64, bool)> {
+    let mut visits = BTreeMap::new();
+    for stage in &history.stages {
+        let Some(server) = server_of.get(stage.node as usize).copied().flatten() else { continue };
+        let broken = [Kind::Cancelled, Kind::Reset, Kind::ConnectFailed, Kind::Lost];
+        let keeps = !stage.outcome.flatten().is_some_and(|kind| broken.contains(&kind));
+        let new = (stage.from_ns, stage.to_ns, keeps);
+        let visit = visits.entry((server, stage.attempt, stage.branch, stage.target)).or_insert(new);
+        *visit = (visit.0.min(stage.from_ns), visit.1.max(stage.to_ns), visit.2 && keeps);
+    }
+    visits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_opening_takes_is_said_where_it_matters() {
+        assert_eq!(matter((10, 1000), Some(0.1), Some(50.0)), None);
+        assert_eq!(matter((10, 1000), None, Some(50.0)), None);
+        let said = matter((2000, 1000), Some(0.2), Some(20.0)).expect("it matters");
+        assert!(said.contains("2.00 connections each") && said.contains("2.0 %"), "{said}");
+    }
+}
