@@ -223,6 +223,7 @@ fn verification() -> Verification {
             })
             .collect(),
         targets: targets.clone().collect(),
+        asked_runs: 5,
         verdict,
         ejections: Some(BothWorlds { simulated: e(4.0, 0.5), real: e(3.8, 0.4) }),
         connections: Connections {
@@ -234,6 +235,7 @@ fn verification() -> Verification {
         warnings: Vec::new(),
     };
     Verification {
+        against: weir_verify::Router::Weir,
         file: "t<s>.star".to_owned(),
         plan: "0123456789abcdef0123456789abcdef".to_owned(),
         seed: 1,

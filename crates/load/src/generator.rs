@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use weir_model::way::Way;
 use weir_net::io::Core;
+use weir_net::io::system::is_exhausted;
 use weir_net::io::timers::{Sleep, has_ended};
 use weir_net::transport::socket::Socket;
 use weir_net::transport::{connect, tls};
@@ -209,6 +210,11 @@ impl Generator {
         let all = &self.target.addresses;
         let addresses = if self.secret.is_some() { all.get(lane..=lane).unwrap_or(all) } else { all };
         let made = connect::tcp(&self.core, addresses).await;
+        let made = made.inspect_err(|e| {
+            if is_exhausted(e) {
+                self.tally.borrow_mut().exhausted.get_or_insert_with(|| e.to_string());
+            }
+        });
         let socket = made.map(Socket::Tcp).map_err(|e| e.to_string())?;
         let Some(tls) = &self.tls else { return Ok(socket) };
         let offers: &[&str] = if self.is_h2 { &["h2"] } else { &["http/1.1"] };

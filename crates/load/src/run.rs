@@ -30,6 +30,8 @@ const ROW: u32 = 32;
 const TICK_NS: u64 = 100_000_000;
 /// The first request's instant comes so long after the start, ns: the first connections are made in time.
 const HEAD_START_NS: u64 = 10_000_000;
+/// In a verification a request without patience waits so long at least, ns: the language's default deadline.
+const LOST_NS: u64 = 60_000_000_000;
 /// Connections of HTTP/1.1 at once, where nothing is said.
 const MOST_CONNECTIONS: usize = 10_000;
 
@@ -146,7 +148,11 @@ pub fn run(
         core,
         tls,
         shapes,
-        limit_ns: scenario.patience_ns.unwrap_or(scenario.deadline_ns),
+        limit_ns: scenario.patience_ns.unwrap_or(match paired {
+            None => scenario.deadline_ns,
+            // In a simulation a deadline stops nothing; what nobody answers must end at last.
+            Some(_) => scenario.deadline_ns.max(LOST_NS),
+        }),
         most: options.connections.unwrap_or(MOST_CONNECTIONS),
         is_h2: options.protocol == Protocol::H2,
         tally: RefCell::new(Tally::new(options.rows)),
@@ -178,6 +184,11 @@ fn outcome(
 ) -> Outcome {
     let tally = g.tally.take();
     let mut warnings = tally.warnings();
+    if interrupted {
+        let what =
+            "it was told to stop before its end: these are figures of the requests that had ended by then";
+        warnings.push(what.to_owned());
+    }
     if unsent {
         let what =
             "`key.client()` reads the client's address, which is the same for all requests of this run";

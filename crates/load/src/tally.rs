@@ -35,6 +35,8 @@ pub(crate) struct Tally {
     pub waited: u64,
     /// Why the first connection that failed did so.
     pub no_connection: Option<String>,
+    /// Why this machine could make no connection, if that was not the server's fault.
+    pub exhausted: Option<String>,
     since: SinceTold,
 }
 
@@ -116,7 +118,7 @@ impl Tally {
 
     /// How late requests were sent.
     pub fn lag(&self) -> Lag {
-        Lag { p50_ns: self.lag.quantile(0.5), p99_ns: self.lag.quantile(0.99), max_ns: self.lag.max() }
+        Lag { p50_ns: self.lag.of_all(0.5), p99_ns: self.lag.of_all(0.99), max_ns: self.lag.max() }
     }
 
     /// Requests per second between the first and the last that count.
@@ -126,9 +128,14 @@ impl Tally {
     }
 
     /// Why the figures mean nothing, if they do: the generator was late by more than 5 ms, or by more than a tenth of what it
-    /// measures.
+    /// measures; or the machine had nothing left to connect with.
     pub fn void(&self) -> Option<String> {
-        let (lag, p50) = (self.lag.quantile(0.99)?, self.all.quantile(0.5)?);
+        if let Some(why) = &self.exhausted {
+            return Some(format!(
+                "this machine could make no more connections ({why}); see --connections and `ulimit -n`"
+            ));
+        }
+        let (lag, p50) = (self.lag.of_all(0.99)?, self.all.of_all(0.5)?);
         let ms = |ns: f64| ns / 1e6;
         if lag > 5e6 {
             Some(format!("one request of a hundred was sent more than {:.1} ms late", ms(lag)))

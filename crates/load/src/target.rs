@@ -62,6 +62,11 @@ impl Target {
             ));
         }
         let host = authority.host().trim_start_matches('[').trim_end_matches(']');
+        let says_port =
+            authority.as_str().rsplit_once(']').map_or(authority.as_str(), |(_, rest)| rest).contains(':');
+        if says_port && authority.port_u16().is_none() {
+            return Err(wrong("its port is none: write a number from 1 to 65535"));
+        }
         let port = authority.port_u16().unwrap_or(if https { 443 } else { 80 });
         let found = (host, port).to_socket_addrs();
         let addresses: Vec<SocketAddr> = match found {

@@ -72,9 +72,6 @@ pub(crate) fn table(outcome: &Outcome, width: usize, out: &mut dyn Write) -> io:
     if outcome.void.is_some() || !outcome.warnings.is_empty() {
         writeln!(out)?;
     }
-    if outcome.interrupted {
-        writeln!(out, "Interrupted: what follows is what was finished.\n")?;
-    }
     let r = &outcome.requests;
     writeln!(out, "{} to {}", outcome.scenario, outcome.to)?;
     let share = success(outcome).map(|share| share * 100.0);

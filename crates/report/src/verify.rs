@@ -1,5 +1,6 @@
 //! What a verification found: the contract's JSON (`weir.verify/1`) and tables with both columns and their difference.
 
+use crate::entry;
 use crate::number::{self, UNKNOWN, with_interval};
 use crate::table::{Side, Table};
 use crate::text;
@@ -7,8 +8,8 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use weir_stats::Estimate;
 use weir_verify::{
-    BothWorlds, Calibration, Connections, Replay, ScenarioVerified, Statistic, TargetShares, Unit, Verdict,
-    Verification,
+    BothWorlds, Calibration, Connections, Replay, Router, ScenarioVerified, Statistic, TargetShares, Unit,
+    Verdict, Verification,
 };
 
 /// Servers of which each one's share is said in a table; of more the farthest.
@@ -21,6 +22,7 @@ pub(crate) fn json(found: &Verification, out: &mut dyn Write) -> io::Result<()> 
         "file": found.file,
         "plan": found.plan,
         "seed": found.seed,
+        "against": found.against.name(),
         "scenarios": found.scenarios.iter().map(scenario).collect::<Vec<_>>(),
         "verdict": found.verdict().name(),
         "calibration": calibration(&found.calibration),
@@ -100,25 +102,26 @@ fn estimate(e: &Estimate) -> Value {
 }
 
 pub(crate) fn tables(found: &Verification, width: usize, out: &mut dyn Write) -> io::Result<()> {
+    let swept = swept(found);
     for s in &found.scenarios {
+        let name = called(s, &swept);
         for why in &s.void {
-            let line = format!(
-                "{}: a run is void: {why}; this machine was too busy, so that it does not count",
-                s.name
-            );
+            let line =
+                format!("{name}: a run is void: {why}; this machine was too busy, so that it does not count");
             write!(out, "{}", text::wrapped_to(&line, width))?;
         }
         for warning in &s.warnings {
-            write!(out, "{}", text::wrapped_to(&format!("warning: {warning} [{}]", s.name), width))?;
+            write!(out, "{}", text::wrapped_to(&format!("warning: {warning} [{name}]"), width))?;
         }
     }
     writeln!(
         out,
-        "{}: simulated, and real on this machine; latency in ms, ± half of the 95 % interval\n",
-        found.file
+        "{}: simulated, and real on this machine{}; latency in ms, ± half of the 95 % interval\n",
+        found.file,
+        if found.against == Router::Weir { String::new() } else { format!(" by {}", found.against.name()) }
     )?;
     for s in &found.scenarios {
-        writeln!(out, "{}: {}", s.name, sentence(s))?;
+        writeln!(out, "{}: {}", called(s, &swept), sentence(s))?;
         if s.runs == 0 {
             writeln!(out)?;
             continue;
@@ -171,9 +174,21 @@ pub(crate) fn beside(s: &ScenarioVerified) -> Vec<String> {
     ejections.chain(connections).chain([format!("{took}; {late}")]).collect()
 }
 
+/// A scenario, with the point of a sweep that it is of.
+pub(crate) fn called(s: &ScenarioVerified, swept: &[&str]) -> String {
+    let point = entry::point(&s.params, swept);
+    if point.is_empty() { s.name.clone() } else { format!("{} ({point})", s.name) }
+}
+
+/// The parameters that differ between scenarios.
+pub(crate) fn swept(found: &Verification) -> Vec<&str> {
+    entry::differing(found.scenarios.iter().map(|s| &s.params[..]))
+}
+
 /// The verdict in words.
 pub(crate) fn sentence(s: &ScenarioVerified) -> String {
     let runs = if s.runs == 1 { "1 run".to_owned() } else { format!("{} runs", s.runs) };
+    let runs = if s.runs < s.asked_runs { format!("{runs} of {}", s.asked_runs) } else { runs };
     let of = |verdict: Verdict| {
         s.statistics.iter().filter(|s| s.verdict == verdict).map(|s| s.name).collect::<Vec<_>>().join(", ")
     };

@@ -132,6 +132,13 @@ impl Histogram {
         Some(self.quantile_within(q)?.value)
     }
 
+    /// What the share `q` (0 to 1) of all values does not exceed, ns (nearest rank), however few they are: for what was measured
+    /// whole and is no sample of anything.
+    pub fn of_all(&self, q: f64) -> Option<f64> {
+        let rank = (q * self.total as f64).ceil() as u64;
+        (self.total > 0).then(|| self.order_statistic(rank.max(1) - 1, &mut Place::default()).value)
+    }
+
     /// The same, and how far off it may be: the samples of a bucket are not told apart.
     pub fn quantile_within(&self, q: f64) -> Option<Within> {
         self.quantiles_within([q])[0]
@@ -243,6 +250,14 @@ mod tests {
             assert!((got.value - exact).abs() <= got.off + 1e-6 * exact, "{q}: {got:?} {exact}");
         }
         assert_eq!(h.mean().unwrap(), all.iter().sum::<u64>() as f64 / all.len() as f64);
+    }
+
+    #[test]
+    fn of_all_values_something_can_always_be_said() {
+        let mut h = Histogram::new();
+        assert_eq!(h.of_all(0.99), None);
+        (1..=10).for_each(|i| h.record(i));
+        assert_eq!([0.0, 0.1, 0.5, 0.91, 1.0].map(|q| h.of_all(q)), [1.0, 1.0, 5.0, 10.0, 10.0].map(Some));
     }
 
     /// Several at once are what each is alone, also where they share a bucket or lie between the same two samples.

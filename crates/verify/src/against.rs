@@ -82,6 +82,11 @@ impl Asked {
                 "health checks, ejection, slow start, sticky clients and spare targets are not translated",
             ));
         }
+        if lb.max_waiting.is_some() || lb.wait_timeout_ns.is_some() {
+            return Err(cannot(
+                "`max_waiting` and `wait_timeout` are not translated: its line before full servers has other limits",
+            ));
+        }
         let policy = policy(lb, router).map_err(|what| cannot(&what))?;
         if lb.max_in_flight.is_some() && router == Router::Nginx {
             return Err(cannot("it has no line in which requests wait for `max_in_flight`"));

@@ -203,7 +203,10 @@ fn begin(setup: Setup, told: Sender<weir_serve::Told>) -> Result<(Running, Begun
     let options =
         Options { quiet: true, loops: Some(1), paired: Some(Arc::new(paired)), ..Options::default() };
     let running = start(&Arc::new(point), &Arc::new(serving), &nodes, &options).map_err(|e| e.to_string())?;
-    let loops = running.listening.iter().map(|l| l.addr.parse().map_err(|_| "no address of TCP".to_owned()));
+    // Those behind it that are no processes of their own are reached from here alone.
+    let outermost = running.listening.iter().map(|l| l.level).min().unwrap_or(0);
+    let own = running.listening.iter().filter(|l| l.level == outermost);
+    let loops = own.map(|l| l.addr.parse().map_err(|_| "no address of TCP".to_owned()));
     let begun = Begun { loops: loops.collect::<Result<_, String>>()?, servers: running.servers.clone() };
     Ok((running, begun))
 }

@@ -53,11 +53,15 @@ impl Figures {
 
     /// Those of a run. Without `patience` a request that was given up at the load's limit has no latency, as one that is lost.
     pub fn real(real: &Real, prepared: &Prepared, patience: bool) -> Figures {
+        // At the outermost listener results tell the kind itself: a client takes 404 or 429 for an answer.
+        let outermost = real.routed.iter().filter(|row| !row.inner && row.server.is_none());
+        let kinds: BTreeMap<u64, Kind> =
+            outermost.filter_map(|row| Some((row.request.0, row.error?))).collect();
         let mut latencies = Histogram::new();
         let (mut selected, mut ok) = (0u64, 0u64);
         for row in real.load.rows.iter().filter(|row| row.selected) {
             selected += 1;
-            ok += u64::from(row.error.is_none());
+            ok += u64::from(row.error.is_none() && !kinds.contains_key(&row.request));
             if patience || row.error != Some(Kind::Timeout) {
                 latencies.record(row.ended_ns.saturating_sub(row.intended_ns));
             }

@@ -7,7 +7,7 @@
 use crate::calibrate::Calibration;
 use std::collections::BTreeMap;
 use weir_model::Dist;
-use weir_topology::plan::{Lb, Node, NodeId, Place, Point, Scenario, Site, Spec, To};
+use weir_topology::plan::{Lb, Mode, Node, NodeId, Place, Point, Scenario, Site, Spec, To};
 use weir_workload::reachable;
 
 /// The `def` in which such a node stands: no file can have it.
@@ -45,7 +45,7 @@ pub(crate) fn with_hops(
 ) -> Slowed {
     let timed = before(point, &timers(point, scenario.root, calibration.work_ns));
     let hop = drawn(calibration, calibration.server_hop_ns);
-    let mut later: Vec<(NodeId, Dist)> = servers.iter().map(|id| (timed.now(*id), hop.clone())).collect();
+    let mut later: Vec<(NodeId, Spec)> = servers.iter().map(|id| (timed.now(*id), hop.clone())).collect();
     later.sort_by_key(|(id, _)| *id);
     let mut slowed = before(&timed.point, &later);
     slowed.nodes = servers.iter().map(|id| (*id, slowed.now(timed.now(*id)))).collect();
@@ -54,14 +54,14 @@ pub(crate) fn with_hops(
 }
 
 /// How long a hop with this median takes: as the hops to a router vary, so do all.
-fn drawn(calibration: &Calibration, median_ns: f64) -> Dist {
+fn drawn(calibration: &Calibration, median_ns: f64) -> Spec {
     let median = calibration.client_hop_ns;
     let [first, .., last] = calibration.client_deciles_ns;
     if first >= last || median <= 0.0 {
-        return fixed(median_ns);
+        return Spec::Delay { time: fixed(median_ns) };
     }
     let values = calibration.client_deciles_ns.map(|ns| (ns * median_ns / median).max(0.0) as u64);
-    Dist::Empirical { source: None, values_ns: values.into() }
+    Spec::Delay { time: Dist::Empirical { source: None, values_ns: values.into() } }
 }
 
 fn fixed(ns: f64) -> Dist {
@@ -69,18 +69,31 @@ fn fixed(ns: f64) -> Dist {
 }
 
 /// The nodes of a scenario that wait for timers, in order, and by how much longer: a cable waits for two.
-fn timers(point: &Point, root: NodeId, late_ns: f64) -> Vec<(NodeId, Dist)> {
+fn timers(point: &Point, root: NodeId, late_ns: f64) -> Vec<(NodeId, Spec)> {
     let nothing = Dist::Fixed { ns: 0 };
-    let waits = |(id, met): (NodeId, bool)| match &point.specs[point.nodes[id as usize].spec as usize] {
-        Spec::Delay { time } if met && *time != nothing => Some((id, fixed(late_ns))),
-        Spec::Cable { time, .. } if met && *time != nothing => Some((id, fixed(2.0 * late_ns))),
+    let spec = |id: NodeId| &point.specs[point.nodes[id as usize].spec as usize];
+    let multiplies = |id: &NodeId| match spec(*id) {
+        Spec::Warmup { .. } => true,
+        Spec::Faulty(fault) => fault.mode == Mode::Slow,
+        _ => false,
+    };
+    let all = 0..point.nodes.len() as NodeId;
+    // That a timer is late is no work, which would be multiplied: there it is a cable of half the time each way.
+    let multiplied = reachable(point, &all.filter(multiplies).collect::<Vec<_>>());
+    let later = |id: NodeId, ns: f64| match multiplied[id as usize] {
+        true => Spec::Cable { time: fixed(ns / 2.0), loss: 0.0, resend_ns: None },
+        false => Spec::Delay { time: fixed(ns) },
+    };
+    let waits = |(id, met): (NodeId, bool)| match spec(id) {
+        Spec::Delay { time } if met && *time != nothing => Some((id, later(id, late_ns))),
+        Spec::Cable { time, .. } if met && *time != nothing => Some((id, later(id, 2.0 * late_ns))),
         _ => None,
     };
     (0..).zip(reachable(point, &[root])).filter_map(waits).collect()
 }
 
 /// A delay before each of these, whoever leads there. It stands right behind what it leads to, which comes before who leads to it.
-fn before(point: &Point, nodes: &[(NodeId, Dist)]) -> Slowed {
+fn before(point: &Point, nodes: &[(NodeId, Spec)]) -> Slowed {
     let own = |id: NodeId| id + nodes.partition_point(|(node, _)| *node < id) as NodeId;
     let at = |id: NodeId| nodes.binary_search_by_key(&id, |(node, _)| *node).ok();
     let led = |id: NodeId| own(id) + NodeId::from(at(id).is_some());
@@ -97,7 +110,7 @@ fn before(point: &Point, nodes: &[(NodeId, Dist)]) -> Slowed {
 }
 
 /// A hop where the requests of a scenario come in: behind its listener, whose loops they meet, or before its first node.
-fn before_root(point: &mut Point, scenario: &str, time: Dist) {
+fn before_root(point: &mut Point, scenario: &str, spec: Spec) {
     let Some(root) = point.scenarios.iter().find(|s| s.name == scenario).map(|s| s.root) else { return };
     let node = &point.nodes[root as usize];
     let listens = matches!(point.specs[node.spec as usize], Spec::Listen(_));
@@ -106,7 +119,7 @@ fn before_root(point: &mut Point, scenario: &str, time: Dist) {
         _ => (root, root + 1),
     };
     renumber(point, |id| id + NodeId::from(id >= at));
-    let hop = hop(point, inner, time);
+    let hop = hop(point, inner, spec);
     point.nodes.insert(at as usize, hop);
     if listens {
         point.nodes[root as usize + 1].to = To::Node(at);
@@ -132,8 +145,8 @@ fn renumber(point: &mut Point, new: impl Fn(NodeId) -> NodeId) {
     point.scenarios.iter_mut().for_each(|scenario| scenario.root = new(scenario.root));
 }
 
-fn hop(point: &mut Point, to: NodeId, time: Dist) -> Node {
-    let spec = Spec::Delay { time };
+fn hop(point: &mut Point, to: NodeId, spec: Spec) -> Node {
+    let kind = spec.kind().to_owned();
     let known = point.specs.iter().position(|other| *other == spec);
     let spec = known.unwrap_or_else(|| {
         point.specs.push(spec);
@@ -144,13 +157,8 @@ fn hop(point: &mut Point, to: NodeId, time: Dist) -> Node {
     let same = point.sites.last().filter(|site| is_own(site) && site.label.ends_with(&format!("#{spec}")));
     if same.is_none() {
         let place = point.places.len() as u32;
-        let of_machine = Place {
-            file: 0,
-            def: DEF.to_owned(),
-            kind: "delay".to_owned(),
-            via: String::new(),
-            number: spec as u32,
-        };
+        let of_machine =
+            Place { file: 0, def: DEF.to_owned(), kind, via: String::new(), number: spec as u32 };
         point.places.push(of_machine);
         point.sites.push(Site { place, label: format!("{DEF}/hop#{spec}"), span: String::new() });
     }

@@ -2,7 +2,11 @@
 
 use crate::against::{Asked, Router};
 use std::fmt;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Duration;
+use weir_topology::address::Address;
 use weir_topology::plan::{Listen, Node, NodeId, Point, Scenario, Spec, To, with_inner};
 use weir_topology::serving::{Role, Serving, serving_of};
 
@@ -33,6 +37,8 @@ impl fmt::Display for CannotVerify {
 
 impl std::error::Error for CannotVerify {}
 
+/// How long a real server may take to take a connection.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Any free port.
 const ADDRESS: &str = "127.0.0.1:0";
 
@@ -47,14 +53,39 @@ impl Prepared {
         let listener = enter(&mut point, root);
         let serving = serving_of(&point, &[listener], true).map_err(|wrong| {
             let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
-            CannotVerify(wrong.join("\n\n"))
+            // Whoever says this says first that it is an error.
+            let said = wrong.join("\n\n");
+            CannotVerify(said.strip_prefix("error: ").map_or(said.clone(), str::to_owned))
         })?;
         let of_role = |(id, role): (NodeId, &Role)| (*role == Role::BuiltIn).then_some(id);
         let servers = (0..).zip(&serving.roles).filter_map(of_role).collect();
         if !real {
             real_servers(&point, &serving, scenario)?;
         }
+        let is_sticky = |spec: &Spec| matches!(spec, Spec::Lb(lb) if lb.sticky.is_some());
+        let met = weir_workload::reachable(&point, &[listener]);
+        if (point.nodes.iter().zip(met)).any(|(node, met)| met && is_sticky(&point.specs[node.spec as usize]))
+        {
+            return Err(CannotVerify(format!(
+                "scenario \"{}\" has a balancer with `sticky`, and the clients of a verification bring no cookies back; leave \
+                 `sticky` out",
+                scenario.name
+            )));
+        }
         Ok(Prepared { point: Arc::new(point), root, listener, against: None, servers })
+    }
+
+    /// The addresses of servers that are not weir's own.
+    pub fn addresses(&self) -> Vec<&str> {
+        let met = weir_workload::reachable(&self.point, &[self.listener]);
+        let address = |(node, met): (&Node, bool)| match &self.point.specs[node.spec as usize] {
+            Spec::Server { addr: Some(addr), .. } if met => Some(&addr[..]),
+            _ => None,
+        };
+        let mut all: Vec<&str> = self.point.nodes.iter().zip(met).filter_map(address).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// The listeners behind the outermost one, the innermost first.
@@ -98,6 +129,23 @@ impl Prepared {
         match alike.iter().position(|id| *id == server) {
             Some(at) if alike.len() > 1 => format!("{label} #{at}"),
             _ => label,
+        }
+    }
+}
+
+/// Whether somebody listens at a real server's address; else why not, in words.
+pub(crate) fn listens(addr: &str) -> Result<(), String> {
+    let failed = |e: std::io::Error| {
+        format!("nothing listens at the server {addr}: {e}; start it, or take it out of the file")
+    };
+    match Address::parse(addr) {
+        Some(Address::Unix(path)) => UnixStream::connect(path).map(drop).map_err(failed),
+        _ => {
+            let all: Vec<SocketAddr> = addr.to_socket_addrs().map_err(failed)?.collect();
+            let reached = all.iter().map(|one| TcpStream::connect_timeout(one, PATIENCE));
+            let nobody = || std::io::Error::other("its name has no address");
+            let first = reached.reduce(Result::or).unwrap_or_else(|| Err(nobody()));
+            first.map(drop).map_err(failed)
         }
     }
 }

@@ -29,6 +29,8 @@ pub enum Line {
     Asked(Asked),
     /// A request, as a server saw it.
     Served(Served),
+    /// That was all: so many runs.
+    End(u32),
 }
 
 /// A request as its client saw it.
@@ -89,6 +91,12 @@ pub(crate) fn write_first(file: &str, out: &mut dyn Write) -> std::io::Result<()
     out.write_all(b"\n")
 }
 
+/// The last line of a record.
+pub(crate) fn write_last(runs: u32, out: &mut dyn Write) -> std::io::Result<()> {
+    serde_json::to_writer(&mut *out, &Line::End(runs))?;
+    out.write_all(b"\n")
+}
+
 /// What came of acting a record again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replay {
@@ -113,6 +121,7 @@ pub struct Replay {
 pub fn replay(from: impl BufRead) -> Result<Replay, String> {
     let mut replay = Replay::default();
     let mut balancers: BTreeMap<(NodeId, u32), Upstream> = BTreeMap::new();
+    let mut ended = None;
     for (number, line) in (1..).zip(from.lines()) {
         let line = line.map_err(|e| format!("line {number}: {e}"))?;
         let line: Line = json::from_slice(line.as_bytes()).map_err(|e| format!("line {number}: {e}"))?;
@@ -142,12 +151,17 @@ pub fn replay(from: impl BufRead) -> Result<Replay, String> {
                 }
             }
             Line::Asked(_) | Line::Served(_) => {}
+            Line::End(runs) => ended = Some(runs),
         }
     }
-    if replay.file.is_empty() {
-        return Err("it is empty".to_owned());
+    match ended {
+        _ if replay.file.is_empty() => Err("it is empty".to_owned()),
+        Some(runs) if runs == replay.runs && replay.picks > 0 => Ok(replay),
+        Some(runs) if runs == replay.runs => {
+            Err("there is no pick in it: another proxy does not say how it picks".to_owned())
+        }
+        _ => Err("it is cut: its last line is missing, or runs are".to_owned()),
     }
-    Ok(replay)
 }
 
 impl Replay {

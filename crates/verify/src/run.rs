@@ -5,10 +5,10 @@ use crate::calibrate::{Calibration, calibrate};
 use crate::connections::{self, Opened};
 use crate::figures::{self, Figures, QUANTILES};
 use crate::hops::{Slowed, turned, with_hops};
-use crate::prepare::{CannotVerify, Prepared};
+use crate::prepare::{self, CannotVerify, Prepared};
 use crate::record;
 use crate::schedule::{Schedule, schedules};
-use crate::statistics::{Compared, Statistic, Tolerances, Unit, Verdict, compare};
+use crate::statistics::{Compared, Statistic, Tolerances, Unit, Verdict, compare, unsaid};
 use crate::trial::{Real, trial};
 use std::fmt;
 use std::io::{self, Write};
@@ -117,6 +117,8 @@ pub struct Progress<'a> {
 /// What a verification found.
 #[derive(Clone, Debug)]
 pub struct Verification {
+    /// Who routed.
+    pub against: Router,
     /// The topology file's name.
     pub file: String,
     /// The plan's hash.
@@ -145,6 +147,8 @@ pub struct ScenarioVerified {
     pub params: Vec<(String, Value)>,
     /// Runs that count.
     pub runs: u32,
+    /// Runs that were to count.
+    pub asked_runs: u32,
     /// Runs that the machine was too busy for, each with why.
     pub void: Vec<String>,
     /// What was compared.
@@ -223,19 +227,29 @@ pub fn verify(
         record::write_first(&plan.file, out).map_err(Error::Record)?;
     }
     let all = chosen(plan, options)?;
+    for (_, _, prepared) in &all {
+        prepared.addresses().into_iter().try_for_each(prepare::listens).map_err(Error::System)?;
+    }
     let calibration = calibrate(&options.exe, stop)?;
     let schedules = schedules(all.iter().map(|(_, scenario, _)| *scenario), options, &calibration, stop)?;
-    let mut scenarios = Vec::new();
+    let (mut scenarios, mut recorded) = (Vec::new(), 0);
     for ((point, scenario, prepared), schedule) in all.into_iter().zip(schedules) {
         let slowed = with_hops(point, scenario, &prepared.servers, &calibration);
         let mut hear = |run: u32, real: &Real| match &mut record {
-            Some(out) => record::write_run(&scenario.name, run, real, out).map_err(Error::Record),
+            Some(out) => {
+                recorded += 1;
+                record::write_run(&scenario.name, run, real, out).map_err(Error::Record)
+            }
             None => Ok(()),
         };
         let world = World { plan, slowed: &slowed, scenario, prepared: &prepared };
         scenarios.push(world.verify(options, &schedule, tell, &mut hear, stop)?);
     }
+    if let Some(out) = &mut record {
+        record::write_last(recorded, out).map_err(Error::Record)?;
+    }
     Ok(Verification {
+        against: options.against,
         file: plan.file.clone(),
         plan: plan.hash.clone(),
         seed: options.seed,
@@ -334,11 +348,13 @@ impl World<'_> {
         let connections = self.connections(&pairs, connecting);
         warnings.extend(connections::matter(selected, connections.server_takes_ms, mean_ms(&pairs)));
         let statistics = statistics(&pairs, &options.tolerances);
+        warnings.extend(too_few(&statistics, selected.1 / u64::from(runs.max(1))));
         let of_all = Verdict::of_all(statistics.iter().map(|s| s.verdict));
         Ok(ScenarioVerified {
             name: scenario.name.clone(),
             params: slowed.point.params.clone(),
             runs,
+            asked_runs: schedule.runs,
             void,
             curve: curve(&pairs),
             ejections: slowed.point.specs.iter().any(ejects).then(|| ejections(&pairs)),
@@ -468,7 +484,10 @@ fn statistics(pairs: &[Pair], tolerances: &Tolerances) -> Vec<Statistic> {
     ];
     let of = |(compared, pick): (Compared, Pick)| {
         let values: Vec<_> = pairs.iter().map(|(simulated, real)| (pick(simulated), pick(real))).collect();
-        compare(compared, &values, tolerances.of(compared.name))
+        let (name, tolerance) = (compared.name, tolerances.of(compared.name));
+        let unsaid =
+            || (!values.is_empty() && tolerances.is_asked(name)).then(|| unsaid(compared, tolerance));
+        compare(compared, &values, tolerance).or_else(unsaid)
     };
     let mut all: Vec<Statistic> = picks.into_iter().filter_map(of).collect();
     all.extend(farthest(pairs).and_then(|server| {
@@ -508,6 +527,19 @@ fn ejections(pairs: &[Pair]) -> BothWorlds {
         simulated: Estimate::of(pairs.iter().map(|(simulated, _)| Some(simulated.ejections))),
         real: Estimate::of(pairs.iter().map(|(_, real)| Some(real.ejections))),
     }
+}
+
+/// Quantiles that are not compared, since a run has too few requests for them, in words.
+fn too_few(statistics: &[Statistic], selected: u64) -> Option<String> {
+    let said = |name: &str| statistics.iter().any(|s| s.name == name && s.simulated.value.is_some());
+    let wanted = [("p95", 200), ("p99", 1000)].into_iter().filter(|(name, _)| !said(name));
+    let names: Vec<String> = wanted.map(|(name, n)| format!("{name} ({n})")).collect();
+    (!names.is_empty() && !statistics.is_empty()).then(|| {
+        format!(
+            "not compared, since only {selected} requests of a run count and more are needed: {}; send more (--requests)",
+            names.join(", ")
+        )
+    })
 }
 
 /// The mean latency as it was, ms.

@@ -55,7 +55,11 @@ impl Verdict {
 
 /// Tolerances by statistic.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tolerances(Vec<(String, f64)>);
+pub struct Tolerances {
+    all: Vec<(String, f64)>,
+    /// Those that somebody has set.
+    asked: Vec<String>,
+}
 
 impl Default for Tolerances {
     fn default() -> Tolerances {
@@ -68,25 +72,32 @@ impl Default for Tolerances {
             ("attempts", 0.03),
             ("share", 2.0),
         ];
-        Tolerances(of.map(|(name, tolerance)| (name.to_owned(), tolerance)).into())
+        let all = of.map(|(name, tolerance)| (name.to_owned(), tolerance)).into();
+        Tolerances { all, asked: Vec::new() }
     }
 }
 
 impl Tolerances {
     /// The statistics that have one.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(name, _)| &name[..])
+        self.all.iter().map(|(name, _)| &name[..])
     }
 
     /// Another tolerance for a statistic: a share of what was simulated, or points; false: there is no such statistic.
     pub fn set(&mut self, name: &str, tolerance: f64) -> bool {
-        let found = self.0.iter_mut().find(|(known, _)| known == name);
+        let found = self.all.iter_mut().find(|(known, _)| known == name);
+        self.asked.push(name.to_owned());
         found.map(|(_, own)| *own = tolerance).is_some()
+    }
+
+    /// Whether somebody has set that of a statistic: what cannot be said of it then does not agree.
+    pub fn is_asked(&self, name: &str) -> bool {
+        self.asked.iter().any(|asked| asked == name)
     }
 
     /// That of a statistic.
     pub fn of(&self, name: &str) -> f64 {
-        self.0.iter().find(|(known, _)| known == name).map_or(0.0, |(_, tolerance)| *tolerance)
+        self.all.iter().find(|(known, _)| known == name).map_or(0.0, |(_, tolerance)| *tolerance)
     }
 }
 
@@ -168,6 +179,22 @@ pub(crate) fn compare(
         verdict,
         runs_needed,
     })
+}
+
+/// A statistic of which nothing can be said.
+pub(crate) fn unsaid(of: Compared, tolerance: f64) -> Statistic {
+    let nothing = Estimate { value: None, low: None, high: None };
+    Statistic {
+        name: of.name,
+        simulated: nothing,
+        real: nothing,
+        difference: nothing,
+        relative: nothing,
+        tolerance,
+        unit: of.unit,
+        verdict: Verdict::Undecided,
+        runs_needed: None,
+    }
 }
 
 /// With how many runs the interval would be on one side, if its middle stays.

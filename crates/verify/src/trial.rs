@@ -34,6 +34,8 @@ pub(crate) struct Real {
     pub served: Vec<Row>,
     /// For how long threads of the run waited for a core, ns a request; `None`: the system does not say.
     pub waited_ns: Option<f64>,
+    /// The same as a share of the time that the run took.
+    pub waited_share: f64,
     /// The share of the cores that the host took for others.
     pub stolen: Option<f64>,
     /// One of ten timers of the servers rang later than this, ns after it was to.
@@ -49,6 +51,8 @@ pub(crate) struct Real {
 
 /// Threads may wait so long for a core, ns a request, and this share of the median latency.
 const MOST_WAITED: (f64, f64) = (300_000.0, 0.02);
+/// However few requests there are, waiting for less than this share of the time says nothing.
+const LEAST_WAITED: f64 = 0.05;
 /// The host may take this share of the cores.
 const MOST_STOLEN: f64 = 0.1;
 /// One timer of ten of the servers may ring so much later than as this machine was calibrated, ns, or by this share of the median
@@ -62,6 +66,7 @@ impl Real {
         let p50 = self.load.all.quantile(0.5).unwrap_or_default();
         let (most_ns, most_share) = MOST_WAITED;
         let waited = self.waited_ns.filter(|ns| *ns > most_ns && *ns > most_share * p50);
+        let waited = waited.filter(|_| self.waited_share > LEAST_WAITED);
         let of_cores = |ns: f64| format!("its processes waited {:.2} ms a request for a core", ns / 1e6);
         let taken = || {
             let stolen = self.stolen.filter(|share| *share > MOST_STOLEN)?;
@@ -190,6 +195,7 @@ pub(crate) fn trial(
     };
     let waited = busy::own_waited_ns().zip(waited).map(|(now, before)| now.saturating_sub(before));
     let stolen = busy::stolen().zip(stolen).map(|(now, before)| (now.0 - before.0, now.1 - before.1));
+    let took_ns = monotonic_ns().saturating_sub(processes.begins_ns).max(1);
     let router = processes.router.end()?;
     let servers = match processes.servers {
         Some(servers) => servers.end().map_err(Error::System)?,
@@ -200,6 +206,7 @@ pub(crate) fn trial(
     servers.late_ns.iter().for_each(|ns| late.record(*ns));
     Ok(Some(Real {
         waited_ns: waited.map(|ns| ns as f64 / outcome.requests.total.max(1) as f64),
+        waited_share: waited.unwrap_or(0) as f64 / took_ns as f64,
         stolen: stolen.map(|(stolen, all)| stolen as f64 / all.max(1) as f64),
         late_ns: late.quantile(0.9),
         load: outcome,

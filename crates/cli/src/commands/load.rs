@@ -12,6 +12,9 @@ pub(crate) fn run(args: &Load) -> Result<(), Failure> {
     let at_once = interrupt::at_once();
     let plan = input::load(&args.file())?;
     let chosen = choose(&plan, args.scenario.as_deref())?;
+    if args.save.is_some() && args.save == args.hgrm {
+        return Err(Failure::Usage("--save and --hgrm name the same file; give each its own".to_owned()));
+    }
     let save = args.save.as_deref().map(Target::open).transpose()?;
     let hgrm = args.hgrm.as_deref().map(Target::open).transpose()?;
     let stop = interrupt::stop_flag(&at_once);

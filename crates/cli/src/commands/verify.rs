@@ -78,6 +78,16 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     match found.verdict() {
         Verdict::Agrees => Ok(()),
         Verdict::Differs => Err(Failure::No("the worlds differ".to_owned())),
+        Verdict::Undecided if found.scenarios.iter().any(|s| s.runs == 0) => {
+            let all_void = "undecided: every run of a scenario is void; free this machine of other work";
+            Err(Failure::No(all_void.to_owned()))
+        }
+        Verdict::Undecided
+            if found.scenarios.iter().any(|s| s.statistics.iter().any(|s| s.simulated.value.is_none())) =>
+        {
+            let unsaid = "undecided: a run has too few requests for what was asked (--requests)";
+            Err(Failure::No(unsaid.to_owned()))
+        }
         Verdict::Undecided => Err(Failure::No("undecided: more runs would tell (--runs)".to_owned())),
     }
 }

@@ -198,7 +198,7 @@ fn bind(
         for (at, socket) in (first..).zip(bound.sockets()) {
             opened.sockets[at].push((number, socket));
         }
-        opened.listening.push(Listening { name: name.to_owned(), addr });
+        opened.listening.push(Listening { name: name.to_owned(), addr, level });
     }
     Ok((port, there))
 }
@@ -225,7 +225,7 @@ fn take(
     for (at, socket) in (0..).zip(bound.sockets()) {
         opened.sockets[at % loops].push((number, socket));
     }
-    opened.listening.push(Listening { name: name.to_owned(), addr });
+    opened.listening.push(Listening { name: name.to_owned(), addr, level });
     Ok((port, there))
 }
 

@@ -73,6 +73,8 @@ pub struct Listening {
     pub name: String,
     /// Where: `127.0.0.1:8080`, `unix:/path`.
     pub addr: String,
+    /// How many listeners stand before it.
+    pub level: u32,
 }
 
 /// Why nothing is served.
