@@ -92,6 +92,59 @@ fn picks_are_the_same_again() {
     run(&["verify", "--replay", &wrong]).code.map_or_else(|| panic!("it ends"), |code| assert_eq!(code, 1));
 }
 
+/// Without the end of a record nobody can say that all of its picks are the same; without picks nobody can either.
+#[test]
+fn a_record_is_whole_and_has_picks() {
+    let scratch = Scratch::new("verify-cut");
+    let file = scratch.file("t.star", one("traffic.constant(rate = 400)"));
+    let record = scratch.path("record");
+    let ran = run(&["verify", &file, "--runs", "2", "--record", &record, "--quiet"]);
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+    let text = std::fs::read_to_string(&record).expect("a record");
+    let lines: Vec<&str> = text.lines().collect();
+    let without = |unwanted: &str| {
+        lines.iter().filter(|line| !line.contains(unwanted)).copied().collect::<Vec<_>>().join("\n")
+    };
+    for (name, text, says) in [
+        ("cut", lines[..lines.len() / 2].join("\n"), "it is cut"),
+        ("short", lines[..lines.len() - 1].join("\n"), "it is cut"),
+        ("picks", without("\"pick\""), "no pick in it"),
+    ] {
+        let replayed = run(&["verify", "--replay", &scratch.file(name, text)]);
+        assert_eq!(replayed.code, Some(2), "{name}: {}{}", replayed.out, replayed.err);
+        assert!(replayed.err.contains(says), "{name}: {}", replayed.err);
+    }
+}
+
+/// What fails tells its kind at the outermost listener, also where a client takes it for an answer; and a request enters there,
+/// whatever listens behind.
+#[test]
+fn kinds_and_attempts_are_those_of_the_simulation() {
+    let scratch = Scratch::new("verify-kinds");
+    let source = "\
+a = listen(\"127.0.0.1:0\", server(\"a\"), name = \"a\")
+b = listen(\"127.0.0.1:0\", server(\"b\"), name = \"b\")
+half = traffic.mix(traffic.constant(rate = 500), [(1, request(path = \"/a\")), (1, request(path = \"/b\"))])
+scenario(\"inner\", lb.round_robin([a, b]), traffic.constant(rate = 500), requests = 200)
+scenario(\"no_route\", route([(when(path = \"/a\"), server(\"c\"))]), half, requests = 200)
+scenario(\"limited\", limit.rate(server(\"d\"), per_s = 0.001, burst = 100), traffic.constant(rate = 500), requests = 200)
+scenario(\"deadline\", delay(5*ms, server(\"e\")), traffic.constant(rate = 500), requests = 200, deadline = 1*ms)
+";
+    let file = scratch.file("t.star", source);
+    let ran = run(&["verify", &file, "--runs", "2", "--output", "json", "--quiet"]);
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+    let found: Value = serde_json::from_str(&ran.out).expect("JSON");
+    let scenarios = found["scenarios"].as_array().expect("scenarios");
+    // On a machine that was too busy for every run of a scenario, there is nothing to compare.
+    for scenario in scenarios.iter().filter(|s| s["runs"] != 0) {
+        for name in ["success", "attempts"] {
+            let statistics = scenario["statistics"].as_array().expect("statistics");
+            let of = statistics.iter().find(|s| s["name"] == name).expect("the statistic");
+            assert_eq!(of["difference"]["value"], 0.0, "{}: {of}", scenario["name"]);
+        }
+    }
+}
+
 /// Where picks do not hang on time, each server gets just the requests that it gets in the simulation.
 #[test]
 fn requests_go_where_the_simulation_sends_them() {
@@ -202,6 +255,11 @@ fn what_cannot_be_verified_is_said() {
             "least_work",
         ),
         (
+            "sticky",
+            "scenario(\"a\", lb.random([server(\"x\")], sticky = \"to\"), traffic.constant(rate = 10), requests = 10)",
+            "bring no cookies back",
+        ),
+        (
             "fast",
             "scenario(\"a\", lb.random([server(\"x\")]), traffic.constant(rate = 5000000), requests = 100000)",
             "requests a second",
@@ -213,11 +271,16 @@ fn what_cannot_be_verified_is_said() {
         assert_eq!(ran.code, Some(2), "{name}: {}", ran.err);
         assert!(ran.err.contains(says), "{name}: {}", ran.err);
     }
+    let line = scratch.file(
+        "line.star",
+        one("traffic.constant(rate = 100)").replace("random(apps", "random(apps, max_waiting = 1"),
+    );
     let file = scratch.file("fine.star", one("traffic.constant(rate = 100)"));
     for (args, says) in [
         (&[&file[..], "other"][..], "has no scenario `other`; it has one"),
         (&[&file, "--tolerance", "p42=1%"], "there is no statistic `p42`"),
         (&[&file, "--runs", "1"], "1 is not in 2..=1000"),
+        (&[&line, "--against", "haproxy"], "`max_waiting`"),
         (&["--replay", &file], "line 1"),
         (&[], "required"),
     ] {

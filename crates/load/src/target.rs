@@ -99,6 +99,8 @@ mod tests {
             ("http://a/?q", "paths come from the scenario"),
             ("http://u:p@127.0.0.1", "user and password"),
             ("http://", "write http"),
+            ("http://127.0.0.1:99999", "its port is none"),
+            ("http://[::1]:x", "write http"),
         ] {
             let why = Target::resolve(url).unwrap_err().to_string();
             assert!(why.contains(says), "{url}: {why}");
