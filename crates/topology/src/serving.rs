@@ -8,7 +8,7 @@
 
 use crate::circles::circles;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::plan::{NodeId, Point, Spec, To, levels, listeners};
+use crate::plan::{ClientAuth, NodeId, Point, Spec, TlsServer, To, levels, listeners};
 use std::collections::BTreeSet;
 use weir_policy::config::Balance;
 
@@ -254,17 +254,24 @@ fn unreachable(point: &Point) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     for (id, _) in levels(point).into_iter().filter(|(_, level)| *level > 0) {
         let Some(Spec::Listen(listen)) = spec_of(point, id) else { continue };
-        let (what, help) = if listen.tls.is_some() {
-            ("has TLS", "leave `tls` out: nothing between them leaves this machine")
+        let wants = |tls: &TlsServer| tls.client_ca.is_some() && tls.client_auth == ClientAuth::Require;
+        let (what, help) = if listen.tls.as_ref().is_some_and(wants) {
+            (
+                "requires certificates of clients, and weir, which reaches it itself, has none",
+                "write `client_auth=\"request\"`, or leave `client_ca` out",
+            )
         } else if !listen.http.proxy_from.is_empty() {
-            ("waits for the PROXY protocol", "leave `proxy_from` out: who the client is weir tells itself")
+            (
+                "waits for the PROXY protocol, and weir reaches it itself, by plain HTTP",
+                "leave `proxy_from` out: who the client is weir tells itself",
+            )
         } else {
             continue;
         };
         if !sites.insert(point.nodes[id as usize].site) {
             continue;
         }
-        let message = format!("a `listen` behind another {what}, and weir reaches it itself, by plain HTTP");
+        let message = format!("a `listen` behind another {what}");
         let help = format!("{help}; for clients from outside let a second `listen` lead to the same node");
         wrong.push(at(point, id, Diagnostic::error(message).help(help)));
     }

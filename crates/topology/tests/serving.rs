@@ -298,7 +298,7 @@ fn listeners_behind_others() {
     assert_eq!([of(0), of(1), of(2), of(3), of(4)], ["a", "ab", "abc", "ad", "e"]);
 }
 
-/// A listener behind another is weir's to reach: by plain HTTP, of which everything is its own.
+/// A listener behind another is weir's to reach, which has no certificate of a client, and no client to tell of before HTTP.
 #[test]
 fn an_inner_listener_that_weir_cannot_reach_is_refused() {
     let refused = |more: &str, outer: &str| {
@@ -307,13 +307,21 @@ fn an_inner_listener_that_weir_cannot_reach_is_refused() {
     };
     let outer = "listen(\":80\", lb.random([a]))";
     let pair = std::env::temp_dir().join("x").display().to_string();
-    let tls = format!("tls=tls.server(\"{pair}.pem\", \"{pair}.key\")");
-    for (more, says) in [(tls.as_str(), "has TLS"), ("http=http(proxy_from=[\"::1\"])", "PROXY protocol")] {
+    let tls = |more: &str| format!("tls=tls.server(\"{pair}.pem\", \"{pair}.key\"{more})");
+    let requires = tls(", client_ca=\"ca.pem\"");
+    for (more, says) in [
+        (requires.as_str(), "requires certificates of clients"),
+        ("http=http(proxy_from=[\"::1\"])", "PROXY protocol"),
+    ] {
         let said = refused(more, outer);
         assert!(said.contains(says) && said.contains("t.star:1:5") && said.contains("leave `"), "{said}");
+        assert!(said.contains("let a second `listen` lead to the same node"), "{said}");
         assert_eq!(refused(more, ""), "");
     }
-    assert_eq!(refused("http=http(versions=[\"h2\"])", outer), "");
+    let requests = tls(", client_ca=\"ca.pem\", client_auth=\"request\"");
+    for more in [&*tls(""), &requests, "http=http(versions=[\"h2\"])"] {
+        assert_eq!(refused(more, outer), "");
+    }
 }
 
 /// A listener is never part of a built-in server; models before it act where nothing real is behind.

@@ -3,34 +3,34 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_net::transport::tls;
-use weir_topology::plan::{HttpVersion, Listen, NodeId, Point, Spec, listeners};
+use weir_topology::plan::{HttpVersion, Listen, NodeId, Point, Spec, levels, listeners, with_inner};
 
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Certificates {
     /// By the listener's node: what it shows.
     listeners: BTreeMap<NodeId, Arc<tls::Server>>,
+    /// By the node of a listener behind others: how those reach it.
+    inner: BTreeMap<NodeId, tls::OwnListener>,
     /// What servers say of TLS.
     pub origins: tls::Clients,
 }
 
 impl Certificates {
-    /// Reads what these listeners, and all servers, name.
+    /// Reads what these listeners, those behind them (which may be other processes), and all servers name.
     ///
     /// # Errors
     /// Each file that is of no use.
     pub fn read(point: &Point, nodes: &[NodeId]) -> Result<Certificates, Vec<tls::CannotUse>> {
         let (mut all, mut wrong) = (Certificates::default(), Vec::new());
-        for id in nodes {
-            let node = &point.nodes[*id as usize];
+        let levels = levels(point);
+        for id in with_inner(point, nodes) {
+            let node = &point.nodes[id as usize];
             let Spec::Listen(listen) = &point.specs[node.spec as usize] else { continue };
             let Some(files) = &listen.tls else { continue };
-            match tls::Server::read(files, &protocols(listen)) {
-                Ok(server) => {
-                    all.listeners.insert(*id, Arc::new(server));
-                }
-                Err(e) => wrong.push(e),
-            }
+            let is_inner = levels.get(&id).is_some_and(|level| *level > 0);
+            let read = tls::Server::read(files, &protocols(listen));
+            wrong.extend(read.and_then(|server| all.add(id, server, is_inner)).err());
         }
         for spec in &point.specs {
             let Spec::Server { addr: Some(_), origin, .. } = spec else { continue };
@@ -39,6 +39,19 @@ impl Certificates {
         }
         wrong.dedup();
         if wrong.is_empty() { Ok(all) } else { Err(wrong) }
+    }
+
+    fn add(&mut self, id: NodeId, server: tls::Server, is_inner: bool) -> Result<(), tls::CannotUse> {
+        if is_inner {
+            self.inner.insert(id, tls::OwnListener::new(&server)?);
+        }
+        self.listeners.insert(id, Arc::new(server));
+        Ok(())
+    }
+
+    /// How listeners behind others are spoken to, by their nodes; cleartext where there is nothing.
+    pub fn to_inner(&self) -> BTreeMap<NodeId, Arc<tls::Client>> {
+        self.inner.iter().map(|(id, own)| (*id, own.client.clone())).collect()
     }
 
     /// What a listener shows; `None`: it speaks cleartext.
@@ -60,10 +73,16 @@ impl Certificates {
         for (node, server) in &mut new.listeners {
             let Some((before, listen)) = same.get(node) else { continue };
             let Spec::Listen(now) = &point.specs[point.nodes[*node as usize].spec as usize] else { continue };
-            let is_same = now.tls == listen.tls && now.http.versions == listen.http.versions;
-            if let (true, Some(known)) = (is_same, self.listeners.get(before)) {
-                // It was readable a moment ago.
-                known.read_again().map_err(|e| vec![e])?;
+            let Some(known) = self.listeners.get(before) else { continue };
+            if let Some(own) = new.inner.get_mut(node) {
+                // Graphs of before go on with theirs.
+                if let Some(was) = self.inner.get(before) {
+                    *own = was.clone();
+                }
+                own.changes(known, server);
+            }
+            if now.tls == listen.tls && now.http.versions == listen.http.versions {
+                known.show(server);
                 *server = known.clone();
             }
         }

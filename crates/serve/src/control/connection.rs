@@ -104,7 +104,9 @@ pub(crate) fn begin(
     let deadline = core.deadlines.add();
     // Only who tells origins of it has to know where the client came to.
     let ends = (accepted.peer, accepted.peer.and_then(|_| socket.local()));
-    let session = Rc::new(Session::new(listener.clone(), ends, deadline, core.is_draining(), place));
+    // A listener behind others goes on until they are empty: HTTP/2 would refuse requests once told of the end.
+    let ending = core.is_draining() && lp.closing.borrow().levels > listener.level;
+    let session = Rc::new(Session::new(listener.clone(), ends, deadline, ending, place));
     if is_own {
         session.is_own();
     }

@@ -100,7 +100,11 @@ pub(super) fn open(
         confs: BTreeMap::new(),
         sockets: (0..loops).map(|_| Vec::new()).collect(),
         logs: before.map(|before| before.logs.clone()).unwrap_or_default(),
-        inner: Inner { own: before.map(|b| b.inner.own.clone()).unwrap_or_default(), ..Inner::default() },
+        inner: Inner {
+            own: before.map(|b| b.inner.own.clone()).unwrap_or_default(),
+            tls: certificates.to_inner(),
+            ..Inner::default()
+        },
         next: before.map_or(0, |before| before.next),
         waits: Vec::new(),
     };

@@ -4,7 +4,7 @@
 //! One reload at a time; who asks during one has another after it. Graphs that are left for their last requests are counted: while
 //! there are too many the next reload waits, and after a while the oldest is cut.
 
-use super::adopt::{Generation, Reload};
+use super::adopt::{Conf, Generation, Reload};
 use super::certificates::Certificates;
 use super::listeners::{self, Before, Logs};
 use super::mailbox::ToLoop;
@@ -17,7 +17,7 @@ use crate::log::AccessLog;
 use crate::metrics::Reload as Counted;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::names::Following;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -26,7 +26,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use weir_stats::Key;
-use weir_topology::plan::{Listen, Point, Spec};
+use weir_topology::plan::{Point, Spec};
 use weir_topology::serving::Serving;
 use weir_topology::sticky;
 
@@ -345,10 +345,14 @@ fn certificates(before: &Generation, (point, nodes): (&Point, &[NodeId])) -> Res
         Spec::Listen(listen) => Some(listen),
         _ => None,
     };
-    let mut same: BTreeMap<NodeId, (NodeId, &Listen)> = BTreeMap::new();
+    let (mut same, mut taken) = (BTreeMap::new(), BTreeSet::new());
     for node in nodes {
         let Some(now) = listen(*node) else { continue };
-        if let Some(conf) = before.confs.values().find(|conf| conf.listen.addr == now.addr) {
+        // As listeners are kept: of those that take a free port each goes on as one of before.
+        let mut all = before.confs.iter();
+        let is_it = |number: &usize, conf: &Conf| conf.listen.addr == now.addr && !taken.contains(number);
+        if let Some((number, conf)) = all.find(|(number, conf)| is_it(number, conf)) {
+            taken.insert(*number);
             same.insert(*node, (conf.node, &conf.listen));
         }
     }

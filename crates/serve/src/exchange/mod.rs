@@ -349,9 +349,13 @@ impl Exchange {
         })
     }
 
-    /// Whether the client's connection is TLS.
+    /// Whether the client came by TLS; where that is this very process, whether its own client did.
     pub fn is_https(&self) -> bool {
-        self.client.session().agreed().is_some()
+        let session = self.client.session();
+        match session.believed().and_then(|_| self.request.field("x-forwarded-proto")) {
+            Some(proto) => proto.eq_ignore_ascii_case(b"https"),
+            None => session.agreed().is_some(),
+        }
     }
 
     /// The version that the client speaks.

@@ -300,7 +300,10 @@ impl Builder<'_> {
             .map(|(most, wait_ns)| ConnectionLimit::new(self.state.process().open(key), *most, *wait_ns));
         Node::Server(Rc::new(Server {
             id,
-            tls: origin.tls.as_ref().zip(addr.as_deref()).and_then(|(tls, addr)| self.secure(tls, addr)),
+            tls: match &origin.tls {
+                Some(tls) => addr.as_deref().and_then(|addr| self.secure(tls, addr)),
+                None => self.blueprint.inner.tls.get(&id).cloned().map(Secure::to_own),
+            },
             addr,
             name: Rc::from(name.unwrap_or("server")),
             own: listens.then(|| self.blueprint.inner.own.clone()),
@@ -467,8 +470,13 @@ impl Builder<'_> {
 
 /// How a listener of this process is spoken to: as a server is by default, in a version that it takes.
 fn as_origin(listen: &plan::Listen) -> Origin {
-    let takes_h1 = listen.http.versions.contains(&HttpVersion::H1);
-    let protocol = if takes_h1 { OriginProtocol::H1 } else { OriginProtocol::H2 };
+    let takes = |version| listen.http.versions.contains(&version);
+    let protocol = match (takes(HttpVersion::H1), takes(HttpVersion::H2)) {
+        (false, _) => OriginProtocol::H2,
+        // TLS has a word for which of them.
+        (true, true) if listen.tls.is_some() => OriginProtocol::Auto,
+        (true, _) => OriginProtocol::H1,
+    };
     Origin { protocol, ..Origin::of(true) }
 }
 

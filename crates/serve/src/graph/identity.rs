@@ -3,7 +3,8 @@
 //!
 //! A node with `name=` is its kind (of balancers there is one) and name; one behind which lies one addressed server is its place and that address; others
 //! are place and number there. A target is what its `server` says: address as written, TLS and protocol;
-//! one without address is known as a node, and so is a `listen` that takes a free port. Those of one identity are told apart by their order.
+//! one without address is known as a node, and so is a `listen` that takes a free port; with TLS it is another. Those of one
+//! identity are told apart by their order.
 
 use crate::exchange::NodeId;
 use std::collections::BTreeMap;
@@ -64,10 +65,13 @@ impl Interner {
             .collect();
         let target = |(node, own): (&Node, &u32)| match &point.specs[node.spec as usize] {
             Spec::Server { addr: Some(addr), origin, .. } => self.key(of_target(addr, origin)),
-            // Of those that take a free port each is known by its name alone.
-            Spec::Listen(listen) if !is_free_port(&listen.addr) => {
-                self.key(format!("listener {}", listen.addr))
-            }
+            Spec::Listen(listen) => match (is_free_port(&listen.addr), listen.tls.is_some()) {
+                (false, false) => self.key(format!("listener {}", listen.addr)),
+                (false, true) => self.key(format!("listener {} by TLS", listen.addr)),
+                // Of those that take a free port each is known by its name alone.
+                (true, false) => *own,
+                (true, true) => self.key(format!("listener of node {own} by TLS")),
+            },
             _ => *own,
         };
         let targets = point.nodes.iter().zip(&nodes).map(target).collect();

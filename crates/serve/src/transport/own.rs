@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_net::transport::socket::Socket;
+use weir_net::transport::tls;
 
 /// The two ends of a connection: whose it is, and the listener's.
 type Ends = (SocketAddr, SocketAddr);
@@ -59,6 +60,8 @@ pub(crate) fn is_own(socket: &UnixStream) -> bool {
 pub(crate) struct Inner {
     /// By node.
     pub at: BTreeMap<u32, Reached>,
+    /// How TLS is spoken to them, by node; cleartext where there is nothing.
+    pub tls: BTreeMap<u32, Arc<tls::Client>>,
     /// The connections there.
     pub own: Arc<OwnConnections>,
 }

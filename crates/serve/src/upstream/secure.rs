@@ -20,6 +20,11 @@ pub(crate) struct Secure {
 }
 
 impl Secure {
+    /// To a listener of this process, which is asked for no name.
+    pub fn to_own(client: Arc<tls::Client>) -> Secure {
+        Secure { client, host: Rc::from("") }
+    }
+
     /// TLS on a connection that stands, within this time; `offers`: protocols, the best first (ALPN).
     pub async fn handshake(
         &self,

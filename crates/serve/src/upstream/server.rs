@@ -349,8 +349,9 @@ impl Server {
         };
         match within(limit, self.open(ex)).await {
             Some(Ok(socket)) => {
-                let own = self.own.as_ref().and_then(|own| own.made(&socket));
                 let socket = self.secured(core, socket).await?;
+                // Not before: what closes while it shakes hands would be known for longer than it is open.
+                let own = self.own.as_ref().and_then(|own| own.made(&socket));
                 let open = Some(self.target.counts.opens(core.now().saturating_sub(begun_ns)));
                 Ok(Dialled { socket, held: Held { own, _counted: counted, open } })
             }

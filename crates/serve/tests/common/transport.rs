@@ -91,16 +91,9 @@ fn at(addr: &str) -> Transport {
 
 /// The same topology on the transport of this thread.
 pub fn adapt(point: &mut Point) {
-    // To listeners behind others weir itself is the client, by plain HTTP.
-    let levels = weir_topology::plan::levels(point);
-    let inner: Vec<u32> = levels
-        .iter()
-        .filter(|(_, level)| **level > 0)
-        .map(|(id, _)| point.nodes[*id as usize].spec)
-        .collect();
-    for (number, spec) in (0..).zip(&mut point.specs) {
+    for spec in &mut point.specs {
         match spec {
-            Spec::Listen(listen) if is_tls() && !inner.contains(&number) => {
+            Spec::Listen(listen) if is_tls() => {
                 let certificates = vec![SHOWN.clone()];
                 let tls = TlsServer { certificates, client_ca: None, client_auth: Default::default() };
                 listen.tls = Some(tls);

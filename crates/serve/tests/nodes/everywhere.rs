@@ -1,7 +1,9 @@
 //! The tests of nodes and policies on every transport. Each says for itself where HTTP/2 has no word for what it does.
 
 use crate::common::transport::{Transport, on};
-use crate::{attempts, balance, buffered, cancel, choose, faults, fixed, limits, models, queues, rewrite};
+use crate::{
+    attempts, balance, buffered, cancel, choose, faults, fixed, layers, limits, models, queues, rewrite,
+};
 
 /// A test, with its name.
 type Test = (&'static str, fn());
@@ -22,6 +24,7 @@ tests! {
     choose: the_first_rule_that_matches_decides no_rule_is_404_and_two_meanings_are_400 split_has_shares split_by_key_keeps_its_clients;
     faults: faulty_by_its_modes a_crash_resets_what_is_inside a_lazy_crash_resets_what_is_inside a_crash_breaks_a_body a_block_fails_together flaky_fails_after_the_work warmup_is_slow_at_first warmup_begins_anew_after_a_crash;
     fixed: respond_answers_as_it_is_told redirect_fills_its_template built_in_servers_say_their_name a_model_without_an_end_of_its_own_answers_for_its_server several_listeners_share_nodes built_in_servers_take_what_comes_to_them;
+    layers: two_layers_are_two_hops what_fails_behind_is_an_answer answers_of_an_inner_listener_eject_it forwarded_fields_of_the_own_process_are_believed the_client_is_known_behind many_routers_with_loops_of_their_own listeners_are_checked models_before_a_listener_act inner_listeners_drain_last a_broken_body_stays_broken;
     limits: rate_is_429_with_retry_after rate_has_a_bucket_per_key rate_is_the_processs timeout_is_504_and_cancels timeout_breaks_a_body who_waits_for_a_100_is_not_waited_for an_early_answer_that_stalls_has_an_end;
     models: delays_are_true a_cable_is_crossed_twice what_is_whole_is_held_no_longer a_balancer_counts_no_cable_around_it concurrent_shares_its_cores concurrent_is_cancelled sequence_is_one_after_another fanout_waits_for_as_many_as_it_needs draws_belong_to_places_and_requests;
     queues: a_queue_is_the_processs those_who_wait_go_in_order a_full_queue_is_overloaded_and_a_long_wait_a_timeout max_in_flight_lets_the_rest_wait max_in_flight_is_the_processs a_wait_for_a_balancer_ends a_slot_is_held_for_the_body a_wait_for_a_connection_ends;

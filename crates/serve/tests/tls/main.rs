@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod hello;
+mod inner;
 
 use common::certificates::Authority;
 use common::configs::{client, server};

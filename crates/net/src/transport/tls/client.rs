@@ -73,16 +73,21 @@ impl Client {
     /// # Errors
     /// When TLS cannot be set up.
     pub fn unverified() -> Result<Client, CannotUse> {
+        Client::by(Verifier::of_anyone(), None)
+    }
+
+    /// One that trusts whom this verifier does, and asks for this name, else for the host of the address. It reads no files.
+    pub(super) fn by(verifier: Verifier, name: Option<&str>) -> Result<Client, CannotUse> {
         let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
         let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-        let anyone = Arc::new(Verifier::of_anyone());
         let mut config = builder
             .map_err(failed)?
             .dangerous()
-            .with_custom_certificate_verifier(anyone)
+            .with_custom_certificate_verifier(Arc::new(verifier))
             .with_no_client_auth();
         config.resumption = Resumption::in_memory_sessions(SESSIONS);
-        Ok(Client { files: TlsClient::default(), now: RwLock::new(Arc::new(config)) })
+        let files = TlsClient { name: name.map(str::to_owned), ..TlsClient::default() };
+        Ok(Client { files, now: RwLock::new(Arc::new(config)) })
     }
 }
 

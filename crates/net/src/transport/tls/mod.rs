@@ -3,6 +3,7 @@
 mod agreed;
 mod client;
 mod files;
+mod pinned;
 mod server;
 mod stream;
 mod validity;
@@ -12,6 +13,7 @@ mod why;
 pub use agreed::Agreed;
 pub use client::{Client, Clients};
 pub use files::CannotUse;
+pub use pinned::OwnListener;
 pub use server::Server;
 pub use stream::Stream;
 pub use why::Why;

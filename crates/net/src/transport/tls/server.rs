@@ -7,10 +7,9 @@ use super::{Agreed, Stream, provider};
 use crate::io::buffers::Buffers;
 use crate::transport::socket::Socket;
 use rustls::client::verify_server_name;
-use rustls::pki_types::ServerName;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::server::{
-    ClientHello, NoServerSessionStorage, ParsedCertificate, ProducesTickets, ResolvesServerCert,
-    WebPkiClientVerifier,
+    ClientHello, NoServerSessionStorage, ParsedCertificate, ResolvesServerCert, WebPkiClientVerifier,
 };
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, ServerConnection};
@@ -23,8 +22,6 @@ use weir_topology::plan::{ClientAuth, TlsServer};
 #[derive(Debug)]
 pub struct Server {
     files: TlsServer,
-    /// What is offered by ALPN, the best first.
-    protocols: Vec<Vec<u8>>,
     /// Locked once for each handshake.
     now: RwLock<Current>,
 }
@@ -37,27 +34,24 @@ struct Current {
 }
 
 impl Server {
-    /// Reads the files. `protocols`: what ALPN offers.
+    /// Reads the files. `protocols`: what ALPN offers, the best first.
     ///
     /// # Errors
     /// The first file that is of no use.
     pub fn read(files: &TlsServer, protocols: &[&str]) -> Result<Server, CannotUse> {
-        let protocols: Vec<Vec<u8>> = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
-        let now = current(files, &protocols, None)?;
-        Ok(Server { files: files.clone(), protocols, now: RwLock::new(now) })
+        Ok(Server { files: files.clone(), now: RwLock::new(current(files, protocols)?) })
     }
 
-    /// Reads the files again, for connections that begin from now on.
-    ///
-    /// # Errors
-    /// The first file that is of no use; all stays as it was then.
-    pub fn read_again(&self) -> Result<(), CannotUse> {
-        let tickets = self.current().config.ticketer.clone();
+    /// Shows what was read again, by another with the same arguments, to connections that begin from now on.
+    pub fn show(&self, again: &Server) {
+        let mut now = again.current();
         // A ticket stands for a client's certificate: who was let in by an authority that has gone shows it again.
-        let tickets = self.files.client_ca.is_none().then_some(tickets);
-        let now = current(&self.files, &self.protocols, tickets)?;
+        if self.files.client_ca.is_none() {
+            let mut config = ServerConfig::clone(&now.config);
+            config.ticketer = self.current().config.ticketer.clone();
+            now.config = Arc::new(config);
+        }
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = now;
-        Ok(())
     }
 
     /// The server's end of a connection that was just accepted.
@@ -73,6 +67,11 @@ impl Server {
         let own = |one: &CertifiedKey| one.cert.first().and_then(|own| Validity::of(own));
         let all = self.files.certificates.iter().zip(&certificates.0);
         all.filter_map(|(file, one)| Some((file.cert.clone(), own(one)?.to_s.max(0) as u64))).collect()
+    }
+
+    /// The certificates that it shows, without those who have signed them.
+    pub(super) fn shown(&self) -> Vec<CertificateDer<'static>> {
+        self.current().certificates.0.iter().filter_map(|one| one.cert.first().cloned()).collect()
     }
 
     fn current(&self) -> Current {
@@ -100,11 +99,7 @@ impl Accepting {
     }
 }
 
-fn current(
-    files: &TlsServer,
-    protocols: &[Vec<u8>],
-    tickets: Option<Arc<dyn ProducesTickets>>,
-) -> Result<Current, CannotUse> {
+fn current(files: &TlsServer, protocols: &[&str]) -> Result<Current, CannotUse> {
     let all: Result<Vec<_>, _> = files.certificates.iter().map(certified).collect();
     let certificates = Arc::new(Certificates(all?));
     let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
@@ -124,13 +119,10 @@ fn current(
         }
     };
     let mut config = builder.with_cert_resolver(certificates.clone());
-    config.alpn_protocols = protocols.to_vec();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
     // Sessions are in tickets alone, whose key changes every six hours: loops need no common memory.
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.ticketer = match tickets {
-        Some(tickets) => tickets,
-        None => rustls::crypto::ring::Ticketer::new().map_err(failed)?,
-    };
+    config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(failed)?;
     Ok(Current { config: Arc::new(config), certificates })
 }
 

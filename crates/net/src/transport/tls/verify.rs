@@ -2,6 +2,7 @@
 //! certificate with `ca=`, that one. Such certificates (`openssl req -x509` makes them) say of themselves that they are
 //! authorities, which no server may show otherwise.
 
+use super::pinned::Pinned;
 use super::provider;
 use super::validity::{Today, Validity};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -23,6 +24,8 @@ pub(super) struct Verifier {
 enum Trusts {
     /// Whom an authority has signed, or who shows one of the certificates that the file names.
     Known(Arc<WebPkiServerVerifier>, Vec<CertificateDer<'static>>),
+    /// Who shows one of these certificates, whatever it says of names and dates.
+    Pinned(Pinned),
     Anyone,
 }
 
@@ -35,6 +38,11 @@ impl Verifier {
         let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
         let by_authority = builder.build().map_err(|e| e.to_string())?;
         Ok(Verifier { trusts: Trusts::Known(by_authority, named), provider: provider() })
+    }
+
+    /// As one of these certificates, as they are then.
+    pub fn of_pinned(pinned: Pinned) -> Verifier {
+        Verifier { trusts: Trusts::Pinned(pinned), provider: provider() }
     }
 
     /// Takes any certificate.
@@ -63,8 +71,12 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Trusts::Known(by_authority, named) = &self.trusts else {
-            return Ok(ServerCertVerified::assertion());
+        let (by_authority, named) = match &self.trusts {
+            Trusts::Known(by_authority, named) => (by_authority, named),
+            Trusts::Pinned(pinned) if !pinned.has(shown) => {
+                return Err(CertificateError::ApplicationVerificationFailure.into());
+            }
+            Trusts::Pinned(_) | Trusts::Anyone => return Ok(ServerCertVerified::assertion()),
         };
         match by_authority.verify_server_cert(shown, between, name, ocsp, now) {
             Err(Error::InvalidCertificate(_)) if named.iter().any(|one| one.as_ref() == shown.as_ref()) => {

@@ -16,6 +16,8 @@ pub enum Why {
     UnknownAuthority,
     /// It is one of an authority itself, which nobody may show who is not trusted by that very certificate.
     IsAuthority,
+    /// It is none of those that this process's own listener was told to show.
+    NotOurs,
     /// It is wrong in another way.
     BadCertificate,
     /// The other side wants a certificate, and was shown none.
@@ -58,6 +60,7 @@ impl Why {
                 | W::WrongName
                 | W::UnknownAuthority
                 | W::IsAuthority
+                | W::NotOurs
                 | W::BadCertificate
                 | W::WantsCertificate
         )
@@ -83,6 +86,7 @@ impl Why {
             C::NotValidForName | C::NotValidForNameContext { .. } => Why::WrongName,
             // An authority of the same name with another key, as after a renewal.
             C::UnknownIssuer | C::BadSignature => Why::UnknownAuthority,
+            C::ApplicationVerificationFailure => Why::NotOurs,
             // rustls hands on what webpki says without a type of its own.
             C::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => Why::IsAuthority,
             _ => Why::BadCertificate,
@@ -103,6 +107,10 @@ impl fmt::Display for Why {
             ),
             Why::IsAuthority => f.write_str(
                 "its certificate is an authority's own (CA:TRUE); name that very file with `tls.client(ca=...)`, or sign another with it",
+            ),
+            Why::NotOurs => f.write_str(
+                "it shows none of the certificates that this `listen` names; reload weir if they were replaced, else look who has \
+                 this address",
             ),
             Why::BadCertificate => f.write_str("its certificate cannot be used"),
             Why::WantsCertificate => f.write_str(
