@@ -1,8 +1,12 @@
 //! `weir verify`: what is simulated is what runs. Nothing here leans on how fast the machine is: what is checked is which requests
 //! went where, which a busy machine does not change, and what the client and the servers saw for themselves.
 
+#[path = "../../serve/tests/common/certificates.rs"]
+#[allow(dead_code, reason = "other tests need more of it")]
+mod certificates;
 mod common;
 
+use certificates::Authority;
 use common::{Scratch, interrupt, run, weir};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -171,6 +175,29 @@ fn requests_go_where_the_simulation_sends_them() {
         // What a built-in server begins with: the queue, or what stands before it.
         let want: Vec<u64> = nodes.filter_map(|n| n["requests"].as_u64()).filter(|n| *n > 0).collect();
         assert_eq!(served(&runs[name]), want, "{name}");
+    }
+}
+
+/// A listener with TLS behind another is reached, in the same process and in one of its own: it knows it by its files.
+#[test]
+fn an_inner_listener_may_have_tls() {
+    let (scratch, authority) = (Scratch::new("verify-tls"), Authority::new("verify"));
+    let inner = format!(
+        "listen(\"127.0.0.1:0\", server(\"app\"), tls = tls.server({}))",
+        authority.words(&["inner.test"])
+    );
+    let outer = format!("listen(\"127.0.0.1:0\", lb.random([{inner}]))");
+    let file = scratch.file("t.star", scenario("one", &outer, "traffic.constant(rate = 400)"));
+    let record = scratch.path("record");
+    for more in [&[][..], &["--processes"]] {
+        let verify = ["verify", &file, "--runs", "2", "--record", &record, "--quiet"];
+        let ran = run(&[&verify, more].concat());
+        assert!(matches!(ran.code, Some(0 | 1)), "{more:?}: {}", ran.err);
+        let text = std::fs::read_to_string(&record).expect("a record");
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let statuses: Vec<u64> =
+            lines.filter_map(|line| line.get("asked").and_then(|asked| asked["status"].as_u64())).collect();
+        assert!(statuses.len() >= 400 && statuses.iter().all(|s| *s == 200), "{more:?}: {statuses:?}");
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
                 of its own: a caller sees what fails behind it as an answer (502, 503, \
                 504)",
         served: "a socket on each of the event loops (or the first `loops` of them); an inner \
-                listener is reached over its address",
+                listener is reached over its address, by TLS if it has certificates",
         draws: "which of several loops a request meets",
         example: examples::EDGE,
     },
