@@ -245,6 +245,7 @@ fn verification() -> Verification {
             work_ns: 1.0,
             late_ns: 1.0,
             most_per_s: 1.0,
+            ..Calibration::default()
         },
         scenarios: vec![scenario("one", Verdict::Differs), scenario("other", Verdict::Agrees)],
     }

@@ -36,6 +36,7 @@ pub(crate) fn calibration(found: &Calibration) -> Value {
         "client_hop_ms": found.client_hop_ns / 1e6,
         "server_hop_ms": found.server_hop_ns / 1e6,
         "work_ms": found.work_ns / 1e6,
+        "cable_ms": found.cable_ns / 1e6,
         "timers_late_p90_ms": found.late_ns / 1e6,
         "most_per_s": found.most_per_s,
     })
@@ -46,6 +47,7 @@ pub(crate) fn calibration_text(found: &Calibration, out: &mut dyn Write) -> io::
     writeln!(out, "from a client to a router and back:  {} ms", ms(found.client_hop_ns))?;
     writeln!(out, "from a router to a server and back:  {} ms", ms(found.server_hop_ns))?;
     writeln!(out, "work at a server takes longer by:    {} ms", ms(found.work_ns))?;
+    writeln!(out, "a cable takes longer, both ways, by: {} ms", ms(found.cable_ns))?;
     writeln!(out, "one timer in ten is later than:      {} ms", ms(found.late_ns))?;
     let most = number::count(found.most_per_s as u64);
     writeln!(out, "client, router and servers together: {most} requests/s at most")

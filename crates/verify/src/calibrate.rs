@@ -10,24 +10,32 @@ use std::sync::atomic::AtomicBool;
 use weir_topology::plan::{Plan, Point, Scenario};
 use weir_topology::{Request, evaluate};
 
-/// The scenarios: a router alone, a server behind it that takes a known time, one that always has somebody waiting, and as much as
-/// there can be.
+/// The scenarios: a router alone, a server behind it that takes a known time, one that always has somebody waiting, one at the end
+/// of a cable, and as much as there can be.
 const SCENARIOS: &str = r#"
 def app():
     return delay(TAKES, server("app"))
+
+def far():
+    return cable(WAY, server("app"))
 
 def idle():
     return server("app")
 
 TAKES = 5 * ms
+WAY = 2 * ms
 scenario("router", respond(200, "ok"), traffic.constant(rate = 400), requests = 400)
 scenario("server", lb.random(pool(8, app)), traffic.constant(rate = 400), requests = 400)
 scenario("busy", queue(delay(TAKES, server("app"))), traffic.closed(users = 3, think = 0 * ms), duration = 1 * s)
+scenario("cable", lb.random(pool(8, far)), traffic.constant(rate = 400), requests = 400)
 scenario("most", lb.random(pool(8, idle)), traffic.closed(users = 64, think = 0 * ms), duration = 0.5 * s, window = "all")
 "#;
 
 /// What the servers of the second and the third scenario take, ns.
 const TAKES_NS: f64 = 5e6;
+
+/// How long the fourth scenario's cable is, ns.
+const WAY_NS: f64 = 2e6;
 
 /// How many users ask the third scenario's server.
 const USERS: f64 = 3.0;
@@ -44,13 +52,15 @@ pub struct Calibration {
     /// How much longer than it should any work takes at a server, ns: its timer rings late, and who waits for its place gets that
     /// a little later.
     pub work_ns: f64,
+    /// How much longer than they should the two crossings of a cable take together, ns: a timer each rings late.
+    pub cable_ns: f64,
     /// One timer of ten at a server rings later than this, ns.
     pub late_ns: f64,
     /// Requests a second that client, router and server manage together.
     pub most_per_s: f64,
 }
 
-/// Measures it, in about five seconds.
+/// Measures it, in about six seconds.
 ///
 /// # Errors
 /// As [`crate::verify`].
@@ -58,7 +68,7 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
     let (plan, options) = (plan()?, Options::of(exe));
     let point = plan.points.first().ok_or_else(|| Error::System("the calibration is empty".to_owned()))?;
     // Medians: what the host takes for others at times is no hop's own time.
-    let (mut medians, mut late_ns, mut most_per_s) = ([0.0; 4], 0.0f64, 0.0);
+    let (mut medians, mut late_ns, mut most_per_s) = ([0.0; 5], 0.0f64, 0.0);
     let mut client_deciles_ns = [0.0; 9];
     for (number, (median, scenario)) in medians.iter_mut().zip(&point.scenarios).enumerate() {
         let real = run(point, scenario, &options, stop)?;
@@ -70,11 +80,12 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
         late_ns = late_ns.max(real.late_ns.unwrap_or_default());
         most_per_s = real.load.rate_per_s.unwrap_or_default();
     }
-    let [client_hop_ns, one_ns, busy_ns, _] = medians;
+    let [client_hop_ns, one_ns, busy_ns, far_ns, _] = medians;
     // Somebody always waits there: a user comes round when it has worked for each.
     let work_ns = (busy_ns / USERS - TAKES_NS).clamp(0.0, TAKES_NS);
     let server_hop_ns = (one_ns - TAKES_NS - client_hop_ns - work_ns).max(0.0);
-    Ok(Calibration { client_hop_ns, client_deciles_ns, server_hop_ns, work_ns, late_ns, most_per_s })
+    let cable_ns = (far_ns - 2.0 * WAY_NS - client_hop_ns - server_hop_ns).clamp(0.0, WAY_NS);
+    Ok(Calibration { cable_ns, client_hop_ns, client_deciles_ns, server_hop_ns, work_ns, late_ns, most_per_s })
 }
 
 fn run(

@@ -44,7 +44,7 @@ pub(crate) fn with_hops(
     servers: &[NodeId],
     calibration: &Calibration,
 ) -> Slowed {
-    let timed = before(point, &timers(point, scenario.root, calibration.work_ns));
+    let timed = before(point, &timers(point, scenario.root, calibration));
     let hop = drawn(calibration, calibration.server_hop_ns);
     let mut later: Vec<(NodeId, Spec)> = servers.iter().map(|id| (timed.now(*id), hop.clone())).collect();
     later.sort_by_key(|(id, _)| *id);
@@ -76,8 +76,8 @@ fn fixed(ns: f64) -> Dist {
     Dist::Fixed { ns: ns.max(0.0) as u64 }
 }
 
-/// The nodes of a scenario that wait for timers, in order, and by how much longer: a cable waits for two.
-fn timers(point: &Point, root: NodeId, late_ns: f64) -> Vec<(NodeId, Spec)> {
+/// The nodes of a scenario that wait for timers, in order, and by how much longer.
+fn timers(point: &Point, root: NodeId, calibration: &Calibration) -> Vec<(NodeId, Spec)> {
     let nothing = Dist::Fixed { ns: 0 };
     let spec = |id: NodeId| &point.specs[point.nodes[id as usize].spec as usize];
     let multiplies = |id: &NodeId| match spec(*id) {
@@ -93,8 +93,8 @@ fn timers(point: &Point, root: NodeId, late_ns: f64) -> Vec<(NodeId, Spec)> {
         false => Spec::Delay { time: about(ns) },
     };
     let waits = |(id, met): (NodeId, bool)| match spec(id) {
-        Spec::Delay { time } if met && *time != nothing => Some((id, later(id, late_ns))),
-        Spec::Cable { time, .. } if met && *time != nothing => Some((id, later(id, 2.0 * late_ns))),
+        Spec::Delay { time } if met && *time != nothing => Some((id, later(id, calibration.work_ns))),
+        Spec::Cable { time, .. } if met && *time != nothing => Some((id, later(id, calibration.cable_ns))),
         _ => None,
     };
     (0..).zip(reachable(point, &[root])).filter_map(waits).collect()
