@@ -144,7 +144,9 @@ scenario(\"deadline\", delay(5*ms, server(\"e\")), traffic.constant(rate = 500),
         for name in ["success", "attempts"] {
             let statistics = scenario["statistics"].as_array().expect("statistics");
             let of = statistics.iter().find(|s| s["name"] == name).expect("the statistic");
-            assert_eq!(of["difference"]["value"], 0.0, "{}: {of}", scenario["name"]);
+            // The same counts: what is predicted is a mean of several of them.
+            let difference = of["difference"]["value"].as_f64().expect("a difference");
+            assert!(difference.abs() < 1e-9, "{}: {of}", scenario["name"]);
         }
     }
 }

@@ -100,7 +100,7 @@ mod tests {
             ("http://u:p@127.0.0.1", "user and password"),
             ("http://", "write http"),
             ("http://127.0.0.1:99999", "its port is none"),
-            ("http://[::1]:x", "write http"),
+            ("http://[::1]:x", "its port is none"),
         ] {
             let why = Target::resolve(url).unwrap_err().to_string();
             assert!(why.contains(says), "{url}: {why}");

@@ -85,7 +85,15 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
     let work_ns = (busy_ns / USERS - TAKES_NS).clamp(0.0, TAKES_NS);
     let server_hop_ns = (one_ns - TAKES_NS - client_hop_ns - work_ns).max(0.0);
     let cable_ns = (far_ns - 2.0 * WAY_NS - client_hop_ns - server_hop_ns).clamp(0.0, WAY_NS);
-    Ok(Calibration { cable_ns, client_hop_ns, client_deciles_ns, server_hop_ns, work_ns, late_ns, most_per_s })
+    Ok(Calibration {
+        cable_ns,
+        client_hop_ns,
+        client_deciles_ns,
+        server_hop_ns,
+        work_ns,
+        late_ns,
+        most_per_s,
+    })
 }
 
 fn run(
