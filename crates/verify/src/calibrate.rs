@@ -7,6 +7,7 @@ use crate::trial::trial;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use weir_load::Row;
 use weir_topology::plan::{Plan, Point, Scenario};
 use weir_topology::{Request, evaluate};
 
@@ -67,15 +68,14 @@ pub struct Calibration {
 pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Error> {
     let (plan, options) = (plan()?, Options::of(exe));
     let point = plan.points.first().ok_or_else(|| Error::System("the calibration is empty".to_owned()))?;
-    // Medians: what the host takes for others at times is no hop's own time.
     let (mut medians, mut late_ns, mut most_per_s) = ([0.0; 5], 0.0f64, 0.0);
     let mut client_deciles_ns = [0.0; 9];
     for (number, (median, scenario)) in medians.iter_mut().zip(&point.scenarios).enumerate() {
         let real = run(point, scenario, &options, stop)?;
-        let quantile = |q: f64| real.load.all.quantile(q).unwrap_or_default();
-        *median = quantile(0.5);
+        let deciles = deciles(&steady(&real.load.rows));
+        *median = deciles[4];
         if number == 0 {
-            client_deciles_ns = std::array::from_fn(|i| quantile((i + 1) as f64 / 10.0));
+            client_deciles_ns = deciles;
         }
         late_ns = late_ns.max(real.late_ns.unwrap_or_default());
         most_per_s = real.load.rate_per_s.unwrap_or_default();
@@ -96,6 +96,31 @@ pub fn calibrate(exe: &Path, stop: &Arc<AtomicBool>) -> Result<Calibration, Erro
     })
 }
 
+/// Parts of a run, of which one is taken.
+const PARTS: usize = 4;
+
+/// The latencies of a part of a run in which the machine did nothing else, ascending, ns: what the host takes for others at times
+/// is no hop's own time. Of four parts that with the second least median; before them a quarter of the run is left out.
+fn steady(rows: &[Row]) -> Vec<u64> {
+    let mut rows: Vec<&Row> = rows.iter().filter(|row| row.error.is_none()).collect();
+    rows.sort_unstable_by_key(|row| row.request);
+    let rows = &rows[rows.len() / 4..];
+    let part = |rows: &[&Row]| {
+        let mut all: Vec<u64> = rows.iter().map(|row| row.ended_ns.saturating_sub(row.intended_ns)).collect();
+        all.sort_unstable();
+        all
+    };
+    let mut parts: Vec<Vec<u64>> = rows.chunks((rows.len() / PARTS).max(1)).map(part).collect();
+    parts.sort_by_key(|part| part.get(part.len() / 2).copied());
+    let second = 1.min(parts.len().saturating_sub(1));
+    parts.into_iter().nth(second).unwrap_or_default()
+}
+
+/// From the first to the ninth, of values in ascending order; zeros of none.
+fn deciles(ascending: &[u64]) -> [f64; 9] {
+    std::array::from_fn(|i| ascending.get(ascending.len() * (i + 1) / 10).copied().unwrap_or_default() as f64)
+}
+
 fn run(
     point: &Point,
     scenario: &Scenario,
@@ -113,4 +138,28 @@ fn plan() -> Result<Plan, Error> {
         Error::System(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     };
     Ok(evaluated.map_err(why)?.plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a stall makes of a part of a run, or of half of it, is not taken for a hop.
+    #[test]
+    fn a_stall_is_no_hop() {
+        let row = |request: u64, ns: u64| Row {
+            request,
+            intended_ns: request * 1000,
+            sent_ns: None,
+            ended_ns: request * 1000 + ns,
+            status: 200,
+            error: None,
+            selected: true,
+        };
+        let stalled = |request: u64| if (100..250).contains(&request) { 900 } else { 50 + request % 10 };
+        let rows: Vec<Row> = (0..400).map(|request| row(request, stalled(request))).collect();
+        assert_eq!(deciles(&steady(&rows)), [51.0, 52.0, 53.0, 54.0, 55.0, 56.0, 57.0, 58.0, 59.0]);
+        assert_eq!(deciles(&steady(&[])), [0.0; 9]);
+        assert_eq!(deciles(&steady(&rows[..1]))[4], 50.0);
+    }
 }
