@@ -1,6 +1,7 @@
 //! Closed traffic: users who think, ask, wait for their answers and think again.
 
-use crate::run::Sender;
+use crate::generator::Arrival;
+use crate::run::{Sender, at};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::future::poll_fn;
@@ -19,7 +20,7 @@ struct Users {
 
 impl Users {
     fn think(&mut self, sender: &Sender, user: u32, now_ns: u64) {
-        let thought_ns = sender.at(self.thinking.think_ns(user, self.sent[user as usize]));
+        let thought_ns = at(self.thinking.think_ns(user, self.sent[user as usize]), sender.speed);
         self.until_ns.push(Reverse((now_ns.saturating_add(thought_ns), user)));
     }
 }
@@ -31,7 +32,7 @@ pub(crate) async fn send(sender: &Sender, thinking: Thinking) {
     for user in 0..users.thinking.users() {
         users.think(sender, user, 0);
     }
-    let last_ns = sender.at(sender.load.until_ns);
+    let last_ns = at(sender.load.until_ns, sender.speed);
     let mut ordinal = 0;
     while ordinal < sender.load.requests {
         for user in sender.g.answered.take() {
@@ -48,7 +49,8 @@ pub(crate) async fn send(sender: &Sender, thinking: Thinking) {
                 let k = users.sent[user as usize];
                 users.sent[user as usize] += 1;
                 let (selected, _) = sender.load.selects((at_ns as f64 * sender.speed) as u64, ordinal);
-                sender.begin(sender.requests.of_user(ordinal, user, k), at_ns, selected, Some(user));
+                let request = sender.requests.of_user(ordinal, user, k);
+                sender.g.begin(Arrival { request, intended_ns: at_ns, selected, user: Some(user) });
                 ordinal += 1;
             }
         }

@@ -1,5 +1,6 @@
 //! The requests that are on their way, and the connections that they share.
 
+use crate::open::{self, Open};
 use crate::shape::Shape;
 use crate::tally::Tally;
 use crate::target::Target;
@@ -11,6 +12,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use weir_model::draws::purpose;
 use weir_model::way::Way;
 use weir_net::io::Core;
 use weir_net::io::system::is_exhausted;
@@ -22,6 +24,17 @@ use weir_workload::{Drawn, OfRun, Request};
 
 /// How long the first connection may take, ns.
 const FIRST_NS: u64 = 5_000_000_000;
+
+/// A request whose instant has come.
+pub(crate) struct Arrival {
+    pub request: Request,
+    /// When it is to be sent, ns after the run's begin.
+    pub intended_ns: u64,
+    /// Whether it is in the window.
+    pub selected: bool,
+    /// Who thinks again when it has ended (closed traffic).
+    pub user: Option<u32>,
+}
 
 /// A request on its way.
 #[derive(Debug)]
@@ -72,13 +85,16 @@ pub(crate) struct Generator {
     pub secret: Option<u64>,
     /// By event loop that requests are to meet; one, where nobody cares.
     pub lanes: Vec<Lane>,
-    /// Connections that are open or being made, and all that were made.
-    pub open: Cell<usize>,
+    /// Connections that stand or are being made, and all that were made.
+    pub standing: Cell<usize>,
     pub connections: Cell<u64>,
     pub in_flight: Cell<u64>,
     /// Users of closed traffic whose request has ended, and who waits for them.
     pub answered: RefCell<Vec<u32>>,
     pub watcher: RefCell<Option<Waker>>,
+    /// What open traffic still has to send, and when the next of it is due, ns after the run's begin (`u64::MAX`: never).
+    pub open: RefCell<Option<Open>>,
+    pub due_ns: Cell<u64>,
 }
 
 impl Generator {
@@ -88,10 +104,13 @@ impl Generator {
     }
 
     /// A request's instant has come.
-    pub fn begin(self: &Rc<Self>, mut job: Job) {
+    pub fn begin(self: &Rc<Self>, arrival: Arrival) {
+        let Arrival { request, intended_ns, selected, user } = arrival;
+        let lane = weir_model::loops::met(self.lanes.len() as u32, request.way.with(purpose::MEETS)) as usize;
+        let lag_ns = Some(self.now().saturating_sub(intended_ns));
+        let job = Job { lane, request, intended_ns, sent_ns: None, lag_ns, selected, user, again: 0 };
         self.tally.borrow_mut().arrives(&job);
         self.in_flight.set(self.in_flight.get() + 1);
-        job.lag_ns = Some(self.now().saturating_sub(job.intended_ns));
         self.send(job);
     }
 
@@ -136,8 +155,8 @@ impl Generator {
 
     /// Whether another connection may be made; then its place is taken.
     pub fn may_open(&self) -> bool {
-        let room = self.open.get() < self.most;
-        self.open.set(self.open.get() + usize::from(room));
+        let room = self.standing.get() < self.most;
+        self.standing.set(self.standing.get() + usize::from(room));
         room
     }
 
@@ -163,9 +182,16 @@ impl Generator {
         }
     }
 
+    /// Sends what has become due meanwhile: however many answers there are to read, nothing is late for that.
+    pub fn keep_pace(self: &Rc<Self>) {
+        if self.due_ns.get() < u64::MAX {
+            open::send_due(self, self.now());
+        }
+    }
+
     /// A connection has ended, or was never made: those who wait go elsewhere.
     pub fn is_closed(self: &Rc<Self>) {
-        self.open.set(self.open.get() - 1);
+        self.standing.set(self.standing.get() - 1);
         if let Some(job) = (0..self.lanes.len()).find_map(|lane| self.next(lane)) {
             self.send(job);
         }

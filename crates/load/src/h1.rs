@@ -23,24 +23,26 @@ static LIMITS: Limits = Limits {
 /// Bytes of a body that wait for the socket before no more are made.
 const AHEAD: usize = 128 * 1024;
 
-/// Connections that are free, the one that was used last on top.
-pub(crate) type Idle = RefCell<Vec<Rc<Slot>>>;
+/// A request that is written at once has no more of a body than this, bytes.
+const AT_ONCE: u64 = 16 * 1024;
 
-/// Where a free connection is given its next request.
-#[derive(Default)]
-pub(crate) struct Slot {
+/// Connections that are free, the one that was used last on top.
+pub(crate) type Idle = RefCell<Vec<Rc<Conn>>>;
+
+/// A connection.
+pub(crate) struct Conn {
+    exchange: RefCell<Exchange>,
+    /// The request that it carries.
     job: RefCell<Option<Job>>,
-    waker: RefCell<Option<Waker>>,
+    /// Whoever reads its answers.
+    reader: RefCell<Option<Waker>>,
 }
 
 /// Gives a request to a connection.
 pub(crate) fn send(g: &Rc<Generator>, mut job: Job) {
     let free = if job.again > 0 { None } else { g.lanes[job.lane].h1.borrow_mut().pop() };
-    if let Some(slot) = free {
-        *slot.job.borrow_mut() = Some(job);
-        if let Some(waker) = slot.waker.borrow_mut().take() {
-            waker.wake();
-        }
+    if let Some(conn) = free {
+        conn.carry(g, job);
     } else if g.may_open() {
         g.core.runtime.spawn(connection(g.clone(), job));
     } else {
@@ -56,29 +58,16 @@ pub(crate) fn send(g: &Rc<Generator>, mut job: Job) {
 }
 
 /// Makes a connection for a request and keeps it for others.
-async fn connection(g: Rc<Generator>, mut job: Job) {
-    let lane = job.lane;
+async fn connection(g: Rc<Generator>, job: Job) {
     match g.connect(&job).await {
         Err(kind) => g.end(&job, &Err(kind)),
         Ok(socket) => {
-            let mut exchange = Exchange::new(Wire::new(socket, g.core.buffers.clone()));
-            let slot = Rc::new(Slot::default());
-            let mut was_free = false;
-            while exchange.run(&g, &mut job, was_free).await {
-                exchange.is_used = true;
-                let next = g.next(lane);
-                was_free = next.is_none();
-                let next = match next {
-                    Some(job) => Some(job),
-                    None => rest(&g.lanes[lane].h1, &slot, &mut exchange.wire).await,
-                };
-                let Some(next) = next else { return g.is_closed() };
-                job = next;
-            }
-            if exchange.unanswered {
+            let exchange = RefCell::new(Exchange::new(Wire::new(socket, g.core.buffers.clone())));
+            let conn = Rc::new(Conn { exchange, job: RefCell::default(), reader: RefCell::default() });
+            if let Some(mut job) = conn.carry_all(&g, job).await {
                 g.tally.borrow_mut().again += 1;
                 job.again += 1;
-                g.open.set(g.open.get() - 1);
+                g.standing.set(g.standing.get() - 1);
                 return g.send(job);
             }
         }
@@ -86,21 +75,66 @@ async fn connection(g: Rc<Generator>, mut job: Job) {
     g.is_closed();
 }
 
-/// The next request of a free connection; `None`: it has ended.
-async fn rest(idle: &Idle, slot: &Rc<Slot>, wire: &mut Wire) -> Option<Job> {
-    idle.borrow_mut().push(slot.clone());
-    poll_fn(|cx| {
-        if let Some(job) = slot.job.borrow_mut().take() {
-            return Poll::Ready(Some(job));
+impl Conn {
+    /// A free connection gets a request. It is on its way when this returns, unless the socket is full or its body is long.
+    fn carry(&self, g: &Generator, mut job: Job) {
+        let mut exchange = self.exchange.borrow_mut();
+        exchange.begin(g, &mut job, true);
+        *self.job.borrow_mut() = Some(job);
+        let reader = self.reader.borrow();
+        // Without one it is just being given back, and looks at once.
+        let Some(reader) = &*reader else { return };
+        let mut cx = Context::from_waker(reader);
+        let sent = exchange.left > AT_ONCE || exchange.poll_send(&mut cx).is_err();
+        if sent || has_ended(&mut exchange.limit, &mut cx) {
+            reader.wake_by_ref();
         }
-        if wire.poll_fill(cx).is_ready() {
-            idle.borrow_mut().retain(|other| !Rc::ptr_eq(other, slot));
-            return Poll::Ready(None);
+    }
+
+    /// Carries requests until the connection ends; one that is to be sent on another.
+    async fn carry_all(self: &Rc<Self>, g: &Rc<Generator>, mut job: Job) -> Option<Job> {
+        let lane = job.lane;
+        self.exchange.borrow_mut().begin(g, &mut job, false);
+        loop {
+            let went = poll_fn(|cx| self.exchange.borrow_mut().poll(cx)).await;
+            if self.exchange.borrow_mut().ends(g, &job, &went) {
+                return Some(job);
+            }
+            g.end(&job, &went);
+            if went.is_err() || !self.exchange.borrow().is_clean() {
+                return None;
+            }
+            job = match g.next(lane) {
+                Some(mut next) => {
+                    self.exchange.borrow_mut().begin(g, &mut next, false);
+                    next
+                }
+                None => self.rest(g, lane).await?,
+            };
         }
-        *slot.waker.borrow_mut() = Some(cx.waker().clone());
-        Poll::Pending
-    })
-    .await
+    }
+
+    /// The next request of a free connection; `None`: it has ended.
+    async fn rest(self: &Rc<Self>, g: &Rc<Generator>, lane: usize) -> Option<Job> {
+        let idle = &g.lanes[lane].h1;
+        idle.borrow_mut().push(self.clone());
+        g.keep_pace();
+        poll_fn(|cx| {
+            if let Some(job) = self.job.borrow_mut().take() {
+                return Poll::Ready(Some(job));
+            }
+            if self.exchange.borrow_mut().wire.poll_fill(cx).is_ready() {
+                idle.borrow_mut().retain(|other| !Rc::ptr_eq(other, self));
+                return Poll::Ready(None);
+            }
+            let mut reader = self.reader.borrow_mut();
+            if reader.as_ref().is_none_or(|reader| !reader.will_wake(cx.waker())) {
+                *reader = Some(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await
+    }
 }
 
 /// A connection with the request that is on it.
@@ -110,14 +144,14 @@ struct Exchange {
     response: Response,
     decoder: Option<Decoder>,
     asked: Asked,
+    /// When the request is given up.
+    limit: Option<Sleep>,
     /// Bytes of the request's body that were not queued.
     left: u64,
     /// Whether it has carried a request before.
     is_used: bool,
     /// Whether anything of an answer has come.
     heard: bool,
-    /// Whether the request that failed last may be sent again: the server had closed the connection before it came.
-    unanswered: bool,
 }
 
 impl Exchange {
@@ -128,38 +162,40 @@ impl Exchange {
             response: Response::default(),
             decoder: None,
             asked: Asked::default(),
+            limit: None,
             left: 0,
             is_used: false,
             heard: false,
-            unanswered: false,
         }
     }
 
-    /// Sends a request and reads its answer; whether the connection can carry another.
-    async fn run(&mut self, g: &Generator, job: &mut Job, was_free: bool) -> bool {
+    /// A request is to be sent.
+    fn begin(&mut self, g: &Generator, job: &mut Job, was_free: bool) {
         let shape = &g.shapes[job.request.kind as usize];
         self.asked = Asked { head: shape.is_head, connect: false, upgrade: false };
         (self.left, self.heard, self.decoder) = (shape.body_bytes, false, None);
         shape.write(job.request.sender.as_deref(), g.drawn(job).as_deref(), self.wire.queue_to());
         g.is_sent(job, was_free);
-        let mut limit = Some(g.limit(job));
-        let went = poll_fn(|cx| self.poll(cx, &mut limit)).await;
-        if self.is_used && !self.heard && job.again == 0 && shape.idempotent && went == Err(Kind::Reset) {
-            self.unanswered = true;
-            return false;
-        }
-        g.end(job, &went);
-        went.is_ok() && self.is_clean()
+        self.limit = Some(g.limit(job));
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, limit: &mut Option<Sleep>) -> Poll<Went> {
+    /// Sends it and reads its answer.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Went> {
         let sent = self.poll_send(cx);
         match self.poll_answer(cx) {
             Poll::Ready(went) => Poll::Ready(went),
             Poll::Pending if sent.is_err() && !self.heard => Poll::Ready(Err(Kind::Reset)),
-            Poll::Pending if has_ended(limit, cx) => Poll::Ready(Err(Kind::Timeout)),
+            Poll::Pending if has_ended(&mut self.limit, cx) => Poll::Ready(Err(Kind::Timeout)),
             Poll::Pending => Poll::Pending,
         }
+    }
+
+    /// Whether a request that went so may be sent again: the server had closed the connection before it came.
+    fn ends(&mut self, g: &Generator, job: &Job, went: &Went) -> bool {
+        self.limit = None;
+        let idempotent = g.shapes[job.request.kind as usize].idempotent;
+        let was_used = std::mem::replace(&mut self.is_used, true);
+        was_used && !self.heard && job.again == 0 && idempotent && *went == Err(Kind::Reset)
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>) -> std::io::Result<()> {

@@ -91,6 +91,7 @@ async fn request(g: Rc<Generator>, conn: Rc<Shared>, mut job: Job, was_free: boo
     {
         begin(&g, conn, next, false);
     }
+    g.keep_pace();
 }
 
 /// Makes a connection for a request, and drives it.

@@ -10,6 +10,7 @@ mod generator;
 mod h1;
 mod h2;
 mod hgrm;
+mod open;
 mod outcome;
 mod run;
 mod shape;

@@ -1,7 +1,8 @@
 //! A run: the scenario's requests in their order, each at its instant.
 
 use crate::closed;
-use crate::generator::{Generator, Job, Lane};
+use crate::generator::{Generator, Lane};
+use crate::open;
 use crate::outcome::Outcome;
 use crate::shape::{Host, key_sources, shapes};
 use crate::tally::{Second, Tally};
@@ -15,17 +16,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
-use weir_model::draws::purpose;
 use weir_net::io::Core;
 use weir_net::io::clock::Clock;
 use weir_net::io::runtime::Runtime;
 use weir_net::transport::tls;
 use weir_stats::Key;
 use weir_topology::plan::{KeySource, Point, Scenario, TlsClient, Window};
-use weir_workload::{Load, Request, Requests, load_unless};
+use weir_workload::{Load, Requests, load_unless};
 
-/// Requests that are begun in a row before answers are looked at.
-const ROW: u32 = 32;
 /// How often the run looks whether it is told to stop, ns.
 const TICK_NS: u64 = 100_000_000;
 /// The first request's instant comes so long after the start, ns: the first connections are made in time.
@@ -158,11 +156,13 @@ pub fn run(
         tally: RefCell::new(Tally::new(options.rows)),
         secret: paired.map(|run| run.secret),
         lanes: (0..lanes).map(|_| Lane::default()).collect(),
-        open: Cell::new(0),
+        standing: Cell::new(0),
         connections: Cell::new(0),
         in_flight: Cell::new(0),
         answered: RefCell::default(),
         watcher: RefCell::default(),
+        open: RefCell::default(),
+        due_ns: Cell::new(u64::MAX),
         target,
     });
     let sender = Sender { g: g.clone(), load, requests: Requests::new(&scenario, key), speed: options.speed };
@@ -248,47 +248,22 @@ impl Sender {
     }
 
     async fn send(mut self) {
+        let g = self.g.clone();
         match self.load.thinking.take() {
             Some(thinking) => closed::send(&self, thinking).await,
-            None => self.send_open().await,
+            None => open::send(self).await,
         }
-        let g = self.g;
         poll_fn(|cx| {
             *g.watcher.borrow_mut() = Some(cx.waker().clone());
             if g.in_flight.get() == 0 { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
     }
+}
 
-    /// An instant of the scenario in this run.
-    pub fn at(&self, ns: u64) -> u64 {
-        if self.speed == 1.0 { ns } else { (ns as f64 / self.speed) as u64 }
-    }
-
-    async fn send_open(&mut self) {
-        let mut in_a_row = 0;
-        for ordinal in 0..self.load.requests {
-            let Some(arrives_ns) = self.load.arrivals.next_ns() else { return };
-            let intended_ns = self.at(arrives_ns);
-            in_a_row += 1;
-            if intended_ns > self.g.now() || self.g.has_not_begun() {
-                self.g.core.timers.at(self.g.begun_ns.get() + intended_ns).await;
-                in_a_row = 0;
-            } else if in_a_row == ROW {
-                self.g.core.runtime.next_turn().await;
-                in_a_row = 0;
-            }
-            let (selected, _) = self.load.selects(arrives_ns, ordinal);
-            self.begin(self.requests.open(ordinal), intended_ns, selected, None);
-        }
-    }
-
-    pub fn begin(&self, request: Request, intended_ns: u64, selected: bool, user: Option<u32>) {
-        let (sent_ns, lag_ns) = (None, None);
-        let lanes = self.g.lanes.len() as u32;
-        let lane = weir_model::loops::met(lanes, request.way.with(purpose::MEETS)) as usize;
-        self.g.begin(Job { lane, request, intended_ns, sent_ns, lag_ns, selected, user, again: 0 });
-    }
+/// An instant of the scenario, in a run that is so many times as fast.
+pub(crate) fn at(ns: u64, speed: f64) -> u64 {
+    if speed == 1.0 { ns } else { (ns as f64 / speed) as u64 }
 }
 
 /// Tells of each second.

@@ -107,14 +107,16 @@ impl Timers {
         let _ = timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &spec);
     }
 
-    /// Wakes whose time has come; when the next is due, if there is one.
-    fn fire(&self) -> Option<u64> {
-        let now = self.clock.now();
+    /// Wakes whose time has come; whether there were any, and when the next is due, if there is one.
+    fn fire(&self) -> (bool, Option<u64>) {
+        let (now, mut woke) = (self.clock.now(), false);
         loop {
-            let (at, serial, key) = self.heap.borrow().peek()?.0;
+            let Some(Reverse((at, serial, key))) = self.heap.borrow().peek().copied() else {
+                return (woke, None);
+            };
             let counts = self.entries.borrow().get(key).is_some_and(|e| e.serial == serial);
             if counts && at > now {
-                return Some(at);
+                return (woke, Some(at));
             }
             self.heap.borrow_mut().pop();
             let waker = match self.entries.borrow_mut().get_mut(key) {
@@ -126,28 +128,29 @@ impl Timers {
             };
             if let Some(waker) = waker {
                 waker.wake();
+                woke = true;
             }
         }
     }
 
-    /// Fires and goes on with it while the next is so near that to sleep would be to come late; then arms for that.
-    fn poll_fire(&self, rt: &Runtime, since: &mut Option<u64>, cx: &mut Context<'_>) -> Poll<()> {
-        let next = self.fire();
-        let now = self.clock.now();
-        let mut latency = self.latency.borrow_mut();
-        if let Some(since) = since.replace(now) {
-            latency.was_awake(now - since);
-        }
-        match next {
-            Some(at) if latency.stays_awake(now, at) => {
-                rt.again(cx);
-                Poll::Pending
+    /// Fires, and goes on with it while the next is so near that to sleep would be to come late; then sets the descriptor for that.
+    async fn fire_all(&self, rt: &Runtime) {
+        // Those who are woken wait for other times: the descriptor is set once, for the first of them. That is what timers cost
+        // on a virtual machine, whose host must be asked.
+        self.armed_ns.set(0);
+        let mut since = None;
+        loop {
+            let (woke, next) = self.fire();
+            let now = self.clock.now();
+            if let Some(since) = since.take() {
+                self.latency.borrow_mut().was_awake(now - since);
             }
-            next => {
-                drop(latency);
-                next.map_or_else(|| self.armed_ns.set(u64::MAX), |at| self.arm(at));
-                Poll::Ready(())
+            let near = next.is_some_and(|at| self.latency.borrow_mut().stays_awake(now, at));
+            if !woke && !near {
+                return next.map_or_else(|| self.armed_ns.set(u64::MAX), |at| self.arm(at));
             }
+            since = (!woke).then_some(now);
+            rt.next_turn().await;
         }
     }
 
@@ -155,14 +158,11 @@ impl Timers {
     pub async fn run(self: Rc<Self>, rt: Runtime) {
         loop {
             poll_fn(|cx| self.source.poll_readable(cx)).await;
-            // How often it expired does not matter; once it is read, the next time is an event of its own.
-            let has_expired = rustix::io::read(&self.fd, &mut [0; 8]).is_ok();
+            // Each time it tells is an event of its own, whether or not it is read how often.
             self.source.is_read();
             // Set anew since it told, it shows nothing of how late that was.
-            let late_ns =
-                self.tells_ns.take().filter(|_| has_expired).map(|at| self.clock.now().saturating_sub(at));
-            let mut since = None;
-            poll_fn(|cx| self.poll_fire(&rt, &mut since, cx)).await;
+            let late_ns = self.tells_ns.take().and_then(|at| self.clock.now().checked_sub(at));
+            self.fire_all(&rt).await;
             // Only now: it was woken by the latency as it was.
             if let Some(late_ns) = late_ns {
                 self.latency.borrow_mut().woken(late_ns);
