@@ -44,6 +44,21 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// The same, for a command that reads these files: over none of them.
+    pub(crate) fn not_over<P: AsRef<Path>>(read: &[P]) -> impl Fn(&Path) -> Result<Target, Failure> {
+        let same =
+            |a: &Path, b: &Path| fs::canonicalize(a).is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b));
+        move |path| {
+            if read.iter().any(|read| same(read.as_ref(), path)) {
+                return Err(Failure::Usage(format!(
+                    "`{}` is what this command reads, and would be overwritten; give the result another name",
+                    path.display()
+                )));
+            }
+            Target::open(path)
+        }
+    }
+
     /// Tries whether the file can be written, without changing it.
     pub(crate) fn open(path: &Path) -> Result<Target, Failure> {
         let cannot = |e: &io::Error| Failure::at(path, "write", e);
@@ -114,6 +129,23 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("weir-output-{}-{name}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         dir
+    }
+
+    #[test]
+    fn what_is_read_is_not_overwritten() {
+        let dir = scratch("read");
+        let (read, other) = (dir.join("a.star"), dir.join("b.json"));
+        fs::write(&read, "x").unwrap();
+        std::os::unix::fs::symlink(&read, dir.join("link.json")).unwrap();
+        let read_here = [&read];
+        let open = Target::not_over(&read_here);
+        assert_eq!(
+            open(&dir.join("../").join(dir.file_name().unwrap()).join("a.star")).err().unwrap().code(),
+            2
+        );
+        assert_eq!(open(&dir.join("link.json")).err().unwrap().code(), 2);
+        open(&other).unwrap();
+        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -13,7 +13,7 @@ use weir_policy::Kind;
 use weir_sim::History;
 use weir_stats::Key;
 use weir_topology::plan::{HttpVersion, NodeId, Origin, Point, Scenario, To};
-use weir_workload::Requests;
+use weir_workload::{Requests, reached_from};
 
 /// Connections that were opened in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,25 +89,12 @@ pub(crate) fn matter(
 
 /// By node of the point, the server that it is a part of, with the hop there.
 fn servers(point: &Point, slowed: &Slowed) -> Vec<Option<NodeId>> {
-    let mut server_of = vec![None; point.nodes.len()];
-    for &server in slowed.nodes.values() {
+    let with_hop = |&server: &NodeId| {
         let hop = server + 1;
         let leads_there = point.nodes.get(hop as usize).is_some_and(|node| node.to == To::Node(server));
-        let mut open = vec![if leads_there { hop } else { server }];
-        while let Some(id) = open.pop() {
-            if server_of[id as usize].replace(server).is_some() {
-                continue;
-            }
-            let node = &point.nodes[id as usize];
-            open.extend(point.specs[node.spec as usize].aside());
-            match node.to {
-                To::None => {}
-                To::Node(next) => open.push(next),
-                To::List(list) => open.extend(&point.lists[list as usize]),
-            }
-        }
-    }
-    server_of
+        (if leads_there { hop } else { server }, server)
+    };
+    reached_from(point, slowed.nodes.values().map(with_hop))
 }
 
 /// A visit of a request at a server: of which attempt and branch, and who sent it there.

@@ -10,6 +10,6 @@ mod sending;
 
 pub use drawn::{DRAWN, Drawn, OfRun};
 pub use kinds::mix;
-pub use places::{Places, numbers, place_key, reachable};
+pub use places::{Places, numbers, place_key, reachable, reached_from};
 pub use requests::{Request, Requests};
 pub use sending::{Load, Window, load_unless};

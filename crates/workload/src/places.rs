@@ -71,23 +71,33 @@ impl Places {
 
 /// The nodes that requests can meet which enter at one of these: what models a server too.
 pub fn reachable(point: &Point, roots: &[NodeId]) -> Vec<bool> {
-    let mut reachable = vec![false; point.nodes.len()];
+    let own = roots.iter().map(|root| (*root, *root));
+    reached_from(point, own).into_iter().map(|from| from.is_some()).collect()
+}
+
+/// By node, the mark of the first of these roots, each with its mark, from which requests can meet it.
+pub fn reached_from(point: &Point, roots: impl IntoIterator<Item = (NodeId, NodeId)>) -> Vec<Option<NodeId>> {
+    let mut from = vec![None; point.nodes.len()];
     let mut lists = vec![false; point.lists.len()];
-    let mut open: Vec<NodeId> = roots.to_vec();
-    while let Some(id) = open.pop() {
-        if std::mem::replace(&mut reachable[id as usize], true) {
-            continue;
-        }
-        let node = &point.nodes[id as usize];
-        open.extend(point.specs[node.spec as usize].aside());
-        match node.to {
-            To::None => {}
-            To::Node(next) => open.push(next),
-            To::List(list) if !std::mem::replace(&mut lists[list as usize], true) => {
-                open.extend(&point.lists[list as usize]);
+    for (root, mark) in roots {
+        let mut open = vec![root];
+        while let Some(id) = open.pop() {
+            let seen = &mut from[id as usize];
+            if seen.is_some() {
+                continue;
             }
-            To::List(_) => {}
+            *seen = Some(mark);
+            let node = &point.nodes[id as usize];
+            open.extend(point.specs[node.spec as usize].aside());
+            match node.to {
+                To::None => {}
+                To::Node(next) => open.push(next),
+                To::List(list) if !std::mem::replace(&mut lists[list as usize], true) => {
+                    open.extend(&point.lists[list as usize]);
+                }
+                To::List(_) => {}
+            }
         }
     }
-    reachable
+    from
 }

@@ -37,7 +37,7 @@ impl Trace {
     /// Tries it.
     pub(crate) fn open(args: &Sim) -> Result<Option<Trace>, Failure> {
         let Some(path) = args.laboratory.trace.as_deref() else { return Ok(None) };
-        Ok(Some(Trace { form: form_of(path)?, target: Target::open(path)? }))
+        Ok(Some(Trace { form: form_of(path)?, target: Target::not_over(&[&args.file.file])(path)? }))
     }
 
     pub(crate) fn write(

@@ -12,7 +12,7 @@ pub(crate) fn run(args: &Graph) -> Result<(), Failure> {
     interrupt::at_once();
     let form = args.output.as_deref().map_or(Ok(Form::Svg), form_of)?;
     let plan = input::load(&args.file)?;
-    let target = args.output.as_deref().map(Target::open).transpose()?;
+    let target = args.output.as_deref().map(Target::not_over(&[&args.file.file])).transpose()?;
     require(&plan, &args.scenarios)?;
     let pictures = pictures(&plan, &args.scenarios);
     match target {

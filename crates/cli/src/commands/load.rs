@@ -15,8 +15,8 @@ pub(crate) fn run(args: &Load) -> Result<(), Failure> {
     if args.save.is_some() && args.save == args.hgrm {
         return Err(Failure::Usage("--save and --hgrm name the same file; give each its own".to_owned()));
     }
-    let save = args.save.as_deref().map(Target::open).transpose()?;
-    let hgrm = args.hgrm.as_deref().map(Target::open).transpose()?;
+    let save = args.save.as_deref().map(Target::not_over(&[&args.file().file])).transpose()?;
+    let hgrm = args.hgrm.as_deref().map(Target::not_over(&[&args.file().file])).transpose()?;
     let stop = interrupt::stop_flag(&at_once);
     let options = Options {
         to: args.to.clone(),

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &Merge) -> Result<(), Failure> {
             "these parts have sites only: give --nodes all to `weir sim --shard`".to_owned(),
         ));
     }
-    let save = args.save.as_deref().map(Target::open).transpose()?;
+    let save = args.save.as_deref().map(Target::not_over(&args.parts)).transpose()?;
     let each = args.save.is_some() || args.each;
     let results = weir_sim::merge(parts, each).map_err(|e| match e {
         NotWhole::Run(weir_sim::Error::SelfCheck(sentences)) => Failure::Fault(sentences.join("\n  ")),

@@ -27,9 +27,9 @@ pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     let plan = input::load(&args.file)?;
     let stop = interrupt::stop_flag(&at_once);
     require_scenario(&plan)?;
-    let html = args.html.as_deref().map(Target::open).transpose()?;
-    let junit = args.laboratory.junit.as_deref().map(Target::open).transpose()?;
-    let save = args.save.as_deref().map(Target::open).transpose()?;
+    let html = args.html.as_deref().map(Target::not_over(&[&args.file.file])).transpose()?;
+    let junit = args.laboratory.junit.as_deref().map(Target::not_over(&[&args.file.file])).transpose()?;
+    let save = args.save.as_deref().map(Target::not_over(&[&args.file.file])).transpose()?;
     let trace = explain::Trace::open(args)?;
 
     if let (Some(shard), Some(save)) = (args.laboratory.shard, &save) {

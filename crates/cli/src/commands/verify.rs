@@ -21,8 +21,8 @@ pub(crate) fn run(args: &Verify) -> Result<(), Failure> {
     let at_once = interrupt::at_once();
     let Some(file) = args.file() else { return replay(args) };
     let plan = input::load(&file)?;
-    let html = args.html.as_deref().map(Target::open).transpose()?;
-    let record = args.record.as_deref().map(Target::open).transpose()?;
+    let html = args.html.as_deref().map(Target::not_over(&[&file.file])).transpose()?;
+    let record = args.record.as_deref().map(Target::not_over(&[&file.file])).transpose()?;
     let stop = interrupt::stop_flag(&at_once);
     let exe = exe()?;
     let mut tolerances = Tolerances::default();

@@ -9,6 +9,7 @@ mod load;
 mod support;
 
 use load::{file, servers, two_loops, under_load};
+use std::sync::atomic::Ordering::SeqCst;
 use support::{Origin, serve_whole};
 use weir_serve::{SetTarget, TargetState};
 
@@ -69,11 +70,12 @@ fn thousands_of_changes_lose_no_request_and_keep_no_memory() {
     };
     let x = serve_whole(&of(policies[0], 0, 3, 1), two_loops());
     let mut held = Vec::new();
-    let (asked, wrong) = under_load(x.addr(), false, || {
+    let (asked, wrong) = under_load(x.addr(), false, |step| {
         for n in 0..ROUNDS * 1000 {
             if n % 1000 == 0 {
                 held.push(resident());
             }
+            step.store(n as u32, SeqCst);
             let policy = policies[n / 100 % policies.len()];
             match change(n) {
                 Change::File { from, targets, weight } => {
@@ -86,7 +88,7 @@ fn thousands_of_changes_lose_no_request_and_keep_no_memory() {
             }
         }
     });
-    assert!(wrong.is_empty(), "{} of {asked}: {:?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+    assert!(wrong.is_empty(), "{} of {asked}: {:?}", wrong.len(), &wrong[..wrong.len().min(20)]);
     held.push(resident());
     // The first round finds its level. A generation that stayed would take tens of KiB for each of 1,500 reloads; what stays for its
     // `drain_timeout` are flags.

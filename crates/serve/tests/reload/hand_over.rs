@@ -101,7 +101,7 @@ fn no_request_is_lost() {
     let text = file(&format!("queue({}, concurrency = 100)", server(&a)));
     let mut now = serve_whole(&text, two_loops());
     let addr = now.addr();
-    let (asked, wrong) = under_load(addr, true, || {
+    let (asked, wrong) = under_load(addr, true, |_| {
         for round in 0..5 {
             let control = Control::new(&format!("lost-{round}"));
             let ended = control.hands_over(&now);

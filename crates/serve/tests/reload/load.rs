@@ -63,9 +63,15 @@ impl Client {
     }
 }
 
-/// Clients that ask without a pause until the end; requests that were answered, and those that were not by 200. Where the process may
-/// end, a connection may, between two requests: then the next is another.
-pub(crate) fn under_load(addr: SocketAddr, may_end: bool, during: impl FnOnce()) -> (u32, Vec<String>) {
+/// Clients that ask without a pause until the end; requests that were answered, and those that were not by 200, each with the
+/// step at which that was, which what is done meanwhile may set. Where the process may end, a connection may, between two
+/// requests: then the next is another.
+pub(crate) fn under_load(
+    addr: SocketAddr,
+    may_end: bool,
+    during: impl FnOnce(&AtomicU32),
+) -> (u32, Vec<String>) {
+    let step = AtomicU32::new(0);
     let (end, asked, wrong) = (AtomicBool::new(false), AtomicU32::new(0), std::sync::Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -79,14 +85,14 @@ pub(crate) fn under_load(addr: SocketAddr, may_end: bool, during: impl FnOnce())
                     }
                     match got {
                         Some((200, _)) => {}
-                        other => wrong.lock().unwrap().push(format!("{other:?}")),
+                        other => wrong.lock().unwrap().push(format!("at {}: {other:?}", step.load(SeqCst))),
                     }
                     asked.fetch_add(1, SeqCst);
                 }
             });
         }
         until("the load begins", || asked.load(SeqCst) > 20);
-        during();
+        during(&step);
         end.store(true, SeqCst);
     });
     (asked.into_inner(), wrong.into_inner().unwrap())

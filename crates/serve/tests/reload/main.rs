@@ -32,7 +32,7 @@ fn targets_come_and_go_under_load_with_every_balancer() {
         file(&policy.replace("SERVERS", &servers(&three)))
     };
     let x = serve_whole(&of(policies[0], 0), two_loops());
-    let (asked, wrong) = under_load(x.addr(), false, || {
+    let (asked, wrong) = under_load(x.addr(), false, |_| {
         for (round, policy) in policies.iter().cycle().take(4 * policies.len()).enumerate() {
             let before = x.remote().config().generation;
             let said = x.reload(&of(policy, round)).expect("it can be served");
@@ -186,7 +186,7 @@ fn built_in_servers_change_too() {
         file(&format!("lb.round_robin([{}])", servers.join(", ")))
     };
     let x = serve_whole(&of(&["a", "b"]), two_loops());
-    let (asked, wrong) = under_load(x.addr(), false, || {
+    let (asked, wrong) = under_load(x.addr(), false, |_| {
         for names in [&["b", "c"][..], &["c"], &["a", "b", "c", "d"], &["d", "a"]] {
             x.reload(&of(names)).expect("it can be served");
         }
