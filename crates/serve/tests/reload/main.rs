@@ -143,6 +143,32 @@ fn a_new_limit_counts_what_is_in_flight() {
     held.into_iter().chain([waits]).for_each(|one| assert_eq!(one.wait().status, 200));
 }
 
+/// A limit that a reload takes away binds nobody any more: neither those who come, nor those who wait because of it.
+#[test]
+fn an_old_limit_is_forgotten() {
+    let a = Origin::new("a");
+    let of = |limit: &str| file(&format!("lb.least_conn([{}], name = \"apps\"{limit})", server(&a)));
+    for loops in [1, 2] {
+        let options = Options { loops: Some(loops), ..two_loops() };
+        let x = serve_whole(&of(", max_in_flight = 1"), options);
+        for limit in ["", ", max_in_flight = 4"] {
+            a.answer(Mode::Hold);
+            let before = a.inside().0;
+            let first = x.send("");
+            until("one is inside", || a.inside().0 == before + 1);
+            let waits = x.send("");
+            until("one waits", || scraped(&x).contains("weir_queue_waiting{node=\"apps\"} 1\n"));
+            x.reload(&of(limit)).expect("it can be served");
+            until("who waits comes in", || a.inside().0 == before + 2);
+            let new = x.send("");
+            until("who comes as well", || a.inside().0 == before + 3);
+            a.answer(Mode::Status(200));
+            [first, waits, new].into_iter().for_each(|one| assert_eq!(one.wait().status, 200));
+            x.reload(&of(", max_in_flight = 1")).expect("it can be served");
+        }
+    }
+}
+
 #[test]
 fn listeners_come_and_go() {
     let a = Origin::new("a");

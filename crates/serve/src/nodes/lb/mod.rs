@@ -57,7 +57,7 @@ pub(crate) struct Lb {
     pub spare: Option<NodeId>,
     /// The cookie by which clients return.
     pub sticky: Option<Sticky>,
-    /// Permits of the targets, where they are limited.
+    /// Permits of the targets, where they are limited when the graph is built, and who waits for them.
     pub semaphore: Option<Rc<LocalSemaphore>>,
     /// Requests that may wait while all targets are full.
     pub max_waiting: u64,
@@ -222,7 +222,8 @@ impl Lb {
                 self.note(|| Deed::Probing { target, probing });
             });
         }
-        if let Some(semaphore) = &self.semaphore {
+        let permits = self.state.permits();
+        if let Some(semaphore) = &permits {
             semaphore.changes(|target, full| {
                 upstream.set_full(target, full);
                 self.note(|| Deed::Full { target, full });
@@ -251,7 +252,7 @@ impl Lb {
                 foreign = ask.exclude.iter().copied().chain([target]).collect();
                 continue;
             }
-            let permit = match &self.semaphore {
+            let permit = match &permits {
                 None => None,
                 Some(semaphore) => match semaphore.take(target) {
                     Some(permit) => Some(permit),

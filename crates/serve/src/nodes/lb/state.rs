@@ -127,18 +127,30 @@ impl LbState {
         gone
     }
 
-    /// This limit from now on: what is in flight already counts too.
+    /// This limit from now on: what is in flight already counts too, and whoever waited because of another looks again.
     pub fn limit(&self, now_ns: u64, limit: Option<&Rc<LocalSemaphore>>) {
         let before = self.limit.replace(limit.cloned());
         if before.as_ref().map(Rc::as_ptr) == limit.map(Rc::as_ptr) {
             return;
         }
         self.limited_since_ns.set(now_ns);
+        let mut upstream = self.upstream.borrow_mut();
+        let full: Vec<u32> = upstream.full().iter().collect();
+        full.into_iter().for_each(|target| upstream.set_full(target, false));
+        drop(upstream);
         for (target, slot) in (0..).zip(self.slots.borrow().iter()) {
             let in_flight =
                 limit.into_iter().flat_map(|limit| (0..slot.counted.get()).map(|_| limit.stand_in(target)));
             slot.stand_ins.replace(in_flight.collect());
         }
+        if let Some(before) = before {
+            before.queue.notify_first();
+        }
+    }
+
+    /// The limit of now, whatever there was when a request's graph was built.
+    pub fn permits(&self) -> Option<Rc<LocalSemaphore>> {
+        self.limit.borrow().clone()
     }
 
     /// What all loops know of the targets.
