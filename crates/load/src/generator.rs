@@ -1,7 +1,8 @@
 //! The requests that are on their way, and the connections that they share.
 
+use crate::cookies::Cookies;
 use crate::open::{self, Open};
-use crate::shape::Shape;
+use crate::shape::{Said, Shape};
 use crate::tally::Tally;
 use crate::target::Target;
 use crate::{h1, h2};
@@ -73,6 +74,8 @@ pub(crate) struct Generator {
     pub target: Target,
     pub tls: Option<Arc<tls::Client>>,
     pub shapes: Vec<Shape>,
+    /// What senders were given by sticky balancers.
+    pub cookies: Cookies,
     /// When a request is given up, ns after its intended instant.
     pub limit_ns: u64,
     /// The clock at the run's begin.
@@ -143,8 +146,14 @@ impl Generator {
         self.core.now() <= self.begun_ns.get()
     }
 
+    /// What a request says beyond what its kind does.
+    pub fn said<'a>(&self, job: &'a Job) -> Said<'a> {
+        let sender = job.request.sender.as_deref();
+        Said { sender, cookies: self.cookies.of(sender), drawn: self.drawn(job) }
+    }
+
     /// What a request says of itself to the processes of its run.
-    pub fn drawn(&self, job: &Job) -> Option<String> {
+    fn drawn(&self, job: &Job) -> Option<String> {
         let Request { ordinal, way, sender, .. } = &job.request;
         let hash =
             sender.as_ref().map_or_else(|| key::hash_number(*ordinal), |text| key::hash(text.as_bytes()));

@@ -100,6 +100,9 @@ impl Conn {
             if self.exchange.borrow_mut().ends(g, &job, &went) {
                 return Some(job);
             }
+            for cookie in self.exchange.borrow_mut().given.take().into_iter().flatten() {
+                g.cookies.give(job.request.sender.as_deref(), &cookie);
+            }
             g.end(&job, &went);
             if went.is_err() || !self.exchange.borrow().is_clean() {
                 return None;
@@ -144,6 +147,8 @@ struct Exchange {
     response: Response,
     decoder: Option<Decoder>,
     asked: Asked,
+    /// The cookies of the answer, where they matter.
+    given: Option<Vec<Vec<u8>>>,
     /// When the request is given up.
     limit: Option<Sleep>,
     /// Bytes of the request's body that were not queued.
@@ -162,6 +167,7 @@ impl Exchange {
             response: Response::default(),
             decoder: None,
             asked: Asked::default(),
+            given: None,
             limit: None,
             left: 0,
             is_used: false,
@@ -174,7 +180,8 @@ impl Exchange {
         let shape = &g.shapes[job.request.kind as usize];
         self.asked = Asked { head: shape.is_head, connect: false, upgrade: false };
         (self.left, self.heard, self.decoder) = (shape.body_bytes, false, None);
-        shape.write(job.request.sender.as_deref(), g.drawn(job).as_deref(), self.wire.queue_to());
+        shape.write(&g.said(job), self.wire.queue_to());
+        self.given = g.cookies.are_kept(job.request.sender.as_deref()).then(Vec::new);
         g.is_sent(job, was_free);
         self.limit = Some(g.limit(job));
     }
@@ -246,6 +253,10 @@ impl Exchange {
                 return Err(Kind::BadResponse);
             }
             if !self.response.is_interim() {
+                if let Some(given) = &mut self.given {
+                    let is_cookie = |(name, _): &(&[u8], &[u8])| name.eq_ignore_ascii_case(b"set-cookie");
+                    given.extend(self.response.fields().filter(is_cookie).map(|(_, value)| value.to_vec()));
+                }
                 self.decoder = Some(Decoder::new(self.response.framing(), &LIMITS));
             }
         }

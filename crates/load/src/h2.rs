@@ -5,6 +5,7 @@ use crate::shape::{Shape, piece};
 use bytes::Bytes;
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
 use h2::{Reason, SendStream};
+use http::header::{HeaderValue, SET_COOKIE};
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
@@ -184,7 +185,7 @@ impl Failed {
 /// Sends a request and reads its answer.
 async fn exchange(g: &Generator, conn: &Shared, job: &Job) -> Result<u16, Failed> {
     let shape: &Shape = &g.shapes[job.request.kind as usize];
-    let request = shape.request(job.request.sender.as_deref(), g.drawn(job).as_deref());
+    let request = shape.request(&g.said(job));
     let sent = conn.sender.clone().send_request(request, shape.body_bytes == 0);
     let (answer, body) = match sent {
         Ok(sent) => sent,
@@ -194,18 +195,26 @@ async fn exchange(g: &Generator, conn: &Shared, job: &Job) -> Result<u16, Failed
         }
     };
     let mut limit = Some(g.limit(job));
-    let mut under_way = UnderWay { answer, status: 0, recv: None, body, left: shape.body_bytes };
-    poll_fn(|cx| match under_way.poll(cx) {
+    let sender = job.request.sender.as_deref();
+    let given = g.cookies.are_kept(sender).then(Vec::new);
+    let mut under_way = UnderWay { answer, status: 0, given, recv: None, body, left: shape.body_bytes };
+    let went = poll_fn(|cx| match under_way.poll(cx) {
         Poll::Pending if has_ended(&mut limit, cx) => Poll::Ready(Err(Failed::With(Kind::Timeout))),
         polled => polled,
     })
-    .await
+    .await;
+    for cookie in under_way.given.take().into_iter().flatten() {
+        g.cookies.give(sender, cookie.as_bytes());
+    }
+    went
 }
 
 /// A request and its answer on their way; dropped, the stream is reset.
 struct UnderWay {
     answer: ResponseFuture,
     status: u16,
+    /// The cookies of the answer, where they matter.
+    given: Option<Vec<HeaderValue>>,
     recv: Option<h2::RecvStream>,
     body: SendStream<Bytes>,
     /// Bytes of the request's body that were not sent.
@@ -219,6 +228,9 @@ impl UnderWay {
         if self.recv.is_none() {
             let answer = ready!(Pin::new(&mut self.answer).poll(cx)).map_err(|e| Failed::of(&e))?;
             self.status = answer.status().as_u16();
+            if let Some(given) = &mut self.given {
+                given.extend(answer.headers().get_all(SET_COOKIE).iter().cloned());
+            }
             self.recv = Some(answer.into_body());
         }
         let Some(recv) = &mut self.recv else { return Poll::Pending };

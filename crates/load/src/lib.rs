@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod closed;
+mod cookies;
 mod generator;
 mod h1;
 mod h2;

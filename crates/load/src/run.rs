@@ -1,6 +1,7 @@
 //! A run: the scenario's requests in their order, each at its instant.
 
 use crate::closed;
+use crate::cookies::Cookies;
 use crate::generator::{Generator, Lane};
 use crate::open;
 use crate::outcome::Outcome;
@@ -146,6 +147,7 @@ pub fn run(
         core,
         tls,
         shapes,
+        cookies: Cookies::new(point, &scenario),
         limit_ns: scenario.patience_ns.unwrap_or(match paired {
             None => scenario.deadline_ns,
             // In a simulation a deadline stops nothing; what nobody answers must end at last.

@@ -31,6 +31,16 @@ pub(crate) struct Shape {
     cookies: String,
 }
 
+/// What a request says beyond what its kind does.
+pub(crate) struct Said<'a> {
+    /// Who sends it.
+    pub sender: Option<&'a str>,
+    /// Cookies that the sender was given.
+    pub cookies: Option<String>,
+    /// What only the processes of its run read.
+    pub drawn: Option<String>,
+}
+
 /// Where the nodes of a topology read who sends a request.
 pub(crate) fn key_sources(point: &Point) -> Vec<KeySource> {
     let mut sources: Vec<KeySource> = Vec::new();
@@ -134,46 +144,47 @@ impl Shape {
     }
 
     /// What a request says of who sends it: the value of its Cookie field.
-    fn cookie(&self, sender: Option<&str>) -> Option<String> {
+    fn cookie(&self, said: &Said<'_>) -> Option<String> {
         let own = (!self.cookies.is_empty()).then(|| self.cookies.clone());
-        let more = sender
+        let more = said
+            .sender
             .into_iter()
             .flat_map(|s| self.sender_cookies.iter().map(move |name| format!("{name}={s}")));
-        let all: Vec<String> = own.into_iter().chain(more).collect();
+        let all: Vec<String> = own.into_iter().chain(more).chain(said.cookies.clone()).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 
     /// Its head in HTTP/1.1.
-    pub fn write(&self, sender: Option<&str>, drawn: Option<&str>, out: &mut Vec<u8>) {
+    pub fn write(&self, said: &Said<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.head);
-        if let Some(sender) = sender {
+        if let Some(sender) = said.sender {
             self.sender_fields.iter().for_each(|name| line(out, name, sender.as_bytes()));
         }
-        if let Some(cookie) = self.cookie(sender) {
+        if let Some(cookie) = self.cookie(said) {
             line(out, &COOKIE, cookie.as_bytes());
         }
-        if let Some(drawn) = drawn {
+        if let Some(drawn) = &said.drawn {
             line(out, &HeaderName::from_static(DRAWN), drawn.as_bytes());
         }
         out.extend_from_slice(b"\r\n");
     }
 
     /// The same in HTTP/2.
-    pub fn request(&self, sender: Option<&str>, drawn: Option<&str>) -> http::Request<()> {
+    pub fn request(&self, said: &Said<'_>) -> http::Request<()> {
         let mut request = http::Request::new(());
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();
         *request.version_mut() = http::Version::HTTP_2;
         *request.headers_mut() = self.fields.clone();
-        let said = sender.and_then(|sender| HeaderValue::from_str(sender).ok());
-        for (name, value) in self.sender_fields.iter().zip(said.iter().cycle()) {
+        let sender = said.sender.and_then(|sender| HeaderValue::from_str(sender).ok());
+        for (name, value) in self.sender_fields.iter().zip(sender.iter().cycle()) {
             request.headers_mut().insert(name.clone(), value.clone());
         }
-        let cookie = self.cookie(sender).and_then(|cookie| HeaderValue::from_str(&cookie).ok());
+        let cookie = self.cookie(said).and_then(|cookie| HeaderValue::from_str(&cookie).ok());
         if let Some(cookie) = cookie {
             request.headers_mut().insert(COOKIE, cookie);
         }
-        if let Some(drawn) = drawn.and_then(|drawn| HeaderValue::from_str(drawn).ok()) {
+        if let Some(drawn) = said.drawn.as_ref().and_then(|drawn| HeaderValue::from_str(drawn).ok()) {
             request.headers_mut().insert(HeaderName::from_static(DRAWN), drawn);
         }
         request

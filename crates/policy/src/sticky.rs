@@ -1,9 +1,13 @@
-//! Stickiness: a client returns to the target that answered it, by a cookie or, simulated, by its key.
+//! Stickiness: a client returns to the target that answered it, by a cookie; where that is simulated, its key keeps it.
 //!
 //! The cookie holds a keyed hash of the target's name: it says nothing of the name, cannot be made up without the secret,
 //! and means the same target on every loop and after a restart with the same secret. Where the target is gone, not
 //! eligible, full or excluded the policy picks, and the client is given the new one. Source: HAProxy `cookie insert`, nginx
 //! `sticky cookie`. In the language: `sticky="cookie name"` of a balancer.
+
+use crate::key::{self, distinct};
+use crate::outcome::{Kind, Outcome};
+use std::collections::{BTreeMap, VecDeque};
 
 /// Letters of a cookie's value.
 const LENGTH: usize = 16;
@@ -12,9 +16,9 @@ const LENGTH: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub struct Cookies {
     secret: [u64; 2],
-    values: Vec<[u8; LENGTH]>,
-    /// (value, target) in order of value.
-    sorted: Vec<([u8; LENGTH], u32)>,
+    numbers: Vec<Option<u64>>,
+    /// (number, target) in order of number.
+    sorted: Vec<(u64, u32)>,
 }
 
 impl Cookies {
@@ -23,37 +27,53 @@ impl Cookies {
         Cookies { secret, ..Cookies::default() }
     }
 
+    /// The cookies of these targets, in order, told apart as hashes tell them apart.
+    pub fn of(secret: [u64; 2], names: &[impl AsRef<str>]) -> Cookies {
+        let mut cookies = Cookies::new(secret);
+        for (target, name) in (0..).zip(distinct(names)) {
+            cookies.set(target, Some(&name));
+        }
+        cookies
+    }
+
     /// A target's name; `None`: it is gone. Not for the path of a request.
     pub fn set(&mut self, target: u32, name: Option<&str>) {
         let i = target as usize;
-        if i >= self.values.len() {
-            self.values.resize(i + 1, [0; LENGTH]);
+        if i >= self.numbers.len() {
+            self.numbers.resize(i + 1, None);
         }
         self.sorted.retain(|e| e.1 != target);
-        self.values[i] = [0; LENGTH];
-        if let Some(name) = name {
-            self.values[i] = hex(siphash(self.secret, name.as_bytes()));
-            let entry = (self.values[i], target);
-            let at = self.sorted.partition_point(|e| *e < entry);
-            self.sorted.insert(at, entry);
+        self.numbers[i] = name.map(|name| siphash(self.secret, name.as_bytes()));
+        if let Some(number) = self.numbers[i] {
+            let at = self.sorted.partition_point(|e| *e < (number, target));
+            self.sorted.insert(at, (number, target));
         }
     }
 
-    /// The value that a client of this target is given.
-    pub fn value(&self, target: u32) -> Option<&str> {
-        let value = self.values.get(target as usize).filter(|v| v[0] != 0)?;
-        std::str::from_utf8(value).ok()
+    /// What the cookie of this target says, as a number.
+    pub fn number(&self, target: u32) -> Option<u64> {
+        self.numbers.get(target as usize).copied().flatten()
+    }
+
+    /// The value that a client of this target is given: the number in sixteen letters.
+    pub fn value(&self, target: u32) -> Option<String> {
+        self.number(target).map(|number| format!("{number:0width$x}", width = LENGTH))
+    }
+
+    /// The target that a number names.
+    pub fn named(&self, number: u64) -> Option<u32> {
+        let at = self.sorted.partition_point(|e| e.0 < number);
+        self.sorted.get(at).filter(|e| e.0 == number).map(|e| e.1)
     }
 
     /// The target that a value names.
     pub fn target(&self, value: &[u8]) -> Option<u32> {
-        let at = self.sorted.binary_search_by(|e| e.0.as_slice().cmp(value)).ok()?;
-        Some(self.sorted[at].1)
+        let is_ours = |letter: &u8| matches!(letter, b'0'..=b'9' | b'a'..=b'f');
+        let text = std::str::from_utf8(value)
+            .ok()
+            .filter(|v| v.len() == LENGTH && v.bytes().all(|b| is_ours(&b)))?;
+        self.named(u64::from_str_radix(text, 16).ok()?)
     }
-}
-
-fn hex(hash: u64) -> [u8; LENGTH] {
-    std::array::from_fn(|i| b"0123456789abcdef"[(hash >> (60 - 4 * i) & 15) as usize])
 }
 
 /// SipHash-2-4 (Aumasson, Bernstein 2012).
@@ -98,53 +118,70 @@ fn round(v: &mut [u64; 4]) {
     v[2] = v[2].rotate_left(32);
 }
 
-/// Which target last answered each key, where there are no cookies (simulated). Bounded: the key that was set longest ago
-/// is forgotten first.
+/// The cookies that clients keep, where they are simulated: what each says, by client and cookie. Bounded: what was set first of all is
+/// forgotten first.
 #[derive(Clone, Debug)]
-pub struct Memory {
+pub struct Jar {
     capacity: usize,
-    /// Key to (target, turn).
-    targets: std::collections::BTreeMap<u64, (u32, u64)>,
-    /// Turn to key.
-    turns: std::collections::VecDeque<(u64, u64)>,
-    turn: u64,
+    /// Client and cookie to number.
+    numbers: BTreeMap<(u64, u64), u64>,
+    /// Those, in the order in which they were first set.
+    order: VecDeque<(u64, u64)>,
 }
 
-impl Memory {
-    /// Remembers at most so many keys.
-    pub fn new(capacity: usize) -> Memory {
-        Memory { capacity: capacity.max(1), targets: Default::default(), turns: Default::default(), turn: 0 }
+impl Jar {
+    /// Keeps at most so many.
+    pub fn new(capacity: usize) -> Jar {
+        Jar { capacity: capacity.max(1), numbers: BTreeMap::new(), order: VecDeque::new() }
     }
 
-    /// The target that a key should return to.
-    pub fn target(&self, key: u64) -> Option<u32> {
-        self.targets.get(&key).map(|t| t.0)
+    /// What a client's cookie says.
+    pub fn number(&self, client: u64, cookie: u64) -> Option<u64> {
+        self.numbers.get(&(client, cookie)).copied()
     }
 
-    /// A target has answered a key.
-    pub fn answered(&mut self, key: u64, target: u32) {
-        if let Some(known) = self.targets.get_mut(&key) {
-            known.0 = target;
+    /// A client is given a cookie.
+    pub fn keep(&mut self, client: u64, cookie: u64, number: u64) {
+        if self.numbers.insert((client, cookie), number).is_some() {
             return;
         }
-        if self.targets.len() >= self.capacity {
-            while let Some((turn, oldest)) = self.turns.pop_front() {
-                if self.targets.get(&oldest).is_some_and(|t| t.1 == turn) {
-                    self.targets.remove(&oldest);
-                    break;
-                }
-            }
+        self.order.push_back((client, cookie));
+        if self.order.len() > self.capacity
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.numbers.remove(&oldest);
         }
-        self.turn += 1;
-        self.targets.insert(key, (target, self.turn));
-        self.turns.push_back((self.turn, key));
+    }
+}
+
+/// A balancer's cookies, where they are simulated.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    /// What its name is.
+    cookie: u64,
+    cookies: Cookies,
+}
+
+impl Simulated {
+    /// The cookies of this name of a balancer with these targets; `key_file`: what makes their values, or else the name does. Balancers
+    /// with both alike share them, as they do when served.
+    pub fn new(name: &str, key_file: Option<&str>, targets: &[impl AsRef<str>]) -> Simulated {
+        let cookie = key::hash(name.as_bytes());
+        let secret = [cookie, key_file.map_or(0, |file| key::hash(file.as_bytes()))];
+        Simulated { cookie, cookies: Cookies::of(secret, targets) }
     }
 
-    /// A target is gone: its keys are free.
-    pub fn forget(&mut self, target: u32) {
-        self.targets.retain(|_, t| t.0 != target);
-        let targets = &self.targets;
-        self.turns.retain(|(turn, key)| targets.get(key).is_some_and(|t| t.1 == *turn));
+    /// The target to which a client returns.
+    pub fn target(&self, jar: &Jar, client: u64) -> Option<u32> {
+        self.cookies.named(jar.number(client, self.cookie)?)
+    }
+
+    /// A target has answered a client, by an error too: an answer brings a cookie, whatever its status.
+    pub fn answered(&self, jar: &mut Jar, client: u64, target: u32, outcome: Outcome) {
+        let is_answer = outcome.is_none_or(|kind| kind == Kind::Status5xx);
+        if let Some(number) = self.cookies.number(target).filter(|_| is_answer) {
+            jar.keep(client, self.cookie, number);
+        }
     }
 }
 
@@ -168,11 +205,11 @@ mod tests {
             cookies.set(t as u32, Some(name));
         }
         for t in 0..3 {
-            let value = cookies.value(t).unwrap().to_owned();
+            let value = cookies.value(t).unwrap();
             assert!(value.len() == 16 && !value.contains(':'));
             assert_eq!(cookies.target(value.as_bytes()), Some(t));
         }
-        let b = cookies.value(1).unwrap().to_owned();
+        let b = cookies.value(1).unwrap();
         cookies.set(1, None);
         assert_eq!((cookies.value(1), cookies.target(b.as_bytes())), (None, None));
         cookies.set(7, Some("b:80"));
@@ -187,18 +224,25 @@ mod tests {
     }
 
     #[test]
-    fn keys_return_and_memory_is_bounded() {
-        let mut memory = Memory::new(3);
-        (0..5).for_each(|k| memory.answered(k, k as u32));
-        memory.answered(4, 9);
-        assert_eq!([0, 1, 2, 3, 4].map(|k| memory.target(k)), [None, None, Some(2), Some(3), Some(9)]);
-        memory.forget(3);
-        memory.answered(8, 1);
-        assert_eq!([2, 3, 4, 8].map(|k| memory.target(k)), [Some(2), None, Some(9), Some(1)]);
-        for k in 0..1000 {
-            memory.answered(k, 0);
-            memory.forget(0);
-        }
-        assert!(memory.turns.len() <= 3);
+    fn a_jar_is_bounded_and_balancers_of_one_cookie_share_it() {
+        let (mut jar, targets) = (Jar::new(3), ["a", "b", "a"]);
+        let one = Simulated::new("srv", None, &targets);
+        let other = Simulated::new("srv", None, &["b", "a"]);
+        let [named, keyed] =
+            [("id", None), ("srv", Some("key"))].map(|(n, k)| Simulated::new(n, k, &targets));
+        one.answered(&mut jar, 7, 1, None);
+        assert_eq!((one.target(&jar, 7), other.target(&jar, 7)), (Some(1), Some(0)), "by name");
+        assert_eq!((named.target(&jar, 7), keyed.target(&jar, 7), one.target(&jar, 8)), (None, None, None));
+        one.answered(&mut jar, 7, 2, Some(Kind::Reset));
+        assert_eq!(one.target(&jar, 7), Some(1), "no answer, no cookie");
+        one.answered(&mut jar, 7, 2, Some(Kind::Status5xx));
+        assert_eq!(
+            (one.target(&jar, 7), other.target(&jar, 7)),
+            (Some(2), None),
+            "the second `a` is there only"
+        );
+        (10..13).for_each(|client| one.answered(&mut jar, client, 0, None));
+        assert_eq!((one.target(&jar, 7), one.target(&jar, 10)), (None, Some(0)));
+        assert_eq!((jar.numbers.len(), jar.order.len()), (3, 3));
     }
 }

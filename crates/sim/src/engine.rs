@@ -15,7 +15,7 @@ use crate::clients::Clients;
 use crate::code::Code;
 use crate::deferred::Deferred;
 use crate::detail::Details;
-use crate::guards::Guards;
+use crate::guards::{COOKIES, Guards};
 use crate::hops::Hops;
 use crate::ledger::Ledger;
 use crate::lines::Lines;
@@ -38,6 +38,7 @@ use weir_policy::Balancer;
 use weir_policy::budget;
 use weir_policy::config::Balance;
 use weir_policy::rate::RateLimit;
+use weir_policy::sticky::Jar;
 use weir_stats::Key;
 use weir_workload::Load;
 
@@ -98,6 +99,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) shares: Shares,
     pub(crate) details: Details,
     pub(crate) guards: Guards,
+    /// The cookies of clients.
+    pub(crate) jar: Jar,
     pub(crate) work_left: WorkLeft,
     pub(crate) probes: Probes,
     pub(crate) hops: Hops,
@@ -186,6 +189,7 @@ impl<'a> Engine<'a> {
             shares: Shares::new(code),
             details: Details::default(),
             guards: Guards::new(code, keys),
+            jar: Jar::new(COOKIES),
             probes: Probes::default(),
             work_left: WorkLeft::new(code, |lb| code.lbs[lb as usize].balance == Balance::LeastWork),
             hops: Hops::new(!code.hops.is_empty()),

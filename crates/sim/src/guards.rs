@@ -19,7 +19,7 @@ use weir_policy::config::{Balance, OnEmpty};
 use weir_policy::health::HealthConfig;
 use weir_policy::least_work::LeastWork;
 use weir_policy::prequal::Busy;
-use weir_policy::sticky::Memory;
+use weir_policy::sticky::Simulated;
 use weir_policy::upstream::Around;
 use weir_policy::{Ticket, Upstream};
 use weir_stats::Key;
@@ -31,8 +31,8 @@ pub(crate) struct GuardSite {
     pub around: Around,
     /// What it hashes: index of a key source.
     pub key: Option<u32>,
-    /// Whether keys return to the target that answered them.
-    pub sticky: bool,
+    /// The cookie by which clients return, and the file that makes its values.
+    pub sticky: Option<(String, Option<String>)>,
     /// Member to spare node.
     pub spares: Option<u32>,
     pub max_waiting: u64,
@@ -207,7 +207,7 @@ impl Compiler<'_> {
             if matches!(config.balance, Balance::Prequal { .. }) {
                 self.code.guards.probe_ways.add(point, list);
             }
-            if config.balance.hashes() {
+            if config.balance.hashes() || config.sticky.is_some() {
                 let names = point.lists[list as usize].iter().map(|&t| name_of(point, t)).collect();
                 self.code.guards.names.insert(member.wrapping_add(offset), names);
             }
@@ -227,7 +227,7 @@ impl Compiler<'_> {
         self.code.guards.sites.push(GuardSite {
             around,
             key,
-            sticky: config.sticky.is_some(),
+            sticky: config.sticky.clone().map(|name| (name, config.sticky_key.clone())),
             spares,
             max_waiting: config.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: config.wait_timeout_ns,
@@ -267,8 +267,8 @@ pub(crate) struct Guard {
     pub site: u32,
     /// Requests that wait until a target is not full any more.
     line: Line,
-    /// Which target answered which key last, on whichever loop: a cookie does not know of them.
-    memory: Option<Memory>,
+    /// The cookies that it gives and knows, on whichever loop: clients do not know of them.
+    sticky: Option<Simulated>,
     /// When it is looked at next; an event at another time is stale.
     watched: u64,
     /// When its next checks begin; likewise.
@@ -279,8 +279,8 @@ pub(crate) struct Guard {
     alive: bool,
 }
 
-/// Keys whose target a balancer remembers.
-const REMEMBERED: usize = 1 << 20;
+/// Cookies that clients keep, at most.
+pub(crate) const COOKIES: usize = 1 << 20;
 
 /// The frame of a request that went to the spare node rather than to a target.
 const SPARE: u32 = u32::MAX;
@@ -318,7 +318,10 @@ impl Guards {
                 lb: i.lb,
                 site,
                 line: Line::default(),
-                memory: guard.sticky.then(|| Memory::new(REMEMBERED)),
+                sticky: guard
+                    .sticky
+                    .as_ref()
+                    .map(|(name, file)| Simulated::new(name, file.as_deref(), names)),
                 watched: u64::MAX,
                 check_due: u64::MAX,
                 vain: 0,

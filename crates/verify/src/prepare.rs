@@ -62,16 +62,6 @@ impl Prepared {
         if !real {
             real_servers(&point, &serving, scenario)?;
         }
-        let is_sticky = |spec: &Spec| matches!(spec, Spec::Lb(lb) if lb.sticky.is_some());
-        let met = weir_workload::reachable(&point, &[listener]);
-        if (point.nodes.iter().zip(met)).any(|(node, met)| met && is_sticky(&point.specs[node.spec as usize]))
-        {
-            return Err(CannotVerify(format!(
-                "scenario \"{}\" has a balancer with `sticky`, and the clients of a verification bring no cookies back; leave \
-                 `sticky` out",
-                scenario.name
-            )));
-        }
         Ok(Prepared { point: Arc::new(point), root, listener, against: None, servers })
     }
 

@@ -48,7 +48,8 @@ impl Engine<'_> {
             self.tell_work_left(index, now);
         }
         let Some((guard, on)) = self.guards.on_loop(index) else { return Picked::Empty };
-        let sticky = guard.memory.as_ref().zip(detail.key).and_then(|(memory, key)| memory.target(key));
+        let sticky =
+            guard.sticky.as_ref().zip(detail.key).and_then(|(sticky, key)| sticky.target(&self.jar, key));
         let ask = Ask { draw, key, now_ns: now, exclude: &self.excluded, sticky };
         guard.upstream.on(on).pick(&ask)
     }
@@ -210,8 +211,8 @@ impl Engine<'_> {
             self.states.tried[list as usize].came_back(exclude, own, target, reached);
         }
         let Some((guard, on)) = self.guards.on_loop(index) else { return };
-        if let (None, Some(key), Some(memory)) = (outcome, detail.key, &mut guard.memory) {
-            memory.answered(key, target);
+        if let (Some(key), Some(sticky)) = (detail.key, &guard.sticky) {
+            sticky.answered(&mut self.jar, key, target, outcome);
         }
         let (targets, upstream) = (guard.targets, guard.upstream.on(on));
         let release = if detail.relayed {

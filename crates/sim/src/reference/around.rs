@@ -21,8 +21,8 @@ pub(crate) struct LbSite {
     pub shared: bool,
     /// What it hashes: index in [`super::build::Tables::keys`].
     pub key: Option<u32>,
-    /// Whether keys return to the target that answered them.
-    pub sticky: bool,
+    /// The cookie by which clients return, and the file that makes its values.
+    pub sticky: Option<(String, Option<String>)>,
     /// Member to spare node.
     pub spares: Option<u32>,
     pub max_waiting: u64,
@@ -74,7 +74,7 @@ impl Builder<'_> {
         let offset = self.layout.add_instances(&mut self.code, draft, position, index);
         for (&node, member) in draft.nodes[position].iter().zip(draft.base..) {
             self.instances.insert(node, member.wrapping_add(offset));
-            let named = lb.balance.hashes();
+            let named = lb.balance.hashes() || lb.sticky.is_some();
             let To::List(list) = self.layout.point.nodes[node as usize].to else { continue };
             if matches!(lb.balance, Balance::Prequal { .. }) {
                 self.tables.probe_ways.add(self.layout.point, list);
@@ -101,7 +101,7 @@ impl Builder<'_> {
             offset,
             shared,
             key,
-            sticky: lb.sticky.is_some(),
+            sticky: lb.sticky.clone().map(|name| (name, lb.sticky_key.clone())),
             spares,
             max_waiting: lb.max_waiting.unwrap_or(u64::MAX),
             wait_timeout_ns: lb.wait_timeout_ns,

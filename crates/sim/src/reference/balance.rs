@@ -1,6 +1,5 @@
 //! Balancers: picking, coming back, waiting while all targets are full, and the clock of what stands around them.
 
-use super::around::LbSite;
 use super::branch::{Frame, Phase};
 use super::build::NOBODY;
 use super::run::{Flow, Reference, what};
@@ -10,7 +9,7 @@ use crate::hops::tag;
 use crate::order::{Class, Entry, order_key};
 use weir_model::queue::Line;
 use weir_policy::config::Exclude;
-use weir_policy::sticky::Memory;
+use weir_policy::sticky::Simulated;
 use weir_policy::{Ask, Kind, Picked, Release, Ticket, Upstream};
 use weir_stats::Key;
 
@@ -25,8 +24,8 @@ pub(super) struct Instance {
     pub lb: u32,
     /// Requests that wait until a target is not full any more.
     pub line: Line,
-    /// Which target answered which key last.
-    memory: Option<Memory>,
+    /// The cookies that it gives and knows.
+    sticky: Option<Simulated>,
     /// When it is looked at next, and when its next checks begin; an event at another time is stale.
     watched: u64,
     pub check_due: u64,
@@ -36,18 +35,21 @@ pub(super) struct Instance {
     pub alive: bool,
 }
 
-/// Keys whose target a balancer remembers.
-const REMEMBERED: usize = 1 << 20;
-
 impl Instance {
-    pub fn new(upstream: Upstream, site: &LbSite, picks: Key, targets: Targets, lb: u32) -> Instance {
+    pub fn new(
+        upstream: Upstream,
+        sticky: Option<Simulated>,
+        picks: Key,
+        targets: Targets,
+        lb: u32,
+    ) -> Instance {
         Instance {
             upstream,
             picks,
             targets,
             lb,
             line: Line::default(),
-            memory: site.sticky.then(|| Memory::new(REMEMBERED)),
+            sticky,
             watched: u64::MAX,
             check_due: u64::MAX,
             vain: 0,
@@ -108,9 +110,9 @@ impl Reference<'_> {
         if self.work_left.is_kept() {
             self.tell_work_left(index, self.on(lb, slot));
         }
-        let memory = self.balancers[index as usize].memory.as_ref();
-        let sticky = memory.zip(self.branches.slots[slot as usize].key);
-        let sticky = sticky.and_then(|(memory, key)| memory.target(key));
+        let cookies = self.balancers[index as usize].sticky.as_ref();
+        let sticky = cookies.zip(self.branches.slots[slot as usize].key);
+        let sticky = sticky.and_then(|(cookies, key)| cookies.target(&self.jar, key));
         let ask = Ask { draw, key, now_ns: self.now, exclude: &self.excluded, sticky };
         let on = self.on(lb, slot);
         self.balancers[index as usize].upstream.on(on).pick(&ask)
@@ -227,9 +229,8 @@ impl Reference<'_> {
         }
         let ticket = Ticket { target: frame.index, probe: frame.probe, at_ns: frame.at_ns };
         self.left_target(index, &ticket);
-        let memory = &mut self.balancers[index as usize].memory;
-        if let (None, Some(key), Some(memory)) = (outcome, key, memory) {
-            memory.answered(key, frame.index);
+        if let (Some(key), Some(cookies)) = (key, &self.balancers[index as usize].sticky) {
+            cookies.answered(&mut self.jar, key, frame.index, outcome);
         }
         let on = self.on(lb, slot);
         let upstream = self.balancers[index as usize].upstream.on(on);

@@ -30,6 +30,7 @@ use weir_policy::Kind;
 use weir_policy::budget::Tokens;
 use weir_policy::prequal::Busy;
 use weir_policy::rate::RateLimit;
+use weir_policy::sticky::Jar;
 use weir_stats::Key;
 
 /// What a test breaks, to see the self-check fire that guards it.
@@ -129,6 +130,8 @@ pub(crate) struct Reference<'a> {
     pub(super) budgets: Vec<Tokens>,
     /// How busy each member is that probes ask, and the work left at each.
     pub(super) busy: Vec<Busy>,
+    /// The cookies of clients.
+    pub(super) jar: Jar,
     pub(super) work_left: WorkLeft,
     pub(super) probes: Probes,
     /// Health checks on their way, and begun so far.

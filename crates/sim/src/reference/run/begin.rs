@@ -2,6 +2,7 @@
 
 use super::Reference;
 use crate::code::Code;
+use crate::guards::COOKIES;
 use crate::ledger::Ledger;
 use crate::meter::Meter;
 use crate::order::Class;
@@ -24,6 +25,7 @@ use weir_policy::budget::Tokens;
 use weir_policy::config::Balance;
 use weir_policy::prequal::Busy;
 use weir_policy::rate::RateLimit;
+use weir_policy::sticky::{Jar, Simulated};
 use weir_stats::Key;
 use weir_workload::Load;
 
@@ -48,7 +50,9 @@ impl<'a> Reference<'a> {
                 upstream.add_loop(balance, weights, names, 0, crate::loops::of_loop(own, meets));
             }
             let picks = choice.with(place(i.place)).with(u64::from(i.number));
-            Instance::new(upstream, site, picks, code.lists[i.list as usize], i.lb)
+            let cookie = site.sticky.as_ref();
+            let sticky = cookie.map(|(name, file)| Simulated::new(name, file.as_deref(), names));
+            Instance::new(upstream, sticky, picks, code.lists[i.list as usize], i.lb)
         };
         let backoff = |&(at, number): &(u32, u32)| choice.with(place(at)).with(u64::from(number));
         let chooses = |&(_, at, number): &(u32, u32, u32)| choice.with(place(at)).with(u64::from(number));
@@ -70,6 +74,7 @@ impl<'a> Reference<'a> {
             limits: tables.rates.iter().map(RateLimit::new).collect(),
             budgets: tables.budgets.iter().map(|b| Tokens::new(b, 0)).collect(),
             busy: vec![Busy::default(); probed],
+            jar: Jar::new(COOKIES),
             probes: Probes::default(),
             work_left: WorkLeft::new(code, |lb| tables.lbs[lb as usize].balance == Balance::LeastWork),
             checks_live: 0,
