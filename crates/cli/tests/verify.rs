@@ -10,7 +10,8 @@ use certificates::Authority;
 use common::{Scratch, interrupt, run, weir};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -208,6 +209,55 @@ fn connections_are_those_of_the_simulation() {
             let value = |world: &str| of[world]["value"].as_f64();
             assert_eq!((value("simulated"), value("real")), (Some(want), Some(want)), "{who}: {scenario}");
         }
+    }
+}
+
+/// An origin that answers whatever it is asked; its address.
+fn origin() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let addr = listener.local_addr().expect("its address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut to = stream.try_clone().expect("a socket");
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    if line.is_empty()
+                        && to.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").is_err()
+                    {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    addr
+}
+
+/// Real servers get the requests that the simulation sends them, and the connections.
+#[test]
+fn real_servers_get_what_the_simulation_sends_them() {
+    let scratch = Scratch::new("verify-real");
+    let servers: String =
+        (0..3).map(|i| format!("server(\"a{i}\", addr = \"{}\", model = 100*us), ", origin())).collect();
+    let text =
+        format!("scenario(\"a\", lb.random([{servers}]), traffic.constant(rate = 100), requests = 100)\n");
+    let file = scratch.file("t.star", text);
+    let ran = run(&["verify", &file, "--real", "--runs", "2", "--output", "json", "--quiet"]);
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.err);
+    let found: Value = serde_json::from_str(&ran.out).expect("JSON");
+    let scenario = &found["scenarios"][0];
+    // On a machine that was too busy for every run there is nothing to compare.
+    if scenario["runs"] != 0 {
+        let targets = scenario["targets"].as_array().expect("targets");
+        assert_eq!(targets.len(), 3, "{scenario}");
+        for of in targets {
+            let [simulated, real] =
+                ["simulated_share", "real_share"].map(|world| of[world]["value"].as_f64());
+            let (simulated, real) = simulated.zip(real).expect("shares");
+            assert!((simulated - real).abs() < 1e-9 && real > 0.1, "{scenario}");
+        }
+        let servers = &scenario["connections"]["server"];
+        assert_eq!((&servers["simulated"]["value"], &servers["real"]["value"]), (&3.0.into(), &3.0.into()));
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn predicted(
     let loops = listen.loops.unwrap_or(1).max(1);
     let requests = Requests::new(scenario, key);
     let meets = |request| loops::met(loops, requests.open(request).way.with(purpose::MEETS));
-    let server_of = servers(point, slowed);
+    let server_of = servers(point, slowed, prepared);
     let (mut clients, mut servers) = (BTreeMap::new(), BTreeMap::new());
     for history in histories {
         let on = meets(history.request);
@@ -87,14 +87,14 @@ pub(crate) fn matter(
     })
 }
 
-/// By node of the point, the server that it is a part of, with the hop there.
-fn servers(point: &Point, slowed: &Slowed) -> Vec<Option<NodeId>> {
-    let with_hop = |&server: &NodeId| {
+/// By node of the point, the server that it is a part of, with the hop there if there is one.
+fn servers(point: &Point, slowed: &Slowed, prepared: &Prepared) -> Vec<Option<NodeId>> {
+    let with_hop = |(was, &server): (&NodeId, &NodeId)| {
         let hop = server + 1;
         let leads_there = point.nodes.get(hop as usize).is_some_and(|node| node.to == To::Node(server));
-        (if leads_there { hop } else { server }, server)
+        (if leads_there && prepared.servers.contains(was) { hop } else { server }, server)
     };
-    reached_from(point, slowed.nodes.values().map(with_hop))
+    reached_from(point, slowed.nodes.iter().map(with_hop))
 }
 
 /// A visit of a request at a server: of which attempt and branch, and who sent it there.

@@ -76,10 +76,12 @@ impl Figures {
             let made = |row: &Row| u64::from(row.attempts.max(1)) - u64::from(row.inner);
             real.routed.iter().filter(|row| row.request.1).map(made).sum()
         };
-        let mut at: BTreeMap<NodeId, u64> = prepared.servers.iter().map(|server| (*server, 0)).collect();
-        for row in real.served.iter().filter(|row| row.request.1) {
-            if let Some(n) = row.server.and_then(|server| at.get_mut(&server)) {
-                *n += 1;
+        let mut at: BTreeMap<NodeId, u64> = prepared.compared().map(|server| (server, 0)).collect();
+        let served = real.served.iter().filter(|row| row.request.1);
+        let served = served.filter_map(|row| Some((row.server?, 1)));
+        for (server, requests) in served.chain(real.sent.iter().copied()) {
+            if let Some(n) = at.get_mut(&server) {
+                *n += requests;
             }
         }
         let per = |n: u64| (selected > 0).then(|| n as f64 / selected as f64);

@@ -6,6 +6,7 @@
 //! single one. The hop to a router is as long for all: they come there in the order in which they were sent.
 
 use crate::calibrate::Calibration;
+use crate::prepare::Prepared;
 use std::collections::BTreeMap;
 use weir_model::Dist;
 use weir_topology::plan::{Lb, Mode, Node, NodeId, Place, Point, Scenario, Site, Spec, To};
@@ -41,15 +42,16 @@ impl Slowed {
 pub(crate) fn with_hops(
     point: &Point,
     scenario: &Scenario,
-    servers: &[NodeId],
+    prepared: &Prepared,
     calibration: &Calibration,
 ) -> Slowed {
+    let servers = &prepared.servers;
     let timed = before(point, &timers(point, scenario.root, calibration));
     let hop = drawn(calibration, calibration.server_hop_ns);
     let mut later: Vec<(NodeId, Spec)> = servers.iter().map(|id| (timed.now(*id), hop.clone())).collect();
     later.sort_by_key(|(id, _)| *id);
     let mut slowed = before(&timed.point, &later);
-    slowed.nodes = servers.iter().map(|id| (*id, slowed.now(timed.now(*id)))).collect();
+    slowed.nodes = prepared.compared().map(|id| (id, slowed.now(timed.now(id)))).collect();
     let hop = Spec::Delay { time: fixed(calibration.client_hop_ns) };
     before_root(&mut slowed.point, &scenario.name, hop);
     slowed
@@ -196,7 +198,7 @@ scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), req
             let point = &plan.points[0];
             let scenario = point.scenarios.iter().find(|s| s.name == name).unwrap();
             let prepared = crate::prepare::Prepared::new(point, scenario, false).unwrap();
-            let slowed = with_hops(point, scenario, &prepared.servers, &calibration);
+            let slowed = with_hops(point, scenario, &prepared, &calibration);
             for (point, mean) in [(point, plain), (&slowed.point, slow)] {
                 let options = weir_sim::Options {
                     seed: 1,

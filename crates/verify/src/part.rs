@@ -1,6 +1,7 @@
 //! What the processes of a run are told and what they tell: lines of JSON, the setup in, the addresses and then what happened out.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use weir_policy::{Deed, Kind};
 use weir_serve::{Ended, Made};
@@ -57,6 +58,8 @@ pub(crate) struct Told {
     pub waited_ns: Option<u64>,
     /// How much later than wanted its timers rang, ns.
     pub late_ns: Vec<u64>,
+    /// Of requests that count, those that it sent to servers that are not weir's own: to each so many.
+    pub sent: Vec<(NodeId, u64)>,
     /// How often its balancers ejected a target.
     pub ejections: u64,
     /// Connections that it opened to servers and other processes, and how long that took in all, s.
@@ -70,16 +73,20 @@ pub(crate) struct Told {
 
 impl FromIterator<weir_serve::Told> for Told {
     fn from_iter<I: IntoIterator<Item = weir_serve::Told>>(all: I) -> Told {
-        let mut told = Told::default();
+        let (mut told, mut sent) = (Told::default(), BTreeMap::new());
         for one in all {
             match one {
                 weir_serve::Told::Ended(ended) => told.ended.push(ended.into()),
+                weir_serve::Told::Sent { server, selected } => {
+                    *sent.entry(server).or_default() += u64::from(selected);
+                }
                 weir_serve::Told::Ejected(n) => told.ejections += n,
                 weir_serve::Told::Late(ns) => told.late_ns.push(ns),
                 weir_serve::Told::Made(made) => told.made.push(made),
                 weir_serve::Told::Did(lb, on_loop, deed) => told.did.push((lb, on_loop, deed)),
             }
         }
+        told.sent = sent.into_iter().collect();
         told
     }
 }

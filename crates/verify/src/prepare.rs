@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use weir_topology::address::Address;
 use weir_topology::plan::{Listen, Node, NodeId, Point, Scenario, Spec, To, with_inner};
-use weir_topology::serving::{Role, Serving, serving_of};
+use weir_topology::serving::{Role, serving_of};
 
 /// A scenario made ready.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct Prepared {
     pub against: Option<Asked>,
     /// The built-in servers, by their roots.
     pub servers: Vec<NodeId>,
+    /// The servers that are not weir's own.
+    pub real: Vec<NodeId>,
 }
 
 /// Why a scenario cannot be verified, in words.
@@ -59,23 +61,42 @@ impl Prepared {
         })?;
         let of_role = |(id, role): (NodeId, &Role)| (*role == Role::BuiltIn).then_some(id);
         let servers = (0..).zip(&serving.roles).filter_map(of_role).collect();
-        if !real {
-            real_servers(&point, &serving, scenario)?;
+        let is_real = |(node, role): (&Node, &Role)| {
+            let has_addr = matches!(point.specs[node.spec as usize], Spec::Server { addr: Some(_), .. });
+            has_addr && *role == Role::Proxy
+        };
+        let all = (0..).zip(point.nodes.iter().zip(&serving.roles));
+        let others: Vec<NodeId> = all.filter_map(|(id, node)| is_real(node).then_some(id)).collect();
+        let point = Arc::new(point);
+        let prepared = Prepared { point, root, listener, against: None, servers, real: others };
+        match prepared.addresses().first() {
+            Some(addr) if !real => Err(CannotVerify(format!(
+                "scenario \"{}\" leads to a real server ({addr}), which would be loaded; say --real if it may be, or leave \
+                 out its address, so that weir is the server itself",
+                scenario.name
+            ))),
+            _ => Ok(prepared),
         }
-        Ok(Prepared { point: Arc::new(point), root, listener, against: None, servers })
     }
 
     /// The addresses of servers that are not weir's own.
     pub fn addresses(&self) -> Vec<&str> {
-        let met = weir_workload::reachable(&self.point, &[self.listener]);
-        let address = |(node, met): (&Node, bool)| match &self.point.specs[node.spec as usize] {
-            Spec::Server { addr: Some(addr), .. } if met => Some(&addr[..]),
+        let spec = |id: &NodeId| &self.point.specs[self.point.nodes[*id as usize].spec as usize];
+        let address = |id: &NodeId| match spec(id) {
+            Spec::Server { addr: Some(addr), .. } => Some(&addr[..]),
             _ => None,
         };
-        let mut all: Vec<&str> = self.point.nodes.iter().zip(met).filter_map(address).collect();
+        let mut all: Vec<&str> = self.real.iter().filter_map(address).collect();
         all.sort_unstable();
         all.dedup();
         all
+    }
+
+    /// The servers of which both worlds tell how many requests they get: another proxy does not say where it sends them, and real
+    /// servers tell nothing.
+    pub fn compared(&self) -> impl Iterator<Item = NodeId> {
+        let real = self.real.iter().filter(|_| self.against.is_none());
+        self.servers.iter().chain(real).copied()
     }
 
     /// The listeners behind the outermost one, the innermost first.
@@ -110,12 +131,8 @@ impl Prepared {
         let node = &self.point.nodes[server as usize];
         let site = self.point.sites.get(node.site as usize);
         let label = node.name.clone().or_else(|| site.map(|site| site.label.clone())).unwrap_or_default();
-        let alike: Vec<NodeId> = self
-            .servers
-            .iter()
-            .copied()
-            .filter(|id| self.point.nodes[*id as usize].site == node.site)
-            .collect();
+        let alike: Vec<NodeId> =
+            self.compared().filter(|id| self.point.nodes[*id as usize].site == node.site).collect();
         match alike.iter().position(|id| *id == server) {
             Some(at) if alike.len() > 1 => format!("{label} #{at}"),
             _ => label,
@@ -161,19 +178,4 @@ fn enter(point: &mut Point, root: NodeId) -> NodeId {
         None => point.nodes.push(Node { name: Some("scenario".to_owned()), ..listener }),
     }
     id
-}
-
-/// Servers that are not weir's own are nobody's to load.
-fn real_servers(point: &Point, serving: &Serving, scenario: &Scenario) -> Result<(), CannotVerify> {
-    for (node, role) in point.nodes.iter().zip(&serving.roles) {
-        if let (Spec::Server { addr: Some(addr), .. }, Role::Proxy) = (&point.specs[node.spec as usize], role)
-        {
-            return Err(CannotVerify(format!(
-                "scenario \"{}\" leads to a real server ({addr}), which would be loaded; say --real if it may be, or leave \
-                 out its address, so that weir is the server itself",
-                scenario.name
-            )));
-        }
-    }
-    Ok(())
 }

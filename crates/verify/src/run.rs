@@ -234,7 +234,7 @@ pub fn verify(
     let schedules = schedules(all.iter().map(|(_, scenario, _)| *scenario), options, &calibration, stop)?;
     let (mut scenarios, mut recorded) = (Vec::new(), 0);
     for ((point, scenario, prepared), schedule) in all.into_iter().zip(schedules) {
-        let slowed = with_hops(point, scenario, &prepared.servers, &calibration);
+        let slowed = with_hops(point, scenario, &prepared, &calibration);
         let mut hear = |run: u32, real: &Real| match &mut record {
             Some(out) => {
                 recorded += 1;
@@ -548,15 +548,15 @@ fn mean_ms(pairs: &[Pair]) -> Option<f64> {
 }
 
 fn targets(pairs: &[Pair], prepared: &Prepared) -> Vec<TargetShares> {
-    let of = |server: &NodeId| {
-        let share = |f: &Figures| f.shares.get(server).copied();
+    let of = |server: NodeId| {
+        let share = |f: &Figures| f.shares.get(&server).copied();
         TargetShares {
-            name: prepared.name(*server),
+            name: prepared.name(server),
             simulated: Estimate::of(pairs.iter().map(|(simulated, _)| share(simulated))),
             real: Estimate::of(pairs.iter().map(|(_, real)| share(real))),
         }
     };
-    prepared.servers.iter().map(of).collect()
+    prepared.compared().map(of).collect()
 }
 
 #[cfg(test)]
@@ -592,7 +592,7 @@ mod tests {
             let plan = plan(source);
             let (point, scenario) = (plan.points[0].clone(), plan.points[0].scenarios[0].clone());
             let prepared = Prepared::new(&point, &scenario, false).unwrap();
-            let slowed = with_hops(&point, &scenario, &prepared.servers, &calibration);
+            let slowed = with_hops(&point, &scenario, &prepared, &calibration);
             let world = World { plan: &plan, slowed: &slowed, scenario: &scenario, prepared: &prepared };
             (0..options.runs).map(|run| of(&world, run)).collect::<Vec<_>>()
         };

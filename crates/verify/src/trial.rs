@@ -40,6 +40,8 @@ pub(crate) struct Real {
     pub stolen: Option<f64>,
     /// One of ten timers of the servers rang later than this, ns after it was to.
     pub late_ns: Option<f64>,
+    /// Requests that count and were sent to servers that are not weir's own.
+    pub sent: Vec<(NodeId, u64)>,
     /// How often balancers ejected a target.
     pub ejections: u64,
     /// Connections that routers opened, and how long that took in all, s; `None`: another proxy does not say.
@@ -125,6 +127,7 @@ impl Routes {
                     let told = child.end().map_err(Error::System)?;
                     all.waited_ns = all.waited_ns.zip(told.waited_ns).map(|(all, one)| all + one);
                     all.ended.extend(told.ended);
+                    all.sent.extend(told.sent);
                     all.ejections += told.ejections;
                     all.opened += told.opened;
                     all.connecting_s += told.connecting_s;
@@ -212,6 +215,7 @@ pub(crate) fn trial(
         load: outcome,
         routed: router.ended,
         served: servers.ended,
+        sent: router.sent,
         ejections: router.ejections + servers.ejections,
         opened: prepared.against.is_none().then_some((router.opened, router.connecting_s)),
         made: router.made,

@@ -50,6 +50,13 @@ pub enum Part {
 pub enum Told {
     /// A request has ended.
     Ended(Ended),
+    /// A request was sent to a server that is not weir's own.
+    Sent {
+        /// Which.
+        server: NodeId,
+        /// Whether it counts.
+        selected: bool,
+    },
     /// A balancer has ejected so many targets.
     Ejected(u64),
     /// A timer rang so much later than wanted, ns.

@@ -7,6 +7,7 @@ use crate::exchange::progress::Sending;
 use crate::exchange::upload::{BrokenUpload, Upload};
 use crate::exchange::{Exchange, Failure, OriginConn, RequestContext, built_in};
 use crate::h1::client::{Asking, HeadError, Progress};
+use crate::transport::paired::Told;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response, Version};
@@ -51,6 +52,9 @@ impl Attempt {
             // What a run's processes tell each other is no origin's business.
             drawn = built_in::without_draw(edits);
             edits = &drawn;
+            if let Some(run) = &ex.listener().run {
+                run.tell(Told::Sent { server: server.id, selected: ex.of_run.get().selected });
+            }
         }
         let asking = Asking { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };
         // Of HTTP/2 whatever was asked may be asked again where the origin says that it did nothing.
