@@ -185,7 +185,7 @@ fn outcome(
     unsent: bool,
 ) -> Outcome {
     let tally = g.tally.take();
-    let mut warnings = tally.warnings();
+    let mut warnings = tally.warnings(options.paired.is_none());
     if interrupted {
         let what =
             "it was told to stop before its end: these are figures of the requests that had ended by then";

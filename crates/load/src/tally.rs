@@ -33,6 +33,9 @@ pub(crate) struct Tally {
     pub again: u64,
     /// Requests that waited for a free connection.
     pub waited: u64,
+    /// Answers that call the request wrong (4xx), and the status of the first.
+    refused: u64,
+    first_refused: Option<u16>,
     /// Why the first connection that failed did so.
     pub no_connection: Option<String>,
     /// Why this machine could make no connection, if that was not the server's fault.
@@ -80,6 +83,10 @@ impl Tally {
             let status = went.as_ref().copied().unwrap_or_default();
             (status >= 500).then_some(Kind::Status5xx)
         });
+        if let Ok(status @ 400..500) = *went {
+            self.refused += 1;
+            self.first_refused.get_or_insert(status);
+        }
         self.since.failed += u64::from(error.is_some());
         self.since.latencies.record(latency);
         if job.selected {
@@ -150,8 +157,8 @@ impl Tally {
         }
     }
 
-    /// What to know when reading the figures.
-    pub fn warnings(&self) -> Vec<String> {
+    /// What to know when reading the figures. `to_url`: of a load that somebody sends somewhere, not of a verification.
+    pub fn warnings(&self, to_url: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.waited > 0 {
             warnings.push(format!(
@@ -163,6 +170,12 @@ impl Tally {
             let n = self.again;
             warnings.push(format!(
                 "{n} requests were sent again: the server closed their connection as they came"
+            ));
+        }
+        if let Some(status) = self.first_refused.filter(|_| to_url && self.refused * 2 > self.requests.total) {
+            warnings.push(format!(
+                "{} of {} requests were answered by 4xx, the first by {status}, and count as answered; is it the right URL?",
+                self.refused, self.requests.total
             ));
         }
         if let Some(why) = &self.no_connection {
@@ -196,6 +209,23 @@ mod tests {
         assert_eq!((tally.requests.selected, tally.rate_per_s()), (0, Some(2.0)));
         tally.ends(&job(1, 1_000_000_000, true), &Ok(200), 3_000_000_000);
         assert_eq!((tally.requests.selected, tally.rate_per_s()), (1, Some(2.0)));
+    }
+
+    /// A server of https takes what comes by http for a bad request: that is an answer, and hardly what was meant.
+    #[test]
+    fn many_answers_of_4xx_are_told() {
+        let mut tally = Tally::new(false);
+        for n in 0..10 {
+            tally.arrives(&job(n, 0, true));
+            tally.ends(&job(n, 0, true), &Ok(if n < 5 { 200 } else { 400 }), 5);
+        }
+        assert_eq!(tally.warnings(true), Vec::<String>::new());
+        tally.arrives(&job(10, 0, true));
+        tally.ends(&job(10, 0, true), &Ok(404), 5);
+        assert_eq!(tally.warnings(false), Vec::<String>::new());
+        let [told] = &tally.warnings(true)[..] else { panic!("one warning") };
+        assert!(told.starts_with("6 of 11 requests were answered by 4xx, the first by 400"), "{told}");
+        assert_eq!(tally.requests.ok, 11);
     }
 
     #[test]

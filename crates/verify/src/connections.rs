@@ -92,7 +92,7 @@ fn servers(point: &Point, slowed: &Slowed, prepared: &Prepared) -> Vec<Option<No
     let with_hop = |(was, &server): (&NodeId, &NodeId)| {
         let hop = server + 1;
         let leads_there = point.nodes.get(hop as usize).is_some_and(|node| node.to == To::Node(server));
-        (if leads_there && prepared.servers.contains(was) { hop } else { server }, server)
+        (if leads_there && prepared.servers.binary_search(was).is_ok() { hop } else { server }, server)
     };
     reached_from(point, slowed.nodes.iter().map(with_hop))
 }
