@@ -172,7 +172,8 @@ impl Tally {
                 "{n} requests were sent again: the server closed their connection as they came"
             ));
         }
-        if let Some(status) = self.first_refused.filter(|_| to_url && self.refused * 2 > self.requests.total) {
+        if let Some(status) = self.first_refused.filter(|_| to_url && self.refused * 2 > self.requests.total)
+        {
             warnings.push(format!(
                 "{} of {} requests were answered by 4xx, the first by {status}, and count as answered; is it the right URL?",
                 self.refused, self.requests.total
