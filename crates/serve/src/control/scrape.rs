@@ -129,6 +129,9 @@ fn listener(counts: &ListenerCounts, [active, idle]: [u64; 2], out: &mut Samples
     for (rule, count) in counts.each_rule() {
         out.add(Of::BadRequests, [name(), rule.into()], count);
     }
+    for (limit, count) in counts.limits.each() {
+        out.add(Of::LimitReached, [limit.into()], count);
+    }
     for (result, count) in counts.handshakes.each() {
         out.add(Of::TlsHandshakes, [name(), result.into()], count);
     }

@@ -1,10 +1,12 @@
 //! Answers of weir's own: refusals, failures, `respond`, `redirect`, built-in servers.
 
 use super::reply::Own;
+use super::serve::left;
 use super::{ClientEnd, Exchange, Failure, built_in};
 use crate::h1::page;
 use crate::h1::server::After;
 use crate::log::Line;
+use crate::metrics::{HeadAnswer, RequestLimit};
 use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll, ready};
@@ -17,14 +19,17 @@ const METHODS: &[u8] = b"GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 /// Refuses a request for what its head asks.
 pub(super) async fn refuse(core: &Core, client: &ClientEnd, request: &Request, status: u16) -> After {
-    let text = page(status);
+    let text = page(status, None);
     let listener = &client.session().listener;
-    listener.counts.refused(Some(request.method()), request.version(), status, text.len());
+    let answer = HeadAnswer { status, limit: None, sent: text.len() };
+    listener.counts.refused(Some(request.method()), request.version(), &answer);
     if let Some(log) = &listener.log {
-        log.refused(client.session().who(), request, status, text.len());
+        log.refused(client.session().who(), request, &answer);
     }
     let taken = client.send_answer(status, &[], text.as_bytes(), true, core.date());
-    send(client, &text.as_bytes()[taken..]).await;
+    if send(client, &text.as_bytes()[taken..]).await.is_ok() {
+        client.drop_upload();
+    }
     After::Linger
 }
 
@@ -42,7 +47,7 @@ pub(super) async fn fail(ex: &Exchange, failure: Failure, close: bool, line: &mu
     if failure.status == 405 {
         extra.push(("Allow", METHODS));
     }
-    let text = page(failure.status);
+    let text = page(failure.status, failure.limit());
     write(ex, (failure.status, &extra, text.as_bytes()), close, line).await
 }
 
@@ -63,24 +68,30 @@ async fn write(ex: &Exchange, (status, extra, body): Message<'_>, close: bool, l
     let taken = ex.client.send_answer(status, extra, body, close || !complete, ex.core.date());
     let sent = send(&ex.client, &body[taken..]).await;
     line.sent = ex.client.sent();
-    if sent {
-        return ex.client.finish(complete, !ex.request.keep_alive());
-    }
-    // Of a failure the log tells the cause.
-    if line.failure.is_none() {
-        line.left();
+    match sent {
+        Ok(()) => return ex.client.finish(complete, !ex.request.keep_alive()),
+        // Of a failure the log has the cause.
+        Err(_) if line.failure.is_some() => {}
+        Err(Some(limit)) => line.cut_off(limit),
+        Err(None) => left(ex, line),
     }
     After::Abort
 }
 
-/// Writes what waits, and this rest of the body as there is room for it; `false` if the client does not take it.
-async fn send(client: &ClientEnd, mut rest: &[u8]) -> bool {
-    poll_fn(|cx| match poll_send(cx, client, &mut rest) {
-        Poll::Ready(done) => Poll::Ready(done.is_ok()),
-        Poll::Pending if client.is_stalled(cx) || (!rest.is_empty() && client.is_gone(cx, true)) => {
-            Poll::Ready(false)
+/// Writes what waits, and this rest of the body as there is room for it.
+///
+/// # Errors
+/// The client does not take it, for as long as this limit lets it or since it has gone.
+async fn send(client: &ClientEnd, mut rest: &[u8]) -> Result<(), Option<RequestLimit>> {
+    poll_fn(|cx| {
+        if let Poll::Ready(done) = poll_send(cx, client, &mut rest) {
+            return Poll::Ready(done.map_err(|_| None));
         }
-        Poll::Pending => Poll::Pending,
+        match client.poll_stalled(cx) {
+            Some(limit) => Poll::Ready(Err(Some(limit))),
+            None if !rest.is_empty() && client.is_gone(cx, true) => Poll::Ready(Err(None)),
+            None => Poll::Pending,
+        }
     })
     .await
 }

@@ -4,6 +4,7 @@
 use crate::h1::Piece;
 use crate::h1::server::{self, After, BodyError, Head};
 use crate::h2;
+use crate::metrics::RequestLimit;
 use crate::transport::session::Session;
 use std::cell::{Ref, RefMut};
 use std::io;
@@ -151,9 +152,14 @@ impl ClientEnd {
         ask!(self, stream => stream.sent())
     }
 
-    /// Whether it has taken nothing of what waits for too long; else the task is woken then.
-    pub fn is_stalled(&self, cx: &mut Context<'_>) -> bool {
-        ask!(self, stream => stream.is_stalled(cx))
+    /// The limit that it has reached by taking nothing of what waits; else the task is woken then.
+    pub fn poll_stalled(&self, cx: &mut Context<'_>) -> Option<RequestLimit> {
+        ask!(self, stream => stream.poll_stalled(cx))
+    }
+
+    /// The limit by which weir has ended the whole connection, if that is why the client is gone.
+    pub fn ended_by(&self) -> Option<RequestLimit> {
+        ask!(self, _h1 => None, h2 => h2.ended_by())
     }
 
     /// Whether the client has left; `complete`: the request was read whole.
@@ -164,6 +170,14 @@ impl ClientEnd {
     /// The answer was taken whole. `complete`: so was the request; `asked`: the client wants the connection to end.
     pub fn finish(&self, complete: bool, asked: bool) -> After {
         ask!(self, h1 => h1.finish(complete, asked), h2 => h2.finish())
+    }
+
+    /// A request was answered for its head: what comes of its body is dropped, so that the client can read the answer (HTTP/2; of
+    /// HTTP/1.1 the whole connection lingers).
+    pub fn drop_upload(&self) {
+        if let ClientEnd::H2(stream) = self {
+            stream.drop_upload();
+        }
     }
 
     /// The answer breaks off, which the client must see.

@@ -3,10 +3,10 @@
 //! It ends with the response, with a limit of time or a crash inside of what is held, after 30 s without a byte, or after
 //! five minutes (`serving.md` §2). Before its head the attempt itself sees to the 30 s, and the `queue` to the five minutes.
 
+use super::failure::Why;
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
 use crate::h1::Piece;
-use crate::h1::client::Broken;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -61,8 +61,7 @@ fn poll(cx: &mut Context<'_>, reply: &mut OriginReply) -> Poll<Outcome> {
                 reply.origin.set_deadline(Some(ON_CANCEL_SILENCE_NS));
             }
             Poll::Ready(Ok(Piece::End)) => return Poll::Ready(None),
-            Poll::Ready(Err(Broken::Rule(_))) => return Poll::Ready(Some(Kind::BadResponse)),
-            Poll::Ready(Err(Broken::Cut)) => return Poll::Ready(Some(Kind::Reset)),
+            Poll::Ready(Err(broken)) => return Poll::Ready(Some(Why::of_body(broken).0)),
             Poll::Pending if reply.origin.is_late(cx) => return Poll::Ready(Some(Kind::Timeout)),
             Poll::Pending => return Poll::Pending,
         }

@@ -1,6 +1,9 @@
 //! How a request failed: the kind that policies count, what the client is told, and what whoever runs weir is.
 
 use super::NodeId;
+use crate::h1::client::Broken;
+use crate::h2::Reason;
+use crate::metrics::{LabelValue as _, RequestLimit};
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -51,8 +54,15 @@ pub(crate) enum Why {
     Silent,
     /// The origin says no before any work: REFUSED_STREAM, or a GOAWAY below the stream.
     Refused,
-    /// The origin has reset the stream.
-    StreamReset,
+    /// The origin has reset the stream before its answer, or in the body.
+    StreamReset(Reason),
+    BodyReset(Reason),
+    /// The answer breaks a rule of HTTP/2, for which the stream was reset.
+    Malformed(Reason),
+    /// The origin sent too many frames without progress.
+    Flooded,
+    /// A limit of the client's side.
+    Client(RequestLimit),
     /// The origin does not speak HTTP/2.
     NoHttp2,
     /// It ended in the answer's head.
@@ -119,6 +129,11 @@ impl Failure {
         matches!(self.kind, Kind::BadRequest | Kind::Cancelled)
     }
 
+    /// The limit of weir's own that ended it, if one did.
+    pub fn limit(&self) -> Option<RequestLimit> {
+        self.why.limit()
+    }
+
     /// Whether it says nothing of other attempts of its request that are open.
     pub fn is_aborted(&self) -> bool {
         self.why == Why::Aborted
@@ -126,6 +141,34 @@ impl Failure {
 }
 
 impl Why {
+    /// The limit of weir's own that this is the end of.
+    pub fn limit(self) -> Option<RequestLimit> {
+        match self {
+            Why::ConnectLimit(_) | Why::NoRoom | Why::Tls(tls::Why::Late) => {
+                Some(RequestLimit::ConnectTimeout)
+            }
+            Why::ResponseLimit(_) => Some(RequestLimit::ResponseTimeout),
+            Why::UploadLimit(_) | Why::BodyLimit(_) => Some(RequestLimit::BodyTimeout),
+            Why::Timeout(_) | Why::Held(Kind::Timeout) => Some(RequestLimit::Timeout),
+            Why::Kind(Kind::Timeout) => Some(RequestLimit::QueueTimeout),
+            Why::Aborted => Some(RequestLimit::DrainTimeout),
+            Why::Flooded => Some(RequestLimit::Flood),
+            Why::Client(limit) => Some(limit),
+            _ => None,
+        }
+    }
+
+    /// What a body of an answer that broke off is for policies, and why it did.
+    pub fn of_body(broken: Broken) -> (Kind, Why) {
+        match broken {
+            Broken::Rule(refusal) => (Kind::BadResponse, Why::Rule(refusal)),
+            Broken::Malformed(reason) => (Kind::BadResponse, Why::Malformed(reason)),
+            Broken::Cut => (Kind::Reset, Why::BodyCut),
+            Broken::Reset(reason) => (Kind::Reset, Why::BodyReset(reason)),
+            Broken::Flooded => (Kind::Reset, Why::Flooded),
+        }
+    }
+
     /// The sentence of a connection that the system refuses.
     pub fn of(e: &io::Error) -> Why {
         e.raw_os_error().map_or(Why::Nowhere, Why::Connect)
@@ -149,7 +192,17 @@ impl fmt::Display for Why {
             Why::Silent => f.write_str("the connection ended before any byte of an answer"),
             Why::Refused => f.write_str("the origin refused the stream (HTTP/2) before any work"),
             Why::NoHttp2 => f.write_str("cannot connect: it does not speak HTTP/2"),
-            Why::StreamReset => f.write_str("the origin reset the stream (HTTP/2) before its answer"),
+            Why::StreamReset(reason) => {
+                write!(f, "the origin reset the stream (HTTP/2, {reason:?}) before its answer")
+            }
+            Why::BodyReset(reason) => {
+                write!(f, "the origin reset the stream (HTTP/2, {reason:?}) in the body of its answer")
+            }
+            Why::Malformed(reason) => write!(f, "malformed answer (HTTP/2, {reason:?})"),
+            Why::Flooded => {
+                f.write_str("weir ended the connection: too many frames without progress (HTTP/2)")
+            }
+            Why::Client(limit) => write!(f, "{} ended it", limit.name()),
             Why::HeadCut => f.write_str("the connection ended in the head of the answer"),
             Why::HeadTooLong => f.write_str("malformed answer: its head is longer than a buffer"),
             Why::Interims => f.write_str("malformed answer: too many interim responses"),

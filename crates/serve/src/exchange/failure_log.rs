@@ -7,6 +7,7 @@
 use super::failure::{Failure, Why};
 use super::{ClientEnd, Exchange, Upstream};
 use crate::log::{ErrorLog, escape};
+use crate::metrics::{LabelValue as _, RequestLimit};
 use crate::transport::listener::Listener;
 use weir_http1::{Refusal, Request};
 
@@ -36,6 +37,16 @@ pub(super) fn broke_off(ex: &Exchange, upstream: &dyn Upstream, why: Why, passed
     log.request_failed(|| {
         let (at, asked) = (upstream.described(), asked(&ex.request));
         format!("{at}: {why}; the answer to {asked} is cut short after {passed} bytes")
+    });
+}
+
+/// An answer that a limit of the client's side cut short after so many bytes of its body.
+#[cold]
+pub(super) fn cut_off(ex: &Exchange, limit: RequestLimit, sent: u64) {
+    let Some(log) = log(ex.listener()) else { return };
+    log.request_failed(|| {
+        let (at, asked) = (listener(ex.listener()), asked(&ex.request));
+        format!("{at}: {} ended the answer to {asked} after {sent} bytes", limit.name())
     });
 }
 

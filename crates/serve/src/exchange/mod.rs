@@ -35,7 +35,9 @@ pub(crate) use upstream::Upstream;
 use crate::h1::Piece;
 use crate::h1::server::BodyError;
 use crate::log::notes::Notes;
+use crate::metrics::RequestLimit;
 use crate::transport::listener::Listener;
+use failure::Why;
 use reply::Answer;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -121,6 +123,8 @@ pub(crate) struct Exchange {
     pub resent: Cell<bool>,
     /// Whether the last attempt used a connection that was used before.
     pub reused: Cell<bool>,
+    /// Whether the head of its final answer has gone on.
+    answered: Cell<bool>,
 }
 
 /// The body of a request.
@@ -183,6 +187,7 @@ impl Exchange {
             passed_interim: Cell::new(false),
             resent: Cell::new(false),
             reused: Cell::new(false),
+            answered: Cell::new(false),
         }
     }
 
@@ -313,8 +318,10 @@ impl Exchange {
         }
     }
 
-    /// A final answer goes on: the client, told to go on or not, does what it does in its own time.
-    pub fn is_answered(&self) {
+    /// A final answer goes on: the client, told to go on or not, does what it does in its own time. A client that asks once and
+    /// then listens is silent for as long as it is answered, so from now on no `body_timeout` of its side counts.
+    pub fn begin_answer(&self) {
+        self.answered.set(true);
         let mut body = self.body.borrow_mut();
         if !body.told {
             body.told = true;
@@ -325,7 +332,7 @@ impl Exchange {
     /// More of the body, from what was read or from the client's connection. Data stands first in the client's input, and is
     /// to be used up by the caller.
     pub fn poll_body(&self, cx: &mut Context<'_>, body: &mut Body) -> Poll<Result<Piece, Failure>> {
-        let polled = self.client.poll_body(cx, body.told);
+        let polled = self.client.poll_body(cx, body.told && !self.answered.get());
         // It is not the client's turn before it was told to go on.
         self.waits_for_client(polled.is_pending() && body.told);
         polled.map(|piece| match piece {
@@ -334,7 +341,7 @@ impl Exchange {
                 match self.listener().http.max_body {
                     Some(most) if body.received > most => {
                         self.listener().counts.broke("body-too-large");
-                        Err(Failure::client(413))
+                        Err(Failure::client(413).by(Why::Client(RequestLimit::MaxBody)))
                     }
                     _ => Ok(Piece::Data(n)),
                 }
@@ -345,6 +352,7 @@ impl Exchange {
                 Ok(Piece::End)
             }
             Err(BodyError::Refused(status)) => Err(Failure::client(status)),
+            Err(BodyError::Late) => Err(Failure::client(408).by(Why::Client(RequestLimit::BodyTimeout))),
             Err(BodyError::Gone) => Err(Failure::gone()),
         })
     }

@@ -26,6 +26,8 @@ pub(crate) struct OriginReply {
     pub held: Held,
     /// Bytes of the body that are read ahead of the client at most (`buffered`).
     pub ahead: usize,
+    /// Bytes that the connection had taken when that was looked at last.
+    sent: u64,
 }
 
 impl OriginReply {
@@ -33,7 +35,18 @@ impl OriginReply {
     pub fn new(upstream: Rc<dyn Upstream>, origin: OriginEnd, upload: Upload, abort: Abort) -> OriginReply {
         let edits = Edits::default();
         let held = Held::default();
-        OriginReply { upstream, origin, upload, abort, passed: 0, edits, add: Vec::new(), held, ahead: 0 }
+        OriginReply {
+            upstream,
+            origin,
+            upload,
+            abort,
+            passed: 0,
+            edits,
+            add: Vec::new(),
+            held,
+            ahead: 0,
+            sent: 0,
+        }
     }
 
     /// The head.
@@ -46,9 +59,10 @@ impl OriginReply {
         self.upload.finished && !self.upload.broken && self.origin.unsent() == 0
     }
 
-    /// Whether more of the request is wanted and the origin has all that came of it.
-    pub fn is_clients_turn(&self) -> bool {
-        !self.upload.finished && !self.upload.broken && self.origin.unsent() == 0
+    /// Whether the origin was sent more of the request since this was asked last.
+    pub fn has_sent_more(&mut self) -> bool {
+        let sent = self.origin.queued() - self.origin.unsent() as u64;
+        std::mem::replace(&mut self.sent, sent) != sent
     }
 
     /// Goes on with the request's body, if it is still under way: an origin may answer before it has come whole.

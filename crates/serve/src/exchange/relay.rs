@@ -3,12 +3,12 @@
 use super::failure::Why;
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
-use super::serve::has_gone;
-use super::{Exchange, failure_log};
+use super::serve::{has_gone, left};
+use super::{Exchange, Failure, failure_log};
 use crate::h1::Piece;
-use crate::h1::client::Broken;
 use crate::h1::server::{After, Head};
 use crate::log::Line;
+use crate::metrics::RequestLimit;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -23,8 +23,12 @@ enum BrokenBody {
     Origin(Kind, Why),
     /// Something that is held says so: a limit of time, or a crash; the number of the hold.
     Held(usize, Kind),
-    /// The client is, or has gone.
-    Client,
+    /// The client is: its request breaks a rule or a limit.
+    Client(Failure),
+    /// The client takes nothing, for as long as this limit lets it.
+    Stalled(RequestLimit),
+    /// The client has gone.
+    Gone,
     /// The target was removed, and its `drain_timeout` is over.
     Aborted,
 }
@@ -39,7 +43,7 @@ pub(super) async fn relay(
 ) -> After {
     let session = ex.client.session();
     let close = close || !ex.is_complete() || ex.core.is_draining() || session.is_ending();
-    ex.is_answered();
+    ex.begin_answer();
     // What was read with the head goes on at once.
     reply.held = Held::default();
     ex.name(&mut reply.edits);
@@ -59,24 +63,30 @@ pub(super) async fn relay(
             // The origin and what is held for it are free, however slowly the client takes the rest.
             reply.give_back(ex);
             match flush_quickly(ex).await {
-                true => ex.client.finish(complete, !ex.request.keep_alive()),
-                false => {
-                    line.left();
+                Ok(()) => ex.client.finish(complete, !ex.request.keep_alive()),
+                Err(Some(limit)) => {
+                    line.cut_off(limit);
+                    failure_log::cut_off(ex, limit, ex.client.sent());
+                    ex.client.abort()
+                }
+                Err(None) => {
+                    left(ex, line);
                     ex.client.abort()
                 }
             }
         }
         Err(BrokenBody::Origin(kind, why)) => {
             send_what_there_is(ex).await;
-            line.failure = Some(kind);
+            (line.failure, line.limit) = (Some(kind), why.limit());
             failure_log::broke_off(ex, &*reply.upstream, why, passed);
             holds.finish(Some(kind), None);
             ex.client.abort()
         }
         Err(BrokenBody::Held(at, kind)) => {
             send_what_there_is(ex).await;
-            line.failure = Some(kind);
-            failure_log::broke_off(ex, &*reply.upstream, Why::Held(kind), passed);
+            let why = Why::Held(kind);
+            (line.failure, line.limit) = (Some(kind), why.limit());
+            failure_log::broke_off(ex, &*reply.upstream, why, passed);
             holds.broken(at, kind, ex, reply);
             ex.client.abort()
         }
@@ -86,8 +96,22 @@ pub(super) async fn relay(
             holds.cancel(ex, reply);
             ex.client.abort()
         }
-        Err(BrokenBody::Client) => {
-            line.left();
+        Err(BrokenBody::Client(failure)) => {
+            (line.failure, line.limit) = (Some(failure.kind), failure.limit());
+            if let Some(limit) = line.limit {
+                failure_log::cut_off(ex, limit, passed);
+            }
+            holds.cancel(ex, reply);
+            ex.client.abort()
+        }
+        Err(BrokenBody::Stalled(limit)) => {
+            line.cut_off(limit);
+            failure_log::cut_off(ex, limit, ex.client.sent());
+            holds.cancel(ex, reply);
+            ex.client.abort()
+        }
+        Err(BrokenBody::Gone) => {
+            left(ex, line);
             holds.cancel(ex, reply);
             ex.client.abort()
         }
@@ -103,27 +127,28 @@ fn poll_relay(
     reply: &mut OriginReply,
     holds: &mut Holds,
 ) -> Poll<Result<(), BrokenBody>> {
-    if reply.poll_upload(cx, ex).is_err() {
-        return Poll::Ready(Err(BrokenBody::Client));
+    if let Err(failure) = reply.poll_upload(cx, ex) {
+        let gone = failure.kind == Kind::Cancelled;
+        return Poll::Ready(Err(if gone { BrokenBody::Gone } else { BrokenBody::Client(failure) }));
     }
     let polled = poll_body(cx, ex, reply);
     if polled.is_ready() {
         return polled;
     }
     ex.waits_for_client(ex.client.unsent() > 0);
-    if ex.client.is_stalled(cx) {
-        return Poll::Ready(Err(BrokenBody::Client));
+    if let Some(limit) = ex.client.poll_stalled(cx) {
+        return Poll::Ready(Err(BrokenBody::Stalled(limit)));
     }
     if let Some((at, kind)) = holds.poll_broken(cx, &ex.core, Some(ex)) {
         return Poll::Ready(Err(BrokenBody::Held(at, kind)));
     }
-    if has_gone(cx, ex) { Poll::Ready(Err(BrokenBody::Client)) } else { Poll::Pending }
+    if has_gone(cx, ex) { Poll::Ready(Err(BrokenBody::Gone)) } else { Poll::Pending }
 }
 
 /// Passes the body on, with its trailers if the client wants them; ready when all of it was read. What the client's
 /// connection has not taken waits there.
 fn poll_body(cx: &mut Context<'_>, ex: &Exchange, reply: &mut OriginReply) -> Poll<Result<(), BrokenBody>> {
-    let client = |done: std::io::Result<()>| done.map_err(|_| BrokenBody::Client);
+    let client = |done: std::io::Result<()>| done.map_err(|_| BrokenBody::Gone);
     loop {
         if reply.abort.is_set() {
             return Poll::Ready(Err(BrokenBody::Aborted));
@@ -150,21 +175,20 @@ fn poll_body(cx: &mut Context<'_>, ex: &Exchange, reply: &mut OriginReply) -> Po
                 ex.client.send_end(Some(reply.origin.trailers()), named);
                 return Poll::Ready(Ok(()));
             }
-            Poll::Ready(Err(Broken::Rule(refusal))) => {
-                return Poll::Ready(Err(BrokenBody::Origin(Kind::BadResponse, Why::Rule(refusal))));
-            }
-            Poll::Ready(Err(Broken::Cut)) => {
-                return Poll::Ready(Err(BrokenBody::Origin(Kind::Reset, Why::BodyCut)));
+            Poll::Ready(Err(broken)) => {
+                let (kind, why) = Why::of_body(broken);
+                return Poll::Ready(Err(BrokenBody::Origin(kind, why)));
             }
             Poll::Pending => {
                 if ex.client.unsent() > 0 && matches!(ex.client.poll_flush(cx), Poll::Ready(Err(_))) {
-                    return Poll::Ready(Err(BrokenBody::Client));
+                    return Poll::Ready(Err(BrokenBody::Gone));
                 }
                 let limit_ns = reply.upstream.origin().body_timeout_ns;
-                if reply.is_clients_turn() {
-                    // An answer came before the request was whole: the origin may well wait for the client.
+                // Where the answer came before the request was whole, a byte of either counts.
+                if reply.has_sent_more() {
                     reply.origin.set_deadline(limit_ns);
-                } else if reply.origin.is_late(cx) {
+                }
+                if reply.origin.is_late(cx) {
                     return Poll::Ready(Err(BrokenBody::Origin(Kind::Timeout, Why::BodyLimit(limit_ns))));
                 }
                 return Poll::Pending;
@@ -183,16 +207,19 @@ async fn send_what_there_is(ex: &Exchange) {
     .await;
 }
 
-/// Sends what is left of an answer; `false` if the client does not take it. Nearly always one send does it.
-async fn flush_quickly(ex: &Exchange) -> bool {
+/// Sends what is left of an answer. Nearly always one send does it.
+///
+/// # Errors
+/// The client does not take it, for as long as this limit lets it or since it has gone.
+async fn flush_quickly(ex: &Exchange) -> Result<(), Option<RequestLimit>> {
     let mut turn = AfterOthers::default();
     let sent = poll_fn(|cx| {
         if ex.client.unsent() == 0 {
-            return Poll::Ready(Some(true));
+            return Poll::Ready(Some(Ok(())));
         }
         ready!(turn.poll(&ex.core.runtime, cx));
         match ex.client.poll_flush(cx) {
-            Poll::Ready(done) => Poll::Ready(Some(done.is_ok())),
+            Poll::Ready(done) => Poll::Ready(Some(done.map_err(|_| None))),
             Poll::Pending => Poll::Ready(None),
         }
     })
@@ -203,15 +230,18 @@ async fn flush_quickly(ex: &Exchange) -> bool {
     }
 }
 
-/// Sends what the client has not taken yet; `false` if it does not.
-async fn flush(ex: &Exchange) -> bool {
+/// Sends what the client has not taken yet; its errors are those of [`flush_quickly`].
+async fn flush(ex: &Exchange) -> Result<(), Option<RequestLimit>> {
     let sent = poll_fn(|cx| {
         if let Poll::Ready(done) = ex.client.poll_flush(cx) {
-            return Poll::Ready(done.is_ok());
+            return Poll::Ready(done.map_err(|_| None));
         }
         ex.waits_for_client(true);
-        let gone = ex.client.is_stalled(cx) || has_gone(cx, ex);
-        if gone { Poll::Ready(false) } else { Poll::Pending }
+        match ex.client.poll_stalled(cx) {
+            Some(limit) => Poll::Ready(Err(Some(limit))),
+            None if has_gone(cx, ex) => Poll::Ready(Err(None)),
+            None => Poll::Pending,
+        }
     })
     .await;
     ex.waits_for_client(false);

@@ -2,7 +2,7 @@
 
 use super::abort::{Abort, AbortFlag};
 use super::built_in;
-use super::failure::Failure;
+use super::failure::{Failure, Why};
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
 use super::reply::{Answer, From, Own, Reply};
@@ -12,7 +12,7 @@ use super::{
 use crate::h1::Piece;
 use crate::h1::server::After;
 use crate::log::{Entry, History, Line};
-use crate::metrics::Exchanged;
+use crate::metrics::{Exchanged, RequestLimit};
 use crate::transport::paired::{Ended, Told};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -76,8 +76,9 @@ pub(crate) async fn serve<G: Serves>(
     let after = match here {
         _ if is_too_large => {
             ex.listener().counts.broke("body-too-large");
-            (line.status, line.failure) = (413, Some(Kind::BadRequest));
-            Box::pin(answer::fail(&ex, Failure::client(413), true, line)).await
+            let failure = Failure::client(413).by(Why::Client(RequestLimit::MaxBody));
+            (line.status, line.failure, line.limit) = (failure.status, Some(failure.kind), failure.limit());
+            Box::pin(answer::fail(&ex, failure, true, line)).await
         }
         Some(here) => {
             line.status = status_here(here);
@@ -123,8 +124,8 @@ fn log(ex: &Exchange, line: &Line) {
         notes.failed(kind);
     }
     let (received, took_ns) = (ex.body.borrow().received, now_ns.saturating_sub(ex.begun_ns));
-    let Line { status, failure, sent, .. } = *line;
-    let ended = Exchanged { status, failure, received, sent, took_ns };
+    let Line { status, failure, limit, sent, .. } = *line;
+    let ended = Exchanged { status, failure, limit, received, sent, took_ns };
     ex.listener().counts.exchanged(ex.request.method(), ex.version(), &ended);
     // Health checks, and whoever else comes by, are of no run.
     if let (Some(run), OfRun { ordinal, selected, sender: Some(_) }) = (&ex.listener().run, ex.of_run.get()) {
@@ -262,12 +263,11 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
             After::Abort
         }
         Err(failure) if failure.kind == Kind::Cancelled => {
-            line.left();
+            left(ex, line);
             After::Abort
         }
         Err(failure) => {
-            line.status = failure.status;
-            line.failure = Some(failure.kind);
+            (line.status, line.failure, line.limit) = (failure.status, Some(failure.kind), failure.limit());
             failure_log::failed(ex, &failure);
             if ex.is_built_in() && failure.kind == Kind::Reset {
                 return After::Abort;
@@ -292,6 +292,14 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
     }
 }
 
+/// The client has gone: of itself, or since weir has ended its connection by a limit.
+pub(super) fn left(ex: &Exchange, line: &mut Line) {
+    match ex.client.ended_by() {
+        Some(limit) => line.cut_off(limit),
+        None => line.left(),
+    }
+}
+
 /// The connection belongs to what both sides agreed on.
 async fn upgrade(ex: &Exchange, mut reply: Box<OriginReply>, mut holds: Holds, line: &mut Line) -> After {
     holds.end_timeouts();
@@ -304,8 +312,12 @@ async fn upgrade(ex: &Exchange, mut reply: Box<OriginReply>, mut holds: Holds, l
     line.sent = ex.client.sent();
     if reply.abort.is_set() {
         line.give_up();
-    } else if ended.is_err() {
-        line.failure = Some(Kind::Reset);
+    } else {
+        match ended {
+            Ok(tunnel::End::InOrder) => {}
+            Ok(tunnel::End::Idle) => line.limit = Some(RequestLimit::TunnelIdle),
+            Err(_) => line.failure = Some(Kind::Reset),
+        }
     }
     holds.finish(None, Some(reply.response().status()));
     After::Close

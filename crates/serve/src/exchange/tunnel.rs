@@ -6,6 +6,15 @@ use std::future::poll_fn;
 use std::io;
 use std::task::{Context, Poll};
 
+/// How a tunnel ended that did not break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// Both sides had said their last.
+    InOrder,
+    /// Nothing moved for `tunnel_idle`.
+    Idle,
+}
+
 /// One direction.
 #[derive(Default)]
 struct Half {
@@ -87,7 +96,7 @@ impl Half {
 
 /// Runs until both halves have ended or nothing moved for `tunnel_idle`, which are ends in order, or until one side broke or
 /// the target's `drain_timeout` is over.
-pub(super) async fn tunnel(ex: &Exchange, reply: &mut OriginReply) -> io::Result<()> {
+pub(super) async fn tunnel(ex: &Exchange, reply: &mut OriginReply) -> io::Result<End> {
     let OriginReply { origin, abort, .. } = reply;
     abort.leaves_graph();
     ex.leaves_graph();
@@ -98,7 +107,7 @@ pub(super) async fn tunnel(ex: &Exchange, reply: &mut OriginReply) -> io::Result
     poll_fn(|cx| {
         let moved = up.poll_up(cx, &ex.client, origin)? | down.poll_down(cx, &ex.client, origin)?;
         if up.shut && down.shut {
-            return Poll::Ready(Ok(()));
+            return Poll::Ready(Ok(End::InOrder));
         }
         if moved {
             origin.set_deadline(idle_ns);
@@ -106,7 +115,7 @@ pub(super) async fn tunnel(ex: &Exchange, reply: &mut OriginReply) -> io::Result
         if abort.is_set() {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
-        if origin.is_late(cx) { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if origin.is_late(cx) { Poll::Ready(Ok(End::Idle)) } else { Poll::Pending }
     })
     .await
 }

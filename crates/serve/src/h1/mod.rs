@@ -4,6 +4,7 @@
 pub(crate) mod client;
 pub(crate) mod server;
 
+use crate::metrics::{LabelValue as _, RequestLimit};
 use weir_http1::{Client, Version};
 
 /// What a look for more of a body found; of either side.
@@ -22,7 +23,11 @@ pub(crate) fn render_alone(status: u16, text: &str, date: &[u8], out: &mut Vec<u
     weir_http1::render_answer(status, &[], text.as_bytes(), to, Some(date), out);
 }
 
-/// The body of an error: its status in words, nothing about weir or what is behind it.
-pub(crate) fn page(status: u16) -> String {
-    format!("{status} {}\n", weir_http1::reason(status))
+/// The body of an error: its status in words and the limit that ended the request, nothing else about weir or what is behind it.
+pub(crate) fn page(status: u16, limit: Option<RequestLimit>) -> String {
+    let reason = weir_http1::reason(status);
+    match limit {
+        Some(limit) => format!("{status} {reason} ({})\n", limit.name()),
+        None => format!("{status} {reason}\n"),
+    }
 }

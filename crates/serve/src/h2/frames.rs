@@ -1,9 +1,12 @@
-//! Counts what a client's frames cost and what they bring, in front of the parser: PING, SETTINGS, PRIORITY, resets and empty
+//! Counts what a peer's frames cost and what they bring, in front of the parser: PING, SETTINGS, PRIORITY, resets and empty
 //! DATA are lawful one by one, and a flood of them keeps a loop busy with nothing (CVE-2019-9512 to 9518, CVE-2023-44487).
 //!
-//! Sans-I/O: bytes in any pieces go in, a verdict comes out. A frame that brings nothing costs one; heads cost by their size until
-//! their request is accepted, so that those cost which the parser refuses (an HPACK bomb). DATA, answers that the client takes
-//! and bytes that it reads give back. WINDOW_UPDATE is free: whoever reads much sends many.
+//! Sans-I/O: the bytes of both directions go in, in any pieces; a verdict comes out. The account is of what is still owed. A
+//! frame that brings nothing costs one. A head costs by its size until it is accepted, so that only heads cost which the parser
+//! refuses (an HPACK bomb). Progress pays back: DATA that is read, DATA that is sent (gRPC measures its bandwidth by a PING for
+//! each), bytes that the peer takes, and the end of a request. An origin may send [`OWED`] frames more for each request that is
+//! open with it, since weir opened them: a head, trailers, a reset, a PING. WINDOW_UPDATE is free: a peer that reads much sends
+//! many.
 
 use weir_topology::plan::fixed::{MAX_IDLE_FRAMES as MOST, MAX_IDLE_FRAMES_NS as PERIOD_NS};
 
@@ -20,79 +23,159 @@ const END_STREAM: u8 = 0x1;
 /// Bytes of a head, as it came or as it is written, that cost one.
 const HEAD_UNIT: usize = 1024;
 
-/// Bytes that the client reads for which one is given back.
+/// Bytes that the peer reads for which one is given back.
 const READ_UNIT: usize = 4096;
 
-/// What an answered request gives back.
+/// What an answered request of a client gives back.
 const ANSWER: u32 = 2;
 
-/// The account of one connection.
+/// Frames without progress that an origin may send for each request that weir has begun with it.
+const OWED: u32 = 4;
+
+/// Streams whose end is remembered.
+const ENDED: usize = 16;
+
+/// The head of a frame.
+struct FrameHead {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    /// Bytes of its payload.
+    length: usize,
+}
+
+/// Finds the heads of frames in bytes that come in any pieces.
 #[derive(Debug, Default)]
-pub(crate) struct Frames {
+struct FrameHeads {
     /// The head of the frame that comes, as far as it has come.
     head: [u8; HEAD],
     have: usize,
     /// What is left of the preface, or of a frame's payload.
     skip: usize,
+}
+
+impl FrameHeads {
+    /// The next head that comes whole; takes the bytes before and of it.
+    fn next(&mut self, bytes: &mut &[u8]) -> Option<FrameHead> {
+        let skipped = self.skip.min(bytes.len());
+        self.skip -= skipped;
+        *bytes = &bytes[skipped..];
+        let taken = (HEAD - self.have).min(bytes.len());
+        self.head[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
+        self.have += taken;
+        *bytes = &bytes[taken..];
+        if self.have < HEAD {
+            return None;
+        }
+        self.have = 0;
+        let [a, b, c, kind, flags, stream @ ..] = self.head;
+        let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
+        self.skip = length;
+        Some(FrameHead { kind, flags, stream: u32::from_be_bytes(stream) & 0x7fff_ffff, length })
+    }
+}
+
+/// The account of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    received: FrameHeads,
+    sent: FrameHeads,
     score: u32,
+    is_over: bool,
     /// When the period began that the score is of.
     since_ns: u64,
     /// Bytes that were read and gave nothing back yet.
     read: usize,
+    /// Requests that weir has begun on it, and that are not over.
+    open: u32,
+    /// The streams that the peer has ended last, and the place of the next one.
+    ended: [u32; ENDED],
+    next_ended: usize,
 }
 
 impl Frames {
-    /// The account of a connection whose next so many bytes are no frame.
+    /// The account of a connection whose peer sends a preface of this many bytes before its first frame.
     pub fn after(preface: usize) -> Frames {
-        Frames { skip: preface, ..Frames::default() }
+        Frames { received: FrameHeads { skip: preface, ..FrameHeads::default() }, ..Frames::default() }
     }
 
-    /// These bytes have come.
+    /// The account of a connection on which weir sends a preface of this many bytes before its own first frame.
+    pub fn behind_own(preface: usize) -> Frames {
+        Frames { sent: FrameHeads { skip: preface, ..FrameHeads::default() }, ..Frames::default() }
+    }
+
+    /// Takes bytes that the peer has sent.
     pub fn received(&mut self, mut bytes: &[u8], now_ns: u64) {
-        if now_ns.saturating_sub(self.since_ns) > PERIOD_NS && !self.is_over() {
+        if now_ns.saturating_sub(self.since_ns) > PERIOD_NS && !self.is_over {
             (self.since_ns, self.score) = (now_ns, 0);
         }
-        while !bytes.is_empty() {
-            let skipped = self.skip.min(bytes.len());
-            self.skip -= skipped;
-            bytes = &bytes[skipped..];
-            let taken = (HEAD - self.have).min(bytes.len());
-            self.head[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
-            self.have += taken;
-            bytes = &bytes[taken..];
-            if self.have == HEAD {
-                self.have = 0;
-                self.frame();
+        while let Some(head) = self.received.next(&mut bytes) {
+            self.frame(&head);
+        }
+    }
+
+    /// Takes bytes that go to the peer. Each piece of a body pays for the PING that it may be answered with.
+    pub fn sent(&mut self, mut bytes: &[u8]) {
+        while let Some(head) = self.sent.next(&mut bytes) {
+            if head.kind == DATA && head.length > 0 {
+                self.brings(1);
             }
         }
     }
 
+    /// Whether all that was sent are whole frames.
+    pub fn is_between_frames(&self) -> bool {
+        self.sent.have == 0 && self.sent.skip == 0
+    }
+
     /// The head of a frame has come whole.
-    fn frame(&mut self) {
-        let [a, b, c, kind, flags, ..] = self.head;
-        let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
-        self.skip = length;
-        match kind {
-            DATA if length > 0 => self.brings(1),
+    fn frame(&mut self, head: &FrameHead) {
+        if matches!(head.kind, DATA | HEADERS) && head.flags & END_STREAM != 0 {
+            self.ended[self.next_ended] = head.stream;
+            self.next_ended = (self.next_ended + 1) % ENDED;
+        }
+        match head.kind {
+            DATA if head.length > 0 => self.brings(1),
             // The end of a body.
-            DATA if flags & END_STREAM != 0 => {}
-            HEADERS | CONTINUATION => self.costs(1 + length / HEAD_UNIT),
+            DATA if head.flags & END_STREAM != 0 => {}
+            HEADERS | CONTINUATION => self.costs(1 + head.length / HEAD_UNIT),
             WINDOW_UPDATE => {}
             _ => self.costs(1),
         }
     }
 
-    /// The parser accepted a request with a head of so many bytes, which costs nothing any more.
+    /// Whether this stream is among the last that the peer has ended, by the flag of a frame.
+    pub fn has_ended(&self, stream: u32) -> bool {
+        self.ended.contains(&stream)
+    }
+
+    /// The parser accepted a head of this many bytes, which costs nothing any more.
     pub fn accepted(&mut self, head: usize) {
         self.brings(u32::try_from(1 + head / HEAD_UNIT).unwrap_or(u32::MAX));
     }
 
-    /// A request was answered to its end.
+    /// A client's request was answered to its end.
     pub fn answered(&mut self) {
         self.brings(ANSWER);
     }
 
-    /// The client has taken so many bytes.
+    /// A client has given up a request that had been under way for a while: its reset costs nothing.
+    pub fn given_up(&mut self) {
+        self.brings(1);
+    }
+
+    /// weir begins a request on it.
+    pub fn begun(&mut self) {
+        self.open += 1;
+    }
+
+    /// A request that weir has begun is over, however it ended.
+    pub fn is_done(&mut self) {
+        self.open -= 1;
+        self.brings(OWED);
+    }
+
+    /// The peer has taken this many bytes.
     pub fn taken(&mut self, bytes: usize) {
         self.read += bytes;
         self.brings(u32::try_from(self.read / READ_UNIT).unwrap_or(u32::MAX));
@@ -101,17 +184,16 @@ impl Frames {
 
     /// Whether the connection is to end (ENHANCE_YOUR_CALM).
     pub fn is_over(&self) -> bool {
-        self.score >= MOST
+        self.is_over
     }
 
     fn costs(&mut self, n: usize) {
         self.score = self.score.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
+        self.is_over |= self.score >= MOST.saturating_add(OWED.saturating_mul(self.open));
     }
 
     fn brings(&mut self, n: u32) {
-        if !self.is_over() {
-            self.score = self.score.saturating_sub(n);
-        }
+        self.score = self.score.saturating_sub(n);
     }
 }
 
@@ -187,6 +269,51 @@ mod tests {
         assert!(!reader.is_over());
     }
 
+    /// RFC 9113 §8.1: an answer may end in trailers, or have no body; neither has DATA that ends its stream.
+    #[test]
+    fn answers_of_an_origin_cost_nothing() {
+        let (head, trailers, data) = (frame(HEADERS, 4, 30), frame(HEADERS, 5, 20), frame(DATA, 0, 5));
+        let mut origin = Frames::behind_own(0);
+        // All of them come before any request is over, as in one turn of a busy loop.
+        (0..2000).for_each(|_| origin.begun());
+        for _ in 0..2000 {
+            [&head, &data, &trailers].iter().for_each(|bytes| origin.received(bytes, 0));
+            origin.received(&frame(PING, 0, 8), 0);
+        }
+        assert!(!origin.is_over());
+        (0..2000).for_each(|_| origin.is_done());
+        for _ in 0..10_000 {
+            origin.begun();
+            origin.received(&frame(HEADERS, 5, 30), 0);
+            origin.is_done();
+        }
+        assert!(!origin.is_over());
+        (0..1000).for_each(|_| origin.received(&frame(PING, 0, 8), 0));
+        assert!(origin.is_over());
+    }
+
+    /// gRPC's servers and clients measure their bandwidth by a PING for each piece that they get.
+    #[test]
+    fn a_ping_for_each_piece_costs_nothing() {
+        let mut frames = Frames::after(0);
+        for _ in 0..10_000 {
+            frames.sent(&frame(DATA, 0, 12));
+            frames.received(&frame(PING, 0, 8), 0);
+        }
+        assert!(!frames.is_over());
+        (0..1000).for_each(|_| frames.received(&frame(PING, 0, 8), 0));
+        assert!(frames.is_over());
+    }
+
+    #[test]
+    fn the_end_of_a_stream_is_remembered() {
+        let mut frames = Frames::default();
+        frames.received(&frame(DATA, 0, 4), 0);
+        assert!(!frames.has_ended(1));
+        frames.received(&frame(HEADERS, 5, 4), 0);
+        assert!(frames.has_ended(1) && !frames.has_ended(3));
+    }
+
     #[test]
     fn a_period_forgets_and_an_end_stays() {
         let ping = frame(PING, 0, 8);
@@ -220,7 +347,7 @@ mod tests {
         let account = |cut: usize| {
             let mut frames = Frames::after(11);
             bytes.chunks(cut).for_each(|piece| frames.received(piece, 0));
-            (frames.score, frames.have, frames.skip)
+            (frames.score, frames.received.have, frames.received.skip)
         };
         let whole = account(bytes.len());
         assert_eq!(whole, (1 + 3 - 1 + 1 + 1 + 1, 0, 0));

@@ -28,9 +28,8 @@ pub(crate) struct Shared {
 pub(crate) struct Io(pub Rc<Shared>);
 
 impl Shared {
-    /// A connection of which nothing was used up yet. `preface`: bytes that the other side sends before its first frame.
-    pub fn new(core: &Rc<Core>, wire: Wire, preface: usize) -> Rc<Shared> {
-        let frames = Frames::after(preface);
+    /// A connection on which no frame was read yet.
+    pub fn new(core: &Rc<Core>, wire: Wire, frames: Frames) -> Rc<Shared> {
         Rc::new(Shared {
             core: core.clone(),
             wire: RefCell::new(wire),
@@ -42,6 +41,20 @@ impl Shared {
     /// Whether the other side has sent too much that brings nothing.
     pub fn is_flooded(&self) -> bool {
         self.frames.borrow().is_over()
+    }
+}
+
+impl Shared {
+    /// Ends an origin's connection by GOAWAY with ENHANCE_YOUR_CALM, which the `h2` crate does not send in this role. Of a frame that
+    /// was sent in part the rest is missing; then nothing can be said.
+    pub fn say_flooded(&self, cx: &mut Context<'_>) {
+        const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xb];
+        let mut wire = self.wire.borrow_mut();
+        if self.frames.borrow().is_between_frames() {
+            wire.queue(&GOAWAY);
+            // An origin that does not take it will see the end.
+            let _ = wire.poll_flush(cx);
+        }
     }
 }
 
@@ -71,6 +84,7 @@ impl AsyncWrite for Io {
         if wire.unsent() >= AHEAD {
             ready!(self.0.flush(&mut wire, cx))?;
         }
+        self.0.frames.borrow_mut().sent(bytes);
         wire.queue(bytes);
         Poll::Ready(Ok(bytes.len()))
     }

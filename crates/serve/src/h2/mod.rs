@@ -10,7 +10,13 @@ pub(crate) mod send;
 pub(crate) mod server;
 mod stall;
 
+pub(crate) use h2::Reason;
 pub(crate) use io::{Io, Shared};
+
+/// What many small DATA frames that lie unread may cost a connection, by the `h2` crate's account: 256 bytes a frame, less what is
+/// in it. As much as a turn of a busy loop may bring, and far more than its default, which ends gRPC's connections: small
+/// messages of a hundred streams.
+const SMALL_DATA_BUDGET: usize = 4 * 1024 * 1024;
 
 /// What a client says first that speaks HTTP/2 without being asked (RFC 9113 §3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

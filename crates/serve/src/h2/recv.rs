@@ -16,12 +16,15 @@ use weir_topology::plan::fixed::H2_STREAM_WINDOW_BYTES;
 
 /// What has come of a body.
 pub(crate) struct Incoming {
-    stream: RecvStream,
+    /// `None` once it was left ([`Incoming::leave`]).
+    stream: Option<RecvStream>,
     buffers: Rc<Buffers>,
     /// What was read and not used up: the data of a piece stands first.
     pub input: Input,
     /// Once the body has ended.
     pub trailers: Trailers,
+    /// Bytes of their names and values, until they are asked for.
+    trailers_bytes: usize,
     ended: bool,
     /// Bytes that were read and gave no window back yet.
     unreleased: usize,
@@ -42,10 +45,11 @@ impl Incoming {
         let most = length.map_or(window, |length| usize::try_from(length).unwrap_or(window).min(window));
         let most = if ended { 0 } else { most };
         Incoming {
-            stream,
+            stream: Some(stream),
             buffers: core.buffers.clone(),
             input: Input::default(),
             trailers: Trailers::default(),
+            trailers_bytes: 0,
             ended,
             unreleased: 0,
             kept_back: 0,
@@ -64,7 +68,18 @@ impl Incoming {
     pub fn has_come_whole(&mut self) -> bool {
         // What lies in the connection first is read, so that the stream tells whether anything follows.
         let read = self.poll(&mut Context::from_waker(Waker::noop()));
-        !matches!(read, Poll::Ready(Err(_))) && (self.ended || self.stream.is_end_stream())
+        !matches!(read, Poll::Ready(Err(_)))
+            && (self.ended || self.stream.as_ref().is_none_or(RecvStream::is_end_stream))
+    }
+
+    /// The number of its stream.
+    pub fn stream(&self) -> u32 {
+        self.stream.as_ref().map_or(0, |stream| stream.stream_id().as_u32())
+    }
+
+    /// Bytes of the trailers that have come; once.
+    pub fn take_trailers_bytes(&mut self) -> usize {
+        std::mem::take(&mut self.trailers_bytes)
     }
 
     /// More of it.
@@ -73,10 +88,12 @@ impl Incoming {
             return Poll::Ready(Ok(Piece::Data(self.input.bytes().len())));
         }
         while !self.ended {
-            let polled = self.stream.poll_data(cx);
+            let Some(stream) = &mut self.stream else { break };
+            let polled = stream.poll_data(cx);
             // Nothing of it lies here. After a while it goes on, though others wait: they may wait for what it ends.
             if polled.is_pending() && self.unreleased > 0 && self.pause.ended(cx) {
                 self.give(self.kept_back);
+                continue;
             }
             match ready!(polled) {
                 Some(Ok(data)) if data.is_empty() => {}
@@ -86,8 +103,9 @@ impl Incoming {
                 }
                 Some(Err(e)) => return Poll::Ready(Err(e)),
                 None => {
-                    if let Some(trailers) = ready!(self.stream.poll_trailers(cx))? {
+                    if let Some(trailers) = ready!(stream.poll_trailers(cx))? {
                         self.trailers = fields::read_trailers(&trailers);
+                        self.trailers_bytes = trailers.iter().map(|(n, v)| n.as_str().len() + v.len()).sum();
                     }
                     self.ended = true;
                     self.most = 0;
@@ -130,6 +148,38 @@ impl Incoming {
         self.unreleased -= bytes;
         self.held.set(self.most);
         // It fails only where more is given back than came.
-        let _ = self.stream.flow_control().release_capacity(bytes);
+        if let Some(stream) = &mut self.stream {
+            let _ = stream.flow_control().release_capacity(bytes);
+        }
+    }
+
+    /// Nothing of it is wanted any more: what still comes, to be taken and dropped; `None`: it has ended.
+    pub fn leave(&mut self) -> Option<Unwanted> {
+        let stream = self.stream.take_if(|_| !self.ended)?;
+        self.ended = true;
+        self.held.set(0);
+        Unwanted::new(stream, std::mem::take(&mut self.unreleased))
+    }
+}
+
+/// What comes of a body that is not wanted. While it is taken its sender can read the answer, which many do only then; dropped, the
+/// sender is told to stop (RST_STREAM with NO_ERROR, RFC 9113 §8.1).
+pub(crate) struct Unwanted(RecvStream);
+
+impl Unwanted {
+    /// Of this stream, on which this many bytes were read and gave no window back; `None`: all of it has come.
+    pub fn new(mut stream: RecvStream, unreleased: usize) -> Option<Unwanted> {
+        let _ = stream.flow_control().release_capacity(unreleased);
+        let mut rest = Unwanted(stream);
+        rest.poll(&mut Context::from_waker(Waker::noop()), || {}).is_pending().then_some(rest)
+    }
+
+    /// Drops what has come, and says so of each piece; ready once nothing more comes.
+    pub fn poll(&mut self, cx: &mut Context<'_>, mut came: impl FnMut()) -> Poll<()> {
+        while let Some(Ok(data)) = ready!(self.0.poll_data(cx)) {
+            let _ = self.0.flow_control().release_capacity(data.len());
+            came();
+        }
+        Poll::Ready(())
     }
 }

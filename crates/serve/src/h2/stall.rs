@@ -1,6 +1,7 @@
 //! How long a client of HTTP/2 may take nothing of what waits for it: `write_timeout`, and a second while more waits in this
 //! process than may (`io/held.rs`): who holds without reading goes first, so that others have room.
 
+use crate::metrics::RequestLimit;
 use crate::transport::session::Session;
 use std::cell::{Cell, OnceCell};
 use std::task::Context;
@@ -18,29 +19,33 @@ pub(super) struct Stall {
 }
 
 impl Stall {
-    /// Whether it has ended; else the task is woken to look again. `taken`: bytes, ever.
-    pub fn has_ended(
+    /// The limit that has ended; else the task is woken to look again. `taken`: bytes, ever.
+    pub fn poll_ended(
         &self,
         cx: &mut Context<'_>,
         (core, session): (&Core, &Session),
         (unsent, taken): (usize, u64),
-    ) -> bool {
+    ) -> Option<RequestLimit> {
         if unsent == 0 {
             self.last.set(None);
-            return false;
+            return None;
         }
         let now_ns = core.now();
         let since_ns = self.last.get().filter(|(before, _)| *before == taken).map_or(now_ns, |(_, ns)| ns);
         self.last.set(Some((taken, since_ns)));
         let limit_ns = session.listener.http.write_timeout_ns.unwrap_or(u64::MAX);
-        let limit_ns = if held::is_over() { limit_ns.min(H2_STALLED_NS) } else { limit_ns };
+        let (limit_ns, limit) = match held::is_over() {
+            true if H2_STALLED_NS < limit_ns => (H2_STALLED_NS, RequestLimit::Buffered),
+            _ => (limit_ns, RequestLimit::WriteTimeout),
+        };
         let left_ns = limit_ns.saturating_sub(now_ns.saturating_sub(since_ns));
         if left_ns == 0 {
-            return true;
+            return Some(limit);
         }
         // No later than that: nobody is told when too much begins to wait.
         let deadline = self.deadline.get_or_init(|| session.deadline.another(None));
         deadline.set(Some(left_ns.min(H2_STALLED_NS)));
-        deadline.ended(cx)
+        // Which limit it was shows at the next look.
+        if deadline.ended(cx) { Some(limit) } else { None }
     }
 }

@@ -3,6 +3,7 @@
 use super::Line;
 use super::notes::Notes;
 use super::stamp::Stamp;
+use crate::metrics::{HeadAnswer, LabelValue as _, RequestLimit};
 use std::fmt::Write as _;
 use std::net::IpAddr;
 use weir_http1::{Request, Trace, Version};
@@ -38,9 +39,7 @@ pub(super) struct Refused<'a> {
     pub client: Option<IpAddr>,
     /// What was asked, or the first line of what came.
     pub what: Result<&'a Request, &'a [u8]>,
-    pub status: u16,
-    /// Bytes of the answer's body.
-    pub sent: usize,
+    pub answer: &'a HeadAnswer,
 }
 
 impl Entry<'_> {
@@ -65,10 +64,12 @@ impl Entry<'_> {
             Some(kind) => {
                 text.push_str(",\"error\":\"");
                 text.push_str(kind.name());
-                text.push_str("\",\"target\":");
+                text.push('"');
             }
-            None => text.push_str(",\"error\":null,\"target\":"),
+            None => text.push_str(",\"error\":null"),
         }
+        limit(text, self.line.limit);
+        text.push_str(",\"target\":");
         match self.target {
             Some(name) => {
                 text.push('"');
@@ -163,12 +164,12 @@ impl Refused<'_> {
                 quote(text, first);
             }
         }
+        let HeadAnswer { status, sent, .. } = self.answer;
+        let _ = write!(text, ",\"status\":{status},\"error\":\"{}\"", Kind::BadRequest.name());
+        limit(text, self.answer.limit);
         let _ = writeln!(
             text,
-            ",\"status\":{},\"error\":\"{}\",\"target\":null,\"attempts\":0,\"reused\":false,\"resent\":false,\"aborted\":false,\"received\":0,\"sent\":{},\"duration_ms\":0,\"generation\":null,\"request_id\":null,\"trace_id\":null,\"request\":null,\"queue\":0,\"connect\":null,\"response\":null,\"total\":0,\"tried\":[]}}",
-            self.status,
-            Kind::BadRequest.name(),
-            self.sent
+            ",\"target\":null,\"attempts\":0,\"reused\":false,\"resent\":false,\"aborted\":false,\"received\":0,\"sent\":{sent},\"duration_ms\":0,\"generation\":null,\"request_id\":null,\"trace_id\":null,\"request\":null,\"queue\":0,\"connect\":null,\"response\":null,\"total\":0,\"tried\":[]}}"
         );
     }
 
@@ -179,7 +180,7 @@ impl Refused<'_> {
             Ok(request) => request_line(text, request),
             Err(first) => escape_clf(text, first),
         }
-        let _ = writeln!(text, "\" {} {} \"-\" \"-\"", self.status, self.sent);
+        let _ = writeln!(text, "\" {} {} \"-\" \"-\"", self.answer.status, self.answer.sent);
     }
 }
 
@@ -213,6 +214,18 @@ fn address(text: &mut String, client: IpAddr) {
         IpAddr::V6(client) => {
             let _ = write!(text, "{client}");
         }
+    }
+}
+
+/// The limit that ended it.
+fn limit(text: &mut String, limit: Option<RequestLimit>) {
+    match limit {
+        Some(limit) => {
+            text.push_str(",\"limit\":\"");
+            text.push_str(limit.name());
+            text.push('"');
+        }
+        None => text.push_str(",\"limit\":null"),
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) use error_log::ErrorLog;
 pub(crate) use format::{Entry, escape};
 pub(crate) use history::History;
 
+use crate::metrics::{HeadAnswer, RequestLimit};
 use format::Refused;
 use gather::{Gathered, Waiting};
 use out::Out;
@@ -51,6 +52,8 @@ pub(crate) struct Line {
     pub status: u16,
     /// What went wrong.
     pub failure: Option<Kind>,
+    /// The limit of weir's own that ended it.
+    pub limit: Option<RequestLimit>,
     /// weir gave it up: its target was removed, and its `drain_timeout` was over.
     pub aborted: bool,
     /// Bytes of the response's body that the client's connection took.
@@ -58,14 +61,21 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// The client left, or did not take its answer: what nginx writes to its log, nobody reads it on the wire.
+    /// The client left: what nginx writes to its log, and no client sees.
     pub fn left(&mut self) {
         (self.status, self.failure) = (499, Some(Kind::Cancelled));
     }
 
+    /// The client saw no whole answer, since this limit ended its connection or its stream.
+    pub fn cut_off(&mut self, limit: RequestLimit) {
+        let kind = if limit == RequestLimit::Flood { Kind::BadRequest } else { Kind::Timeout };
+        (self.status, self.failure, self.limit) = (499, Some(kind), Some(limit));
+    }
+
     /// weir gave it up.
     pub fn give_up(&mut self) {
-        (self.aborted, self.failure) = (true, Some(Kind::Reset));
+        (self.aborted, self.failure, self.limit) =
+            (true, Some(Kind::Reset), Some(RequestLimit::DrainTimeout));
     }
 }
 
@@ -191,21 +201,21 @@ impl LoopLog {
         self.gathered.add(|text| history.format((self.number, number), text));
     }
 
-    /// Takes the line of a request that was refused for what its head asks. `sent`: bytes of the answer's body.
-    pub fn refused(&self, by: Client<'_>, request: &Request, status: u16, sent: usize) {
-        self.refuse(by, Ok(request), status, sent);
+    /// Takes the line of a request that was refused for what its head asks.
+    pub fn refused(&self, by: Client<'_>, request: &Request, answer: &HeadAnswer) {
+        self.refuse(by, Ok(request), answer);
     }
 
     /// The same where the head could not be read, with the first line of what came.
-    pub fn unreadable(&self, by: Client<'_>, input: &[u8], status: u16, sent: usize) {
+    pub fn unreadable(&self, by: Client<'_>, input: &[u8], answer: &HeadAnswer) {
         let input = &input[..input.len().min(FIRST_LINE)];
         let first = input.split(|b| matches!(b, b'\r' | b'\n')).next().unwrap_or_default();
-        self.refuse(by, Err(first), status, sent);
+        self.refuse(by, Err(first), answer);
     }
 
-    fn refuse(&self, by: Client<'_>, what: Result<&Request, &[u8]>, status: u16, sent: usize) {
+    fn refuse(&self, by: Client<'_>, what: Result<&Request, &[u8]>, answer: &HeadAnswer) {
         let (listener, client) = by;
-        let refused = Refused { listener, client: client.map(|ip| ip.to_canonical()), what, status, sent };
+        let refused = Refused { listener, client: client.map(|ip| ip.to_canonical()), what, answer };
         self.gathered.add(|text| refused.format(self.format, &self.stamp, text));
     }
 

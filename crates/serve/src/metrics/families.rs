@@ -78,7 +78,7 @@ families! {
     Connections Gauge Sum "weir_connections" ["listener", "state"] "Clients that are connected; idle are those that were answered and ask nothing.";
     ConnectionsAccepted Counter Sum "weir_connections_accepted_total" ["listener"] "Connections of clients that were let in.";
     ConnectionsClosed Counter Sum "weir_connections_closed_total" ["listener", "reason"] "Connections of clients that ended, by why.";
-    LimitReached Counter Sum "weir_limit_reached_total" ["limit"] "How often somebody had to wait, or was turned away, at a limit of the process or a listener.";
+    LimitReached Counter Sum "weir_limit_reached_total" ["limit"] "How often a client had to wait or was turned away, or a request ended, at a limit of the process, of a listener or of a server.";
     RequestBytes Counter Sum "weir_request_bytes_total" ["listener"] "Bytes of the bodies of requests that are over, as far as they were read.";
     ResponseBytes Counter Sum "weir_response_bytes_total" ["listener"] "Bytes of the bodies of answers that are over, as far as clients took them.";
     BadRequests Counter Sum "weir_bad_requests_total" ["listener", "rule"] "Messages of clients that break a rule of HTTP or a limit, by the rule.";

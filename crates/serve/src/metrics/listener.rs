@@ -72,6 +72,36 @@ values! {
     }
 }
 
+values! {
+    /// A limit of weir's own that ended a request, by the name of its setting where it has one.
+    RequestLimit {
+        /// The head of the request did not come in time.
+        HeadTimeout "head_timeout",
+        /// No byte of a body came, or was taken by the origin, in time.
+        BodyTimeout "body_timeout",
+        /// The client took nothing of its answer in time.
+        WriteTimeout "write_timeout",
+        /// It took nothing for a second, while as much waits in this process as may.
+        Buffered "buffered",
+        /// Nothing moved in a tunnel.
+        TunnelIdle "tunnel_idle",
+        /// The request's body is longer than it may be.
+        MaxBody "max_body",
+        /// No connection to the origin stood in time.
+        ConnectTimeout "connect_timeout",
+        /// No head of an answer came in time.
+        ResponseTimeout "response_timeout",
+        /// The limit of a `timeout`.
+        Timeout "timeout",
+        /// The `timeout` of a `queue`, or of a wait for a full target.
+        QueueTimeout "queue_timeout",
+        /// The target was removed, or weir drains, and this time is over.
+        DrainTimeout "drain_timeout",
+        /// Frames without progress: a thousand within 10 s.
+        Flood "flood",
+    }
+}
+
 impl Method {
     /// Of a request.
     pub fn of(method: &[u8]) -> Method {
@@ -132,10 +162,22 @@ pub(crate) enum Code {
 pub(crate) struct Exchanged {
     pub status: u16,
     pub failure: Outcome,
+    /// The limit that ended it.
+    pub limit: Option<RequestLimit>,
     /// Bytes of the request's body that were read, and of the answer's that the client took.
     pub received: u64,
     pub sent: u64,
     pub took_ns: u64,
+}
+
+/// How weir answers a request for its head alone.
+#[derive(Clone, Copy)]
+pub(crate) struct HeadAnswer {
+    pub status: u16,
+    /// The limit that it is refused by.
+    pub limit: Option<RequestLimit>,
+    /// Bytes of the answer's body.
+    pub sent: usize,
 }
 
 /// The counters of one listener on one thread.
@@ -152,6 +194,8 @@ pub(crate) struct ListenerCounts {
     pub accepted: Count,
     pub closed: By<Parting, { Parting::COUNT }>,
     pub handshakes: By<Handshake, { Handshake::COUNT }>,
+    /// Requests that a limit ended.
+    pub limits: By<RequestLimit, { RequestLimit::COUNT }>,
     /// Messages that were refused, by the rule.
     refused: RefCell<BTreeMap<&'static str, u64>>,
 }
@@ -169,9 +213,10 @@ impl ListenerCounts {
     }
 
     /// A request was answered for its head alone: it never was in flight.
-    pub fn refused(&self, request: Option<&[u8]>, version: Version, status: u16, sent: usize) {
+    pub fn refused(&self, request: Option<&[u8]>, version: Version, answer: &HeadAnswer) {
+        let HeadAnswer { status, limit, sent } = *answer;
         let failure = Some(Kind::BadRequest);
-        let ended = Exchanged { status, failure, received: 0, sent: sent as u64, took_ns: 0 };
+        let ended = Exchanged { status, failure, limit, received: 0, sent: sent as u64, took_ns: 0 };
         self.count(request.map_or(Method::Other, Method::of), Protocol::of(version), &ended);
     }
 
@@ -182,6 +227,9 @@ impl ListenerCounts {
         let is_bad = || (ended.status >= 500).then_some(Kind::Status5xx);
         if let Some(kind) = ended.failure.or_else(is_bad) {
             self.errors.one(Ended(Some(kind)));
+        }
+        if let Some(limit) = ended.limit {
+            self.limits.one(limit);
         }
         self.duration.observe(ended.took_ns);
         self.received.add(ended.received);
@@ -223,12 +271,13 @@ mod tests {
     #[test]
     fn a_request_counts_once() {
         let counts = ListenerCounts::new("edge");
-        let of = |status, failure| Exchanged { status, failure, received: 1, sent: 2, took_ns: 5 };
+        let of =
+            |status, failure| Exchanged { status, failure, limit: None, received: 1, sent: 2, took_ns: 5 };
         counts.in_flight.add(3);
         counts.exchanged(b"GET", Version::H11, &of(200, None));
         counts.exchanged(b"BREW", Version::H2, &of(0, Some(Kind::Reset)));
         counts.exchanged(b"GET", Version::H11, &of(999, None));
-        counts.refused(None, Version::H11, 400, 7);
+        counts.refused(None, Version::H11, &HeadAnswer { status: 400, limit: None, sent: 7 });
         let all: Vec<_> = counts.each_request().collect();
         assert_eq!(
             all,

@@ -21,8 +21,9 @@ pub(crate) mod sample;
 pub(crate) mod text;
 mod upstream;
 
+pub(crate) use counts::Value as LabelValue;
 pub(crate) use health::{CheckResult, HealthCounts, TargetHealth};
-pub(crate) use listener::{Code, Exchanged, Handshake, ListenerCounts, Parting};
+pub(crate) use listener::{Code, Exchanged, Handshake, HeadAnswer, ListenerCounts, Parting, RequestLimit};
 pub(crate) use node::{Counting, Denied, NodeCounts, Rejected, Won};
 pub(crate) use pool::{LbCounts, PoolCounts, TargetCounts};
 pub(crate) use process::ProcessMetrics;

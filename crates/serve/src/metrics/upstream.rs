@@ -18,6 +18,8 @@ values! {
         Age "age",
         /// It was idle and is not needed: enough others are, a limit wants room, its target is gone or elsewhere, weir drains.
         Spare "spare",
+        /// It floods weir with frames.
+        Flood "flood",
     }
 }
 

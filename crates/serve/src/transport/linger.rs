@@ -10,19 +10,25 @@ use weir_topology::plan::fixed::{
     LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS, MAX_LINGERING as MOST,
 };
 
-/// One that counts; dropped, however that comes, it does not any more.
-struct Counted<'a>(&'a Cell<u32>);
+/// A client that lingers on this loop; dropped, however that comes, it does not any more.
+pub(crate) struct Lingering<'a>(&'a Cell<u32>);
 
-impl<'a> Counted<'a> {
-    fn new(count: &'a Cell<u32>) -> Option<Counted<'a>> {
-        (count.get() < MOST).then(|| {
+impl<'a> Lingering<'a> {
+    /// One more, unless as many linger as may.
+    pub fn new(count: &'a Cell<u32>) -> Option<Lingering<'a>> {
+        Lingering::has_room(count).then(|| {
             count.set(count.get() + 1);
-            Counted(count)
+            Lingering(count)
         })
+    }
+
+    /// Whether one more may.
+    pub fn has_room(count: &Cell<u32>) -> bool {
+        count.get() < MOST
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for Lingering<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
     }
@@ -31,7 +37,7 @@ impl Drop for Counted<'_> {
 /// Ends a connection on which the last answer was written: nothing more is written, what comes is thrown away.
 pub(crate) async fn linger(core: &Core, session: &Session, wire: &RefCell<Wire>) {
     session.give_up_place();
-    let Some(_counted) = Counted::new(&core.lingering) else { return };
+    let Some(_lingering) = Lingering::new(&core.lingering) else { return };
     let end_ns = core.now().saturating_add(IN_ALL_NS);
     let deadline = &session.deadline;
     deadline.set(Some(SILENCE_NS));

@@ -113,8 +113,15 @@ impl Attempt {
                     let failure = Failure::new(Kind::Reset).by(Why::HeadCut);
                     return Poll::Ready(Err(Failed::With(failure)));
                 }
-                Poll::Ready(Err(HeadError::Reset)) => {
-                    let failure = Failure::new(Kind::Reset).by(Why::StreamReset);
+                Poll::Ready(Err(HeadError::Malformed(reason))) => {
+                    return bad_response(Why::Malformed(reason));
+                }
+                Poll::Ready(Err(HeadError::Reset(reason))) => {
+                    let failure = Failure::new(Kind::Reset).by(Why::StreamReset(reason));
+                    return Poll::Ready(Err(Failed::With(failure)));
+                }
+                Poll::Ready(Err(HeadError::Flooded)) => {
+                    let failure = Failure::new(Kind::Reset).by(Why::Flooded);
                     return Poll::Ready(Err(Failed::With(failure)));
                 }
                 Poll::Ready(Err(HeadError::Refused)) => {

@@ -4,6 +4,7 @@
 mod common;
 
 mod clients;
+mod honest;
 mod loops;
 mod origins;
 mod peer;

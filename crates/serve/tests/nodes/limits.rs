@@ -86,7 +86,7 @@ pub fn who_waits_for_a_100_is_not_waited_for() {
     assert_eq!([conn.response().status, conn.response().status], [100, 408]);
 }
 
-/// An answer has begun, and nobody tells the client to go on any more: its silence has its limit all the same.
+/// An answer has begun, and nobody tells the client to go on any more: silence of both has its limit all the same.
 #[test]
 pub fn an_early_answer_that_stalls_has_an_end() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -98,7 +98,7 @@ pub fn an_early_answer_that_stalls_has_an_end() {
         let _ = origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");
         let _ = origin.read(&mut read);
     });
-    let served = serve_node(&format!("server(\"a\", addr=\"{addr}\"), http=http(body_timeout=300*ms)"));
+    let served = serve_node(&format!("server(\"a\", addr=\"{addr}\", body_timeout=300*ms)"));
     let mut conn = Conn::new(&served.addr);
     conn.send("PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
     let (ms, response) = timed(|| conn.try_response());

@@ -2,6 +2,7 @@
 
 use super::Conn;
 use crate::h1::Piece;
+use crate::h2::Reason;
 use crate::metrics::Ending;
 use std::io;
 use std::task::{Context, Poll};
@@ -48,8 +49,12 @@ pub(crate) enum HeadError {
     Refused,
     /// The connection ended before the origin did any work (HTTP/2).
     Unprocessed,
-    /// The origin has broken the request off (HTTP/2).
-    Reset,
+    /// The origin has reset the stream (HTTP/2).
+    Reset(Reason),
+    /// The answer breaks a rule of HTTP/2, for which the stream was reset.
+    Malformed(Reason),
+    /// weir has ended the connection, since the origin floods it (HTTP/2).
+    Flooded,
     /// TLS says no after its handshake, as to a client without a certificate.
     Tls(tls::Why),
 }
@@ -61,6 +66,12 @@ pub(crate) enum Broken {
     Rule(Refusal),
     /// The connection ended in it.
     Cut,
+    /// The origin has reset the stream (HTTP/2).
+    Reset(Reason),
+    /// It breaks a rule of HTTP/2, for which the stream was reset.
+    Malformed(Reason),
+    /// weir has ended the connection, since the origin floods it (HTTP/2).
+    Flooded,
 }
 
 /// A request on its connection.

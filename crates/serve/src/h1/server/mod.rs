@@ -8,7 +8,7 @@ mod stream;
 pub(crate) use stream::{BodyError, Head, Stream};
 
 use crate::h1::{page, render_alone};
-use crate::metrics::Parting;
+use crate::metrics::{HeadAnswer, Parting, RequestLimit};
 use crate::transport::linger::linger;
 use crate::transport::session::Session;
 use crate::transport::write_limit::WriteLimit;
@@ -39,6 +39,9 @@ impl Conn {
         (&self.session, &self.write_deadline)
     }
 }
+
+/// The rule of a head that did not come within `head_timeout`.
+const HEAD_LATE: &str = "head-late";
 
 /// What becomes of a connection after an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +127,8 @@ async fn requests(core: &Rc<Core>, conn: &Rc<Conn>, handler: &impl Handler) -> A
                 if served == 0 && is_no_http(conn) {
                     return After::Linger;
                 }
-                return Box::pin(refuse(core, conn, status)).await;
+                let limit = (rule == HEAD_LATE).then_some(RequestLimit::HeadTimeout);
+                return Box::pin(refuse(core, conn, status, limit)).await;
             }
             Reading::Whole(request) => {
                 served += 1;
@@ -200,7 +204,7 @@ async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, new_until
         }
         if session.deadline.ended(cx) {
             session.parting.set(Parting::Idle);
-            return Poll::Ready(if begun { Reading::Refused(408, "head-late") } else { Reading::Nothing });
+            return Poll::Ready(if begun { Reading::Refused(408, HEAD_LATE) } else { Reading::Nothing });
         }
         Poll::Pending
     })
@@ -251,11 +255,12 @@ const TLS_HANDSHAKE: [u8; 2] = [0x16, 0x03];
 const TLS_ALERT: [u8; 7] = [0x15, 0x03, 0x01, 0x00, 0x02, 0x02, 0x28];
 
 /// Refuses a request whose head could not be read.
-async fn refuse(core: &Core, conn: &Conn, status: u16) -> After {
-    let text = page(status);
-    conn.session.listener.counts.refused(None, Version::H11, status, text.len());
+async fn refuse(core: &Core, conn: &Conn, status: u16, limit: Option<RequestLimit>) -> After {
+    let text = page(status, limit);
+    let answer = HeadAnswer { status, limit, sent: text.len() };
+    conn.session.listener.counts.refused(None, Version::H11, &answer);
     if let Some(log) = &conn.session.listener.log {
-        log.unreadable(conn.session.who(), conn.wire.borrow().input(), status, text.len());
+        log.unreadable(conn.session.who(), conn.wire.borrow().input(), &answer);
     }
     if conn.wire.borrow().input().starts_with(&TLS_HANDSHAKE) {
         conn.wire.borrow_mut().queue(&TLS_ALERT);

@@ -2,6 +2,7 @@
 
 use super::{After, Conn};
 use crate::h1::Piece;
+use crate::metrics::RequestLimit;
 use crate::transport::session::Session;
 use crate::transport::write_limit::WriteLimit;
 use std::cell::{Cell, Ref, RefCell, RefMut};
@@ -23,8 +24,10 @@ const HEAD: usize = 8 * 1024;
 /// Why a client's body came to no end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyError {
-    /// It is malformed, or stalls: the status.
+    /// It is malformed: the status.
     Refused(u16),
+    /// No byte of it came within `body_timeout`.
+    Late,
     /// The client has gone.
     Gone,
 }
@@ -117,7 +120,7 @@ impl Stream {
                 Poll::Ready(Err(_)) => return Poll::Ready(Err(BodyError::Gone)),
                 Poll::Pending if told && deadline.ended(cx) => {
                     listener.counts.broke("body-late");
-                    return Poll::Ready(Err(BodyError::Refused(408)));
+                    return Poll::Ready(Err(BodyError::Late));
                 }
                 Poll::Pending => return Poll::Pending,
             }
@@ -246,12 +249,12 @@ impl Stream {
         self.conn.wire.borrow().taken().saturating_sub(self.body_from.get())
     }
 
-    /// Whether the client takes nothing of what waits for it for too long (`write_timeout`); else the task is woken then.
-    pub fn is_stalled(&self, cx: &mut Context<'_>) -> bool {
+    /// The limit that the client has reached by taking nothing of what waits for it; else the task is woken then.
+    pub fn poll_stalled(&self, cx: &mut Context<'_>) -> Option<RequestLimit> {
         let mut limit = self.limit.get();
         let stalled = limit.has_ended(cx, self.conn.limited(), &self.conn.wire.borrow());
         self.limit.set(limit);
-        stalled
+        stalled.then_some(RequestLimit::WriteTimeout)
     }
 
     /// Whether the client has left: an end of stream after a whole request is its leaving, as nginx has it. `complete`: its

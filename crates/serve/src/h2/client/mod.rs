@@ -7,8 +7,9 @@ mod stream;
 
 pub(crate) use stream::Stream;
 
+use super::frames::Frames;
 use super::send::Data;
-use super::{Io, Shared};
+use super::{Io, PREFACE, SMALL_DATA_BUDGET, Shared};
 use crate::h1::client::Held;
 use crate::metrics::Ending;
 use h2::client::{Builder, Connection, SendRequest};
@@ -30,6 +31,7 @@ use weir_topology::plan::fixed::{
 pub(crate) struct Conn {
     core: Rc<Core>,
     sender: SendRequest<Data>,
+    shared: Rc<Shared>,
     /// Requests that are on it.
     streams: Cell<usize>,
     /// Requests that were begun on it.
@@ -52,7 +54,11 @@ pub(crate) struct Conn {
 }
 
 /// A place for one request on a connection; dropped, it is free.
-pub(crate) struct Handle(Rc<Conn>);
+pub(crate) struct Handle {
+    conn: Rc<Conn>,
+    /// Whether a request was begun on it.
+    begun: bool,
+}
 
 impl Conn {
     /// Makes a connection of a socket: it stands once the origin's settings are known, which say how many requests it takes.
@@ -67,7 +73,8 @@ impl Conn {
         held: Held,
     ) -> Result<Rc<Conn>, Option<tls::Why>> {
         let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));
-        let shared = Shared::new(core, Wire::new(socket, core.buffers.clone()), 0);
+        let frames = Frames::behind_own(PREFACE.len());
+        let shared = Shared::new(core, Wire::new(socket, core.buffers.clone()), frames);
         let failed = || shared.wire.borrow().socket.tls_failure();
         let handshake = settings().handshake(Io(shared.clone())).await;
         let (sender, mut connection) = handshake.map_err(|_| failed())?;
@@ -81,6 +88,7 @@ impl Conn {
         let conn = Rc::new(Conn {
             core: core.clone(),
             sender,
+            shared: shared.clone(),
             streams: Cell::new(0),
             requests: Cell::new(0),
             ending: Cell::new(false),
@@ -101,7 +109,7 @@ impl Conn {
         let room = self.streams.get() < self.sender.current_max_send_streams();
         (room && self.is_usable(now_ns, idle_timeout_ns)).then(|| {
             self.streams.set(self.streams.get() + 1);
-            Handle(self.clone())
+            Handle { conn: self.clone(), begun: false }
         })
     }
 
@@ -133,23 +141,39 @@ impl Conn {
 impl Handle {
     /// The connection.
     pub fn conn(&self) -> &Rc<Conn> {
-        &self.0
+        &self.conn
+    }
+
+    /// A request begins on it.
+    fn begin(&mut self) {
+        self.begun = true;
+        self.conn.requests.set(self.conn.requests.get() + 1);
+        self.conn.shared.frames.borrow_mut().begun();
     }
 
     /// Requests that were begun on it.
     pub fn requests(&self) -> u64 {
-        self.0.requests.get()
+        self.conn.requests.get()
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.streams.set(self.0.streams.get() - 1);
-        self.0.idle_since_ns.set(self.0.core.recent());
+        let Conn { streams, idle_since_ns, core, shared, .. } = &*self.conn;
+        streams.set(streams.get() - 1);
+        idle_since_ns.set(core.recent());
+        if self.begun {
+            shared.frames.borrow_mut().is_done();
+        }
     }
 }
 
-/// What weir tells of itself (RFC 9113 §6.5.2). Until the origin's settings are here nothing is begun.
+/// Streams that weir has reset and whose late frames are expected, for a second each.
+const MAX_RESET_STREAMS: usize = 1000;
+
+/// What weir tells of itself (RFC 9113 §6.5.2). Until the origin's settings are here nothing is begun. The crate's own limit of
+/// errors counts for life, and would end a connection that has served for days; the account of frames bounds what an origin may
+/// cost.
 fn settings() -> Builder {
     let mut builder = Builder::new();
     builder
@@ -158,14 +182,22 @@ fn settings() -> Builder {
         .initial_window_size(H2_STREAM_WINDOW_BYTES)
         .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
         .max_header_list_size(u32::try_from(MAX_RESPONSE_HEAD_BYTES).unwrap_or(u32::MAX))
+        .data_frame_budget(SMALL_DATA_BUDGET)
+        // Clients that give up make many, whose frames may still be on their way.
+        .max_concurrent_reset_streams(MAX_RESET_STREAMS)
+        .max_local_error_reset_streams(None)
         .max_send_buffer_size(H2_SEND_BUFFER_BYTES);
     builder
 }
 
-/// Drives a connection to its end, which comes when nobody has it any more, or the origin ends it.
+/// Drives a connection to its end, which comes when it is dropped everywhere else, or the origin ends it, or floods it.
 async fn drive(conn: std::rc::Weak<Conn>, shared: Rc<Shared>, mut connection: Connection<Io, Data>) {
     poll_fn(|cx| {
-        if Pin::new(&mut connection).poll(cx).is_ready() || shared.is_flooded() {
+        if Pin::new(&mut connection).poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        if shared.is_flooded() {
+            shared.say_flooded(cx);
             return Poll::Ready(());
         }
         shared.wire.borrow_mut().rest();
@@ -173,6 +205,9 @@ async fn drive(conn: std::rc::Weak<Conn>, shared: Rc<Shared>, mut connection: Co
     })
     .await;
     if let Some(conn) = conn.upgrade() {
+        if shared.is_flooded() {
+            conn.held.would_end(Ending::Flood);
+        }
         conn.ends();
     }
     drop(connection);

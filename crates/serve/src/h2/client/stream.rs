@@ -39,7 +39,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Sends the request's head.
-    pub fn begin(core: &Core, handle: Handle, ask: &Asking<'_>) -> Stream {
+    pub fn begin(core: &Core, mut handle: Handle, ask: &Asking<'_>) -> Stream {
         let body = match ask.request.framing() {
             Framing::Length(n) => BodyOut::Length(n),
             Framing::Chunked => BodyOut::Chunked,
@@ -48,10 +48,10 @@ impl Stream {
         let ends = matches!(body, BodyOut::None | BodyOut::Length(0)) && !ask.request.is_connect();
         let mut rendered = core.buffers.small();
         weir_http1::render_request(ask.request, ask.checked, ask.hop, ask.edits, body, &mut rendered);
+        handle.begin();
         let conn = handle.conn();
         let request = fields::request(&rendered, ask.request.is_connect(), conn.https);
         core.buffers.keep_small(rendered);
-        conn.requests.set(conn.requests.get() + 1);
         let mut send = Outgoing::default();
         let sent = request.and_then(|request| conn.sender.clone().send_request(request, ends).ok());
         let answer = sent.map(|(answer, stream)| {
@@ -135,21 +135,37 @@ impl Stream {
         let fields = head.headers().iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
         let status = head.status().as_u16();
         let read = self.response.convert(status, fields, (self.asked, has_body), &LIMITS, &mut scratch);
+        self.handle.conn().shared.frames.borrow_mut().accepted(scratch.len());
         self.buffers.keep_small(scratch);
         read.map_err(HeadError::Rule)
     }
 
     /// Why no head came. An origin says no before any work by REFUSED_STREAM, or by a GOAWAY below the stream (RFC 9113 §8.7).
     fn why(&self, e: &h2::Error) -> HeadError {
-        if e.is_go_away() && e.is_remote() {
-            self.handle.conn().ends();
-            HeadError::Unprocessed
-        } else if e.is_reset() && e.reason() == Some(Reason::REFUSED_STREAM) {
-            HeadError::Refused
-        } else if !e.is_reset() && self.reads == 0 {
-            HeadError::Silent
-        } else {
-            HeadError::Reset
+        let conn = self.handle.conn();
+        match e.reason() {
+            _ if conn.shared.is_flooded() => HeadError::Flooded,
+            _ if e.is_go_away() && e.is_remote() => {
+                conn.ends();
+                HeadError::Unprocessed
+            }
+            Some(Reason::REFUSED_STREAM) if e.is_reset() => HeadError::Refused,
+            Some(reason) if e.is_reset() && e.is_remote() => HeadError::Reset(reason),
+            Some(reason) if e.is_reset() => HeadError::Malformed(reason),
+            _ if self.reads == 0 => HeadError::Silent,
+            _ => HeadError::Cut,
+        }
+    }
+
+    /// Why the body came to no end; `None`: it has come whole, and the origin wants no more of the request (RFC 9113 §8.1).
+    fn why_cut(&self, e: &h2::Error, stream: u32) -> Option<Broken> {
+        let shared = &self.handle.conn().shared;
+        match e.reason() {
+            _ if shared.is_flooded() => Some(Broken::Flooded),
+            Some(Reason::NO_ERROR) if e.is_reset() && shared.frames.borrow().has_ended(stream) => None,
+            Some(reason) if e.is_reset() && e.is_remote() => Some(Broken::Reset(reason)),
+            Some(reason) if e.is_reset() => Some(Broken::Malformed(reason)),
+            _ => Some(Broken::Cut),
         }
     }
 
@@ -160,10 +176,19 @@ impl Stream {
 
     /// More of the answer's body.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Broken>> {
-        match &mut self.recv {
-            Some(recv) => recv.poll(cx).map_err(|_| Broken::Cut),
-            None => Poll::Ready(Ok(Piece::End)),
-        }
+        let Some(recv) = &mut self.recv else { return Poll::Ready(Ok(Piece::End)) };
+        Poll::Ready(match ready!(recv.poll(cx)) {
+            Ok(Piece::End) => {
+                let trailers = recv.take_trailers_bytes();
+                self.handle.conn().shared.frames.borrow_mut().accepted(trailers);
+                Ok(Piece::End)
+            }
+            Ok(piece) => Ok(piece),
+            Err(e) => {
+                let stream = recv.stream();
+                self.why_cut(&e, stream).map_or(Ok(Piece::End), Err)
+            }
+        })
     }
 
     /// What is here already of it.

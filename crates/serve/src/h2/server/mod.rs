@@ -5,25 +5,28 @@
 
 mod head;
 mod stream;
+mod unwanted;
 
 pub(crate) use stream::Stream;
 
+use super::frames::Frames;
+use super::recv::Unwanted;
 use super::send::Data;
 use super::stall::Stall;
-use super::{Io, PREFACE, Shared, fields};
+use super::{Io, PREFACE, SMALL_DATA_BUDGET, Shared, fields};
 use crate::h1::page;
 use crate::h1::server::After;
-use crate::metrics::Parting;
+use crate::metrics::{HeadAnswer, Parting, RequestLimit};
 use crate::transport::linger::linger;
 use crate::transport::session::Session;
 use bytes::Bytes;
 use h2::server::{Builder, Connection, SendResponse};
-use h2::{Reason, RecvStream};
-use std::cell::Cell;
+use h2::{Ping, PingPong, Reason, RecvStream};
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use weir_http1::{Refusal, Request, Version};
 use weir_net::io::Core;
 use weir_net::io::reuse::Memory;
@@ -44,6 +47,10 @@ pub(crate) struct Conn {
     ending: Cell<bool>,
     /// How long the client may take nothing of what waits for it.
     stall: Stall,
+    /// What pings the client, once the connection stands.
+    pings: RefCell<Option<PingPong>>,
+    /// The limit by which weir ended it.
+    ended_by: Cell<Option<RequestLimit>>,
 }
 
 /// Who answers the requests of a connection.
@@ -76,11 +83,13 @@ pub(crate) fn serve(
 ) -> impl Future<Output = ()> {
     // Before the future begins, which would keep room for the wire otherwise.
     let conn = Rc::new(Conn {
-        shared: Shared::new(&core, wire, PREFACE.len()),
+        shared: Shared::new(&core, wire, Frames::after(PREFACE.len())),
         core,
         streams: Cell::new(0),
         ending: Cell::new(false),
         stall: Stall::default(),
+        pings: RefCell::default(),
+        ended_by: Cell::new(None),
         session,
     });
     async move {
@@ -109,7 +118,8 @@ fn settings(http: &Http) -> Builder {
         .initial_window_size(H2_STREAM_WINDOW_BYTES)
         .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
         .max_header_list_size(u32::try_from(header_list(http)).unwrap_or(u32::MAX))
-        .max_send_buffer_size(H2_SEND_BUFFER_BYTES);
+        .max_send_buffer_size(H2_SEND_BUFFER_BYTES)
+        .data_frame_budget(SMALL_DATA_BUDGET);
     builder
 }
 
@@ -151,8 +161,9 @@ async fn say_no_preface(conn: &Conn) {
 
 /// Runs a connection to its end.
 async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Box<Connection<Io, Data>>, handler: &H) -> End {
-    let session = &conn.session;
+    let (session, mut connection) = (&conn.session, connection);
     session.deadline.set(session.listener.http.idle_timeout_ns);
+    *conn.pings.borrow_mut() = connection.ping_pong();
     let mut driver =
         Driver { connection, old_ns: session.listener.old_ns(&conn.core), served: 0, ended: false };
     let mut memory = None;
@@ -201,6 +212,7 @@ impl Driver {
         let Conn { session, shared, core, .. } = conn;
         if shared.is_flooded() && self.ends_now(Reason::ENHANCE_YOUR_CALM) {
             session.parting.set(Parting::Flood);
+            conn.ended_by.set(Some(RequestLimit::Flood));
             return Look::Again;
         }
         let http = &session.listener.http;
@@ -224,8 +236,9 @@ impl Driver {
             return Look::Again;
         }
         let mut wire = shared.wire.borrow_mut();
-        if conn.stall.has_ended(cx, (core, session), (wire.unsent(), wire.taken())) {
+        if let Some(limit) = conn.stall.poll_ended(cx, (core, session), (wire.unsent(), wire.taken())) {
             session.parting.set(Parting::Broken);
+            conn.ended_by.set(Some(limit));
             return Look::Stalled;
         }
         wire.rest();
@@ -243,6 +256,14 @@ impl Driver {
 }
 
 impl Conn {
+    /// Sends a PING, unless the last one was not answered yet.
+    fn ping(&self) {
+        if let Some(pings) = &mut *self.pings.borrow_mut() {
+            let _ = pings.poll_pong(&mut Context::from_waker(Waker::noop()));
+            let _ = pings.send_ping(Ping::opaque());
+        }
+    }
+
     /// Where no request is under way, the connection is idle from now on: for `idle_timeout`, or until the client has heard that
     /// it ends.
     fn rests(&self) {
@@ -305,6 +326,9 @@ fn begin<F: Future<Output = After> + 'static>(
         }
         Err(refusal) => {
             refuse(conn, &scratch, refusal, respond);
+            if let Some(unwanted) = Unwanted::new(body, 0) {
+                unwanted::linger(conn, unwanted);
+            }
             core.buffers.keep_request(request);
         }
     }
@@ -313,12 +337,13 @@ fn begin<F: Future<Output = After> + 'static>(
 
 /// Refuses a request whose head breaks a rule. The stream ends with it, and counts as one that brings nothing.
 fn refuse(conn: &Conn, head: &[u8], refusal: Refusal, mut respond: SendResponse<Data>) {
-    let text = page(refusal.status());
+    let text = page(refusal.status(), None);
+    let answer = HeadAnswer { status: refusal.status(), limit: None, sent: text.len() };
     let counts = &conn.session.listener.counts;
     counts.broke(refusal.0.name);
-    counts.refused(None, Version::H2, refusal.status(), text.len());
+    counts.refused(None, Version::H2, &answer);
     if let Some(log) = &conn.session.listener.log {
-        log.unreadable(conn.session.who(), head, refusal.status(), text.len());
+        log.unreadable(conn.session.who(), head, &answer);
     }
     let mut rendered = Vec::new();
     let to = stream::to(false);

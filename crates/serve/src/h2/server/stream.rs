@@ -1,16 +1,18 @@
 //! One request on a client's connection: its body is read, its answer is written. The client's end of an exchange.
 
 use super::Conn;
+use super::unwanted::linger;
 use crate::h1::Piece;
 use crate::h1::server::{After, BodyError, Head};
 use crate::h2::fields;
 use crate::h2::recv::Incoming;
 use crate::h2::send::{Data, FRAME, Outgoing};
 use crate::h2::stall::Stall;
+use crate::metrics::RequestLimit;
 use crate::transport::session::Session;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
-use std::cell::{OnceCell, Ref, RefCell, RefMut};
+use std::cell::{Cell, OnceCell, Ref, RefCell, RefMut};
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -22,6 +24,9 @@ use weir_net::io::held;
 /// Bytes of an answer that wait before more are read from its origin.
 const AHEAD: usize = 8 * 1024;
 
+/// A client that resets a request after this time gives it up, as at a deadline of its own; before, it may well flood.
+const GIVEN_UP_NS: u64 = 100_000_000;
+
 /// A request in progress.
 pub(crate) struct Stream {
     conn: Rc<Conn>,
@@ -31,6 +36,7 @@ pub(crate) struct Stream {
     respond: RefCell<Option<SendResponse<Data>>>,
     send: RefCell<Outgoing>,
     has_no_body: bool,
+    begun_ns: Cell<u64>,
     body_deadline: OnceCell<Deadline>,
     stall: Stall,
     /// When an answer goes on that waits since too much waits in this process.
@@ -55,6 +61,7 @@ impl Stream {
             respond: RefCell::new(Some(respond)),
             send: RefCell::default(),
             has_no_body,
+            begun_ns: Cell::new(conn.core.recent()),
             body_deadline: OnceCell::new(),
             stall: Stall::default(),
             pause: OnceCell::new(),
@@ -87,7 +94,7 @@ impl Stream {
             Poll::Ready(Err(_)) => Poll::Ready(Err(BodyError::Gone)),
             Poll::Pending if told && self.body_deadline().ended(cx) => {
                 self.session().listener.counts.broke("body-late");
-                Poll::Ready(Err(BodyError::Refused(408)))
+                Poll::Ready(Err(BodyError::Late))
             }
             Poll::Pending => Poll::Pending,
         }
@@ -246,25 +253,43 @@ impl Stream {
         self.send.borrow().sent()
     }
 
-    /// Whether the client has had no room for what waits for too long; else the task is woken then.
-    pub fn is_stalled(&self, cx: &mut Context<'_>) -> bool {
+    /// The limit that the client has reached by having no room for what waits; else the task is woken then.
+    pub fn poll_stalled(&self, cx: &mut Context<'_>) -> Option<RequestLimit> {
         let send = self.send.borrow();
-        self.stall.has_ended(cx, (&self.conn.core, self.session()), (send.unsent(), send.sent()))
+        self.stall.poll_ended(cx, (&self.conn.core, self.session()), (send.unsent(), send.sent()))
+    }
+
+    /// The limit by which weir has ended the client's connection.
+    pub fn ended_by(&self) -> Option<RequestLimit> {
+        self.conn.ended_by.get()
     }
 
     /// Whether the client has reset the stream, or its connection is gone.
     pub fn is_gone(&self, cx: &mut Context<'_>) -> bool {
-        match &mut *self.respond.borrow_mut() {
+        let gone = match &mut *self.respond.borrow_mut() {
             Some(respond) => respond.poll_reset(cx).is_ready(),
             None => self.send.borrow_mut().poll_reset(cx).is_ready(),
+        };
+        let age_ns = || self.conn.core.recent().saturating_sub(self.begun_ns.get());
+        if gone && age_ns() >= GIVEN_UP_NS {
+            self.begun_ns.set(u64::MAX);
+            self.conn.shared.frames.borrow_mut().given_up();
         }
+        gone
     }
 
-    /// The answer was handed over whole. What the client still sends of its request is not wanted any more, which the library
-    /// tells it (RFC 9113 §8.1).
+    /// The answer was handed over whole.
     pub fn finish(&self) -> After {
         self.conn.shared.frames.borrow_mut().answered();
+        self.drop_upload();
         After::Next
+    }
+
+    /// What the client still sends of its request is taken and dropped.
+    pub fn drop_upload(&self) {
+        if let Some(unwanted) = self.recv.borrow_mut().leave() {
+            linger(&self.conn, unwanted);
+        }
     }
 
     /// The answer breaks off, which the client must see.
