@@ -232,6 +232,92 @@ fn a_tunnel_has_its_bytes_and_its_end() {
     }
 }
 
+/// A limit of weir's that ends a request is named in the log, in the metrics, and in an answer of weir's own; `cancelled` are clients
+/// that left, and only those.
+#[test]
+fn limits_are_named() {
+    let scratch = Scratch::new("log-limits");
+    let path = scratch.path("access.log");
+    let origin = Origin::new(|peer| {
+        let request = peer.request()?;
+        match request.target() {
+            "/large" => peer.send(&reply(&"x".repeat(64 << 20))),
+            "/half" => {
+                peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome")?;
+                peer.wait_for_end()
+            }
+            "/tunnel" => {
+                peer.send(
+                    "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+                )?;
+                peer.wait_for_end()
+            }
+            _ => peer.wait_for_end(),
+        }
+    });
+    let http = format!(
+        "access_log = \"{path}\", head_timeout = 400*ms, body_timeout = 400*ms, write_timeout = 400*ms, tunnel_idle = 400*ms, max_body = 100"
+    );
+    let app = format!(
+        "server(\"app\", addr = \"{}\", response_timeout = 400*ms, body_timeout = 400*ms)",
+        origin.addr()
+    );
+    let node = format!(
+        "route([(when(path = \"/line\"), queue(server(\"busy\", model = 2*s), timeout = 100*ms)), (when(path = \"/node\"), timeout(200*ms, {app})), (when(path = \"/*\"), {app})])"
+    );
+    let mut weir = Weir::set(&http, &node);
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
+    let post = |path: &str, length: u32| {
+        format!("POST {path} HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n")
+    };
+    let mut held = Vec::new();
+    for ask in [
+        get("/large"),
+        get("/tunnel").replace("\r\n\r\n", "\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"),
+        get("/line"),
+    ] {
+        let mut client = weir.client();
+        client.send(&ask).expect("it is sent");
+        held.push(client);
+    }
+    assert!(weir.ask(&get("/half")).expect("a head").cut.is_some());
+    for (ask, status, limit) in [
+        (post("/late", 50), 408, "body_timeout"),
+        (post("/long", 101), 413, "max_body"),
+        (get("/silent"), 504, "response_timeout"),
+        (get("/node"), 504, "timeout"),
+        (get("/line"), 504, "queue_timeout"),
+        ("GET /head HTTP/1.1\r\n".to_owned(), 408, "head_timeout"),
+    ] {
+        let answer = weir.ask(&ask).expect("an answer");
+        assert_eq!(answer.status(), status, "{ask}");
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(text.contains(&format!("({limit})")), "{text} does not name {limit}");
+    }
+    let left = weir.client();
+    assert!(until(|| lines(&path).iter().any(|line| line.contains("/tunnel"))));
+    drop((left, held));
+    end(&mut weir);
+    let got: Vec<Value> = lines(&path).iter().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    for (target, status, error, limit) in [
+        ("/large", 499, Some("timeout"), "write_timeout"),
+        ("/tunnel", 101, None, "tunnel_idle"),
+        ("/half", 200, Some("timeout"), "body_timeout"),
+        ("/late", 408, Some("bad_request"), "body_timeout"),
+        ("/long", 413, Some("bad_request"), "max_body"),
+        ("/silent", 504, Some("timeout"), "response_timeout"),
+        ("/node", 504, Some("timeout"), "timeout"),
+    ] {
+        let line = got.iter().find(|l| l["path"] == target).unwrap_or_else(|| panic!("{target} in {got:?}"));
+        assert_eq!((&line["status"], line["error"].as_str()), (&status.into(), error), "{line}");
+        assert_eq!(line["limit"], limit, "{line}");
+    }
+    let queued = got.iter().find(|l| l["path"] == "/line" && l["status"] == 504).expect("its line");
+    assert_eq!(queued["limit"], "queue_timeout", "{queued}");
+    let head = got.iter().find(|l| l["line"] == "GET /head HTTP/1.1").expect("its line");
+    assert_eq!(head["limit"], "head_timeout", "{head}");
+}
+
 /// Nothing that was answered before the end is missing from the log.
 #[test]
 fn the_last_lines_are_written() {
