@@ -55,6 +55,10 @@ pub(crate) enum Why {
     StreamReset,
     /// The origin does not speak HTTP/2.
     NoHttp2,
+    /// An upgrade needs HTTP/1.1, and the file allows only HTTP/2.
+    UpgradeRuledOut,
+    /// An upgrade needs HTTP/1.1, and the origin does not speak it.
+    UpgradeUnspoken,
     /// It ended in the answer's head.
     HeadCut,
     /// The answer's head fits no buffer.
@@ -92,6 +96,11 @@ impl Failure {
     /// The client's message is at fault: malformed, too large, or it stalls.
     pub fn client(status: u16) -> Failure {
         Failure { status, ..Failure::new(Kind::BadRequest) }
+    }
+
+    /// An upgrade whose origin speaks HTTP/2 alone: that is no fault of the target, and no other attempt is worth it.
+    pub fn no_upgrade(why: Why) -> Failure {
+        Failure::client(501).by(why)
     }
 
     /// The client has gone.
@@ -149,6 +158,12 @@ impl fmt::Display for Why {
             Why::Silent => f.write_str("the connection ended before any byte of an answer"),
             Why::Refused => f.write_str("the origin refused the stream (HTTP/2) before any work"),
             Why::NoHttp2 => f.write_str("cannot connect: it does not speak HTTP/2"),
+            Why::UpgradeRuledOut => f.write_str(
+                "an upgrade needs HTTP/1.1, which protocol=\"h2\" rules out; protocol=\"auto\" allows both",
+            ),
+            Why::UpgradeUnspoken => {
+                f.write_str("an upgrade needs HTTP/1.1, which the origin does not speak (ALPN)")
+            }
             Why::StreamReset => f.write_str("the origin reset the stream (HTTP/2) before its answer"),
             Why::HeadCut => f.write_str("the connection ended in the head of the answer"),
             Why::HeadTooLong => f.write_str("malformed answer: its head is longer than a buffer"),
