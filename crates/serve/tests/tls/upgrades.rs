@@ -328,3 +328,43 @@ fn limits_checks_and_cookies_hold_for_upgrades() {
         until(|| common::get_with(&served.addr, "/", &cookie).body == "h2");
     }
 }
+
+/// Elsewhere if it may be tried again, and by the name of what is wrong.
+#[test]
+fn what_fails_before_an_upgrade_is_sent_fails_as_for_others() {
+    let [good, strange] = ["good", "strange"].map(|name| Origin::new(name, &["h2", H1], false));
+    let untrusted = strange.node("").replace(&strange.authority.file, &good.authority.file);
+    let dead = "server(\"dead\", addr=\"127.0.0.1:1\", tls=tls.client(name=\"origin.test\"))";
+    for broken in [&untrusted, dead] {
+        let name = broken.split('"').nth(1).expect("a name");
+        let first = broken.replace(&format!("\"{name}\""), "\"first\"");
+        let served = serve_node(&format!("retry(2, lb.first([{first}, {}]))", good.node("")));
+        tunnel(&served.addr, "");
+        let text = served.scrape(Exposition::OpenMetrics);
+        let failed = text.lines().find(|line| {
+            let words = ["weir_attempts_total{", "target=\"first\"", "outcome=\"connect_failed\""];
+            words.iter().all(|word| line.contains(word))
+        });
+        assert!(failed.is_some_and(|line| line.ends_with(" 1")), "{failed:?}\n{text}");
+        let alone = serve_node(broken);
+        assert_eq!(common::get_with(&alone.addr, "/ws", UPGRADE).status, 503);
+    }
+}
+
+#[test]
+fn a_tunnel_ends_with_the_drain_of_a_target_that_is_removed() {
+    let [gone, stays] = ["gone", "stays"].map(|name| Origin::new(name, &["h2", H1], false));
+    let text = |nodes: &str| {
+        format!(
+            "listen(\"127.0.0.1:0\", lb.first([{nodes}], name=\"lb\"), http=http(drain_timeout=\"200ms\"))"
+        )
+    };
+    let served = serve(&text(&format!("{}, {}", gone.node(""), stays.node(""))));
+    let mut cut = tunnel(&served.addr, "");
+    assert_eq!(common::get_with(&served.addr, "/none", UPGRADE).status, 404);
+    served.reload(&text(&stays.node("")));
+    assert_eq!(cut.take(1), None);
+    until(|| gone.met().iter().all(|met| met.closed));
+    tunnel(&served.addr, "");
+    assert_eq!(stays.alpn(), [chose(H1, H1)]);
+}
