@@ -2,6 +2,7 @@
 
 mod common;
 mod serve;
+use common::Scratch;
 use serve::{Origin, Weir, closed_port, until};
 
 /// What it says, once a line with all of these words is there.
@@ -58,6 +59,25 @@ fn a_request_that_fails_is_told_with_its_reason() {
         assert!(weir.get(path).cut.is_some());
         says(&weir, &[&bad, why, &format!("the answer to GET {path} is cut short after 4 bytes")]);
     }
+}
+
+/// HTTP/2 alone carries no upgrade: nothing is connected to for it, and the line names the setting.
+#[test]
+fn an_upgrade_that_a_setting_rules_out_is_told_with_it() {
+    let scratch = Scratch::new("errors-upgrade");
+    let (log, dead) = (scratch.path("access.log"), closed_port());
+    let node = format!("retry(3, server(\"a\", addr = \"{dead}\", protocol = \"h2\"))");
+    let weir = Weir::set(&format!("access_log = \"{log}\""), &node);
+    let upgrade = "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+    assert_eq!(weir.ask(upgrade).expect("an answer").status(), 501);
+    let why = "an upgrade needs HTTP/1.1, which protocol=\"h2\" rules out; protocol=\"auto\" allows both";
+    says(&weir, &[&format!("weir: server \"a\" ({dead}): {why}; 501 to GET /ws")]);
+    assert_eq!(weir.err().lines().count(), 1, "{}", weir.err());
+    let line = || std::fs::read_to_string(&log).unwrap_or_default();
+    assert!(until(|| line().ends_with('\n')));
+    let line: serde_json::Value = serde_json::from_str(&line()).expect("JSON");
+    assert_eq!((&line["status"], &line["error"]), (&501.into(), &"bad_request".into()));
+    assert_eq!((&line["target"], &line["attempts"]), (&"a".into(), &1.into()));
 }
 
 /// What is the client's fault, or an answer, is none of it; nor is any body.

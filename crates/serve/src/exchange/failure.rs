@@ -65,6 +65,10 @@ pub(crate) enum Why {
     Client(RequestLimit),
     /// The origin does not speak HTTP/2.
     NoHttp2,
+    /// An upgrade needs HTTP/1.1, and the file allows only HTTP/2.
+    UpgradeRuledOut,
+    /// An upgrade needs HTTP/1.1, and the origin does not speak it.
+    UpgradeUnspoken,
     /// It ended in the answer's head.
     HeadCut,
     /// The answer's head fits no buffer.
@@ -102,6 +106,11 @@ impl Failure {
     /// The client's message is at fault: malformed, too large, or it stalls.
     pub fn client(status: u16) -> Failure {
         Failure { status, ..Failure::new(Kind::BadRequest) }
+    }
+
+    /// An upgrade whose origin speaks HTTP/2 alone: that is no fault of the target, and no other attempt is worth it.
+    pub fn no_upgrade(why: Why) -> Failure {
+        Failure::client(501).by(why)
     }
 
     /// The client has gone.
@@ -203,6 +212,12 @@ impl fmt::Display for Why {
                 f.write_str("weir ended the connection: too many frames without progress (HTTP/2)")
             }
             Why::Client(limit) => write!(f, "{} ended it", limit.name()),
+            Why::UpgradeRuledOut => f.write_str(
+                "an upgrade needs HTTP/1.1, which protocol=\"h2\" rules out; protocol=\"auto\" allows both",
+            ),
+            Why::UpgradeUnspoken => {
+                f.write_str("an upgrade needs HTTP/1.1, which the origin does not speak (ALPN)")
+            }
             Why::HeadCut => f.write_str("the connection ended in the head of the answer"),
             Why::HeadTooLong => f.write_str("malformed answer: its head is longer than a buffer"),
             Why::Interims => f.write_str("malformed answer: too many interim responses"),

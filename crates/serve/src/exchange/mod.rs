@@ -366,6 +366,11 @@ impl Exchange {
         }
     }
 
+    /// Whether it asks for an upgrade that may pass, which only HTTP/1.1 carries. A CONNECT is none: HTTP/2 has it as well.
+    pub fn is_upgrade(&self) -> bool {
+        self.checked.upgrade && !self.request.is_connect()
+    }
+
     /// The version that the client speaks.
     pub fn version(&self) -> Version {
         self.request.version()

@@ -2,6 +2,10 @@
 //!
 //! A request whose reused connection ended before any byte of an answer is sent once more on a fresh one, if it is idempotent
 //! and still kept: the origin had closed the connection just then (RFC 9110, 9.2.2; RFC 9112, 9.3.1).
+//!
+//! An upgrade goes by HTTP/1.1, since HTTP/2 has none (RFC 9113, 8.6). To an origin that chooses its version by ALPN it takes a
+//! connection for which nothing else was offered. Such a connection says nothing of what the origin would have chosen, and
+//! other requests leave it alone where they may go by HTTP/2.
 
 use super::alone::Alone;
 use super::attempt::{Attempt, Failed};
@@ -54,6 +58,11 @@ pub(crate) trait MakesRoom {
 /// How often other loops are asked to free a descriptor before a connection fails, and how long they have for it, ns.
 const ASKS: u32 = 10;
 const ASK_AGAIN_NS: u64 = 5_000_000;
+
+/// What TLS offers by ALPN, the best first.
+const H1: &[&str] = &["http/1.1"];
+const H2: &[&str] = &["h2"];
+const BOTH: &[&str] = &["h2", "http/1.1"];
 
 /// A server as one loop sees it.
 pub(crate) struct Server {
@@ -114,6 +123,9 @@ impl Server {
             return Err(Failure::new(Kind::Reset));
         }
         *ex.origin.borrow_mut() = Some(self.clone());
+        if ex.is_upgrade() && self.origin.protocol == OriginProtocol::H2 {
+            return Err(Failure::no_upgrade(Why::UpgradeRuledOut).at(self.id));
+        }
         let mut fresh = false;
         loop {
             ctx.sending(Sending::Begun);
@@ -197,7 +209,19 @@ impl Server {
         if self.origin.send_proxy.is_some() {
             return bound;
         }
-        bound.or_else(|| self.target.take(now_ns, idle_ns))
+        bound.or_else(|| match ex.is_upgrade() {
+            true => self.target.take_h1(now_ns, idle_ns),
+            false => self.take_shared(now_ns),
+        })
+    }
+
+    /// A connection for a request that is no upgrade. One of HTTP/1.1 is left to upgrades where HTTP/2 may be spoken.
+    fn take_shared(&self, now_ns: u64) -> Option<OriginConn> {
+        let idle_ns = self.origin.idle_timeout_ns;
+        match self.may_multiplex() {
+            true => self.target.multiplexed.take(now_ns, idle_ns),
+            false => self.target.take(now_ns, idle_ns),
+        }
     }
 
     /// A connection. Where descriptors have run out, the idle connections of targets are closed, the oldest first, before
@@ -241,10 +265,10 @@ impl Server {
     async fn connect(&self, ex: &Exchange) -> Result<OriginConn, Failure> {
         let core = &ex.core;
         let mut limit = self.origin.connect_timeout_ns.map(|ns| core.timers.after(ns));
-        if self.may_multiplex() {
-            self.multiplex(ex, &mut limit).await
-        } else {
+        if ex.is_upgrade() || !self.may_multiplex() {
             self.alone(ex, &mut limit).await
+        } else {
+            self.multiplex(ex, &mut limit).await
         }
     }
 
@@ -262,7 +286,12 @@ impl Server {
     /// A connection of HTTP/1.1.
     async fn alone(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
         let chosen = self.target.h1_chosen();
-        let dialled = self.dial(ex, limit).await?;
+        let dialled = self.dial(ex, limit, H1).await.map_err(|failure| match failure.why {
+            Why::Tls(why) if why.is_of_protocol() && ex.is_upgrade() => {
+                Failure::no_upgrade(Why::UpgradeUnspoken)
+            }
+            _ => failure,
+        })?;
         Ok(self.of_h1(&ex.core, dialled, chosen))
     }
 
@@ -292,7 +321,7 @@ impl Server {
                         .ok_or(self.too_late())??;
                 }
             }
-            if let Some(conn) = self.target.take(ex.core.now(), self.origin.idle_timeout_ns) {
+            if let Some(conn) = self.take_shared(ex.core.now()) {
                 self.target.counts.reused.one();
                 return Ok(conn);
             }
@@ -302,7 +331,8 @@ impl Server {
     /// Makes a connection of HTTP/2, which the target shares from now on.
     async fn make(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
         let core = &ex.core;
-        let dialled = self.dial(ex, limit).await?;
+        let offers = if self.origin.protocol == OriginProtocol::H2 { H2 } else { BOTH };
+        let dialled = self.dial(ex, limit, offers).await?;
         if self.origin.protocol == OriginProtocol::Auto && !dialled.socket.is_h2() {
             return Ok(self.of_h1(core, dialled, Some(self.target.chooses_h1())));
         }
@@ -330,7 +360,12 @@ impl Server {
     }
 
     /// A socket that is connected, with its place among those that there may be.
-    async fn dial(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<Dialled, Failure> {
+    async fn dial(
+        &self,
+        ex: &Exchange,
+        limit: &mut Option<Sleep>,
+        offers: &[&str],
+    ) -> Result<Dialled, Failure> {
         let core = &*ex.core;
         let begun_ns = core.now();
         let counted = match &self.most {
@@ -349,7 +384,7 @@ impl Server {
         };
         match within(limit, self.open(ex)).await {
             Some(Ok(socket)) => {
-                let socket = self.secured(core, socket).await?;
+                let socket = self.secured(core, socket, offers).await?;
                 // Not before: what closes while it shakes hands would be known for longer than it is open.
                 let own = self.own.as_ref().and_then(|own| own.made(&socket));
                 let open = Some(self.target.counts.opens(core.now().saturating_sub(begun_ns)));
@@ -366,16 +401,9 @@ impl Server {
     }
 
     /// TLS on a connection that stands, where the server wants it; it has a time of its own.
-    async fn secured(&self, core: &Core, socket: Socket) -> Result<Socket, Failure> {
+    async fn secured(&self, core: &Core, socket: Socket, offers: &[&str]) -> Result<Socket, Failure> {
         match &self.tls {
-            Some(tls) => {
-                let offers: &[&str] = match (self.may_multiplex(), self.origin.protocol) {
-                    (false, _) => &["http/1.1"],
-                    (true, OriginProtocol::H2) => &["h2"],
-                    (true, _) => &["h2", "http/1.1"],
-                };
-                tls.handshake(core, socket, offers, self.origin.connect_timeout_ns).await
-            }
+            Some(tls) => tls.handshake(core, socket, offers, self.origin.connect_timeout_ns).await,
             None => Ok(socket),
         }
     }

@@ -120,7 +120,12 @@ impl Target {
     /// An idle connection that may be used.
     pub fn take(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
         let multiplexed = self.multiplexed.take(now_ns, idle_timeout_ns);
-        multiplexed.or_else(|| self.pool.borrow_mut().take(now_ns, idle_timeout_ns))
+        multiplexed.or_else(|| self.take_h1(now_ns, idle_timeout_ns))
+    }
+
+    /// An idle connection of HTTP/1.1 that may be used.
+    pub fn take_h1(&self, now_ns: u64, idle_timeout_ns: Option<u64>) -> Option<OriginConn> {
+        self.pool.borrow_mut().take(now_ns, idle_timeout_ns)
     }
 
     /// Keeps a connection that several requests may have at once, if it leads where it should.

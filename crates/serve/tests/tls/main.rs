@@ -4,6 +4,7 @@
 mod common;
 mod hello;
 mod inner;
+mod upgrades;
 
 use common::certificates::Authority;
 use common::configs::{client, server};

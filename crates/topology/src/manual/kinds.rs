@@ -43,7 +43,8 @@ fn meaning(kind: Kind) -> &'static str {
         Kind::NoTarget => "A balancer had no target left: all are down, ejected or drained.",
         Kind::BadResponse => "The origin's answer is no acceptable HTTP.",
         Kind::BadRequest => {
-            "The client's message is malformed, too large or stalls; this never counts against a target."
+            "The client's message is malformed, too large or stalls, or asks for an upgrade where the origin speaks \
+             HTTP/2 alone; this never counts against a target."
         }
         Kind::NoRoute => "No rule of a `route` matches, and it has no `otherwise`.",
         Kind::Cancelled => "The client went away; in simulation after its `patience`.",
@@ -61,7 +62,7 @@ fn client(kind: Kind) -> &'static str {
         Kind::Timeout => "504, or a broken body",
         Kind::Reset | Kind::BadResponse => "502, or a broken body",
         Kind::Status5xx => "that answer",
-        Kind::BadRequest => "400, 408, 413, 414, 417, 421 or 431",
+        Kind::BadRequest => "400, 408, 413, 414, 417, 421 or 431; an upgrade: 501",
         Kind::NoRoute => "404",
         Kind::Cancelled | Kind::Lost => "nothing",
     }

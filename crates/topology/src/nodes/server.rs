@@ -14,7 +14,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         meaning: "Where a request ends: an origin server, or weir in its place.",
         simulated: "behaves as its `model`; without one it answers at once",
         served: "with `addr`, the origin there; without it weir answers itself, as the model does (a \
-                built-in server: the arguments about connections have no effect)",
+                built-in server: the arguments about connections have no effect). An upgrade, as to WebSocket, \
+                goes by HTTP/1.1: under `protocol=\"auto\"` on a connection whose TLS offers nothing else, and \
+                with `protocol=\"h2\"` it is answered with 501",
         draws: "what its model draws",
         example: examples::ORIGIN,
     },

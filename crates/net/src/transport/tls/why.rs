@@ -78,6 +78,11 @@ impl Why {
         }
     }
 
+    /// Whether the other side speaks no protocol that was offered (RFC 7301 §3.2).
+    pub fn is_of_protocol(self) -> bool {
+        self == Why::Alert(u8::from(AlertDescription::NoApplicationProtocol))
+    }
+
     fn of_certificate(wrong: &CertificateError) -> Why {
         use CertificateError as C;
         match wrong {
