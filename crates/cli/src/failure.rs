@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked: the contract's exit codes, each with what to say.
+//! Why a command did not do what it was asked: the exit codes of `docs/spec/language.md#output`, each with what to say.
 
 use std::io::Write;
 

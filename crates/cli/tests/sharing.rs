@@ -85,7 +85,10 @@ fn a_closed_loop_is_the_finite_queue() {
         let busy = 1.0 - 1.0 / sum;
         f64::from(n) * work / busy - think
     };
-    assert!((latency(10, 1000.0, 80.0) - 179.856).abs() < 1e-3, "the figure of oracles.md");
+    assert!(
+        (latency(10, 1000.0, 80.0) - 179.856).abs() < 1e-3,
+        "the figure of docs/spec/background.md#closed-loop"
+    );
     let source = r#"
 def closed(name, users, think, node):
     scenario(name, node, traffic.closed(users, think), requests = 30000)

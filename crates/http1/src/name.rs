@@ -76,7 +76,7 @@ pub(crate) const HOP: Names = Names::of(&[
     Name::Http2Settings,
 ]);
 
-/// What tells of earlier hops and what an attacker would like to forge (`proxies.md` §2b).
+/// What tells of earlier hops and what an attacker would like to forge (`docs/spec/background.md#hop-by-hop-fields`).
 pub(crate) const FORWARDED: Names = Names::of(&[
     Name::Forwarded,
     Name::RealIp,

@@ -83,7 +83,7 @@ rules! {
     NameEmpty "name-empty" 400 "RFC 9110 §5.1" "A field has no name";
     NameSpace "name-space" 400 "RFC 9112 §5.1" "A blank stands between a field's name and its colon";
     NameInvalid "name-invalid" 400 "RFC 9110 §5.1" "A field's name is no token";
-    NameAlias "name-alias" 400 "serving.md §3" "A field's name, with _ read as -, is one that weir frames, routes by or sets";
+    NameAlias "name-alias" 400 "docs/spec/serving.md#refused-messages" "A field's name, with _ read as -, is one that weir frames, routes by or sets";
     ValueInvalid "value-invalid" 400 "RFC 9110 §5.5" "A field's value has a control character";
     ValueBlank "value-blank" 400 "RFC 9113 §8.2.1" "A field's value begins or ends with a blank, which HTTP/2 does not trim";
     ConnectionOptions "connection-options" 400 "RFC 9110 §7.6.1" "Connection has too many options";

@@ -88,7 +88,7 @@ impl Latency {
     /// Of these samples.
     pub fn of(samples: &Histogram) -> Latency {
         let ms = |ns: f64| ns / 1e6;
-        // The contract's rule: n(1 - q) of at least ten; rounding must not take one away.
+        // The rule of `docs/spec/language.md#sim-json`: n(1 - q) of at least ten; rounding must not take one away.
         let enough = |q: f64| samples.count() as f64 * (1.0 - q) >= 10.0 - 1e-9;
         let quantile = |q: f64| samples.quantile(q).filter(|_| enough(q)).map(ms);
         Latency {

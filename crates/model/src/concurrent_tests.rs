@@ -157,7 +157,7 @@ fn throughput(law: &Law, n: u32, lambda: f64) -> f64 {
     served as f64 / (now as f64 / 1e9)
 }
 
-/// The Universal Scalability Law's figures (`notes/algorithms.md`, 6.2).
+/// The Universal Scalability Law's figures (`docs/spec/background.md#universal-scalability-law`).
 #[test]
 fn a_full_server_follows_the_scalability_law() {
     let law = Law::new(1e6, 0.02, 0.0005, None);

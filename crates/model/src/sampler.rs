@@ -156,7 +156,7 @@ mod tests {
             ),
             (Dist::Empirical { source: None, values_ns: vec![MS, 3 * MS].into() }, 2.0, 1.0),
             (Dist::Sum { a: Box::new(exp.clone()), b: Box::new(exp.clone()) }, 200.0, 20_000f64.sqrt()),
-            // e^-h / (1 - e^-2h) with h = 1/(2m): `notes/simulation.md`, part 3.
+            // e^-h / (1 - e^-2h) with h = 1/(2m): `docs/spec/background.md#rounded-exponentials`.
             (
                 Dist::Rounded { of: Box::new(Dist::Exponential { mean_ns: MS }), to_ns: MS },
                 0.959_517,

@@ -1,4 +1,4 @@
-//! The way that a request is on: what everything drawn for it is drawn by, as the contract's part 3 ("Draws") has it.
+//! The way that a request is on: what everything drawn for it is drawn by (`docs/spec/language.md#way`).
 //!
 //! - In virtual time: the engine keeps the same in tables of its own (`further` is shared).
 //! - In the proxy: a request carries it along, and hands it to the server process of a verification.

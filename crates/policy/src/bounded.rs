@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_bound_is_that_of_the_contract() {
-        // The model that a reader believes at sight: the formula of the contract.
+        // The model that a reader believes at sight: the formula of `docs/spec/language.md#bounded-hashes`.
         for (bound, weights) in
             [(1.25, [1.0, 1.0, 2.0, 0.0]), (1.2, [1.0, 1.0, 1.0, 0.0]), (2.0, [0.3, 0.1, 5.0, 0.7])]
         {

@@ -5,7 +5,7 @@
 //! non-empty level is kept, so a pick is a choice among the set bits of one bitmap and a count changes two bits.
 //! Cost: O(1) for random ties at any size (trials on the bitmap, then selection by blocks of 4,096), a scan of at most
 //! n/64 words otherwise. Measured equal to an array partitioned by count at 250 targets, faster at 250,000
-//! (`notes/engine.md`). State per target: a count of a byte, one bit per level in use.
+//! (`docs/spec/background.md#counts-by-level`). State per target: a count of a byte, one bit per level in use.
 
 use weir_stats::Key;
 

@@ -34,7 +34,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in the order of the contract's table.
+    /// All kinds, in the order of the table in `docs/spec/language.md#kinds`.
     pub const ALL: [Kind; 12] = [
         Kind::ConnectFailed,
         Kind::Refused,
@@ -110,7 +110,7 @@ pub fn answered(outcome: Outcome, status: u16) -> (Outcome, u16) {
 mod tests {
     use super::*;
 
-    /// The contract's table, kind by kind.
+    /// The table in `docs/spec/language.md#kinds`, kind by kind.
     #[test]
     fn what_a_hop_answers() {
         for kind in Kind::ALL {

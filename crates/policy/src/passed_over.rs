@@ -1,7 +1,7 @@
 //! Targets that no connection reached a moment ago, left out for a second as long as another is left.
 //!
 //! State: the targets and until when, ordered by that as all last equally long. Cost: O(1) per failure; none without.
-//! Not health: panic ignores it. Source: HAProxy `redispatch`; the contract's `pass_over`.
+//! Not health: panic ignores it. Source: HAProxy `redispatch`; `docs/spec/language.md#pass-over`.
 
 use crate::bits::Bits;
 use std::collections::VecDeque;

@@ -1,7 +1,8 @@
 //! Whether a request is tried again, and which targets the next attempt leaves out.
 //!
 //! The table of what may be retried is [`may_retry`]: one function that both worlds call. Sources: RFC 9110, 9.2.2
-//! (idempotent methods); the contract's table of kinds; HAProxy `retry-on`, Envoy's previous-hosts predicate.
+//! (idempotent methods); `docs/spec/language.md#kinds` and `docs/spec/background.md#safe-retries`; HAProxy `retry-on`, Envoy's
+//! previous-hosts predicate.
 
 use crate::config::{Exclude, Methods, Retry};
 use crate::{Kind, Outcome};
@@ -169,7 +170,7 @@ mod tests {
         assert!(r.next(Attempt(3), None, Some(404), true).is_none());
     }
 
-    /// The contract's table, kind by kind.
+    /// The rules of `docs/spec/language.md#retry`, kind by kind.
     #[test]
     fn what_may_be_retried() {
         for kind in Kind::ALL {

@@ -58,7 +58,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// As the contract writes it.
+    /// As `docs/spec/language.md#compare` writes it.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Less => "less",

@@ -1,5 +1,5 @@
-//! The contract's JSON, `weir.sim/1`: keys always present and in one order, numbers unrounded, `null` for what cannot be
-//! said.
+//! The JSON `weir.sim/1` of `docs/spec/language.md#sim-json`: keys always present and in one order, numbers unrounded, `null`
+//! for what cannot be said.
 
 use crate::explained;
 use crate::number::duration;

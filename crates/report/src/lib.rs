@@ -45,7 +45,7 @@ pub const WIDTH: usize = 80;
 /// The narrowest that it is made.
 pub const NARROWEST: usize = 40;
 
-/// Writes the contract's JSON (`weir.sim/1`), ending with a new line.
+/// Writes the JSON of `docs/spec/language.md#sim-json` (`weir.sim/1`), ending with a new line.
 ///
 /// # Errors
 /// What `out` says.
@@ -107,7 +107,7 @@ pub fn html(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<(
     html::write(results, plan, out)
 }
 
-/// Writes the contract's JSON of a load run (`weir.load/1`), ending with a new line.
+/// Writes the JSON of a load run (`docs/spec/language.md#load`, `weir.load/1`), ending with a new line.
 ///
 /// # Errors
 /// What `out` says.
@@ -123,7 +123,7 @@ pub fn load_text(outcome: &Outcome, width: usize, out: &mut dyn Write) -> io::Re
     load::table(outcome, width, out)
 }
 
-/// Writes the contract's JSON of a verification (`weir.verify/1`), ending with a new line.
+/// Writes the JSON of a verification (`docs/spec/language.md#verify`, `weir.verify/1`), ending with a new line.
 ///
 /// # Errors
 /// What `out` says.
@@ -188,7 +188,7 @@ pub fn offered(plan: &Plan, width: usize, out: &mut dyn Write) -> io::Result<()>
     offered::write(plan, width, out)
 }
 
-/// Writes a comparison as the contract's JSON (`weir.compare/1`), ending with a new line.
+/// Writes a comparison as the JSON of `docs/spec/language.md#compare` (`weir.compare/1`), ending with a new line.
 ///
 /// # Errors
 /// What `out` says.

@@ -1,4 +1,4 @@
-//! What a load run found out: the contract's JSON (`weir.load/1`), a table, and each request as CSV.
+//! What a load run found out: the JSON of `docs/spec/language.md#load` (`weir.load/1`), a table, and each request as CSV.
 
 use crate::number::{self, count};
 use crate::table::{Side, Table};

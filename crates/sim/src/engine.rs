@@ -1,4 +1,5 @@
-//! One replication in virtual time: requests run through the code, events in the contract's order.
+//! One replication in virtual time: requests run through the code, events in the order of
+//! `docs/spec/language.md#order-at-one-instant`.
 //!
 //! A request runs until it comes to a step that must happen in its turn (another request could see it) at a later time
 //! than now; then it is scheduled for that time. Waits and stateless choices are run ahead, so consecutive waits are one

@@ -1,7 +1,7 @@
 //! The order of events: by time, then by class, request, attempt and branch, all but the time in one number. This is the only
 //! place that makes it.
 //!
-//! | at one instant (`language.md` §3) | [`Class`] |
+//! | at one instant (`docs/spec/language.md#order-at-one-instant`) | [`Class`] |
 //! |---|---|
 //! | ends of work, crossings and answers | `Step` |
 //! | then faults | `Fault` |

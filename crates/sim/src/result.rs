@@ -1,4 +1,4 @@
-//! What a simulation found out: one entry per scenario and sweep point, as the contract's JSON has it.
+//! What a simulation found out: one entry per scenario and sweep point, as the JSON of `docs/spec/language.md#sim-json` has it.
 
 use crate::precision::Shortfall;
 use crate::record::{Series, Typical};

@@ -108,7 +108,8 @@ fn random_file(seed: u64) -> String {
 }
 
 /// The engine gives the same bytes as its reference, in which every wait is an event of its own and nothing runs
-/// ahead of its time: the order at one instant is the contract's, not an accident of scheduling. Self-checks run in all.
+/// ahead of its time: the order at one instant is that of `docs/spec/language.md#order-at-one-instant`, not an accident of
+/// scheduling. Self-checks run in all.
 #[test]
 fn both_engines_agree() {
     let fixed = std::iter::once(TIES.to_string());
@@ -299,7 +300,7 @@ fn overload_is_said_in_words() {
     assert!(results(&file("20 * ms"))[0].warnings.is_empty());
 }
 
-/// The contract's numbers of the window and of the estimators.
+/// The numbers of `docs/spec/language.md#window` and `docs/spec/language.md#rates`.
 #[test]
 fn the_window_is_the_posts() {
     let r = &results(

@@ -151,7 +151,8 @@ fn every_default_of_the_contract_is_in_the_plan() {
     assert_eq!(Origin::of(false).response_timeout_ns, None);
 }
 
-/// What the contract has no name for is shown beside it, and is no part of the plan: another version may have another.
+/// What `docs/spec/serving.md#names-in-the-file` has no name for is shown beside it, and is no part of the plan: another
+/// version may have another.
 #[test]
 fn what_no_file_can_set_is_shown_and_passed_over() {
     let plan = plan("listen(\"127.0.0.1:0\", server(addr=\"x:1\"))\n");

@@ -1,5 +1,5 @@
 //! One file, two worlds: a scenario is simulated, then served on this machine and loaded over real sockets, and both are
-//! compared (`design.md` §6).
+//! compared (`docs/spec/language.md#verify`).
 //!
 //! Run k is paired with replication k: the same requests at the same instants, the same work and the same choices, since all
 //! draws are keyed by what travels in a header that only the processes of the run believe. What remains is what the model says

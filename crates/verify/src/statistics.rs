@@ -13,7 +13,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// As the contract writes it.
+    /// As `docs/spec/language.md#verify` writes it.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Ratio => "ratio",
@@ -34,7 +34,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// As the contract writes it.
+    /// As `docs/spec/language.md#verify` writes it.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Agrees => "agrees",

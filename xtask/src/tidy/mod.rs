@@ -2,6 +2,7 @@
 
 mod bans;
 mod nodes;
+mod references;
 mod sources;
 mod words;
 
@@ -15,6 +16,7 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
     problems.extend(words::check(&files));
     problems.extend(bans::check(root));
     problems.extend(nodes::check(root, &files));
+    problems.extend(references::check(root));
     problems.extend(architecture(root));
     problems
 }
@@ -32,7 +34,7 @@ impl Source {
     }
 }
 
-/// All files below these folders whose names end so, in order of their paths.
+/// All files below these folders whose names end so (`""`: have no ending), in order of their paths.
 fn files(root: &Path, folders: &[&str], ending: &str) -> Vec<Source> {
     let mut paths = Vec::new();
     for folder in folders {
@@ -54,7 +56,7 @@ fn walk(dir: &Path, ending: &str, found: &mut Vec<PathBuf>) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() && name != "target" && !name.starts_with('.') {
             walk(&path, ending, found);
-        } else if path.extension().is_some_and(|e| e == ending) {
+        } else if path.is_file() && path.extension().map_or(ending.is_empty(), |e| e == ending) {
             found.push(path);
         }
     }

@@ -126,7 +126,7 @@ mod tests {
     fn rates_are_as_asked_for() {
         assert!((rate(&Traffic::Poisson { gap_ns: 1e9 / 3000.0 }, 1_000_000) / 3000.0 - 1.0).abs() < 0.005);
         assert!((rate(&Traffic::Constant { gap_ns: 1e9 / 3.0 }, 3_000_000) - 3.0).abs() < 1e-9);
-        // Exponential gaps rounded to whole ms: 1042.2 per second (`notes/simulation.md`, part 1).
+        // Exponential gaps rounded to whole ms: 1042.2 per second (`docs/spec/background.md#rounded-exponentials`).
         let of = Box::new(Dist::Exponential { mean_ns: 1_000_000 });
         let posts = Traffic::Renewal { gap: Dist::Rounded { of, to_ns: 1_000_000 } };
         assert!((rate(&posts, 1_000_000) / 1042.2 - 1.0).abs() < 0.006);

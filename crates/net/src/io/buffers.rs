@@ -1,6 +1,6 @@
 //! Read buffers, owned by the loop and lent to whoever reads: idle connections hold none.
 //!
-//! A buffer is as long as reads of large bodies want it (`notes/http1.md`, technique 3) and has room before the data, so
+//! A buffer is as long as reads of large bodies want it (`docs/spec/background.md#read-size`) and has room before the data, so
 //! that a rewritten head is put directly before the body that came with the old one and both leave in one send.
 
 use std::cell::RefCell;

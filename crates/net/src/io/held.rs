@@ -1,5 +1,6 @@
-//! Bytes of HTTP/2 bodies that wait in this process, over all loops, and how many may (`serving.md` §4): a part of the memory, or
-//! of what its control group allows. HTTP/1.1 needs no such count: of each connection a buffer waits at most.
+//! Bytes of HTTP/2 bodies that wait in this process, over all loops, and how many may (`docs/spec/serving.md#buffered-bytes`):
+//! a part of the memory, or of what its control group allows. HTTP/1.1 needs no such count: of each connection a buffer waits
+//! at most.
 
 use std::fs::read_to_string;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! What a balancer does with all that stands around it, against the contract and acceptance's figures.
+//! What a balancer does with all that stands around it, against `docs/spec/language.md#balancing` and acceptance's figures.
 
 use super::*;
 use crate::Kind;

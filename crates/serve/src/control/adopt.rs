@@ -1,4 +1,4 @@
-//! How a thread comes to its graph: the first one, and those of files that were read again (`operating.md` §2).
+//! How a thread comes to its graph: the first one, and those of files that were read again (`docs/spec/operating.md#reload`).
 //!
 //! The owner of the process's state adopts a new generation first and passes it on to the loops in the mail by which it tells them of
 //! health: what they hear before belongs to the old generation, what comes after it to the new one.

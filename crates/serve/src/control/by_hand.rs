@@ -1,4 +1,4 @@
-//! Targets as an operator sets them (`operating.md` §4), and what a process tells its successor of targets.
+//! Targets as an operator sets them (`docs/spec/operating.md#targets-by-hand`), and what a process tells its successor of targets.
 
 use super::mailbox::ToLoop;
 use super::reload::{Reloader, lock};

@@ -1,5 +1,5 @@
-//! One process takes the place of another without a connection being refused (`operating.md` §3): it is given the listening sockets,
-//! accepts, and says so; only then the old one drains.
+//! One process takes the place of another without a connection being refused (`docs/spec/operating.md#replace`): it is given
+//! the listening sockets, accepts, and says so; only then the old one drains.
 //!
 //! Over a Unix socket: the new one sends [`MAGIC`]; the old one answers with a line of JSON ([`Offer`]) and the sockets it names, in
 //! messages of a byte with as many descriptors as one may carry; the new one sends [`ACCEPTING`]. Ends the connection before that, the

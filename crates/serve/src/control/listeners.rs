@@ -1,5 +1,5 @@
 //! The listeners of a file: bound when it is served first; of a file that is read again those stay whose address does
-//! (`operating.md` §2), and new ones are bound before anything else is changed.
+//! (`docs/spec/operating.md#listeners-over-a-reload`), and new ones are bound before anything else is changed.
 
 use super::admission::Admission;
 use super::adopt::Conf;

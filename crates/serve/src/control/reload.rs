@@ -1,5 +1,5 @@
-//! Serving another topology without losing a request (`operating.md` §2): the file is read again on a thread of its own, bound and
-//! built as far as that can fail, and then taken over by all threads, one after another.
+//! Serving another topology without losing a request (`docs/spec/operating.md#reload`): the file is read again on a thread of
+//! its own, bound and built as far as that can fail, and then taken over by all threads, one after another.
 //!
 //! One reload at a time; who asks during one has another after it. Graphs that are left for their last requests are counted: while
 //! there are too many the next reload waits, and after a while the oldest is cut.

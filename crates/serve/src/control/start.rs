@@ -207,7 +207,8 @@ impl Remote {
         self.reloader.reopen_logs();
     }
 
-    /// The file is read again and applied, or nothing (`operating.md` §2), soon: what comes of it is said in the error log.
+    /// The file is read again and applied, or nothing (`docs/spec/operating.md#reload`), soon: what comes of it is said in the
+    /// error log.
     pub fn ask_reload(&self) {
         self.reloader.ask();
     }
@@ -227,7 +228,8 @@ impl Remote {
         self.reloader.config()
     }
 
-    /// Sets a target's state or weight by hand, until it is taken back (`operating.md` §4); for so long, ns, if said.
+    /// Sets a target's state or weight by hand, until it is taken back (`docs/spec/operating.md#targets-by-hand`); for so long,
+    /// ns, if said.
     ///
     /// # Errors
     /// There is no such target: a sentence with those that there are.

@@ -329,7 +329,7 @@ impl Shared {
     }
 }
 
-/// Ends a loop (`serving.md` §2, Drain).
+/// Ends a loop (`docs/spec/serving.md#drain`).
 async fn drain(process: &Process, lp: &Rc<Loop>, files: &SocketFiles) {
     let replaced = process.replaced.load(Ordering::Relaxed);
     let delay_ns = if replaced { 0 } else { lp.longest_ns(|http| http.drain_delay_ns) };

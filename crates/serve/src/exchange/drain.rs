@@ -1,7 +1,8 @@
 //! A response that nobody wants any more is read to its end, while what goes on without a client is held (`on_cancel`).
 //!
 //! It ends with the response, with a limit of time or a crash inside of what is held, after 30 s without a byte, or after
-//! five minutes (`serving.md` §2). Before its head the attempt itself sees to the 30 s, and the `queue` to the five minutes.
+//! five minutes (`docs/spec/serving.md#on-cancel`). Before its head the attempt itself sees to the 30 s, and the `queue` to the
+//! five minutes.
 
 use super::failure::Why;
 use super::hold::Holds;

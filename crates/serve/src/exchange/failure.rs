@@ -96,7 +96,7 @@ pub(crate) enum Why {
 }
 
 impl Failure {
-    /// Of this kind, with the status of the contract's table (`language.md` §3, Failing and retrying).
+    /// Of this kind, with the status of the table in `docs/spec/language.md#kinds`.
     pub fn new(kind: Kind) -> Failure {
         let status = kind.status();
         let retry_after_s = (kind == Kind::Overloaded).then_some(1);

@@ -1,4 +1,4 @@
-//! A limit of time whose clock stands still while weir waits for the client (`serving.md` §2).
+//! A limit of time whose clock stands still while weir waits for the client (`docs/spec/serving.md#timeouts`).
 
 use super::Exchange;
 use std::task::Context;

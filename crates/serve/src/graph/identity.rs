@@ -1,5 +1,5 @@
-//! Who is who across graphs (`operating.md` §1): state belongs to identities, so that a graph that is built later takes over
-//! what stays. An identity is interned to a number that is the same on all threads, in every graph.
+//! Who is who across graphs (`docs/spec/operating.md#identity`): state belongs to identities, so that a graph that is built
+//! later takes over what stays. An identity is interned to a number that is the same on all threads, in every graph.
 //!
 //! A node with `name=` is its kind (of balancers there is one) and name; one behind which lies one addressed server is its place and that address; others
 //! are place and number there. A target is what its `server` says: address as written, TLS and protocol;

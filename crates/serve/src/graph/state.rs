@@ -2,9 +2,9 @@
 //! what a thread has of its balancers.
 //! It belongs to identities ([`super::identity`]), so that a later graph takes over what stays.
 //!
-//! Shared by atomics and messages; no request waits for a lock (`serving.md` §1): the two locks here are taken while a graph
-//! is built. Every thread has a number and a mailbox: a message is the identity of a semaphore (or of a time-line of faults)
-//! that is to be looked at again.
+//! Shared by atomics and messages; no request waits for a lock (`docs/spec/serving.md#loop-and-process`): the two locks here
+//! are taken while a graph is built. Every thread has a number and a mailbox: a message is the identity of a semaphore (or of a
+//! time-line of faults) that is to be looked at again.
 
 use super::draws::Draws;
 use super::identity::{Interner, Keys};

@@ -1,5 +1,5 @@
-//! What an operator has set of targets by hand (`operating.md` §4): it overrides checks and the file, over reloads too, until it is taken
-//! back. Kept by what people call balancers and targets.
+//! What an operator has set of targets by hand (`docs/spec/operating.md#targets-by-hand`): it overrides checks and the file,
+//! over reloads too, until it is taken back. Kept by what people call balancers and targets.
 
 use std::collections::BTreeMap;
 use weir_policy::eligibility::Admin;

@@ -72,7 +72,7 @@ struct Monitored {
     name: String,
     /// What its targets are called.
     names: Vec<String>,
-    /// What the admin interface calls it and them (`operating.md` §5), and their weights in the file.
+    /// What the admin interface calls it and them (`docs/spec/operating.md#metric-rules`), and their weights in the file.
     label: String,
     labels: Vec<String>,
     weights: Vec<f64>,

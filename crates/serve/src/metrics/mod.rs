@@ -1,5 +1,5 @@
-//! What weir counts of itself (`operating.md` §5). A request costs plain counters of its own thread: no lock, no allocation, no
-//! name that is looked up.
+//! What weir counts of itself (`docs/spec/operating.md#metrics`). A request costs plain counters of its own thread: no lock, no
+//! allocation, no name that is looked up.
 //!
 //! Each thread has its [`Metrics`]. Whoever counts holds what it counts by: a listener, a balancer, a node, a target's pool; it was found
 //! by its labels as the graph was built, so that a later graph counts on where the labels are the same. A scrape asks each thread

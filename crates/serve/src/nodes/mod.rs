@@ -34,8 +34,9 @@ use crate::exchange::reply::Own;
 use crate::upstream::server::Server;
 use std::rc::Rc;
 
-/// A node as threads name it to each other: its identity (`operating.md` §1), interned, the same in every graph that has the node.
-/// Its number among the nodes means something within one graph only; the indices of a balancer's targets are the same in all.
+/// A node as threads name it to each other: its identity (`docs/spec/operating.md#identity`), interned, the same in every graph
+/// that has the node. Its number among the nodes means something within one graph only; the indices of a balancer's targets are
+/// the same in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Id(pub u32);
 

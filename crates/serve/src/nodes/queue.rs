@@ -2,8 +2,8 @@
 //!
 //! The semaphore and its wait queue are the process's ([`crate::sync::semaphore`]). A request inside holds its permit until its response has come
 //! back whole. With `on_cancel` "skip" or "finish" what is behind runs as a task of its own, so that it can go on when its
-//! client has gone: once it was sent whole, or while nothing of it is sent if its body is complete and kept (`serving.md`
-//! §2). Its response is drained then, and the permit held until that has ended. Draws: nothing.
+//! client has gone: once it was sent whole, or while nothing of it is sent if its body is complete and kept
+//! (`docs/spec/serving.md#on-cancel`). Its response is drained then, and the permit held until that has ended. Draws: nothing.
 
 use crate::exchange::hold::{HeldPermit, Hold, Holds};
 use crate::exchange::progress::{Detachable, Sending};

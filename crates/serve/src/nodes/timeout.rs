@@ -1,7 +1,7 @@
 //! `timeout(time, node)`: the whole response comes within this time, or what is behind is cancelled.
 //!
 //! Before the response's head: the failure `timeout` (504). After it: the body breaks off; the limit travels with the reply
-//! as a hold and the relay asks it. The clock stands still while weir waits for the client (`serving.md` §2).
+//! as a hold and the relay asks it. The clock stands still while weir waits for the client (`docs/spec/serving.md#timeouts`).
 
 use crate::exchange::Exchange;
 use crate::exchange::Failure;

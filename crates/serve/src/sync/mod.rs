@@ -1,5 +1,5 @@
 //! State that all loops share, by atomics and messages: semaphores, wait queues, cells that are only tried, time-lines.
-//! No request waits for a lock (`serving.md` §1).
+//! No request waits for a lock (`docs/spec/serving.md#loop-and-process`).
 
 mod chunks;
 pub(crate) mod counter;

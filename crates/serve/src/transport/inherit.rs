@@ -1,5 +1,6 @@
-//! Listening sockets that this process was given in place of binding its own: by the one whose place it takes (`operating.md` §3), or
-//! by who started it (`LISTEN_FDS`, systemd's socket activation). They are matched by address.
+//! Listening sockets that this process was given in place of binding its own: by the one whose place it takes
+//! (`docs/spec/operating.md#replace`), or by who started it (`LISTEN_FDS`, systemd's socket activation). They are matched by
+//! address.
 
 use super::bind::resolve;
 use rustix::io::{FdFlags, fcntl_setfd};

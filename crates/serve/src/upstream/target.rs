@@ -1,5 +1,5 @@
-//! A target by its identity (`operating.md` §1): what its `server` says of where it is. However many nodes of however many
-//! graphs lead to it, a loop has it once, with its place and its idle connections.
+//! A target by its identity (`docs/spec/operating.md#identity-of-targets`): what its `server` says of where it is. However many
+//! nodes of however many graphs lead to it, a loop has it once, with its place and its idle connections.
 
 use super::connect::Place;
 use super::multiplexed::Multiplexed;

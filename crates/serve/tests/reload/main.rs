@@ -1,4 +1,4 @@
-//! Another file is served (`operating.md` §2): no request is lost, and who stays keeps what is known of him.
+//! Another file is served (`docs/spec/operating.md#reload`): no request is lost, and who stays keeps what is known of him.
 
 #[path = "../health/support.rs"]
 #[allow(dead_code, reason = "other tests need more of it")]

@@ -1,4 +1,5 @@
-//! One replication in the reference: branches run through the nodes, events in the contract's order.
+//! One replication in the reference: branches run through the nodes, events in the order of
+//! `docs/spec/language.md#order-at-one-instant`.
 //!
 //! A branch runs until it must wait, then something is scheduled that wakes it. What a node does stands in `nodes`,
 //! `servers`, `faults` and `group`; what is decided (targets, attempts, factors, periods) in `policy` and `model`.

@@ -360,8 +360,8 @@ impl<'v> Call<'v, '_, '_, '_> {
         }
     }
 
-    /// One of several strings, each with what it stands for. Words of the contract that are not built yet stand for
-    /// `None`.
+    /// One of several strings, each with what it stands for. Words of `docs/spec/language.md#functions` that are not built yet
+    /// stand for `None`.
     pub(crate) fn choice<T: Copy>(&mut self, name: &str, words: &[(&str, Option<T>)]) -> Option<T> {
         let value = self.value(name)?;
         let all: Vec<String> =

@@ -101,7 +101,7 @@ pub(crate) enum Need {
     Optional(&'static str),
     /// It may be given; leaving it out is what these words say.
     Depends(&'static str),
-    /// It belongs to the contract and is not built yet: only its default is taken.
+    /// It belongs to `docs/spec/language.md#functions` and is not built yet: only its default is taken.
     Later(Default),
 }
 

@@ -1,4 +1,4 @@
-//! Functions of the contract that are not built yet: known by name, and answered with an error at their place.
+//! Functions of `docs/spec/language.md#functions` that are not built yet: known by name, and answered with an error at their place.
 //!
 //! Whoever builds one removes it here and gives it a file of its own.
 

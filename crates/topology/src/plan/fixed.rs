@@ -1,4 +1,4 @@
-//! What no file can set: limits and times that are the same for every topology (the contract's first lines).
+//! What no file can set: limits and times that are the same for every topology (the first lines of `docs/spec/serving.md`).
 //!
 //! Whatever serves runs by these constants, and `weir plan` prints the very same ones ([`LIMITS`]): who reads a plan sees what
 //! is set and what is fixed. They belong to this version of weir, not to the topology, so they are in no plan's hash, and a plan
@@ -23,13 +23,12 @@ macro_rules! limits {
     };
 }
 
-// Sections (§) are the contract's, where no RFC is named.
 limits! {
     // Messages.
 
-    /// Bytes of a request target; more is 414 (§3; RFC 9110 §15.5.15).
+    /// Bytes of a request target; more is 414 (`docs/spec/serving.md#refused-messages`; RFC 9110 §15.5.15).
     "max_target" MAX_TARGET_BYTES: usize = Limits::TARGET;
-    /// Bytes of a method; more is 400 (§3).
+    /// Bytes of a method; more is 400 (`docs/spec/serving.md#refused-messages`).
     "max_method" MAX_METHOD_BYTES: usize = Limits::METHOD;
     /// Empty lines before a request line that are skipped; more is 400 (RFC 9112 §2.2).
     "max_empty_lines" MAX_EMPTY_LINES: usize = Limits::EMPTY_LINES;
@@ -37,7 +36,7 @@ limits! {
     "max_connection_options" MAX_CONNECTION_OPTIONS: usize = Limits::OPTIONS;
     /// Bytes of chunk extensions that a whole body may carry; more is 400, of an origin 502 (RFC 9112 §7.1.1, CVE-2023-39326).
     "max_chunk_extensions" MAX_CHUNK_EXTENSIONS_BYTES: usize = Limits::EXTENSIONS;
-    /// Own hops in Via; more is 508 (§3; RFC 9110 §7.6.3).
+    /// Own hops in Via; more is 508 (`docs/spec/serving.md#fields`; RFC 9110 §7.6.3).
     "max_via_hops" MAX_VIA_HOPS: usize = Limits::OWN_HOPS;
     /// Bytes of an origin's head, and of its trailers; more is 502.
     "max_response_head" MAX_RESPONSE_HEAD_BYTES: usize = 32 * KIB;
@@ -54,30 +53,34 @@ limits! {
     "accept_backlog" ACCEPT_BACKLOG: i32 = 4096;
     /// How long accepting pauses when the system has no descriptor or memory left.
     "accept_pause_ns" ACCEPT_PAUSE_NS: u64 = 50 * MS;
-    /// Descriptors that half of the limit is lessened by: listeners, logs, timers; the rest is for clients (§6).
+    /// Descriptors that half of the limit is lessened by: listeners, logs, timers; the rest is for clients
+    /// (`docs/spec/serving.md#client-limits`).
     "descriptors_reserve" DESCRIPTORS_RESERVE: u64 = 64;
     /// Clients that may connect even where that leaves less.
     "min_clients" MIN_CLIENTS: u64 = 16;
-    /// How long a client must have been idle after a whole answer before it is closed to make room (§6).
+    /// How long a client must have been idle after a whole answer before it is closed to make room
+    /// (`docs/spec/serving.md#client-limits`).
     "idle_before_room_ns" IDLE_BEFORE_ROOM_NS: u64 = 100 * MS;
     /// How long a request waits for the thread that has the process's balancers; then it is 503.
     "owner_answer_ns" OWNER_ANSWER_NS: u64 = S;
     /// How long an event loop may stand still before that is said.
     "loop_stall_ns" LOOP_STALL_NS: u64 = S;
-    /// Bytes of further requests that are read while one is answered, to see whether the client has gone (§2).
+    /// Bytes of further requests that are read while one is answered, to see whether the client has gone
+    /// (`docs/spec/serving.md#client-leaves`).
     "max_read_ahead" MAX_READ_AHEAD_BYTES: usize = 64 * KIB;
     /// Bytes that the system keeps unsent for a client before its socket counts as full (TCP_NOTSENT_LOWAT).
     "tcp_notsent_lowat" TCP_NOTSENT_LOWAT_BYTES: u32 = 128 * 1024;
-    /// A lingering close ends after this silence of the client (§3; RFC 9112 §9.6).
+    /// A lingering close ends after this silence of the client (`docs/spec/serving.md#lingering-close`; RFC 9112 §9.6).
     "linger_silence_ns" LINGER_SILENCE_NS: u64 = 2 * S;
-    /// It ends after this time in all (§3).
+    /// It ends after this time in all (`docs/spec/serving.md#lingering-close`).
     "linger_ns" LINGER_NS: u64 = 10 * S;
-    /// Connections of one loop that linger; further ones close at once (§3).
+    /// Connections of one loop that linger; further ones close at once (`docs/spec/serving.md#lingering-close`).
     "max_lingering" MAX_LINGERING: u32 = 1000;
-    /// For so long after it was accepted a drain waits for a connection's first request (§2 empties the accept queues).
+    /// For so long after it was accepted a drain waits for a connection's first request (`docs/spec/serving.md#drain`
+    /// empties the accept queues).
     "drain_new_client_ns" DRAIN_NEW_CLIENT_NS: u64 = S;
 
-    // HTTP/2 (§4).
+    // HTTP/2 (`docs/spec/serving.md#http2`).
 
     /// Bytes that a peer may send of one stream before some were written on.
     "h2_stream_window" H2_STREAM_WINDOW_BYTES: u32 = 64 * 1024;
@@ -99,7 +102,8 @@ limits! {
 
     /// After so long without success the next address of a name is tried beside the last (RFC 8305 §5).
     "next_address_ns" NEXT_ADDRESS_NS: u64 = 250 * MS;
-    /// Bytes to a peer, client or origin, stay unacknowledged for so long before it has vanished (§6; TCP_USER_TIMEOUT).
+    /// Bytes to a peer, client or origin, stay unacknowledged for so long before it has vanished
+    /// (`docs/spec/serving.md#sockets-and-signals`; TCP_USER_TIMEOUT).
     "tcp_user_timeout_ns" TCP_USER_TIMEOUT_NS: u64 = 30 * S;
     /// Silence of a peer before it is probed (TCP_KEEPIDLE).
     "tcp_keepalive_ns" TCP_KEEPALIVE_NS: u64 = 15 * S;
@@ -111,13 +115,16 @@ limits! {
     "max_idle_connections" MAX_IDLE_CONNECTIONS: usize = 1024;
     /// Bytes of a request that may wait for the origin before its client is read again.
     "max_upload_queue" MAX_UPLOAD_QUEUE_BYTES: usize = 64 * KIB;
-    /// Bytes of an idempotent request's body that are kept in case its reused connection ends (§2; RFC 9110 §9.2.2).
+    /// Bytes of an idempotent request's body that are kept in case its reused connection ends
+    /// (`docs/spec/serving.md#resending`; RFC 9110 §9.2.2).
     "max_resend" MAX_RESEND_BYTES: usize = 64 * KIB;
-    /// A client that expects a 100 gets it from weir after this silence of the origin (§2; RFC 9110 §10.1.1).
+    /// A client that expects a 100 gets it from weir after this silence of the origin (`docs/spec/serving.md#expect`; RFC 9110
+    /// §10.1.1).
     "continue_after_ns" CONTINUE_AFTER_NS: u64 = S;
-    /// An exchange that `on_cancel` lets go on without its client ends after so long without a byte (§2).
+    /// An exchange that `on_cancel` lets go on without its client ends after so long without a byte
+    /// (`docs/spec/serving.md#on-cancel`).
     "on_cancel_silence_ns" ON_CANCEL_SILENCE_NS: u64 = 30 * S;
-    /// It ends after so long in all, from its head on (§2).
+    /// It ends after so long in all, from its head on (`docs/spec/serving.md#on-cancel`).
     "on_cancel_drain_ns" ON_CANCEL_DRAIN_NS: u64 = 300 * S;
 
     // Health checks and rate limits.
@@ -133,7 +140,7 @@ limits! {
 
     // Names of origins.
 
-    /// How long a start waits for first answers; who has none by then is down until it comes (§1).
+    /// How long a start waits for first answers; who has none by then is down until it comes (`docs/spec/serving.md#targets`).
     "dns_start_ns" DNS_START_NS: u64 = 3 * S;
     /// An answer holds for its TTL, but for this at least.
     "dns_min_ttl_ns" DNS_MIN_TTL_NS: u64 = S;
@@ -158,7 +165,8 @@ limits! {
     "access_log_first_line" ACCESS_LOG_FIRST_LINE_BYTES: usize = KIB;
     /// How long the end of the process waits for the access log's last lines.
     "access_log_finish_ns" ACCESS_LOG_FINISH_NS: u64 = S;
-    /// Lines a second on standard error, of failed requests and of all else each (§6); further ones are left out, and counted.
+    /// Lines a second on standard error, of failed requests and of all else each (`docs/spec/serving.md#sockets-and-signals`);
+    /// further ones are left out, and counted.
     "error_log_rate_per_s" ERROR_LOG_RATE_PER_S: u32 = 10;
     /// Between two lines there which say that no client can be accepted.
     "accept_log_pause_ns" ACCEPT_LOG_PAUSE_NS: u64 = 10 * S;

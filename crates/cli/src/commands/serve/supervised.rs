@@ -1,5 +1,5 @@
-//! What systemd, or any parent that does as it does, gives and is told (`operating.md` §3): sockets that listen (`LISTEN_FDS`), and how
-//! far this process is (`NOTIFY_SOCKET`). Without such a parent nothing happens here.
+//! What systemd, or any parent that does as it does, gives and is told (`docs/spec/operating.md#supervision`): sockets that
+//! listen (`LISTEN_FDS`), and how far this process is (`NOTIFY_SOCKET`). Without such a parent nothing happens here.
 
 use crate::failure::Failure;
 use listenfd::ListenFd;

@@ -281,9 +281,9 @@ impl Stream {
         self.decoder.trailers()
     }
 
-    /// The exchange is over. The connection, if nothing speaks against its being used again (`serving.md` §3): `sent`: the
-    /// request was sent whole, which the caller knows; the response was read whole, no byte is left over, nobody said close,
-    /// nothing was upgraded or aborted.
+    /// The exchange is over. The connection, if nothing speaks against its being used again (`docs/spec/serving.md#reuse`):
+    /// `sent`: the request was sent whole, which the caller knows; the response was read whole, no byte is left over, nobody
+    /// said close, nothing was upgraded or aborted.
     pub fn end(self, core: &Core, sent: bool) -> Option<Box<Conn>> {
         let clean = sent && self.is_clean();
         let Stream { mut conn, response, .. } = self;

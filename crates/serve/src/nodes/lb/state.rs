@@ -1,5 +1,6 @@
 //! What one thread keeps of a balancer for as long as any graph has it: it belongs to the balancer's identity and not to a graph, so
-//! that a later graph goes on with the same counts and estimates (`operating.md` §1), and requests of an earlier one come back to them.
+//! that a later graph goes on with the same counts and estimates (`docs/spec/operating.md#state`), and requests of an earlier
+//! one come back to them.
 
 use crate::exchange::abort::AbortFlag;
 use crate::nodes::lb::TargetFlags;

@@ -14,7 +14,8 @@ fn hop(node: &str) -> String {
     format!("listen(\":0\", {node}, name = \"inner\")")
 }
 
-/// The contract's table: the answer that a client of weir sees, whether it is an error, and what the listener itself knows.
+/// The table in `docs/spec/language.md#kinds`: the answer that a client of weir sees, whether it is an error, and what the
+/// listener itself knows.
 #[test]
 fn what_fails_behind_a_listener_is_an_answer() {
     let dead = "faulty(9 * hours, 9 * hours, server(), mode = \"crash\", starts = \"down\")";

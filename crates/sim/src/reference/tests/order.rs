@@ -318,8 +318,8 @@ root = retry(2, timeout(5 * ms, lb.round_robin([targets, {late}], start = "first
     }
 }
 
-/// What ends at one instant ends in the contract's order, whatever was scheduled first: a delay before all that changes
-/// nothing but the time changes nothing else.
+/// What ends at one instant ends in the order of `docs/spec/language.md#order-at-one-instant`, whatever was scheduled first: a
+/// delay before all that changes nothing but the time changes nothing else.
 #[test]
 fn attempts_of_hedges_and_retries_have_ranks_of_their_own() {
     let case = |before: &str| {
