@@ -193,6 +193,21 @@ impl Socket {
         }
     }
 
+    /// Gives the peer time to take what is sent for as long as weir itself does: `limit_ns`, the longest write limit of the connection.
+    /// Without it the system ends a connection after 30 s of a shut window (TCP_USER_TIMEOUT), and with that limit or a longer one
+    /// before weir does.
+    pub fn lasts_for(&self, limit_ns: Option<u64>) {
+        const SLACK_NS: u64 = 1_000_000_000;
+        let least_ns = fixed::TCP_USER_TIMEOUT_NS;
+        if let (Socket::Tcp(_), Some(fd)) = (self, self.fd())
+            && limit_ns.is_none_or(|limit_ns| limit_ns.saturating_add(SLACK_NS) > least_ns)
+        {
+            let limit = limit_ns.map(|ns| Duration::from_nanos(ns.saturating_add(SLACK_NS)));
+            // A connection that has ended meanwhile takes no limit.
+            let _ = SockRef::from(&fd).set_tcp_user_timeout(limit);
+        }
+    }
+
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Socket::Tcp(s) => Some(s.as_fd()),
