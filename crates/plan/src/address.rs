@@ -41,12 +41,12 @@ impl Address {
 }
 
 /// Where a listener may stand.
-pub(crate) fn listener(text: &str) -> Result<(), Wrong> {
+pub fn listener(text: &str) -> Result<(), Wrong> {
     parse(text).map(|_| ())
 }
 
 /// Where a server may stand.
-pub(crate) fn server(text: &str) -> Result<(), Wrong> {
+pub fn server(text: &str) -> Result<(), Wrong> {
     let no = |why: &str, help: Option<String>| {
         Err((format!("\"{}\" is no address of a server: {why}", short(text)), help))
     };
@@ -60,7 +60,7 @@ pub(crate) fn server(text: &str) -> Result<(), Wrong> {
 }
 
 /// What CONNECT may ask for: a host, or `*.example.com`, and its port.
-pub(crate) fn authority(text: &str) -> Result<(), Wrong> {
+pub fn authority(text: &str) -> Result<(), Wrong> {
     let no =
         || (format!("\"{}\" is nothing to connect to, such as \"db.example.com:5432\"", short(text)), None);
     let (host, port) = text.rsplit_once(':').ok_or_else(no)?;

@@ -3,7 +3,7 @@
 
 use crate::address::Address;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::plan::{NodeId, Point, Spec, To, listeners};
+use crate::{NodeId, Point, Spec, To, listeners};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -15,7 +15,7 @@ struct Link {
 }
 
 /// The servers by which a listener reaches itself, once for each site, each with its finding.
-pub(crate) fn circles(point: &Point) -> Vec<(NodeId, Diagnostic)> {
+pub fn circles(point: &Point) -> Vec<(NodeId, Diagnostic)> {
     let roots = listeners(point);
     let addr = |id: &NodeId| match spec_of(point, *id) {
         Some(Spec::Listen(listen)) => Address::parse(&listen.addr),

@@ -54,7 +54,7 @@ impl Diagnostic {
     }
 
     /// What a file prints: a thousand characters at most, for a terminal.
-    pub(crate) fn printed(text: &str) -> Diagnostic {
+    pub fn printed(text: &str) -> Diagnostic {
         let shown = text.chars().take(1000).map(|c| if c.is_control() && c != '\n' { ' ' } else { c });
         Diagnostic { severity: Severity::Printed, ..Diagnostic::error(shown.collect::<String>()) }
     }
@@ -75,7 +75,7 @@ impl Diagnostic {
 
     /// The same at `file:line:column`, as a plan keeps places: without the line itself.
     #[must_use]
-    pub(crate) fn at_span(self, span: &str) -> Diagnostic {
+    pub fn at_span(self, span: &str) -> Diagnostic {
         let mut parts = span.rsplitn(3, ':');
         let column = parts.next().and_then(|c| c.parse().ok());
         let line = parts.next().and_then(|l| l.parse().ok());
@@ -89,7 +89,7 @@ impl Diagnostic {
 
     /// The same at a place in a file.
     #[must_use]
-    pub(crate) fn at(mut self, at: &At) -> Diagnostic {
+    pub fn at(mut self, at: &At) -> Diagnostic {
         self.file = Some(at.file.clone());
         self.line = at.line;
         self.column = at.column;
@@ -134,6 +134,16 @@ impl fmt::Display for Diagnostic {
     }
 }
 
+/// An error of the system without its number.
+pub fn plainly(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 /// At most 160 characters of a long line, around the part marked.
 fn shortened(line: &str, from: usize, upto: usize) -> (String, usize, usize) {
     const MOST: usize = 160;
@@ -148,47 +158,24 @@ fn shortened(line: &str, from: usize, upto: usize) -> (String, usize, usize) {
 
 /// A place in a file, with its line of source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct At {
+pub struct At {
     /// As the user named it.
-    pub(crate) file: String,
+    pub file: String,
     /// From 1.
-    pub(crate) line: u32,
+    pub line: u32,
     /// From 1, in characters.
-    pub(crate) column: u32,
+    pub column: u32,
     /// The column after the last character on that line.
-    pub(crate) end_column: u32,
+    pub end_column: u32,
     /// The line.
-    pub(crate) snippet: String,
+    pub snippet: String,
 }
 
 impl At {
-    /// The place of a span.
-    pub(crate) fn of(span: &starlark::codemap::FileSpan) -> At {
-        let resolved = span.resolve_span();
-        let line = span.file.source_line(resolved.begin.line);
-        let end = if resolved.end.line == resolved.begin.line {
-            resolved.end.column
-        } else {
-            line.trim_end().chars().count()
-        };
-        At {
-            file: span.filename().to_owned(),
-            line: to_u32(resolved.begin.line + 1),
-            column: to_u32(resolved.begin.column + 1),
-            end_column: to_u32(end + 1),
-            snippet: line.trim_end().to_owned(),
-        }
-    }
-
     /// `file:line:column`.
-    pub(crate) fn span(&self) -> String {
+    pub fn span(&self) -> String {
         format!("{}:{}:{}", self.file, self.line, self.column)
     }
-}
-
-/// Lines and columns are below 2^32: a source is.
-fn to_u32(n: usize) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

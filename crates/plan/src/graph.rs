@@ -10,22 +10,8 @@ use weir_model::{Dist, OnCancel, Traffic};
 use weir_policy::Kind;
 use weir_policy::config::{Balance, Budget, Check, Eject, Hedge, OnEmpty, Outlier, Rate, Retry, SlowStart};
 
-mod expectation;
-pub mod fixed;
-mod labels;
-mod layers;
-mod serving;
-mod tls;
-mod warned;
-
-pub use expectation::{Condition, Expectation, Metric, Order};
-pub use labels::{label, target_labels};
-pub use layers::{levels, only_way, with_inner};
-pub use serving::{
-    HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol, Paths, Rewrite,
-    SendProxy, listeners,
-};
-pub use tls::{CertificateFiles, ClientAuth, TlsClient, TlsServer};
+use crate::expectation::Expectation;
+use crate::listen::{Listen, Origin, Rewrite};
 
 /// Index of a node in [`Point::nodes`].
 pub type NodeId = u32;
@@ -674,5 +660,17 @@ impl Spec {
             Spec::Sequence => "sequence",
             Spec::Fanout { .. } => "fanout",
         }
+    }
+}
+
+impl Point {
+    /// The node of that index.
+    pub fn node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id as usize)
+    }
+
+    /// The spec of a node.
+    pub fn spec(&self, id: NodeId) -> Option<&Spec> {
+        self.node(id).and_then(|node| self.specs.get(node.spec as usize))
     }
 }

@@ -1,6 +1,6 @@
 //! The hash of a plan: over its meaning (places included), not over lines, comments, labels or paths.
 
-use crate::plan::{Faulty, Lb, Listen, Node, Origin, Plan, Point, Spec, To};
+use crate::{Faulty, Lb, Listen, Node, Origin, Plan, Point, Spec, To};
 use serde::Serialize;
 use std::io::{self, Write};
 use weir_model::{Dist, Traffic};
@@ -30,7 +30,7 @@ impl Sink {
 }
 
 /// The hash of a plan, 32 hexadecimal digits.
-pub(crate) fn of(plan: &Plan) -> String {
+pub fn of(plan: &Plan) -> String {
     let mut sink = Sink(blake3::Hasher::new());
     sink.put(&plan.schema);
     sink.put(&plan.points.len());

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 /// What is wrong, and what to write.
-pub(crate) type Wrong = (String, Option<String>);
+pub type Wrong = (String, Option<String>);
 
 /// The methods that one may have meant.
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"];
@@ -18,19 +18,19 @@ fn wrong<T>(why: impl Into<String>) -> Result<T, Wrong> {
 }
 
 /// Shortened for a message.
-pub(crate) fn short(text: &str) -> String {
+pub fn short(text: &str) -> String {
     let cut: String = text.chars().take(60).collect();
     if cut.len() < text.len() { format!("{cut}...") } else { cut }
 }
 
 /// A name of RFC 9110: letters, digits and some signs.
-pub(crate) fn is_token(text: &str) -> bool {
+pub fn is_token(text: &str) -> bool {
     let sign = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     !text.is_empty() && text.len() <= MOST_BYTES && text.bytes().all(sign)
 }
 
 /// A method.
-pub(crate) fn method(text: &str) -> Result<(), Wrong> {
+pub fn method(text: &str) -> Result<(), Wrong> {
     let upper = text.to_ascii_uppercase();
     if METHODS.contains(&text) {
         Ok(())
@@ -47,7 +47,7 @@ pub(crate) fn method(text: &str) -> Result<(), Wrong> {
 }
 
 /// A host, without a port.
-pub(crate) fn host(text: &str) -> Result<(), Wrong> {
+pub fn host(text: &str) -> Result<(), Wrong> {
     let shown = short(text);
     if let Some((name, port)) = text.rsplit_once(':')
         && !text.ends_with(']')
@@ -69,7 +69,7 @@ pub(crate) fn host(text: &str) -> Result<(), Wrong> {
 }
 
 /// A host to match: exact, or `*.example.com`.
-pub(crate) fn host_pattern(text: &str) -> Result<(), Wrong> {
+pub fn host_pattern(text: &str) -> Result<(), Wrong> {
     match text.strip_prefix("*.") {
         Some(rest) => host(rest),
         None if text.contains('*') => {
@@ -80,7 +80,7 @@ pub(crate) fn host_pattern(text: &str) -> Result<(), Wrong> {
 }
 
 /// The name of a header or cookie.
-pub(crate) fn field_name(text: &str) -> Result<(), Wrong> {
+pub fn field_name(text: &str) -> Result<(), Wrong> {
     if is_token(text) {
         Ok(())
     } else {
@@ -104,7 +104,7 @@ const FRAMING: [&str; 11] = [
 ];
 
 /// The name of a field that a file may set or remove.
-pub(crate) fn own_field(text: &str) -> Result<(), Wrong> {
+pub fn own_field(text: &str) -> Result<(), Wrong> {
     field_name(text)?;
     // Servers that read `_` as `-` would take the one for the other.
     let plain = text.to_ascii_lowercase().replace('_', "-");
@@ -118,7 +118,7 @@ pub(crate) fn own_field(text: &str) -> Result<(), Wrong> {
 }
 
 /// A protocol to upgrade to.
-pub(crate) fn upgrade(text: &str) -> Result<(), Wrong> {
+pub fn upgrade(text: &str) -> Result<(), Wrong> {
     if text.eq_ignore_ascii_case("h2c") {
         return wrong("\"h2c\" is never upgraded to: requests would pass weir unseen");
     }
@@ -127,7 +127,7 @@ pub(crate) fn upgrade(text: &str) -> Result<(), Wrong> {
 }
 
 /// The value of a header.
-pub(crate) fn field_value(text: &str) -> Result<(), Wrong> {
+pub fn field_value(text: &str) -> Result<(), Wrong> {
     if text.len() <= MOST_BYTES && !text.chars().any(|c| c.is_control() && c != '\t') {
         Ok(())
     } else {
@@ -139,7 +139,7 @@ pub(crate) fn field_value(text: &str) -> Result<(), Wrong> {
 }
 
 /// An address, or a network as `10.0.0.0/8`.
-pub(crate) fn network(text: &str) -> Result<(IpAddr, u32), Wrong> {
+pub fn network(text: &str) -> Result<(IpAddr, u32), Wrong> {
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),
         None => (text, None),
@@ -155,7 +155,7 @@ pub(crate) fn network(text: &str) -> Result<(IpAddr, u32), Wrong> {
 }
 
 /// Ranges of status numbers, as in `200-299,304`.
-pub(crate) fn statuses(text: &str) -> Result<Vec<(u16, u16)>, Wrong> {
+pub fn statuses(text: &str) -> Result<Vec<(u16, u16)>, Wrong> {
     let no = || {
         (
             format!("\"{}\" are no status numbers", short(text)),

@@ -258,7 +258,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Plain<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Value;
+    use crate::Value;
     use weir_model::{Dist, Traffic};
 
     #[test]

@@ -1,6 +1,6 @@
 //! What people, metrics and the admin interface call nodes: a `name=`, else the address, else the site with the number there.
 
-use super::{NodeId, Point, Spec, To};
+use crate::{NodeId, Point, Spec, To};
 
 /// What a node is called: its `name=`, else its site.
 pub fn label(point: &Point, id: NodeId) -> String {
@@ -53,26 +53,4 @@ fn unique(all: impl Iterator<Item = Option<String>>) -> Vec<Option<String>> {
         *seen.entry(one.clone()).or_insert(0) += 1;
     }
     all.into_iter().map(|one| one.filter(|one| seen.get(one) == Some(&1))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::{Request, evaluate};
-
-    #[test]
-    fn targets_are_told_apart() {
-        let source = r#"
-def rails():
-    return queue(delay(5 * ms, server("rails")))
-scenario("s", lb.random(pool(2, rails)), traffic.constant(rate = 10), requests = 10)
-scenario("t", lb.random([server("a", addr = "10.0.0.1:80"), server("b", addr = "10.0.0.2:80"), server("b", addr = "10.0.0.3:80")], name = "mixed"), traffic.constant(rate = 10), requests = 10)
-"#;
-        let request = Request { source: source.into(), name: "t.star".into(), ..Request::default() };
-        let plan = evaluate(&request).unwrap_or_else(|wrong| panic!("{wrong:?}")).plan;
-        let point = &plan.points[0];
-        let of = |scenario: usize| super::target_labels(point, point.scenarios[scenario].root);
-        assert_eq!(of(0), ["rails/queue #0", "rails/queue #1"]);
-        assert_eq!(of(1), ["a", "10.0.0.2:80", "10.0.0.3:80"]);
-        assert_eq!(super::label(point, point.scenarios[1].root), "mixed");
-    }
 }

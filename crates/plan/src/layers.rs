@@ -1,7 +1,13 @@
-//! What stands before what: listeners behind others, and the only way to a server.
+//! The listeners of a point, and what stands before what: listeners behind others, and the only way to a server.
 
-use super::{NodeId, Point, Spec, To, listeners};
+use crate::{NodeId, Point, Spec, To};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The listeners of a point, in the order of the file.
+pub fn listeners(point: &Point) -> Vec<NodeId> {
+    let is_listener = |spec: u32| matches!(point.specs.get(spec as usize), Some(Spec::Listen(_)));
+    (0..).zip(&point.nodes).filter(|(_, node)| is_listener(node.spec)).map(|(id, _)| id).collect()
+}
 
 /// How many listeners a request comes through before each one, on the way with the most; 0: it is outermost.
 pub fn levels(point: &Point) -> BTreeMap<NodeId, u32> {

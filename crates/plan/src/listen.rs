@@ -1,7 +1,7 @@
 //! What of a plan is for serving: listeners with their HTTP settings, how a server's origin is spoken to, fixed answers,
 //! redirects and rewriting. Durations are ns, sizes bytes; `None` is no limit, unless something else is said.
 
-use super::{NodeId, Point, Spec, TlsClient, TlsServer};
+use crate::{TlsClient, TlsServer};
 use serde::{Deserialize, Serialize};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -275,10 +275,4 @@ pub struct Rewrite {
     pub response_set: Vec<(String, String)>,
     /// Fields of the response that are removed.
     pub response_remove: Vec<String>,
-}
-
-/// The listeners of a point, in the order of the file.
-pub fn listeners(point: &Point) -> Vec<NodeId> {
-    let is_listener = |spec: u32| matches!(point.specs.get(spec as usize), Some(Spec::Listen(_)));
-    (0..).zip(&point.nodes).filter(|(_, node)| is_listener(node.spec)).map(|(id, _)| id).collect()
 }

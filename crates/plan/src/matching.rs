@@ -2,7 +2,7 @@
 
 use crate::http;
 use crate::path;
-use crate::plan::{KeySource, RequestShape, Scenario, When};
+use crate::{KeySource, RequestShape, Scenario, When};
 use std::net::IpAddr;
 
 /// A request as a condition sees it.

@@ -1,7 +1,7 @@
 //! Offered load: how busy each queue and each `concurrent` would be, computed from arrivals, weights and means without
 //! running anything.
 
-use crate::plan::{Point, Scenario, Spec, To};
+use crate::{Point, Scenario, Spec, To};
 use walk::{STEERED, UNKNOWN};
 use weir_model::concurrent::Law;
 

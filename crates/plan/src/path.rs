@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use weir_http1::Limits;
 
-pub(crate) mod written;
+pub mod written;
 
 /// In normal form. A percent sign without two digits, which no request has, stays.
 pub fn normalised(path: &[u8]) -> Cow<'_, [u8]> {
@@ -70,7 +70,7 @@ pub fn rewritten(from: &str, to: &str, target: &[u8]) -> Rewritten {
 
 /// Without its dot segments, encoded ones too (RFC 3986 §5.2.4); `None`: it has none. With `open` its last segment may go
 /// on, and is none yet.
-pub(crate) fn without_dots(path: &str, open: bool) -> Option<String> {
+pub fn without_dots(path: &str, open: bool) -> Option<String> {
     let path = normal(path);
     let mut kept: Vec<&str> = Vec::new();
     let mut segments = path.split('/').skip(1).peekable();
@@ -93,7 +93,7 @@ pub(crate) fn without_dots(path: &str, open: bool) -> Option<String> {
 }
 
 /// A text in normal form.
-pub(crate) fn normal(path: &str) -> String {
+pub fn normal(path: &str) -> String {
     // Only ASCII is decoded.
     String::from_utf8_lossy(&normalised(path.as_bytes())).into_owned()
 }

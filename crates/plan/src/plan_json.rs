@@ -2,8 +2,8 @@
 
 use crate::hash;
 use crate::json;
-use crate::plan::{Plan, Point, fixed};
 use crate::validate;
+use crate::{Plan, Point, fixed};
 use serde::Serialize;
 use std::fmt;
 use std::io::{self, Write};
@@ -21,6 +21,9 @@ impl fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl Plan {
+    /// What the schema of a plan is called.
+    pub const SCHEMA: &str = "weir.plan/1";
+
     /// The plan as JSON, UTF-8, one item of each list per line, a line feed at the end. Beside the plan it shows what no file
     /// can set ([`fixed`]).
     pub fn to_json(&self) -> Vec<u8> {

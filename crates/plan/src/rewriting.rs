@@ -2,8 +2,8 @@
 //! rewriting makes of one. Routes and keys behind see these.
 
 use crate::path::{self, Rewritten};
-use crate::plan::{NodeId, Point, RequestShape, Rewrite, Scenario, Spec, To};
 use crate::template::{Piece, pieces};
+use crate::{NodeId, Point, RequestShape, Rewrite, Scenario, Spec, To};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Kinds at most; with more a scenario cannot be run.

@@ -8,7 +8,7 @@
 
 use crate::circles::circles;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::plan::{ClientAuth, NodeId, Point, Spec, TlsServer, To, levels, listeners};
+use crate::{ClientAuth, NodeId, Point, Spec, TlsServer, To, levels, listeners};
 use std::collections::BTreeSet;
 use weir_policy::config::Balance;
 

@@ -6,7 +6,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::http::{Wrong, short};
-use crate::plan::{NodeId, Point, Spec};
+use crate::{NodeId, Point, Spec};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -19,10 +19,10 @@ pub const LEAST_BYTES: usize = 16;
 pub const MOST_BYTES: u64 = 64 << 10;
 
 /// What to do about a file that is no key.
-pub(crate) const REMEDY: &str = "its path begins in the folder of the file that names it; `head -c 32 /dev/urandom > sticky.key` makes one, the same for every instance";
+pub const REMEDY: &str = "its path begins in the folder of the file that names it; `head -c 32 /dev/urandom > sticky.key` makes one, the same for every instance";
 
 /// Whether it may be the path of a key's file.
-pub(crate) fn path(text: &str) -> Result<(), Wrong> {
+pub fn path(text: &str) -> Result<(), Wrong> {
     if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
         let shown = short(&text.escape_debug().to_string());
         return Err((format!("\"{shown}\" is no path of a file"), Some(REMEDY.to_owned())));
@@ -55,7 +55,7 @@ pub fn of_name(cookie: &str) -> [u64; 2] {
 /// # Errors
 /// Why it is none, to stand behind its name: `cannot be read: there is no such file`.
 pub fn read(path: &Path) -> Result<[u64; 2], String> {
-    let wrong = |e: std::io::Error| format!("cannot be read: {}", crate::data::plainly(&e));
+    let wrong = |e: std::io::Error| format!("cannot be read: {}", crate::diagnostic::plainly(&e));
     // Before it is opened: a pipe would wait for its writer.
     if !std::fs::metadata(path).map_err(wrong)?.is_file() {
         return Err("is no regular file".to_owned());

@@ -1,7 +1,7 @@
 //! "Did you mean": the nearest of the names that exist.
 
 /// The name nearest to `word` by edits (swaps of neighbours count one), if one is near enough to be meant.
-pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = match word.chars().count() {
         0..=3 => 1,
         4..=6 => 2,
@@ -17,12 +17,12 @@ pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) 
 }
 
 /// `did you mean `x`?`, if a name is near enough.
-pub(crate) fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(word, names).map(|n| format!("did you mean `{n}`?"))
 }
 
 /// Names in words: `a, b or c`.
-pub(crate) fn either<S: AsRef<str>>(names: &[S]) -> String {
+pub fn either<S: AsRef<str>>(names: &[S]) -> String {
     match names {
         [] => String::new(),
         [one] => one.as_ref().to_owned(),

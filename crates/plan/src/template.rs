@@ -46,7 +46,7 @@ fn next(text: &str) -> (Piece<'_>, &str) {
 }
 
 /// Whether a template is one: braces that mean nothing are refused.
-pub(crate) fn check(template: &str) -> Result<(), Wrong> {
+pub fn check(template: &str) -> Result<(), Wrong> {
     let mut rest = template;
     while let Some(brace) = rest.find(['{', '}']) {
         rest = &rest[brace..];
@@ -63,13 +63,13 @@ pub(crate) fn check(template: &str) -> Result<(), Wrong> {
 }
 
 /// Whether it may be the value of a field.
-pub(crate) fn field_value(template: &str) -> Result<(), Wrong> {
+pub fn field_value(template: &str) -> Result<(), Wrong> {
     http::field_value(template)?;
     check(template)
 }
 
 /// Whether it may be where a redirection leads.
-pub(crate) fn location(template: &str) -> Result<(), Wrong> {
+pub fn location(template: &str) -> Result<(), Wrong> {
     http::field_value(template)?;
     check(template)?;
     let rooted = template.starts_with('/') || template.starts_with("{uri}");

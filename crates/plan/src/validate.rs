@@ -1,10 +1,7 @@
 //! A plan read from a file is checked as a topology file would be: it may have been edited by hand.
 
-use crate::evaluate::SCHEMA;
-use crate::graph::MOST_NODES;
-use crate::nodes;
-use crate::params::MOST_POINTS;
-use crate::plan::{Faulty, Line, Plan, Point, Spec};
+use crate::ranges::{self, MOST_NODES, MOST_POINTS};
+use crate::{Faulty, Line, Plan, Point, Spec};
 use std::collections::{HashMap, HashSet};
 
 mod around;
@@ -20,8 +17,8 @@ mod spec;
 /// # Errors
 /// The first thing that is wrong, with its place in the plan.
 pub(crate) fn plan(plan: &Plan) -> Result<(), String> {
-    if plan.schema != SCHEMA {
-        return Err(format!("schema: \"{}\" is not \"{SCHEMA}\"", plan.schema));
+    if plan.schema != Plan::SCHEMA {
+        return Err(format!("schema: \"{}\" is not \"{}\"", plan.schema, Plan::SCHEMA));
     }
     if plan.points.is_empty() || plan.points.len() > MOST_POINTS {
         return Err(format!("points: there must be 1 to {MOST_POINTS}, and are {}", plan.points.len()));
@@ -77,7 +74,7 @@ fn time_lines(specs: &[Spec]) -> Result<(), String> {
             continue;
         }
         let (other, before) = *first.entry(&law.line).or_insert((i, law));
-        if let Some((argument, theirs, ours)) = nodes::differs(before, law) {
+        if let Some((argument, theirs, ours)) = ranges::differs(before, law) {
             return Err(format!(
                 "specs[{i}]: it shares the time-line of specs[{other}], and its {argument} is {ours}, not {theirs}"
             ));

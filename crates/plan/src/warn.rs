@@ -2,13 +2,12 @@
 //! concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests `warn/asked.rs`, settings that do nothing
 //! `warn/idle.rs`.
 
-use crate::context::State;
 use crate::diagnostic::{At, Diagnostic, Severity};
-use crate::plan::{Node, NodeId, Spec, To};
+use crate::{Node, NodeId, Point, Spec, To};
 use std::collections::BTreeSet;
 
-pub(crate) use asked::asked;
-pub(crate) use load::overloaded;
+pub use asked::asked;
+pub use load::overloaded;
 
 mod asked;
 mod failing;
@@ -28,6 +27,22 @@ fn placed(mut finding: Diagnostic, at: Option<&At>) -> Diagnostic {
     finding
 }
 
+/// A point, and where in the text its sites stand.
+struct Draft<'p> {
+    point: &'p Point,
+    standing: &'p [Option<At>],
+}
+
+impl Draft<'_> {
+    /// The kind of a site's nodes, and where it stands. The kind is empty for a part of another node.
+    fn describe(&self, site: u32) -> (&str, Option<&At>) {
+        let Some(known) = self.point.sites.get(site as usize) else { return ("", None) };
+        let place = self.point.places.get(known.place as usize);
+        let at = self.standing.get(site as usize).and_then(Option::as_ref);
+        (place.map_or("", |p| p.kind.as_str()), at)
+    }
+}
+
 /// What is found at which site.
 #[derive(Default)]
 struct Found(Vec<(u32, Diagnostic)>);
@@ -42,9 +57,10 @@ impl Found {
     }
 }
 
-/// Adds all that can be said of a graph without knowing its loads.
-pub(crate) fn graph(state: &mut State) {
-    unreached(state);
+/// All that can be said of a graph without knowing its loads. `standing` is where in the text each of its sites stands.
+pub fn graph(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
+    let draft = &Draft { point, standing };
+    let mut findings = unreached(draft);
     for look in [
         failing::lost,
         failing::attempts,
@@ -59,31 +75,32 @@ pub(crate) fn graph(state: &mut State) {
         one_target,
     ] {
         let mut found = Found::default();
-        look(state, &mut found);
+        look(draft, &mut found);
         // Once per place, however many nodes and calls came through it.
         let mut sites = BTreeSet::new();
         let mut places: Vec<Option<At>> = Vec::new();
         for (site, finding) in found.0 {
-            let at = state.graph.describe(site).1.cloned();
+            let at = draft.describe(site).1.cloned();
             if sites.insert(site) && !places.contains(&at) {
-                state.findings.add(placed(finding, at.as_ref()));
+                findings.push(placed(finding, at.as_ref()));
                 places.push(at);
             }
         }
     }
+    findings
 }
 
 /// Servers that a simulation reaches and nothing is known of: they answer at once. A file that is only served needs no model.
-fn unmodelled(state: &State, found: &mut Found) {
-    let mut reached = vec![false; state.graph.nodes().len()];
-    for root in state.scenarios.iter().filter_map(|s| usize::try_from(s.root).ok()) {
+fn unmodelled(draft: &Draft<'_>, found: &mut Found) {
+    let mut reached = vec![false; draft.point.nodes.len()];
+    for root in draft.point.scenarios.iter().filter_map(|s| usize::try_from(s.root).ok()) {
         if let Some(r) = reached.get_mut(root) {
             *r = true;
         }
     }
-    let reached = ways::down(&state.graph, reached, |_, _, reached| reached, |a, b| a || b);
-    for (id, node) in state.graph.nodes().iter().enumerate().filter(|(id, _)| reached[*id]) {
-        if let Some(Spec::Server { addr: Some(_), model: None, .. }) = state.graph.spec(index(id)) {
+    let reached = ways::down(draft.point, reached, |_, _, reached| reached, |a, b| a || b);
+    for (id, node) in draft.point.nodes.iter().enumerate().filter(|(id, _)| reached[*id]) {
+        if let Some(Spec::Server { addr: Some(_), model: None, .. }) = draft.point.spec(index(id)) {
             let name = node.name.as_deref().unwrap_or("server");
             found.warn(
                 node.site,
@@ -97,11 +114,11 @@ fn unmodelled(state: &State, found: &mut Found) {
 }
 
 /// Balancers all of whose targets are one node: `pool(n, f)` whose f returns a node that is made outside of it.
-fn one_target(state: &State, found: &mut Found) {
-    let graph = &state.graph;
-    for (id, node) in graph.nodes().iter().enumerate() {
-        let (Some(Spec::Lb(_)), To::List(list)) = (graph.spec(index(id)), node.to) else { continue };
-        let Some([first, others @ ..]) = graph.lists().get(list as usize).map(Vec::as_slice) else {
+fn one_target(draft: &Draft<'_>, found: &mut Found) {
+    let point = draft.point;
+    for (id, node) in point.nodes.iter().enumerate() {
+        let (Some(Spec::Lb(_)), To::List(list)) = (point.spec(index(id)), node.to) else { continue };
+        let Some([first, others @ ..]) = point.lists.get(list as usize).map(Vec::as_slice) else {
             continue;
         };
         if !others.is_empty() && others.iter().all(|other| other == first) {
@@ -115,31 +132,31 @@ fn one_target(state: &State, found: &mut Found) {
 }
 
 /// Where requests come in: at scenarios and listeners.
-fn roots(state: &State) -> impl Iterator<Item = NodeId> {
+fn roots(draft: &Draft<'_>) -> impl Iterator<Item = NodeId> {
     let listens = |(id, node): (NodeId, &Node)| {
-        let spec = state.graph.specs().get(node.spec as usize);
+        let spec = draft.point.specs.get(node.spec as usize);
         matches!(spec, Some(Spec::Listen(_))).then_some(id)
     };
-    let listeners = (0..).zip(state.graph.nodes()).filter_map(listens);
-    state.scenarios.iter().map(|s| s.root).chain(listeners)
+    let listeners = (0..).zip(&draft.point.nodes).filter_map(listens);
+    draft.point.scenarios.iter().map(|s| s.root).chain(listeners)
 }
 
-/// Adds a warning for each site whose nodes no scenario (and no listener) reaches, and for each weight that is no target of
+/// A warning for each site whose nodes no scenario (and no listener) reaches, and for each weight that is no target of
 /// a balancer.
 /// A file without scenarios is being written: then nothing is said.
-fn unreached(state: &mut State) {
-    if state.scenarios.is_empty() {
-        return;
+fn unreached(draft: &Draft<'_>) -> Vec<Diagnostic> {
+    if draft.point.scenarios.is_empty() {
+        return Vec::new();
     }
-    let nodes = state.graph.nodes();
+    let nodes = &draft.point.nodes;
     let mut reached = vec![false; nodes.len()];
-    for root in roots(state) {
+    for root in roots(draft) {
         if let Some(r) = reached.get_mut(root as usize) {
             *r = true;
         }
     }
-    let reached = ways::down(&state.graph, reached, |_, _, reached| reached, |a, b| a || b);
-    let misplaced = misplaced(state);
+    let reached = ways::down(draft.point, reached, |_, _, reached| reached, |a, b| a || b);
+    let misplaced = misplaced(draft);
     let sites = nodes.iter().map(|n| n.site as usize).max().map_or(0, |m| m + 1);
     let mut of_site = vec![(0usize, 0usize, false); sites];
     for (id, node) in nodes.iter().enumerate() {
@@ -150,7 +167,7 @@ fn unreached(state: &mut State) {
     }
     let mut found = Vec::new();
     for (site, (all, idle, wrong)) in of_site.into_iter().enumerate() {
-        let (kind, at) = state.graph.describe(index(site));
+        let (kind, at) = draft.describe(index(site));
         if wrong {
             let finding =
                 warning("this `weight` has no effect: it is no direct target of a balancer".to_owned());
@@ -165,16 +182,16 @@ fn unreached(state: &mut State) {
             found.push(placed(warning(message), at));
         }
     }
-    found.into_iter().for_each(|f| state.findings.add(f));
+    found
 }
 
 /// Whether each node is a weight that something else than a balancer leads to (and that a scenario reaches, if only
 /// through it).
-fn misplaced(state: &State) -> Vec<bool> {
-    let graph = &state.graph;
+fn misplaced(draft: &Draft<'_>) -> Vec<bool> {
+    let point = draft.point;
     let balancer = |spec: &Spec| matches!(spec, Spec::Lb(_));
-    let mut start = vec![Above::default(); graph.nodes().len()];
-    for root in roots(state) {
+    let mut start = vec![Above::default(); point.nodes.len()];
+    for root in roots(draft) {
         if let Some(root) = start.get_mut(root as usize) {
             *root = Above { reached: true, other: true };
         }
@@ -184,15 +201,15 @@ fn misplaced(state: &State) -> Vec<bool> {
         other: above.reached && !balancer(spec),
     };
     let join = |a: Above, b: Above| Above { reached: a.reached || b.reached, other: a.other || b.other };
-    let mut at = ways::down(graph, start, pass, join);
+    let mut at = ways::down(point, start, pass, join);
     // What a balancer falls back to is no target of it either.
-    for (id, spec) in (0..at.len()).filter_map(|id| Some((id, graph.spec(index(id))?))).collect::<Vec<_>>() {
+    for (id, spec) in (0..at.len()).filter_map(|id| Some((id, point.spec(index(id))?))).collect::<Vec<_>>() {
         if let Some(aside) = spec.aside().filter(|_| at[id].reached) {
             at[aside as usize].other = true;
         }
     }
     (0..at.len())
-        .map(|id| at[id].other && matches!(graph.spec(index(id)), Some(Spec::Weight { .. })))
+        .map(|id| at[id].other && matches!(point.spec(index(id)), Some(Spec::Weight { .. })))
         .collect()
 }
 

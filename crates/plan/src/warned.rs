@@ -1,6 +1,6 @@
 //! Which warnings of a file concern which of its scenarios.
 
-use super::{Node, NodeId, Point, Scenario, Spec, To};
+use crate::{Node, NodeId, Point, Scenario, Spec, To};
 use std::collections::BTreeSet;
 
 impl Point {

@@ -1,9 +1,9 @@
 //! What nodes are when served, the defaults of serving, and plans that hold it all.
 
-use weir_topology::plan::fixed::LIMITS;
-use weir_topology::plan::{Http, Listen, ListenProtocol, Origin, Plan, Point, Spec};
-use weir_topology::plan::{levels, listeners, with_inner};
-use weir_topology::serving::{Role, Serving, serving};
+use weir_plan::fixed::LIMITS;
+use weir_plan::serving::{Role, Serving, serving};
+use weir_plan::{Http, Listen, ListenProtocol, Origin, Plan, Point, Spec};
+use weir_plan::{levels, listeners, with_inner};
 use weir_topology::{Request, evaluate};
 
 fn plan(source: &str) -> Plan {

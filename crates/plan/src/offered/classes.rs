@@ -1,8 +1,8 @@
 //! The requests of a scenario in classes: those of a class take the same branch at every `route`. Where requests are
 //! rewritten each of their kinds, rewritten or not, is a class of its own.
 
-use crate::plan::{Point, RequestShape, Scenario, Spec, When};
 use crate::rewriting::Kinds;
+use crate::{Point, RequestShape, Scenario, Spec, When};
 use std::collections::{BTreeMap, HashMap};
 
 /// Numbers kept for all nodes and classes, at most; with more the loads are unknown.

@@ -1,6 +1,6 @@
 //! How much a simulation will have to do: requests, and nodes that each of them visits.
 
-use crate::plan::{Point, Scenario, Spec, To};
+use crate::{Point, Scenario, Spec, To};
 use std::collections::HashMap;
 use weir_model::Traffic;
 

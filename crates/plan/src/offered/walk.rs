@@ -1,7 +1,7 @@
 //! Arrivals per second at each node, from the root on, for each class of requests.
 
 use super::classes::Classes;
-use crate::plan::{NodeId, Point, RequestShape, Scenario, Spec, To};
+use crate::{NodeId, Point, RequestShape, Scenario, Spec, To};
 use std::collections::HashMap;
 use weir_model::{OnCancel, Traffic};
 use weir_policy::config::Balance;

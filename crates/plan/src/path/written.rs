@@ -6,12 +6,12 @@ use std::fmt::Write;
 use weir_http1::{Limits, check_target};
 
 /// The path of a request, perhaps with a query: what a target may be.
-pub(crate) fn target(text: &str) -> Result<(), Wrong> {
+pub fn target(text: &str) -> Result<(), Wrong> {
     check(text, "")
 }
 
 /// A path to match: exact, or ending in `*`. One that no request can match is refused.
-pub(crate) fn pattern(text: &str) -> Result<(), Wrong> {
+pub fn pattern(text: &str) -> Result<(), Wrong> {
     let (stem, star) = text.strip_suffix('*').map_or((text, ""), |stem| (stem, "*"));
     let shown = shown(text);
     if stem.contains('*') {
@@ -37,7 +37,7 @@ pub(crate) fn pattern(text: &str) -> Result<(), Wrong> {
 }
 
 /// The beginning of a path.
-pub(crate) fn prefix(text: &str) -> Result<(), Wrong> {
+pub fn prefix(text: &str) -> Result<(), Wrong> {
     if text.contains(['?', '*']) {
         return Err((format!("\"{}\": a prefix of a path has no `?` and no `*`", shown(text)), None));
     }

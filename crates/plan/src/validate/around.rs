@@ -3,10 +3,10 @@
 use super::asked::{key, word};
 use super::spec::{duration, least_1, not_negative, optional, positive, share};
 use crate::http;
-use crate::nodes::{MOST_COUNTED, MOST_IN_A_ROW, MOST_KEPT, MOST_PROBES};
 use crate::path;
-use crate::plan::{HealthCheck, Lb};
+use crate::ranges::{MOST_COUNTED, MOST_IN_A_ROW, MOST_KEPT, MOST_PROBES};
 use crate::sticky;
+use crate::{HealthCheck, Lb};
 use weir_policy::config::{Balance, Check, Eject, OnEmpty, Outlier, SlowStart, Ties};
 use weir_policy::maglev::{GREATEST_TABLE, is_table_size};
 

@@ -3,9 +3,9 @@
 use super::around::{above_0, between};
 use super::spec::{duration, not_negative};
 use crate::http::{self, Wrong};
-use crate::nodes::{MOST_HEDGES, MOST_KEYS, STEEPEST, can_retry_on};
 use crate::path;
-use crate::plan::{Hedged, KeySource, Keys, Recorded, RequestShape, Scenario, When};
+use crate::ranges::{MOST_HEDGES, MOST_KEYS, STEEPEST, can_retry_on};
+use crate::{Hedged, KeySource, Keys, Recorded, RequestShape, Scenario, When};
 use weir_model::Traffic;
 use weir_policy::config::{Budget, Rate, Retry};
 

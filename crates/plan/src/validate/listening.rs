@@ -1,7 +1,7 @@
 //! Listeners among the nodes: none is in the model of a server, and no two share an address or a name.
 
 use crate::address::Address;
-use crate::plan::{Point, Spec, To, listeners};
+use crate::{Point, Spec, To, listeners};
 use std::collections::HashSet;
 
 /// Checks all of a point whose nodes lead where they may.

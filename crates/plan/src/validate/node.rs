@@ -1,7 +1,7 @@
 //! Nodes: what each leads to, and what its arguments say of that.
 
 use super::{listening, within};
-use crate::plan::{Node, NodeId, Point, Spec, To};
+use crate::{Node, NodeId, Point, Spec, To};
 use weir_policy::config::Balance;
 use weir_policy::round_robin::{GREATEST_SUM, is_too_long};
 

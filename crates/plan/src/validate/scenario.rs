@@ -2,8 +2,8 @@
 
 use super::asked;
 use super::spec::{dist, duration, optional};
-use crate::nodes;
-use crate::plan::{Condition, Expectation, Metric, Point};
+use crate::ranges;
+use crate::{Condition, Expectation, Metric, Point};
 use std::collections::HashSet;
 use weir_model::Traffic;
 
@@ -101,7 +101,7 @@ fn traffic(traffic: &Traffic) -> Result<(), String> {
                 Err("a schedule needs at least one point".to_owned())
             } else if points.windows(2).any(|w| w[0].0 > w[1].0) {
                 Err("the points of a schedule must not go back in time".to_owned())
-            } else if let Some(why) = nodes::never(points, *repeat) {
+            } else if let Some(why) = ranges::never(points, *repeat) {
                 Err(format!("no request would ever arrive: {why}"))
             } else {
                 Ok(())
@@ -109,10 +109,10 @@ fn traffic(traffic: &Traffic) -> Result<(), String> {
         }
         Traffic::Closed { users, think } => {
             dist(think)?;
-            if (1..=nodes::MOST_USERS).contains(users) {
+            if (1..=ranges::MOST_USERS).contains(users) {
                 Ok(())
             } else {
-                Err(format!("users must be 1 to {}, and are {users}", nodes::MOST_USERS))
+                Err(format!("users must be 1 to {}, and are {users}", ranges::MOST_USERS))
             }
         }
         Traffic::Trace { arrivals_ns, .. } => {

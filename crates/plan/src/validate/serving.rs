@@ -4,8 +4,8 @@ use super::around::between;
 use super::asked::{compared, lower, word};
 use super::spec::{duration, least_1, optional, share};
 use crate::http;
-use crate::nodes::{self, HEAD_BYTES, MOST_BODY, MOST_CERTIFICATES, MOST_FIELDS, MOST_LOOPS, MOST_STREAMS};
-use crate::plan::{
+use crate::ranges::{self, HEAD_BYTES, MOST_BODY, MOST_CERTIFICATES, MOST_FIELDS, MOST_LOOPS, MOST_STREAMS};
+use crate::{
     CertificateFiles, ClientAuth, Http, Listen, Origin, OriginProtocol, Rewrite, TlsClient, TlsServer,
 };
 use crate::{address, path, template};
@@ -49,19 +49,19 @@ fn tls_server(tls: &TlsServer) -> Checked {
     if tls.client_ca.is_none() && tls.client_auth != ClientAuth::default() {
         return Err("client_auth: there is no client_ca".to_owned());
     }
-    tls.client_ca.as_deref().map_or(Ok(()), |ca| word("client_ca", ca, nodes::tls_path))
+    tls.client_ca.as_deref().map_or(Ok(()), |ca| word("client_ca", ca, ranges::tls_path))
 }
 
 /// TLS to an origin.
 fn tls_client(tls: &TlsClient) -> Checked {
-    tls.ca.as_deref().map_or(Ok(()), |ca| word("ca", ca, nodes::tls_path))?;
-    tls.name.as_deref().map_or(Ok(()), |name| word("name", name, nodes::tls_name))?;
+    tls.ca.as_deref().map_or(Ok(()), |ca| word("ca", ca, ranges::tls_path))?;
+    tls.name.as_deref().map_or(Ok(()), |name| word("name", name, ranges::tls_name))?;
     tls.certificate.as_ref().map_or(Ok(()), certificate)
 }
 
 fn certificate(files: &CertificateFiles) -> Checked {
-    word("cert", &files.cert, nodes::tls_path)?;
-    word("key", &files.key, nodes::tls_path)
+    word("cert", &files.cert, ranges::tls_path)?;
+    word("key", &files.key, ranges::tls_path)
 }
 
 fn settings(h: &Http) -> Checked {
@@ -92,13 +92,13 @@ fn settings(h: &Http) -> Checked {
     h.proxy_from.iter().try_for_each(|t| word("proxy_from", t, |text| http::network(text).map(|_| ())))?;
     share("trace", h.trace)?;
     h.request_id.as_deref().map_or(Ok(()), |name| lower("request_id", name, http::own_field))?;
-    h.access_log.as_deref().map_or(Ok(()), |log| word("access_log", log, nodes::log))
+    h.access_log.as_deref().map_or(Ok(()), |log| word("access_log", log, ranges::log))
 }
 
 /// A fixed answer.
 pub(super) fn respond(status: u16, body: &str, headers: &[(String, String)]) -> Checked {
     between("status", u64::from(status), 200, 599)?;
-    if body.len() > MOST_BODY || (!body.is_empty() && nodes::lacks_body(status)) {
+    if body.len() > MOST_BODY || (!body.is_empty() && ranges::lacks_body(status)) {
         return Err(format!("body: {} bytes are too many for an answer with status {status}", body.len()));
     }
     fields("headers", headers, http::field_value)
@@ -107,7 +107,7 @@ pub(super) fn respond(status: u16, body: &str, headers: &[(String, String)]) -> 
 /// A redirection.
 pub(super) fn redirect(to: &str, status: u16) -> Checked {
     word("to", to, template::location)?;
-    if nodes::redirects(status) { Ok(()) } else { Err(format!("status: {status} sends nobody elsewhere")) }
+    if ranges::redirects(status) { Ok(()) } else { Err(format!("status: {status} sends nobody elsewhere")) }
 }
 
 /// Rewriting.

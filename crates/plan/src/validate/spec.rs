@@ -1,8 +1,8 @@
 //! Kinds of nodes with their arguments, and distributions.
 
 use super::{around, asked, serving};
-use crate::nodes;
-use crate::plan::{Faulty, Line, Spec};
+use crate::ranges;
+use crate::{Faulty, Line, Spec};
 use weir_model::Dist;
 
 /// Checks one.
@@ -23,7 +23,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
         Spec::Respond { status, body, headers } => serving::respond(*status, body, headers),
         Spec::Redirect { to, status } => serving::redirect(to, *status),
         Spec::Rewrite(rewrite) => serving::rewrite(rewrite),
-        Spec::Buffered { bytes } => around::between("bytes", *bytes, 1, nodes::MOST_BUFFERED),
+        Spec::Buffered { bytes } => around::between("bytes", *bytes, 1, ranges::MOST_BUFFERED),
         Spec::Sequence => Ok(()),
         Spec::Delay { time } => dist(time),
         Spec::Cable { time, loss, resend_ns } => {
@@ -58,7 +58,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
         }
         Spec::Flaky { p, kind } => {
             share("p", *p)?;
-            if nodes::can_fail_with(*kind) {
+            if ranges::can_fail_with(*kind) {
                 Ok(())
             } else {
                 Err(format!("no node fails with \"{}\"", kind.name()))

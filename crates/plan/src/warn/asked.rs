@@ -4,13 +4,13 @@ use super::{placed, warning};
 use crate::diagnostic::{At, Diagnostic};
 use crate::offered::Walk;
 use crate::path::{self, Rewritten};
-use crate::plan::{KeySource, NodeId, Point, RequestShape, Rewrite, Scenario, Spec, When};
+use crate::{KeySource, NodeId, Point, RequestShape, Rewrite, Scenario, Spec, When};
 use std::collections::HashSet;
 use weir_http1::Limits;
 use weir_model::Traffic;
 
 /// Warnings for nodes that look at what a scenario's requests do not have, once per place. `standing`: where the sites stand.
-pub(crate) fn asked(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
+pub fn asked(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
     let looks = |spec: &Spec| match spec {
         Spec::Route { otherwise, .. } => !otherwise,
         Spec::Rewrite(rewrite) => rewrite.path.is_some(),

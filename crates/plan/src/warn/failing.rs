@@ -1,11 +1,9 @@
 //! Faults, losses, timeouts and retries that do together what nobody wants: one function for each finding.
 
 use super::ways::down;
-use super::{Found, index};
-use crate::context::State;
-use crate::graph::Graph;
-use crate::plan::{Faulty, Mode, NodeId, Scenario, Spec};
-use crate::value::show_ns;
+use super::{Draft, Found, index};
+use crate::duration::show_ns;
+use crate::{Faulty, Mode, NodeId, Point, Scenario, Spec};
 use std::collections::BTreeSet;
 use weir_model::Traffic;
 use weir_policy::Kind;
@@ -19,38 +17,38 @@ const NONE: u32 = u32::MAX;
 
 /// The nodes of which a spec says something, by their index.
 fn nodes<'g, T>(
-    graph: &'g Graph,
+    point: &'g Point,
     of: impl Fn(&'g Spec) -> Option<T>,
 ) -> impl Iterator<Item = (NodeId, u32, T)> {
-    graph.nodes().iter().enumerate().filter_map(move |(id, node)| {
+    point.nodes.iter().enumerate().filter_map(move |(id, node)| {
         let id = index(id);
-        Some((id, node.site, of(graph.spec(id)?)?))
+        Some((id, node.site, of(point.spec(id)?)?))
     })
 }
 
 /// Nodes that swallow requests and that a scenario reaches without a `timeout` on the way.
-pub(super) fn lost(state: &State, found: &mut Found) {
-    let graph = &state.graph;
+pub(super) fn lost(draft: &Draft<'_>, found: &mut Found) {
+    let point = draft.point;
     let silent = |spec: &Spec| match spec {
         Spec::Faulty(Faulty { mode: Mode::Blackhole, .. }) => Some("swallows while it is down"),
         Spec::Cable { loss, resend_ns: None, .. } if *loss > 0.0 => Some("loses"),
         _ => None,
     };
-    if !graph.specs().iter().any(|s| silent(s).is_some()) {
+    if !point.specs.iter().any(|s| silent(s).is_some()) {
         return;
     }
     // The first scenario that comes there with nothing to end its wait.
-    let mut first = vec![NONE; graph.nodes().len()];
-    for (i, scenario) in state.scenarios.iter().enumerate().filter(|(_, s)| s.patience_ns.is_none()) {
+    let mut first = vec![NONE; point.nodes.len()];
+    for (i, scenario) in draft.point.scenarios.iter().enumerate().filter(|(_, s)| s.patience_ns.is_none()) {
         if let Some(root) = first.get_mut(scenario.root as usize) {
             *root = (*root).min(index(i));
         }
     }
     let ends = |spec: &Spec| matches!(spec, Spec::Timeout { time_ns: Some(_) });
-    let first = down(graph, first, |_, spec, by| if ends(spec) { NONE } else { by }, u32::min);
-    for (id, site, does) in nodes(graph, silent) {
-        let Some(scenario) = state.scenarios.get(first[id as usize] as usize) else { continue };
-        let kind = graph.describe(site).0;
+    let first = down(point, first, |_, spec, by| if ends(spec) { NONE } else { by }, u32::min);
+    for (id, site, does) in nodes(point, silent) {
+        let Some(scenario) = draft.point.scenarios.get(first[id as usize] as usize) else { continue };
+        let kind = draft.describe(site).0;
         let message = format!(
             "what this `{kind}` {does} ends as `lost`, without a latency: scenario \"{}\" comes here without a `timeout`",
             scenario.name
@@ -62,13 +60,13 @@ pub(super) fn lost(state: &State, found: &mut Found) {
 }
 
 /// Retries inside retries that multiply to very many attempts. Said at the innermost one.
-pub(super) fn attempts(state: &State, found: &mut Found) {
-    let graph = &state.graph;
+pub(super) fn attempts(draft: &Draft<'_>, found: &mut Found) {
+    let point = draft.point;
     let retry = |spec: &Spec| match spec {
         Spec::Retry(retry) if retry.attempts > 1 => Some(retry.attempts),
         _ => None,
     };
-    if !graph.specs().iter().any(|s| retry(s).is_some()) {
+    if !point.specs.iter().any(|s| retry(s).is_some()) {
         return;
     }
     // The attempts of the retries above, multiplied, and the nearest of these, on the way with the most.
@@ -76,17 +74,17 @@ pub(super) fn attempts(state: &State, found: &mut Found) {
         Some(n) => (above.saturating_mul(u64::from(n)), id),
         None => (above, under),
     };
-    let at = down(graph, vec![(1, NONE); graph.nodes().len()], pass, Ord::max);
-    let around: Vec<NodeId> = nodes(graph, retry).map(|(id, ..)| at[id as usize].1).collect();
-    let outer: BTreeSet<u32> = around.iter().filter_map(|id| graph.node(*id)).map(|n| n.site).collect();
-    for (id, site, n) in nodes(graph, retry).filter(|(_, site, _)| !outer.contains(site)) {
+    let at = down(point, vec![(1, NONE); point.nodes.len()], pass, Ord::max);
+    let around: Vec<NodeId> = nodes(point, retry).map(|(id, ..)| at[id as usize].1).collect();
+    let outer: BTreeSet<u32> = around.iter().filter_map(|id| point.node(*id)).map(|n| n.site).collect();
+    for (id, site, n) in nodes(point, retry).filter(|(_, site, _)| !outer.contains(site)) {
         let (above, mut up) = at[id as usize];
         let total = above.saturating_mul(u64::from(n));
         if up == NONE || total <= MANY_ATTEMPTS {
             continue;
         }
         let mut factors = vec![n.to_string()];
-        while let Some(n) = graph.spec(up).and_then(retry) {
+        while let Some(n) = point.spec(up).and_then(retry) {
             factors.push(n.to_string());
             up = at[up as usize].1;
         }
@@ -104,27 +102,27 @@ pub(super) fn attempts(state: &State, found: &mut Found) {
 }
 
 /// Faults that last longer than the run.
-pub(super) fn repairs(state: &State, found: &mut Found) {
-    let graph = &state.graph;
+pub(super) fn repairs(draft: &Draft<'_>, found: &mut Found) {
+    let point = draft.point;
     let mttr = |spec: &Spec| match spec {
         Spec::Faulty(law) => Some(law.mttr_ns),
         _ => None,
     };
-    if !graph.specs().iter().any(|s| mttr(s).is_some()) {
+    if !point.specs.iter().any(|s| mttr(s).is_some()) {
         return;
     }
     // The shortest run that comes there, and its scenario.
     let never = (u64::MAX, NONE);
-    let mut at = vec![never; graph.nodes().len()];
-    for (i, scenario) in state.scenarios.iter().enumerate() {
+    let mut at = vec![never; point.nodes.len()];
+    for (i, scenario) in draft.point.scenarios.iter().enumerate() {
         if let (Some(root), Some(length)) = (at.get_mut(scenario.root as usize), length_ns(scenario)) {
             *root = (*root).min((length, index(i)));
         }
     }
-    let at = down(graph, at, |_, _, shortest| shortest, Ord::min);
-    for (id, site, mttr_ns) in nodes(graph, mttr) {
+    let at = down(point, at, |_, _, shortest| shortest, Ord::min);
+    for (id, site, mttr_ns) in nodes(point, mttr) {
         let (length, scenario) = at[id as usize];
-        let Some(scenario) = state.scenarios.get(scenario as usize).filter(|_| mttr_ns > length) else {
+        let Some(scenario) = draft.point.scenarios.get(scenario as usize).filter(|_| mttr_ns > length) else {
             continue;
         };
         found.warn(
@@ -180,18 +178,18 @@ fn roughly(ns: u64) -> String {
 }
 
 /// Hedges that wait longer than a `timeout` around them lasts, on every way that a scenario takes there.
-pub(super) fn late(state: &State, found: &mut Found) {
-    let graph = &state.graph;
+pub(super) fn late(draft: &Draft<'_>, found: &mut Found) {
+    let point = draft.point;
     let hedge = |spec: &Spec| match spec {
         Spec::Hedge(h) if h.hedge.attempts > 1 => Some(h.hedge.after_ns),
         _ => None,
     };
-    if !graph.specs().iter().any(|s| hedge(s).is_some()) {
+    if !point.specs.iter().any(|s| hedge(s).is_some()) {
         return;
     }
     // The shortest timeout around, on the way where it is longest; 0: no scenario comes there.
-    let mut at = vec![(0, NONE); graph.nodes().len()];
-    for scenario in &state.scenarios {
+    let mut at = vec![(0, NONE); point.nodes.len()];
+    for scenario in &draft.point.scenarios {
         if let Some(root) = at.get_mut(scenario.root as usize) {
             *root = (u64::MAX, NONE);
         }
@@ -200,13 +198,13 @@ pub(super) fn late(state: &State, found: &mut Found) {
         Spec::Timeout { time_ns: Some(time) } if *time < limit => (*time, id),
         _ => (limit, by),
     };
-    let at = down(graph, at, pass, Ord::max);
-    for (id, site, after) in nodes(graph, hedge) {
+    let at = down(point, at, pass, Ord::max);
+    for (id, site, after) in nodes(point, hedge) {
         let (limit, by) = at[id as usize];
         if limit == 0 || after <= limit {
             continue;
         }
-        let there = graph.node(by).and_then(|n| graph.describe(n.site).1);
+        let there = point.node(by).and_then(|n| draft.describe(n.site).1);
         let there = there.map_or(String::new(), |at| format!(" (at {})", at.span()));
         let show = |ns: u64| show_ns(i128::from(ns));
         found.warn(
@@ -223,27 +221,27 @@ pub(super) fn late(state: &State, found: &mut Found) {
 }
 
 /// What fails inside a `retry` that does not try again after it: a `timeout`, a `flaky`. A hint: it may be meant.
-pub(super) fn untried(state: &State, found: &mut Found) {
+pub(super) fn untried(draft: &Draft<'_>, found: &mut Found) {
     let timeout = |spec: &Spec| matches!(spec, Spec::Timeout { time_ns: Some(_) }).then_some(());
-    untried_after(state, found, Kind::Timeout, timeout, "what this `timeout` ends");
+    untried_after(draft, found, Kind::Timeout, timeout, "what this `timeout` ends");
     for kind in [Kind::Status5xx, Kind::Timeout, Kind::Overloaded, Kind::BadResponse] {
         let flaky = |spec: &Spec| match spec {
             Spec::Flaky { p, kind: fails_by } => (*p > 0.0 && *fails_by == kind).then_some(()),
             _ => None,
         };
-        untried_after(state, found, kind, flaky, "what fails at this `flaky`");
+        untried_after(draft, found, kind, flaky, "what fails at this `flaky`");
     }
 }
 
 fn untried_after(
-    state: &State,
+    draft: &Draft<'_>,
     found: &mut Found,
     kind: Kind,
     fails: impl Fn(&Spec) -> Option<()>,
     what: &str,
 ) {
-    let graph = &state.graph;
-    if !graph.specs().iter().any(|s| fails(s).is_some()) {
+    let point = draft.point;
+    if !point.specs.iter().any(|s| fails(s).is_some()) {
         return;
     }
     let tries =
@@ -255,10 +253,10 @@ fn untried_after(
         Spec::Listen(_) => NONE,
         _ => above,
     };
-    let at = down(graph, vec![NONE; graph.nodes().len()], pass, u32::min);
-    for (id, site, ()) in nodes(graph, fails) {
-        let Some(Spec::Retry(retry)) = graph.spec(at[id as usize]) else { continue };
-        let there = graph.node(at[id as usize]).and_then(|n| graph.describe(n.site).1);
+    let at = down(point, vec![NONE; point.nodes.len()], pass, u32::min);
+    for (id, site, ()) in nodes(point, fails) {
+        let Some(Spec::Retry(retry)) = point.spec(at[id as usize]) else { continue };
+        let there = point.node(at[id as usize]).and_then(|n| draft.describe(n.site).1);
         let there = there.map_or(String::new(), |at| format!(" (at {})", at.span()));
         let on: Vec<String> = retry.on.iter().map(|k| format!("\"{}\", ", k.name())).collect();
         let name = kind.name();

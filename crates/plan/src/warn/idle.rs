@@ -1,24 +1,21 @@
 //! Settings that do nothing where they stand.
 
-use super::{Found, index};
-use crate::context::State;
-use crate::plan::{Lb, NodeId, Spec, To};
+use super::{Draft, Found, index};
+use crate::{Lb, NodeId, Point, Spec, To};
 use weir_policy::config::{Balance, Outlier};
 
 /// The balancers, with the number of their targets.
-fn balancers(state: &State) -> impl Iterator<Item = (u32, &Lb, usize)> {
-    let of = |(id, node): (NodeId, &crate::plan::Node)| match (state.graph.spec(id), node.to) {
-        (Some(Spec::Lb(lb)), To::List(list)) => {
-            Some((node.site, lb, state.graph.lists().get(list as usize)?.len()))
-        }
+fn balancers(point: &Point) -> impl Iterator<Item = (u32, &Lb, usize)> {
+    let of = |(id, node): (NodeId, &crate::Node)| match (point.spec(id), node.to) {
+        (Some(Spec::Lb(lb)), To::List(list)) => Some((node.site, lb, point.lists.get(list as usize)?.len())),
         _ => None,
     };
-    state.graph.nodes().iter().enumerate().filter_map(move |(id, node)| of((index(id), node)))
+    point.nodes.iter().enumerate().filter_map(move |(id, node)| of((index(id), node)))
 }
 
 /// Outlier detection among too few targets: it lets none go, or compares none.
-pub(super) fn outliers(state: &State, found: &mut Found) {
-    for (site, lb, n) in balancers(state) {
+pub(super) fn outliers(draft: &Draft<'_>, found: &mut Found) {
+    for (site, lb, n) in balancers(draft.point) {
         let Some(outlier) = &lb.outlier else { continue };
         let targets = if n == 1 { "target".to_owned() } else { format!("{n} targets") };
         let Outlier { max_ejection_percent, always_eject_one_host, .. } = *outlier;
@@ -56,8 +53,8 @@ pub(super) fn outliers(state: &State, found: &mut Found) {
 }
 
 /// Slow starts of hashes, whose keys they would move.
-pub(super) fn slow_starts(state: &State, found: &mut Found) {
-    for (site, lb, _) in balancers(state) {
+pub(super) fn slow_starts(draft: &Draft<'_>, found: &mut Found) {
+    for (site, lb, _) in balancers(draft.point) {
         let hashes = matches!(lb.balance, Balance::RingHash { .. } | Balance::Maglev { .. });
         if lb.slow_start.is_some() && (hashes || lb.balance == Balance::First) {
             let why = if hashes {

@@ -3,7 +3,7 @@
 use super::warning;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::offered::{self, SiteLoad};
-use crate::plan::{Point, Scenario, Spec};
+use crate::{Point, Scenario, Spec};
 use weir_model::{Dist, Traffic};
 use weir_policy::config::Balance;
 
@@ -12,7 +12,7 @@ const ROUNDING: f64 = 1e-9;
 
 /// A warning for each queue that is offered as much as it can take, or more; a hint where something keeps its line short all
 /// the same.
-pub(crate) fn overloaded(point: &Point) -> Vec<Diagnostic> {
+pub fn overloaded(point: &Point) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();
     for (i, scenario) in point.scenarios.iter().enumerate() {
         let loads = offered::offered_load(point, i);

@@ -1,9 +1,8 @@
 //! Retries that wait for the status of an answer which nobody gives in simulation, or do not wait for those that listeners give.
 
 use super::ways::down;
-use super::{Found, index};
-use crate::context::State;
-use crate::plan::{NodeId, Scenario, Spec, To};
+use super::{Draft, Found, index};
+use crate::{NodeId, Scenario, Spec, To};
 use std::collections::BTreeSet;
 use weir_policy::Kind;
 
@@ -14,24 +13,24 @@ const FLAKY: u16 = 500;
 const HOP: [u16; 6] = [400, 404, 429, 502, 503, 504];
 
 /// Retries that a scenario reaches, with status numbers in `on` of which no node can answer any.
-pub(super) fn unanswered(state: &State, found: &mut Found) {
-    let graph = &state.graph;
+pub(super) fn unanswered(draft: &Draft<'_>, found: &mut Found) {
+    let point = draft.point;
     let waits = |spec: &Spec| match spec {
         Spec::Retry(retry) if retry.attempts > 1 => !retry.on_status.is_empty(),
         _ => false,
     };
-    if state.scenarios.is_empty() || !graph.specs().iter().any(waits) {
+    if draft.point.scenarios.is_empty() || !point.specs.iter().any(waits) {
         return;
     }
-    let mut answers: BTreeSet<u16> = graph.specs().iter().filter_map(answer).collect();
-    if is_layered(state) {
+    let mut answers: BTreeSet<u16> = point.specs.iter().filter_map(answer).collect();
+    if is_layered(draft) {
         answers.extend(HOP);
     }
-    let roots: BTreeSet<u32> = state.scenarios.iter().map(|s: &Scenario| s.root).collect();
-    let start = (0..graph.nodes().len()).map(|id| roots.contains(&index(id))).collect();
-    let reached = down(graph, start, |_, _, reached| reached, |a, b| a || b);
-    for (id, node) in graph.nodes().iter().enumerate().filter(|(id, _)| reached[*id]) {
-        let Some(Spec::Retry(retry)) = graph.spec(index(id)).filter(|s| waits(s)) else { continue };
+    let roots: BTreeSet<u32> = draft.point.scenarios.iter().map(|s: &Scenario| s.root).collect();
+    let start = (0..point.nodes.len()).map(|id| roots.contains(&index(id))).collect();
+    let reached = down(point, start, |_, _, reached| reached, |a, b| a || b);
+    for (id, node) in point.nodes.iter().enumerate().filter(|(id, _)| reached[*id]) {
+        let Some(Spec::Retry(retry)) = point.spec(index(id)).filter(|s| waits(s)) else { continue };
         let never: Vec<String> =
             retry.on_status.iter().filter(|s| !answers.contains(s)).map(u16::to_string).collect();
         if never.is_empty() {
@@ -50,22 +49,22 @@ pub(super) fn unanswered(state: &State, found: &mut Found) {
 }
 
 /// Retries before listeners, where all that fails behind is an answer, that try no such answer again. A hint: it may be meant.
-pub(super) fn unheard(state: &State, found: &mut Found) {
-    let graph = &state.graph;
-    if state.listening.names.is_empty() {
+pub(super) fn unheard(draft: &Draft<'_>, found: &mut Found) {
+    let point = draft.point;
+    if !point.specs.iter().any(|spec| matches!(spec, Spec::Listen(_))) {
         return;
     }
     // Whether all ways from a node come to a listener before anything else that may fail.
-    let mut listens: Vec<bool> = Vec::with_capacity(graph.nodes().len());
-    let mut lists: Vec<Option<bool>> = vec![None; graph.lists().len()];
-    for (id, node) in graph.nodes().iter().enumerate() {
+    let mut listens: Vec<bool> = Vec::with_capacity(point.nodes.len());
+    let mut lists: Vec<Option<bool>> = vec![None; point.lists.len()];
+    for (id, node) in point.nodes.iter().enumerate() {
         let of = |id: NodeId| listens.get(id as usize).copied().unwrap_or(false);
-        let Some(spec) = graph.spec(index(id)) else { continue };
+        let Some(spec) = point.spec(index(id)) else { continue };
         let behind = match node.to {
             To::None => false,
             To::Node(next) => of(next),
             To::List(list) => *lists[list as usize]
-                .get_or_insert_with(|| graph.lists()[list as usize].iter().all(|id| of(*id))),
+                .get_or_insert_with(|| point.lists[list as usize].iter().all(|id| of(*id))),
         };
         let retries = match spec {
             Spec::Retry(retry) => retry.attempts > 1 && !retry.on.contains(&Kind::Status5xx),
@@ -92,11 +91,11 @@ pub(super) fn unheard(state: &State, found: &mut Found) {
 }
 
 /// Whether some listener stands behind a node.
-fn is_layered(state: &State) -> bool {
-    let graph = &state.graph;
-    let start = vec![false; graph.nodes().len()];
-    let behind = down(graph, start, |_, _, _| true, |a, b| a || b);
-    let listens = |id: usize| matches!(graph.spec(index(id)), Some(Spec::Listen(_)));
+fn is_layered(draft: &Draft<'_>) -> bool {
+    let point = draft.point;
+    let start = vec![false; point.nodes.len()];
+    let behind = down(point, start, |_, _, _| true, |a, b| a || b);
+    let listens = |id: usize| matches!(point.spec(index(id)), Some(Spec::Listen(_)));
     behind.iter().enumerate().any(|(id, behind)| *behind && listens(id))
 }
 

@@ -1,22 +1,21 @@
 //! What comes down the graph to each node, by all ways at once.
 
 use super::index;
-use crate::graph::Graph;
-use crate::plan::{NodeId, Spec, To};
+use crate::{NodeId, Point, Spec, To};
 
 /// Fills in what reaches each node. `at` holds what begins there; `pass` says what a node hands on of what reached it; where
 /// several things reach a node, `join` makes one of them (it must not matter in which order).
 pub(super) fn down<T: Copy + PartialEq>(
-    graph: &Graph,
+    point: &Point,
     mut at: Vec<T>,
     pass: impl Fn(NodeId, &Spec, T) -> T,
     join: impl Fn(T, T) -> T,
 ) -> Vec<T> {
-    let mut lists: Vec<Option<T>> = vec![None; graph.lists().len()];
+    let mut lists: Vec<Option<T>> = vec![None; point.lists.len()];
     // A node comes after all that it leads to: going backwards, what reached a node is complete when it is looked at.
-    for (id, node) in graph.nodes().iter().enumerate().rev() {
+    for (id, node) in point.nodes.iter().enumerate().rev() {
         let id = index(id);
-        let Some(spec) = graph.spec(id) else { continue };
+        let Some(spec) = point.spec(id) else { continue };
         let handed = pass(id, spec, at[id as usize]);
         let mut reach = |next: NodeId, what: T| {
             let slot = &mut at[next as usize];
@@ -34,7 +33,7 @@ pub(super) fn down<T: Copy + PartialEq>(
                 let now = before.map_or(handed, |before| join(before, handed));
                 if before != Some(now) {
                     lists[list as usize] = Some(now);
-                    graph.lists()[list as usize].iter().for_each(|next| reach(*next, now));
+                    point.lists[list as usize].iter().for_each(|next| reach(*next, now));
                 }
             }
         }

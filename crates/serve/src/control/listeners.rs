@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use weir_http1::Networks;
-use weir_topology::plan::{Http, Listen, LogFormat, Point, Spec, levels, with_inner};
+use weir_plan::{Http, Listen, LogFormat, Point, Spec, levels, with_inner};
 
 /// The logs that are open, each once.
 #[derive(Clone, Default)]

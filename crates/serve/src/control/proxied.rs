@@ -9,7 +9,7 @@ use crate::transport::session::Session;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::fixed;
+use weir_plan::fixed;
 
 /// Reads who the client is, if its peer is one that says so; `false`: the connection ends here.
 pub(super) async fn learn(lp: &Rc<Loop>, session: &Rc<Session>, wire: &mut Wire) -> bool {

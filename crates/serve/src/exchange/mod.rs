@@ -46,10 +46,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Checked, Hop, Request, Version};
 use weir_net::io::Core;
+use weir_plan::KeySource;
 use weir_policy::Kind;
 use weir_policy::key;
 use weir_stats::Key;
-use weir_topology::plan::KeySource;
 use weir_workload::OfRun;
 
 /// Index of a node in the graph of a request; it means nothing in another graph.

@@ -4,10 +4,10 @@ use super::Exchange;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use weir_http1::Edits;
+use weir_plan::KeySource;
+use weir_plan::Matched;
+use weir_plan::template::{Piece, pieces};
 use weir_policy::key;
-use weir_topology::Matched;
-use weir_topology::plan::KeySource;
-use weir_topology::template::{Piece, pieces};
 
 /// The request.
 pub(crate) struct View<'a> {

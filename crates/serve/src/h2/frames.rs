@@ -8,7 +8,7 @@
 //! open with it, since weir opened them: a head, trailers, a reset, a PING. WINDOW_UPDATE is free: a peer that reads much sends
 //! many.
 
-use weir_topology::plan::fixed::{MAX_IDLE_FRAMES as MOST, MAX_IDLE_FRAMES_NS as PERIOD_NS};
+use weir_plan::fixed::{MAX_IDLE_FRAMES as MOST, MAX_IDLE_FRAMES_NS as PERIOD_NS};
 
 /// Bytes of a frame's head (RFC 9113 §4.1).
 const HEAD: usize = 9;

@@ -12,7 +12,7 @@ use weir_net::io::Core;
 use weir_net::io::buffers::{Buffers, Input};
 use weir_net::io::deadlines::{Deadline, TICK_NS};
 use weir_net::io::held::{self, Held};
-use weir_topology::plan::fixed::H2_STREAM_WINDOW_BYTES;
+use weir_plan::fixed::H2_STREAM_WINDOW_BYTES;
 
 /// What has come of a body.
 pub(crate) struct Incoming {

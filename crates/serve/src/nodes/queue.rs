@@ -19,8 +19,8 @@ use std::task::{Poll, Waker};
 use weir_model::OnCancel;
 use weir_net::io::Core;
 use weir_net::io::timers::Sleep;
+use weir_plan::fixed::ON_CANCEL_DRAIN_NS;
 use weir_policy::Kind;
-use weir_topology::plan::fixed::ON_CANCEL_DRAIN_NS;
 
 /// The node.
 pub(crate) struct Queue {

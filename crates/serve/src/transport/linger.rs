@@ -6,9 +6,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::fixed::{
-    LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS, MAX_LINGERING as MOST,
-};
+use weir_plan::fixed::{LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS, MAX_LINGERING as MOST};
 
 /// A client that lingers on this loop; dropped, however that comes, it does not any more.
 pub(crate) struct Lingering<'a>(&'a Cell<u32>);

@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::task::{Poll, ready};
 use weir_net::transport::socket::Socket;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::SendProxy;
-use weir_topology::plan::fixed::MAX_PROXY_HEADER_BYTES as MOST;
+use weir_plan::SendProxy;
+use weir_plan::fixed::MAX_PROXY_HEADER_BYTES as MOST;
 
 /// Bytes of a header of version 1, at most (section 2.1).
 const MOST_V1: usize = 107;

@@ -39,8 +39,8 @@ use weir_net::io::system::is_exhausted;
 use weir_net::io::timers::{Sleep, has_ended};
 use weir_net::transport::socket::Socket;
 use weir_net::transport::tls;
+use weir_plan::{Origin, OriginProtocol};
 use weir_policy::Kind;
-use weir_topology::plan::{Origin, OriginProtocol};
 
 /// Whoever can close idle connections of targets, here and on other loops.
 pub(crate) trait MakesRoom {

@@ -1,11 +1,12 @@
 //! `http(versions=["h1", "h2"], max_head=32*KiB, ...)`: what a listener allows, and for how long it waits.
 
 use super::{About, Function, Group, examples, may};
-use crate::address;
 use crate::call::{Call, Outcome};
-use crate::http;
-use crate::plan::{HalfClose, Http, HttpVersion, LogFormat, Paths};
 use crate::value::HttpValue;
+use weir_plan::address;
+use weir_plan::http;
+use weir_plan::ranges::{HEAD_BYTES, MOST_FIELDS, MOST_STREAMS, log};
+use weir_plan::{HalfClose, Http, HttpVersion, LogFormat, Paths};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "http",
@@ -85,13 +86,6 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     make,
 }];
 
-/// The least and the greatest size of a head, bytes: the proxy reads it into one buffer of 128 KiB.
-pub(crate) const HEAD_BYTES: (u64, u64) = (256, 128 << 10);
-/// Fields of a head at most.
-pub(crate) const MOST_FIELDS: u32 = 10_000;
-/// Streams of a connection at most (RFC 9113).
-pub(crate) const MOST_STREAMS: u32 = i32::MAX as u32;
-
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let plain = Http::default();
     let (least, most) = HEAD_BYTES;
@@ -161,16 +155,4 @@ fn versions(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<HttpVersion>> {
     }
     let all = [("h1", HttpVersion::H1), ("h2", HttpVersion::H2)];
     Some(all.into_iter().filter(|(word, _)| words.iter().any(|w| w == word)).map(|(_, v)| v).collect())
-}
-
-/// Where a log goes.
-pub(crate) fn log(text: &str) -> Result<(), http::Wrong> {
-    if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
-        let help = "write \"stdout\", \"stderr\" or a path";
-        return Err((
-            format!("\"{}\" is no place for a log", http::short(&text.escape_debug().to_string())),
-            Some(help.to_owned()),
-        ));
-    }
-    Ok(())
 }

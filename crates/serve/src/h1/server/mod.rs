@@ -20,8 +20,8 @@ use weir_http1::{Limits, Refusal, Request, Seek, Version};
 use weir_net::io::Core;
 use weir_net::io::deadlines::Deadline;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::HttpVersion;
-use weir_topology::plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
+use weir_plan::HttpVersion;
+use weir_plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
 
 /// A client's connection.
 pub(crate) struct Conn {

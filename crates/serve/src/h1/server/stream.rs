@@ -12,8 +12,8 @@ use std::task::{Context, Poll};
 use weir_http1::{Client, Decoder, Edits, Encoder, Framing, Request, Response, Trailers};
 use weir_net::io::buffers::Input;
 use weir_net::io::deadlines::TICK_NS;
-use weir_topology::plan::HalfClose;
-use weir_topology::plan::fixed::MAX_READ_AHEAD_BYTES as AHEAD;
+use weir_plan::HalfClose;
+use weir_plan::fixed::MAX_READ_AHEAD_BYTES as AHEAD;
 
 /// Pieces up to this size are copied behind the head, and leave with it at the end of the turn.
 const SMALL: usize = 4 * 1024;

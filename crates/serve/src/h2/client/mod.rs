@@ -23,7 +23,7 @@ use weir_net::io::Core;
 use weir_net::transport::socket::Socket;
 use weir_net::transport::tls;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::fixed::{
+use weir_plan::fixed::{
     H2_CONNECTION_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES, MAX_RESPONSE_HEAD_BYTES,
 };
 

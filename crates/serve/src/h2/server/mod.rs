@@ -31,8 +31,8 @@ use weir_http1::{Refusal, Request, Version};
 use weir_net::io::Core;
 use weir_net::io::reuse::Memory;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::Http;
-use weir_topology::plan::fixed::{
+use weir_plan::Http;
+use weir_plan::fixed::{
     DRAIN_NEW_CLIENT_NS, H2_CONNECTION_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES,
 };
 

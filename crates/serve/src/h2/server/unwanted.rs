@@ -11,7 +11,7 @@ use crate::transport::linger::Lingering;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use weir_topology::plan::fixed::{LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS};
+use weir_plan::fixed::{LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS};
 
 /// Drops it in a task of its own; the connection is not idle meanwhile. Where as many linger as may, the stream is reset at once.
 pub(super) fn linger(conn: &Rc<Conn>, mut unwanted: Unwanted) {
