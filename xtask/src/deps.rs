@@ -47,6 +47,7 @@ const NEVER: &[(&str, &str, &str)] = &[
         "libm",
         "samplers and their mathematics live in stats and model; the simulator only drives them",
     ),
+    ("weir-net", "weir-http1", NO_MESSAGES),
     ("weir-load", "weir-topology", NO_LANGUAGE),
     ("weir-sim", "weir-topology", NO_LANGUAGE),
     ("weir-serve", "weir-topology", NO_LANGUAGE),
@@ -56,6 +57,7 @@ const NEVER: &[(&str, &str, &str)] = &[
 
 const NO_LANGUAGE: &str =
     "what runs or reports a plan takes it from weir-plan; the language is for who has a file";
+const NO_MESSAGES: &str = "connections are streams of bytes; what a message is, serve knows";
 
 /// Crates that must build without the language, and so without what is below: nothing that they use, however indirectly, may
 /// bring in a package whose name begins so.
@@ -201,6 +203,7 @@ mod tests {
             ("weir-net", "weir-topology", true, true),
             ("weir-sim", "weir-topology", false, true),
             ("weir-sim", "weir-topology", true, false),
+            ("weir-net", "weir-http1", false, true),
             ("weir-report", "clap", false, true),
             ("weir-policy", "tokio", false, true),
             ("weir-policy", "proptest", true, false),

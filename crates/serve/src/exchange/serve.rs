@@ -10,6 +10,7 @@ use super::{
     Bound, ClientEnd, Exchange, Graph, NodeId, RequestContext, answer, failure_log, hop, relay, tunnel,
 };
 use crate::h1::Piece;
+use crate::h1::heads;
 use crate::h1::server::After;
 use crate::log::{Entry, History, Line};
 use crate::metrics::{Exchanged, RequestLimit};
@@ -92,7 +93,7 @@ pub(crate) async fn serve<G: Serves>(
     unlogged.has_ended = true;
     drop(unlogged);
     if let Some(ex) = Rc::into_inner(ex) {
-        ex.core.buffers.keep_request(ex.request);
+        heads::keep_request(ex.request);
     }
     after
 }

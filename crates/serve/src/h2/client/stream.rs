@@ -3,6 +3,7 @@
 use super::Handle;
 use crate::h1::Piece;
 use crate::h1::client::{Asking, Broken, HeadError, LIMITS, Progress};
+use crate::h1::heads;
 use crate::h2::fields;
 use crate::h2::recv::Incoming;
 use crate::h2::send::Outgoing;
@@ -66,7 +67,7 @@ impl Stream {
             answer,
             send,
             recv: None,
-            response: core.buffers.response(),
+            response: heads::take_response(),
             deadline: core.deadlines.add(),
             reads: 0,
             nothing: Default::default(),
@@ -222,8 +223,8 @@ impl Stream {
     }
 
     /// The exchange is over. What is unfinished of it is cancelled; the connection stays with its target.
-    pub fn end(self, core: &Core) {
-        core.buffers.keep_response(self.response);
+    pub fn end(self) {
+        heads::keep_response(self.response);
     }
 
     /// As a tunnel: more bytes from the origin; `false` is its end of stream.

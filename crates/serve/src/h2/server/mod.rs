@@ -14,6 +14,7 @@ use super::recv::Unwanted;
 use super::send::Data;
 use super::stall::Stall;
 use super::{Io, PREFACE, SMALL_DATA_BUDGET, Shared, fields};
+use crate::h1::heads;
 use crate::h1::page;
 use crate::h1::server::After;
 use crate::metrics::{HeadAnswer, Parting, RequestLimit};
@@ -310,7 +311,7 @@ fn begin<F: Future<Output = After> + 'static>(
 ) {
     let core = &conn.core;
     let (parts, body) = request.into_parts();
-    let (mut request, mut scratch) = (core.buffers.request(), core.buffers.small());
+    let (mut request, mut scratch) = (heads::take_request(), core.buffers.small());
     let limits = &conn.session.listener.limits;
     let read = head::read(&parts, !body.is_end_stream(), limits, &mut request, &mut scratch);
     conn.shared.frames.borrow_mut().accepted(scratch.len());
@@ -329,7 +330,7 @@ fn begin<F: Future<Output = After> + 'static>(
             if let Some(unwanted) = Unwanted::new(body, 0) {
                 unwanted::linger(conn, unwanted);
             }
-            core.buffers.keep_request(request);
+            heads::keep_request(request);
         }
     }
     core.buffers.keep_small(scratch);
