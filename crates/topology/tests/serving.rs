@@ -139,7 +139,7 @@ fn every_default_of_the_contract_is_in_the_plan() {
     let plan = plan("listen(\"127.0.0.1:0\", server(addr=\"x:1\"))\n");
     let text = String::from_utf8(plan.to_json()).expect("UTF-8");
     for part in [
-        r#""kind":"server","addr":"x:1","model":null,"origin":{"protocol":"auto","connect_timeout_ns":1000000000,"response_timeout_ns":30000000000,"body_timeout_ns":60000000000,"idle_timeout_ns":4000000000,"max_age_ns":null,"max_requests":null}"#,
+        r#""kind":"server","addr":"x:1","model":null,"origin":{"protocol":"auto","connect_timeout_ns":1000000000,"response_timeout_ns":60000000000,"body_timeout_ns":60000000000,"idle_timeout_ns":4000000000,"max_age_ns":null,"max_requests":null}"#,
         r#""kind":"listen","addr":"127.0.0.1:0","protocol":"http","loops":null,"http":{"versions":["h1","h2"],"max_head":32768,"max_headers":100,"max_body":null,"head_timeout_ns":10000000000,"body_timeout_ns":30000000000,"write_timeout_ns":30000000000,"idle_timeout_ns":60000000000,"max_requests":100000,"max_age_ns":3600000000000,"max_streams":100,"max_clients":null,"max_clients_per_address":null,"upgrade":["websocket"],"connect":[],"tunnel_idle_ns":3600000000000,"half_close":"cancel","trusted":[],"proxy_from":[],"paths":"safe","drain_delay_ns":0,"drain_timeout_ns":10000000000,"access_log":null,"log_format":"json"}"#,
     ] {
         assert!(text.contains(part), "{part} is not in {text}");

@@ -244,7 +244,7 @@ impl Default for Origin {
             protocol: OriginProtocol::Auto,
             tls: None,
             connect_timeout_ns: Some(SECOND_NS),
-            response_timeout_ns: Some(30 * SECOND_NS),
+            response_timeout_ns: Some(60 * SECOND_NS),
             body_timeout_ns: Some(60 * SECOND_NS),
             idle_timeout_ns: Some(4 * SECOND_NS),
             max_age_ns: None,
