@@ -13,7 +13,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Serve,
         meaning: "What a listener allows its clients, and how long it waits for them.",
         simulated: "nothing",
-        served: "limits and timeouts towards clients, whom to trust, what is logged, how it drains",
+        served: "limits and timeouts towards clients, which peers to trust, what is logged, how it drains; \
+                trailers of an answer reach a client of HTTP/1.1 only if it sent `TE: trailers`, and a client of \
+                HTTP/2 always",
         draws: "nothing",
         example: examples::EDGE,
     },
