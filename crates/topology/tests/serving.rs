@@ -190,7 +190,7 @@ const ALL: &str = r#"
 h = http(versions=["h1"], max_head=8*KiB, max_headers=50, max_body=1*MiB, head_timeout=1*s, body_timeout=None, write_timeout=2*s,
          idle_timeout=3*s, max_requests=None, max_age=None, max_streams=7, max_clients=100, max_clients_per_address=10,
          upgrade=["WebSocket", "x/2"], connect=["DB.example:5432", "*.example.com:443"], tunnel_idle=None, half_close="answer",
-         trusted=["10.0.0.0/8", "::1"], proxy_from=[], paths="raw", drain_delay=1*s, drain_timeout=0*s, access_log="stdout", log_format="combined")
+         trusted=["10.0.0.0/8", "::1", "unix:"], proxy_from=["unix:"], paths="raw", drain_delay=1*s, drain_timeout=0*s, access_log="stdout", log_format="combined")
 app = server("a", addr="[::1]:80", model=1*ms, protocol="h1", connect_timeout=2*s, response_timeout=None, body_timeout=3*s, idle_timeout=4*s,
              max_age=5*s, max_requests=6)
 fixed = respond(503, "no", headers={"Retry-After": "5"})
@@ -241,7 +241,8 @@ fn wrong_plans_are_refused() {
         ("\"max_head\":8192", "\"max_head\":131073", "max_head"),
         ("\"max_headers\":50", "\"max_headers\":0", "max_headers"),
         ("\"versions\":[\"h1\"]", "\"versions\":[]", "versions"),
-        ("\"proxy_from\":[]", "\"proxy_from\":[\"::1/x\"]", "network"),
+        ("\"proxy_from\":[\"unix:\"]", "\"proxy_from\":[\"::1/x\"]", "network"),
+        ("\"::1\",\"unix:\"", "\"::1\",\"unix\"", "trusted"),
         ("\"head_timeout_ns\":1000000000", "\"head_timeout_ns\":0", "head_timeout_ns"),
         ("\"websocket\"", "\"h2c\"", "h2c"),
         ("\"websocket\"", "\"WebSocket\"", "lower case"),

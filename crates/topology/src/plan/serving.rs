@@ -119,9 +119,9 @@ pub struct Http {
     pub tunnel_idle_ns: Option<u64>,
     /// What the end of a client's stream means.
     pub half_close: HalfClose,
-    /// Addresses and networks (CIDR) whose `X-Forwarded-For` is believed.
+    /// Addresses and networks (CIDR) whose `X-Forwarded-*` are believed; `unix:` stands for the peers of a Unix socket.
     pub trusted: Vec<String>,
-    /// Addresses and networks (CIDR) that send the PROXY protocol.
+    /// Addresses and networks (CIDR), or `unix:`, that send the PROXY protocol.
     pub proxy_from: Vec<String>,
     /// What becomes of ambiguous paths.
     pub paths: Paths,
