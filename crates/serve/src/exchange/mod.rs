@@ -357,12 +357,13 @@ impl Exchange {
         })
     }
 
-    /// Whether the client came by TLS; where that is this very process, whether its own client did.
+    /// Whether the client came by TLS, as far as a trusted peer says so in place of the connection: a proxy in front, or this
+    /// very process.
     pub fn is_https(&self) -> bool {
-        let session = self.client.session();
-        match session.believed().and_then(|_| self.request.field("x-forwarded-proto")) {
+        let said = self.checked.trusted.then(|| self.request.field("x-forwarded-proto")).flatten();
+        match said {
             Some(proto) => proto.eq_ignore_ascii_case(b"https"),
-            None => session.agreed().is_some(),
+            None => self.client.session().agreed().is_some(),
         }
     }
 

@@ -247,7 +247,7 @@ impl Server {
         let mut socket = self.target.place.connect(&ex.core).await?;
         if let Some(version) = self.origin.send_proxy {
             let session = ex.client.session();
-            let header = proxy_protocol::header(version, session.peer().zip(session.local))?;
+            let header = proxy_protocol::header(version, session.peer().zip(session.local()))?;
             proxy_protocol::send(&mut socket, &header).await?;
         }
         Ok(socket)
