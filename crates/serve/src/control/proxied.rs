@@ -20,7 +20,7 @@ pub(super) async fn learn(lp: &Rc<Loop>, session: &Rc<Session>, wire: &mut Wire)
     match proxy_protocol::read(session, wire).await {
         Ok(said) => {
             let Some(client) = said.client.or(peer) else { return true };
-            session.is_of(client, said.local);
+            session.set_client(client, said.local);
             wait_for_place(lp, session, client).await
         }
         Err(Wrong::Nothing) => false,

@@ -352,6 +352,9 @@ impl Exchange {
                 Ok(Piece::End)
             }
             Err(BodyError::Refused(status)) => Err(Failure::client(status)),
+            // Behind the head of an answer there is no other: the client has left.
+            Err(BodyError::Cut) if self.answered.get() => Err(Failure::gone()),
+            Err(BodyError::Cut) => Err(Failure::client(400)),
             Err(BodyError::Late) => Err(Failure::client(408).by(Why::Client(RequestLimit::BodyTimeout))),
             Err(BodyError::Gone) => Err(Failure::gone()),
         })

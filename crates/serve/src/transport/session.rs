@@ -68,7 +68,9 @@ impl Session {
 
     /// The balancer that the client came through has named it. On a Unix socket the address that the client came to is known
     /// from the balancer alone.
-    pub fn is_of(&self, client: SocketAddr, local: Option<SocketAddr>) {
+    pub fn set_client(&self, client: SocketAddr, local: Option<SocketAddr>) {
+        // What a peer says of addresses makes it no part of this process.
+        let _ = self.own.set(false);
         self.peer.set(Some(client));
         self.local.set(self.local.get().or(local));
     }
