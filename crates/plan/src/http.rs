@@ -3,6 +3,7 @@
 //! Each check says in a sentence what is wrong, and where it can what to write instead.
 
 use std::net::IpAddr;
+use weir_http1::Networks;
 
 /// What is wrong, and what to write.
 pub type Wrong = (String, Option<String>);
@@ -152,6 +153,18 @@ pub fn network(text: &str) -> Result<(IpAddr, u32), Wrong> {
         Some(Ok(bits)) if bits <= most => Ok((address, bits)),
         Some(_) => Err(no()),
     }
+}
+
+/// Peers of a listener: an address, a network, or `unix:` for the peers of a Unix socket.
+pub fn peers(text: &str) -> Result<(), Wrong> {
+    const UNIX: &str = Networks::UNIX;
+    if text == UNIX || network(text).is_ok() {
+        return Ok(());
+    }
+    let message =
+        format!("\"{}\" is no address, no network such as \"10.0.0.0/8\", and not \"{UNIX}\"", short(text));
+    let help = text.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("unix"));
+    Err((message, help.then(|| format!("write \"{UNIX}\": it stands for all peers of a Unix socket"))))
 }
 
 /// Ranges of status numbers, as in `200-299,304`.

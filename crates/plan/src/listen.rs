@@ -119,9 +119,9 @@ pub struct Http {
     pub tunnel_idle_ns: Option<u64>,
     /// What the end of a client's stream means.
     pub half_close: HalfClose,
-    /// Addresses and networks (CIDR) whose `X-Forwarded-For` is believed.
+    /// Addresses and networks (CIDR) whose `X-Forwarded-*` are believed; `unix:` stands for the peers of a Unix socket.
     pub trusted: Vec<String>,
-    /// Addresses and networks (CIDR) that send the PROXY protocol.
+    /// Addresses and networks (CIDR), or `unix:`, that send the PROXY protocol.
     pub proxy_from: Vec<String>,
     /// What becomes of ambiguous paths.
     pub paths: Paths,
@@ -244,7 +244,7 @@ impl Default for Origin {
             protocol: OriginProtocol::Auto,
             tls: None,
             connect_timeout_ns: Some(SECOND_NS),
-            response_timeout_ns: Some(30 * SECOND_NS),
+            response_timeout_ns: Some(60 * SECOND_NS),
             body_timeout_ns: Some(60 * SECOND_NS),
             idle_timeout_ns: Some(4 * SECOND_NS),
             max_age_ns: None,

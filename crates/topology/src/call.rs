@@ -17,7 +17,6 @@ mod arguments;
 mod words;
 
 pub(crate) use arguments::{describe, list};
-pub(crate) use words::Check;
 
 /// What a function makes: a value, nothing (after a finding), or an error that ends the evaluation.
 pub(crate) type Outcome<'v> = starlark::Result<Option<Value<'v>>>;

@@ -88,8 +88,8 @@ fn settings(h: &Http) -> Checked {
     duration(h.drain_timeout_ns)?;
     h.upgrade.iter().try_for_each(|u| lower("upgrade", u, http::upgrade))?;
     h.connect.iter().try_for_each(|c| lower("connect", c, address::authority))?;
-    h.trusted.iter().try_for_each(|t| word("trusted", t, |text| http::network(text).map(|_| ())))?;
-    h.proxy_from.iter().try_for_each(|t| word("proxy_from", t, |text| http::network(text).map(|_| ())))?;
+    h.trusted.iter().try_for_each(|t| word("trusted", t, http::peers))?;
+    h.proxy_from.iter().try_for_each(|t| word("proxy_from", t, http::peers))?;
     share("trace", h.trace)?;
     h.request_id.as_deref().map_or(Ok(()), |name| lower("request_id", name, http::own_field))?;
     h.access_log.as_deref().map_or(Ok(()), |log| word("access_log", log, ranges::log))

@@ -242,7 +242,7 @@ fn believe(point: &Point, opened: &mut Opened) {
         let before = believes.iter().filter(|(_, behind)| behind.contains(&conf.node));
         let mut trusted: Vec<String> = before.flat_map(|(trusted, _)| trusted.iter().cloned()).collect();
         // What its own process is taken for.
-        trusted.push("unix".to_owned());
+        trusted.push(Networks::UNIX.to_owned());
         let trusted = Networks::parse(&trusted).unwrap_or_default();
         conf.inner = Some(Believed { own: opened.inner.own.clone(), trusted });
     }

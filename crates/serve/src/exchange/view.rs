@@ -73,8 +73,7 @@ impl<'a> View<'a> {
 
     /// The same where somebody is sent elsewhere: a port belongs to a scheme, so that of the request is not one of another.
     pub fn fill_location(&self, template: &str) -> Vec<u8> {
-        let https = self.ex.client.session().agreed().is_some();
-        let other = if https { "http://" } else { "https://" };
+        let other = if self.ex.is_https() { "http://" } else { "https://" };
         let host = if template.starts_with(other) { without_port(self.host()) } else { self.host() };
         self.fill_with(template, host)
     }

@@ -14,7 +14,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Serve,
         meaning: "What a listener allows its clients, and how long it waits for them.",
         simulated: "nothing",
-        served: "limits and timeouts towards clients, whom to trust, what is logged, how it drains",
+        served: "limits and timeouts towards clients, which peers to trust, what is logged, how it drains; \
+                trailers of an answer reach a client of HTTP/1.1 only if it sent `TE: trailers`, and a client of \
+                HTTP/2 always",
         draws: "nothing",
         example: examples::EDGE,
     },
@@ -54,8 +56,19 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "whether a client that closes its \
                 sending side has left, or still wants the answer",
         ),
-        may("trusted", "a list of networks", "[]", "whose forwarded fields are believed"),
-        may("proxy_from", "a list of networks", "[]", "who must send the PROXY protocol"),
+        may(
+            "trusted",
+            "a list of networks and \"unix:\"",
+            "[]",
+            "peers whose `X-Forwarded-*` fields are believed; \"unix:\" means all peers of a listener on a Unix \
+                socket",
+        ),
+        may(
+            "proxy_from",
+            "a list of networks and \"unix:\"",
+            "[]",
+            "peers that must begin with the PROXY protocol, which names the client",
+        ),
         may(
             "paths",
             "\"safe\" | \"raw\"",
@@ -90,7 +103,6 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let plain = Http::default();
     let (least, most) = HEAD_BYTES;
     let lower = |list: Vec<String>| once(list.into_iter().map(|t| t.to_ascii_lowercase()).collect());
-    let network: crate::call::Check = |text| http::network(text).map(|_| ());
     let http = Http {
         versions: versions(call).unwrap_or(plain.versions),
         max_head: call.size("max_head", least, most).unwrap_or(plain.max_head),
@@ -111,8 +123,8 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         half_close: call
             .choice("half_close", &[("cancel", Some(HalfClose::Cancel)), ("answer", Some(HalfClose::Answer))])
             .unwrap_or_default(),
-        trusted: call.several("trusted", network).map_or(plain.trusted, once),
-        proxy_from: call.several("proxy_from", network).map_or(plain.proxy_from, once),
+        trusted: call.several("trusted", http::peers).map_or(plain.trusted, once),
+        proxy_from: call.several("proxy_from", http::peers).map_or(plain.proxy_from, once),
         paths: call
             .choice("paths", &[("safe", Some(Paths::Safe)), ("raw", Some(Paths::Raw))])
             .unwrap_or_default(),

@@ -49,7 +49,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         may(
             "response_timeout",
             "a duration or None",
-            "30*s",
+            "60*s",
             "from the last byte of the request to \
                 the final head",
         ),

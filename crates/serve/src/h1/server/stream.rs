@@ -26,6 +26,8 @@ const HEAD: usize = 8 * 1024;
 pub(crate) enum BodyError {
     /// It is malformed: the status.
     Refused(u16),
+    /// The client ended its stream within it.
+    Cut,
     /// No byte of it came within `body_timeout`.
     Late,
     /// The client has gone.
@@ -114,7 +116,7 @@ impl Stream {
                 Poll::Ready(Ok(0)) => {
                     let _ = decoder.eof();
                     listener.counts.broke("body-cut");
-                    return Poll::Ready(Err(BodyError::Refused(400)));
+                    return Poll::Ready(Err(BodyError::Cut));
                 }
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(_)) => return Poll::Ready(Err(BodyError::Gone)),
