@@ -136,7 +136,7 @@ const SERVE: Held = Held {
     folder: "crates/serve",
     rooms: &[
         room("metrics", "what weir counts of itself, and the formats that show it", &[]),
-        room("log", "access log and error log, each written by a thread of its own", &[]),
+        room("log", "access log and error log, each written by a thread of its own", &["metrics"]),
         room("transport", "what belongs to a connection; sockets that listen", &["metrics", "log"]),
         room("sync", "what all loops share: semaphores, wait queues, time-lines", &[]),
         room("h1", "HTTP/1.1 behind the two ends; knows no node", &["metrics", "transport", "sync"]),

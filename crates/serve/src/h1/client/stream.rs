@@ -3,8 +3,8 @@
 use super::Conn;
 use crate::h1::Piece;
 use crate::h1::heads;
-use crate::h2::Reason;
 use crate::metrics::Ending;
+use h2::Reason;
 use std::io;
 use std::task::{Context, Poll};
 use weir_http1::{
