@@ -1,0 +1,80 @@
+"""The checks of a WebSocket client in Python (websockets)."""
+import os
+import ssl
+
+from common import CA, SCHEME, main, same
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+
+def open_socket(address, path="/", **more):
+    if SCHEME == "https":
+        # As browsers do: only HTTP/1.1 is offered for a WebSocket.
+        more["ssl"] = ssl.create_default_context(cafile=CA)
+        return connect(f"wss://{address.replace('127.0.0.1', 'localhost')}{path}", max_size=64 << 20, **more)
+    return connect(f"ws://{address}{path}", max_size=64 << 20, **more)
+
+
+def echo(address, seconds):
+    with open_socket(address) as socket:
+        while True:
+            for body in ["text, ä", b"\0\xff", "x" * 70000]:
+                socket.send(body)
+                same(socket.recv(timeout=10), body)
+            yield
+
+
+def connects(address, seconds):
+    """A new socket each time, with a subprotocol."""
+    while True:
+        with open_socket(address, subprotocols=["chat"]) as socket:
+            same(socket.subprotocol, "chat", "subprotocol")
+            socket.send("a")
+            same(socket.recv(timeout=10), "a")
+        yield
+
+
+def large(address, seconds):
+    """Four MiB there and back that do not compress, without compression."""
+    body = os.urandom(4 << 20)
+    with open_socket(address, compression=None) as socket:
+        while True:
+            socket.send(body)
+            same(socket.recv(timeout=20) == body, True, "equality")
+            yield
+
+
+def bye(address, seconds):
+    """The server closes with a code and a reason."""
+    while True:
+        with open_socket(address, "/bye") as socket:
+            try:
+                socket.recv(timeout=10)
+                raise AssertionError("not closed")
+            except ConnectionClosed as closed:
+                same((closed.rcvd.code, closed.rcvd.reason), (4001, "until tomorrow"), "code")
+        yield
+
+
+def ticks(address, seconds):
+    """Only the server sends."""
+    with open_socket(address, "/ticks") as socket:
+        number = 0
+        while True:
+            same(socket.recv(timeout=5), str(number), "tick")
+            number += 1
+            yield
+
+
+def quiet(address, seconds):
+    """Silent for 65 s, then an echo."""
+    import time
+    with open_socket(address, ping_interval=None) as socket:
+        time.sleep(65)
+        socket.send("still here")
+        same(socket.recv(timeout=10), "still here")
+        yield
+    return "after 65 s"
+
+
+main({name: check for name, check in list(globals().items()) if callable(check) and not name.startswith("_")})

@@ -1,0 +1,260 @@
+"""weir, nginx and HAProxy before the same origins, each set up as its manual says."""
+import dataclasses
+import pathlib
+import signal
+import subprocess
+import time
+
+from harness import Target, free_port
+
+
+@dataclasses.dataclass
+class Route:
+    """What a proxy is to do: from a listener to origins."""
+
+    origins: list  # host:port
+    origin: str = "h1"  # what is spoken to them: h1, h2 (in clear: with prior knowledge), or auto with TLS
+    origin_tls: bool = False
+    front: str = "h1"  # nginx 1.22 speaks only one of h1 and h2 on a port without TLS
+    front_tls: bool = False
+    websocket: bool = False
+    direct: str = ""  # where a client without a proxy goes; else the first origin
+    direct_tls: bool = None
+    weir_balance: str = "lb.least_conn({targets}, name = \"apps\")"
+    weir_server: str = ""  # further arguments of server(...)
+    weir_http: str = ""  # arguments of http(...)
+    nginx: str = ""  # further lines of the location
+    nginx_upstream: str = ""
+    haproxy: str = ""  # further lines of the backend
+    haproxy_server: str = ""  # further words of each server
+    ways: tuple = ("direct", "weir", "nginx", "haproxy")
+
+
+class Direct:
+    name = "direct"
+
+    def __init__(self, bench, route):
+        tls = route.origin_tls if route.direct_tls is None else route.direct_tls
+        self.target = Target("direct", route.direct or route.origins[0], tls, self)
+
+    def close(self):
+        pass
+
+
+class Proxy:
+    """A running proxy; `drain`, `reload` and `hand_over` act on it under load."""
+
+    def __init__(self, bench, route):
+        self.bench, self.route = bench, route
+        self.folder = bench.folder / f"{self.name}-{free_port()}"
+        self.folder.mkdir()
+        self.file = self.folder / self.config_name
+        self.turn, self.drained = 0, set()
+        self.children = []
+        self.start()
+        self.target = Target(self.name, f"127.0.0.1:{self.port}", route.front_tls, self)
+
+    def close(self):
+        self.bench.stop(self.children)
+
+    def said(self):
+        return "".join(child.log.read_text(errors="replace") for child in self.children)
+
+
+class Weir(Proxy):
+    name, config_name = "weir", "app.star"
+
+    def text(self):
+        bench, route = self.bench, self.route
+        more = f', protocol = "{route.origin}"' if route.origin == "h2" else ""
+        if route.origin == "h1" and route.origin_tls:
+            more += ', protocol = "h1"'
+        if route.origin_tls:
+            more += f', tls = tls.client(ca = "{bench.ca}", name = "localhost")'
+        if route.weir_server:
+            more += f", {route.weir_server}"
+        servers = ", ".join(f'server("app{i}", addr = "{origin}"{more})' for i, origin in enumerate(route.origins))
+        # Each turn of a reload changes the plan.
+        balance = route.weir_balance.replace("{targets}", f"[{servers}]")
+        http = ", ".join(a for a in [route.weir_http, f"max_headers = {100 + self.turn}" if self.turn else ""] if a)
+        listen = f'listen("127.0.0.1:{self.port}", apps, name = "front"'
+        listen += f', tls = tls.server(cert = "{bench.cert}", key = "{bench.key}")' if route.front_tls else ""
+        return f"apps = {balance}\n{listen}{f', http = http({http})' if http else ''})\n"
+
+    def start(self):
+        self.port = free_port()
+        self.control = self.folder / "control"
+        self.file.write_text(self.text())
+        self.serve()
+
+    def serve(self, *more):
+        child = self.bench.spawn([self.bench.weir, "serve", self.file, "--control", self.control, *more])
+        self.children.append(child)
+        for _ in range(200):
+            if "control " in child.log.read_text():
+                return child
+            if child.poll() is not None:
+                raise RuntimeError(f"weir does not serve: {child.log.read_text()}")
+            time.sleep(0.05)
+        raise RuntimeError("weir does not serve within 10 s")
+
+    def reload(self):
+        self.turn += 1
+        self.file.write_text(self.text())
+        self.children[-1].send_signal(signal.SIGHUP)
+
+    def drain(self, index, state="drain"):
+        subprocess.run([self.bench.weir, "admin", "set", "apps", self.route.origins[index], "--state", state,
+                        "--control", str(self.control)], check=True, capture_output=True)
+
+    def undrain(self, index):
+        self.drain(index, "file")
+
+    def hand_over(self):
+        self.serve("--replace")
+
+
+class Nginx(Proxy):
+    name, config_name = "nginx", "nginx.conf"
+
+    def text(self):
+        bench, route, folder = self.bench, self.route, self.folder
+        servers = "\n".join(f"    server {origin}{' down' if i in self.drained else ''};" for i, origin in enumerate(route.origins))
+        tls = "s" if route.origin_tls else ""
+        kind = "grpc" if route.origin == "h2" else "proxy"
+        location = [f"{kind}_pass {'grpc' if kind == 'grpc' else 'http'}{tls}://apps;"]
+        if route.origin_tls:
+            location += [f"{kind}_ssl_trusted_certificate {bench.ca};", f"{kind}_ssl_verify on;", f"{kind}_ssl_name localhost;",
+                         f"{kind}_ssl_server_name on;"]
+        if kind == "proxy":
+            location += ["proxy_http_version 1.1;", "proxy_set_header Host $http_host;",
+                         "proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;"]
+            location += ["proxy_set_header Upgrade $http_upgrade;", "proxy_set_header Connection $connection_upgrade;"] \
+                if route.websocket else ['proxy_set_header Connection "";']
+        if route.nginx:
+            location.append(route.nginx)
+        listen = f"listen 127.0.0.1:{self.port}{' ssl http2' if route.front_tls else ' http2' if route.front == 'h2' else ''};"
+        temporary = "\n".join(f"  {k}_temp_path {folder}/{k};" for k in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"])
+        certificate = f"  ssl_certificate {bench.cert}; ssl_certificate_key {bench.key};" if route.front_tls else ""
+        newline = "\n      "
+        return f"""daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_processes 1;
+events {{ worker_connections 4096; }}
+http {{
+  access_log off; server_tokens off; # {self.turn}
+{temporary}
+  map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
+  upstream apps {{
+{servers}
+    {route.nginx_upstream}
+    keepalive 64;
+  }}
+  server {{
+    {listen}
+  {certificate}
+    location / {{
+      {newline.join(location)}
+    }}
+  }}
+}}
+"""
+
+    def start(self):
+        self.port = free_port()
+        self.file.write_text(self.text())
+        child = self.bench.spawn(["nginx", "-c", self.file, "-e", self.folder / "error.log", "-p", self.folder])
+        self.children.append(child)
+        self.bench.await_port(self.port, child)
+
+    def said(self):
+        return (self.folder / "error.log").read_text(errors="replace")
+
+    def reload(self):
+        self.turn += 1
+        self.file.write_text(self.text())
+        self.children[0].send_signal(signal.SIGHUP)
+
+    def drain(self, index):
+        self.drained.add(index)
+        self.reload()
+
+    def undrain(self, index):
+        self.drained.discard(index)
+        self.reload()
+
+    def hand_over(self):
+        """Its upgrade of the program in place: a second master, then the first one quits."""
+        old = int((self.folder / "pid").read_text())
+        self.children[0].send_signal(signal.SIGUSR2)
+        for _ in range(100):
+            time.sleep(0.05)
+            pid = self.folder / "pid"
+            if pid.exists() and pid.read_text().strip() not in ("", str(old)):
+                break
+        time.sleep(0.3)
+        self.children[0].send_signal(signal.SIGQUIT)
+
+
+class Haproxy(Proxy):
+    name, config_name = "haproxy", "haproxy.cfg"
+
+    def text(self):
+        bench, route = self.bench, self.route
+        bind = f"bind 127.0.0.1:{self.port}" + (f" ssl crt {bench.both} alpn h2,http/1.1" if route.front_tls else "")
+        more = ""
+        if route.origin_tls:
+            more += f" ssl verify required ca-file {bench.ca} verifyhost localhost sni str(localhost)"
+            more += " alpn h2,http/1.1" if route.origin in ("h2", "auto") else " alpn http/1.1"
+        elif route.origin == "h2":
+            more += " proto h2"
+        servers = "\n".join(f"  server app{i} {origin}{more} {route.haproxy_server.replace('{i}', str(i))}"
+                            for i, origin in enumerate(route.origins))
+        return f"""global
+  maxconn 4096
+  stats socket {self.folder}/admin mode 600 level admin
+# {self.turn}
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+  timeout tunnel 1h
+  timeout http-request 10s
+  option forwardfor
+frontend front
+  {bind}
+  default_backend apps
+backend apps
+  {route.haproxy}
+{servers}
+"""
+
+    def start(self):
+        self.port = free_port()
+        self.file.write_text(self.text())
+        child = self.bench.spawn(["haproxy", "-W", "-db", "-f", self.file])
+        self.children.append(child)
+        self.bench.await_port(self.port, child)
+
+    def command(self, line):
+        import socket
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(5)
+            s.connect(str(self.folder / "admin"))
+            s.sendall(line.encode() + b"\n")
+            return s.recv(65536).decode()
+
+    def reload(self):
+        self.turn += 1
+        self.file.write_text(self.text())
+        self.children[0].send_signal(signal.SIGUSR2)
+
+    def drain(self, index):
+        self.command(f"set server apps/app{index} state drain")
+
+    def undrain(self, index):
+        self.command(f"set server apps/app{index} state ready")
+
+    hand_over = reload
+
+
+KINDS = {"direct": Direct, "weir": Weir, "nginx": Nginx, "haproxy": Haproxy}
