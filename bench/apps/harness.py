@@ -170,9 +170,9 @@ class Bench:
         """Runs a client, whose last line is its result as JSON; one that does not end is a failure."""
         command = [*map(str, command), check, target.address, str(seconds)]
         environment = self.environment(SCHEME="https" if target.tls else "http", **more)
-        done = self.run(command, limit_s or seconds + 30, env=environment)
+        done = self.run(command, limit_s or seconds + 15, env=environment)
         if done is None:
-            return Outcome(failed=1, why=f"hangs: not done after {limit_s or seconds + 30} s")
+            return Outcome(failed=1, why=f"hangs: not done after {limit_s or seconds + 15} s")
         if self.verbose and done.stderr:
             print(f"    {target.way}: {done.stderr.strip()[-2000:]}", file=sys.stderr)
         try:

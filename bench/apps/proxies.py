@@ -24,6 +24,7 @@ class Route:
     weir_server: str = ""  # further arguments of server(...)
     weir_http: str = ""  # arguments of http(...)
     nginx: str = ""  # further lines of the location
+    nginx_grpc: bool = None  # grpc_pass, the only way in which it speaks HTTP/2 to origins; None: if the origin is h2
     nginx_upstream: str = ""
     haproxy: str = ""  # further lines of the backend
     haproxy_server: str = ""  # further words of each server
@@ -121,7 +122,7 @@ class Nginx(Proxy):
         bench, route, folder = self.bench, self.route, self.folder
         servers = "\n".join(f"    server {origin}{' down' if i in self.drained else ''};" for i, origin in enumerate(route.origins))
         tls = "s" if route.origin_tls else ""
-        kind = "grpc" if route.origin == "h2" else "proxy"
+        kind = "grpc" if (route.nginx_grpc if route.nginx_grpc is not None else route.origin == "h2") else "proxy"
         location = [f"{kind}_pass {'grpc' if kind == 'grpc' else 'http'}{tls}://apps;"]
         if route.origin_tls:
             location += [f"{kind}_ssl_trusted_certificate {bench.ca};", f"{kind}_ssl_verify on;", f"{kind}_ssl_name localhost;",

@@ -8,7 +8,7 @@ async function main(checks) {
   const context = { address: host, url: `${scheme}://${host}`, socketUrl: `${scheme.replace("http", "ws")}://${host}`, seconds, ca: process.env.CA };
   do {
     try {
-      const note = await Promise.race([checks[name](context), late(seconds + 25)]);
+      const note = await Promise.race([checks[name](context), late(seconds + 12)]);
       result.ok += 1;
       if (note) { result.note = note; break; }
       result.note = `${result.ok} times`;

@@ -9,12 +9,8 @@ SCHEME = os.environ.get("SCHEME", "http")
 CA = os.environ.get("CA")
 
 
-class Once(Exception):
-    """Raised by a check that is not to be repeated, once it went well; its text is a note for the table."""
-
-
 def main(checks):
-    """Repeats the check that is named until its seconds are over; the last line is the result."""
+    """Repeats the check that is named until its seconds are over; the last line is the result. What it returns is a note."""
     name, address, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
     check = checks[name](address, seconds)
     result = {"ok": 0, "failed": 0, "why": "", "note": ""}

@@ -8,8 +8,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 PREFIX = "/apps.Echo/"
-OPTIONS = [("grpc.max_receive_message_length", 64 << 20), ("grpc.max_send_message_length", 64 << 20),
-           ("grpc.enable_retries", 0)]
+OPTIONS = [("grpc.max_receive_message_length", 64 << 20), ("grpc.max_send_message_length", 64 << 20)]
 
 
 def channel(address, options=(), **more):
@@ -122,11 +121,11 @@ def deadline(address, seconds):
     """The server learns the deadline; a call that is too slow ends by it at the client, and is given up at the server."""
     wire = channel(address)
     told, slow = wire.unary_unary(PREFIX + "Deadline"), wire.unary_unary(PREFIX + "Slow")
-    cancellations = wire.unary_unary(PREFIX + "Cancellations")
+    counted = wire.unary_unary(PREFIX + "Counted")
     while True:
         left = float(told(b"", timeout=7))
         assert 5 < left <= 7.1, f"the server was told {left} s, not 7"
-        before = int(cancellations(b"", timeout=5))
+        before = int(counted(b"cancelled", timeout=5))
         begun = time.monotonic()
         try:
             slow(b"5", timeout=0.2)
@@ -134,14 +133,14 @@ def deadline(address, seconds):
         except grpc.RpcError as error:
             same(error.code(), grpc.StatusCode.DEADLINE_EXCEEDED, "code")
         assert time.monotonic() - begun < 1, "later than its deadline"
-        await_count(cancellations, before + 1)
+        await_count(counted, b"cancelled", before + 1)
         yield
 
 
-def await_count(cancellations, wanted):
+def await_count(counted, what, wanted):
     end = time.monotonic() + 2
-    while int(cancellations(b"", timeout=5)) < wanted:
-        assert time.monotonic() < end, "the server does not learn within 2 s that the client left"
+    while (now := int(counted(what, timeout=5))) < wanted:
+        assert time.monotonic() < end, f"calls {what.decode()} at the server are {now} after 2 s, not {wanted}"
         time.sleep(0.02)
 
 
@@ -149,15 +148,17 @@ def cancel(address, seconds):
     """A client that leaves a call or a stream: the server learns it, and other calls on the connection go on."""
     wire = channel(address)
     slow, ticks = wire.unary_unary(PREFIX + "Slow"), wire.unary_stream(PREFIX + "Ticks")
-    cancellations, echo = wire.unary_unary(PREFIX + "Cancellations"), wire.unary_unary(PREFIX + "Unary")
+    counted, echo = wire.unary_unary(PREFIX + "Counted"), wire.unary_unary(PREFIX + "Unary")
     while True:
-        before = int(cancellations(b"", timeout=5))
+        before = int(counted(b"cancelled", timeout=5))
+        started = int(counted(b"started", timeout=5))
         future = slow.future(b"5", timeout=10)
         stream = ticks(b"", timeout=10)
         same(next(stream), b"0", "tick")
+        await_count(counted, b"started", started + 2)
         future.cancel()
         stream.cancel()
-        await_count(cancellations, before + 2)
+        await_count(counted, b"cancelled", before + 2)
         same(echo(b"still here", timeout=5), b"still here")
         yield
 
@@ -221,4 +222,4 @@ def stream_idle(address, seconds):
     return "after 35 s"
 
 
-main({name: check for name, check in list(globals().items()) if callable(check) and not name.startswith("_")})
+main(globals())

@@ -1,18 +1,45 @@
-"""The checks of a WebSocket client in Python (websockets)."""
+"""The checks of a WebSocket client in Python (websockets).
+
+Its asyncio client, step by step: its threaded one reads and writes a TLS socket of Python 3.11 in two threads, and loses bytes.
+"""
+import asyncio
 import os
 import ssl
+import time
 
 from common import CA, SCHEME, main, same
+from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import connect
+
+LOOP = asyncio.new_event_loop()
+asyncio.set_event_loop(LOOP)
 
 
-def open_socket(address, path="/", **more):
-    if SCHEME == "https":
-        # As browsers do: only HTTP/1.1 is offered for a WebSocket.
-        more["ssl"] = ssl.create_default_context(cafile=CA)
-        return connect(f"wss://{address.replace('127.0.0.1', 'localhost')}{path}", max_size=64 << 20, **more)
-    return connect(f"ws://{address}{path}", max_size=64 << 20, **more)
+class open_socket:
+    def __init__(self, address, path="/", **more):
+        scheme = "ws"
+        if SCHEME == "https":
+            # As browsers do: only HTTP/1.1 is offered for a WebSocket.
+            scheme, more["ssl"] = "wss", ssl.create_default_context(cafile=CA)
+            address = address.replace("127.0.0.1", "localhost")
+
+        async def opened():
+            return await connect(f"{scheme}://{address}{path}", max_size=64 << 20, **more)
+
+        self.socket = LOOP.run_until_complete(opened())
+        self.subprotocol = self.socket.subprotocol
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        LOOP.run_until_complete(self.socket.close())
+
+    def send(self, body):
+        LOOP.run_until_complete(self.socket.send(body))
+
+    def recv(self, timeout):
+        return LOOP.run_until_complete(asyncio.wait_for(self.socket.recv(), timeout))
 
 
 def echo(address, seconds):
@@ -40,7 +67,7 @@ def large(address, seconds):
     with open_socket(address, compression=None) as socket:
         while True:
             socket.send(body)
-            same(socket.recv(timeout=20) == body, True, "equality")
+            assert socket.recv(timeout=20) == body, "another body"
             yield
 
 
@@ -68,7 +95,6 @@ def ticks(address, seconds):
 
 def quiet(address, seconds):
     """Silent for 65 s, then an echo."""
-    import time
     with open_socket(address, ping_interval=None) as socket:
         time.sleep(65)
         socket.send("still here")
@@ -77,4 +103,4 @@ def quiet(address, seconds):
     return "after 65 s"
 
 
-main({name: check for name, check in list(globals().items()) if callable(check) and not name.startswith("_")})
+main(globals())

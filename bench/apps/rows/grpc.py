@@ -36,7 +36,7 @@ def clear(bench):
 
 def encrypted(bench):
     return Route([bench.python_server("grpc_echo.py", "tls")], origin="auto", origin_tls=True, front="h2", front_tls=True,
-                 nginx="client_max_body_size 64m;")
+                 nginx_grpc=True, nginx="client_max_body_size 64m;")
 
 
 APPLICATIONS = [

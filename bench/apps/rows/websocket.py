@@ -3,7 +3,7 @@ from harness import Application, Row
 from proxies import Route
 
 
-def python(name, limit=60):
+def python(name, limit=15):
     return lambda bench, target, seconds: bench.python_client("websocket_client.py", name, target, seconds, limit_s=seconds + limit)
 
 

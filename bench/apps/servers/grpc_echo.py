@@ -10,8 +10,22 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 SERVICE = "apps.Echo"
-cancelled = threading.Semaphore(0)
-count = {"cancelled": 0, "deadlines": 0}
+lock = threading.Lock()
+count = {"started": 0, "cancelled": 0}
+
+
+def note(what):
+    with lock:
+        count[what] += 1
+
+
+def end_of(context):
+    """An event that is set once the call has ended, for whatever reason."""
+    over = threading.Event()
+    if not context.add_callback(over.set):
+        over.set()
+    note("started")
+    return over
 
 
 def describe():
@@ -36,10 +50,9 @@ def fail(request, context):
 
 def slow(request, context):
     """Works for the seconds in the request, unless the client leaves first."""
-    over = threading.Event()
-    context.add_callback(over.set)
+    over = end_of(context)
     if over.wait(float(request)):
-        count["cancelled"] += 1
+        note("cancelled")
     return request
 
 
@@ -49,8 +62,8 @@ def deadline(request, context):
     return b"none" if left is None else str(left).encode()
 
 
-def cancellations(request, context):
-    return str(count["cancelled"]).encode()
+def counted(request, context):
+    return str(count[request.decode()]).encode()
 
 
 def server_stream(request, context):
@@ -69,21 +82,19 @@ def both(requests, context):
 
 def ticks(request, context):
     """A message each tenth of a second until the client leaves."""
-    over = threading.Event()
-    context.add_callback(over.set)
+    over = end_of(context)
     number = 0
     while not over.wait(0.1):
         yield b"%d" % number
         number += 1
-    count["cancelled"] += 1
+    note("cancelled")
 
 
 def subscribe(requests, context):
     """The client asks once, keeps its side open, and hears something after the seconds that it named."""
     wanted = next(requests)
     yield b"subscribed"
-    over = threading.Event()
-    context.add_callback(over.set)
+    over = end_of(context)
     if not over.wait(float(wanted)):
         yield b"news"
 
@@ -96,7 +107,7 @@ def main():
         ("grpc.max_receive_message_length", 64 << 20), ("grpc.max_send_message_length", 64 << 20),
         ("grpc.http2.min_ping_interval_without_data_ms", 1000), ("grpc.keepalive_permit_without_calls", 1)])
     server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(SERVICE, {
-        "Unary": u(unary), "Fail": u(fail), "Slow": u(slow), "Deadline": u(deadline), "Cancellations": u(cancellations),
+        "Unary": u(unary), "Fail": u(fail), "Slow": u(slow), "Deadline": u(deadline), "Counted": u(counted),
         "ServerStream": s(server_stream), "Ticks": s(ticks), "ClientStream": c(client_stream), "Both": b(both),
         "Subscribe": b(subscribe)})])
     checks = health.HealthServicer()
