@@ -71,7 +71,7 @@ class Target:
 
 
 def preload():
-    """In the child: it gets SIGTERM if this process dies, however it dies."""
+    """In the child: it gets SIGTERM if the thread that started it ends, so also if this process is killed."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
@@ -146,10 +146,12 @@ class Bench:
         self.await_port(port, child)
         return f"127.0.0.1:{port}"
 
-    def await_port(self, port, child, limit_s=20):
+    def await_port(self, port, child, limit_s=20, ended=None):
         end = time.monotonic() + limit_s
         while time.monotonic() < end:
-            if child.poll() is not None:
+            if ended and "[emerg]" in ended():
+                raise RuntimeError(ended().strip()[-600:])
+            if not ended and child.poll() is not None:
                 raise RuntimeError(f"{child.args[:2]} ended: {child.log.read_text(errors='replace')[-600:]}")
             try:
                 socket.create_connection(("127.0.0.1", port), 1).close()

@@ -1,6 +1,6 @@
 """weir, nginx and HAProxy before the same origins, each set up as its manual says."""
 import dataclasses
-import pathlib
+import os
 import signal
 import subprocess
 import time
@@ -58,6 +58,11 @@ class Proxy:
     def close(self):
         self.bench.stop(self.children)
 
+    def members(self):
+        """The origins with their numbers; each turn of a reload leaves another one out."""
+        left_out = self.turn % len(self.route.origins) if self.turn and len(self.route.origins) > 1 else None
+        return [(i, origin) for i, origin in enumerate(self.route.origins) if i != left_out]
+
     def said(self):
         return "".join(child.log.read_text(errors="replace") for child in self.children)
 
@@ -74,13 +79,11 @@ class Weir(Proxy):
             more += f', tls = tls.client(ca = "{bench.ca}", name = "localhost")'
         if route.weir_server:
             more += f", {route.weir_server}"
-        servers = ", ".join(f'server("app{i}", addr = "{origin}"{more})' for i, origin in enumerate(route.origins))
-        # Each turn of a reload changes the plan.
+        servers = ", ".join(f'server("app{i}", addr = "{origin}"{more})' for i, origin in self.members())
         balance = route.weir_balance.replace("{targets}", f"[{servers}]")
-        http = ", ".join(a for a in [route.weir_http, f"max_headers = {100 + self.turn}" if self.turn else ""] if a)
         listen = f'listen("127.0.0.1:{self.port}", apps, name = "front"'
         listen += f', tls = tls.server(cert = "{bench.cert}", key = "{bench.key}")' if route.front_tls else ""
-        return f"apps = {balance}\n{listen}{f', http = http({http})' if http else ''})\n"
+        return f"apps = {balance}\n{listen}{f', http = http({route.weir_http})' if route.weir_http else ''})\n"
 
     def start(self):
         self.port = free_port()
@@ -105,8 +108,10 @@ class Weir(Proxy):
         self.children[-1].send_signal(signal.SIGHUP)
 
     def drain(self, index, state="drain"):
-        subprocess.run([self.bench.weir, "admin", "set", "apps", self.route.origins[index], "--state", state,
-                        "--control", str(self.control)], check=True, capture_output=True)
+        done = subprocess.run([self.bench.weir, "admin", "set", "apps", f"app{index}", "--state", state,
+                               "--control", str(self.control)], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"weir admin set: {done.stderr.strip()}")
 
     def undrain(self, index):
         self.drain(index, "file")
@@ -120,7 +125,7 @@ class Nginx(Proxy):
 
     def text(self):
         bench, route, folder = self.bench, self.route, self.folder
-        servers = "\n".join(f"    server {origin}{' down' if i in self.drained else ''};" for i, origin in enumerate(route.origins))
+        servers = "\n".join(f"    server {origin}{' down' if i in self.drained else ''};" for i, origin in self.members())
         tls = "s" if route.origin_tls else ""
         kind = "grpc" if (route.nginx_grpc if route.nginx_grpc is not None else route.origin == "h2") else "proxy"
         location = [f"{kind}_pass {'grpc' if kind == 'grpc' else 'http'}{tls}://apps;"]
@@ -141,7 +146,7 @@ class Nginx(Proxy):
         return f"""daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_processes 1;
 events {{ worker_connections 4096; }}
 http {{
-  access_log off; server_tokens off; # {self.turn}
+  access_log off; server_tokens off; keepalive_requests 1000000; # {self.turn}
 {temporary}
   map $http_upgrade $connection_upgrade {{ default upgrade; '' ''; }}
   upstream apps {{
@@ -162,17 +167,21 @@ http {{
     def start(self):
         self.port = free_port()
         self.file.write_text(self.text())
-        child = self.bench.spawn(["nginx", "-c", self.file, "-e", self.folder / "error.log", "-p", self.folder])
+        # Its parent ends at once: nginx ignores SIGUSR2 as long as the process that started it is there.
+        command = f"nginx -c {self.file} -e {self.folder}/error.log -p {self.folder} &"
+        child = self.bench.spawn(["sh", "-c", command])
         self.children.append(child)
-        self.bench.await_port(self.port, child)
+        child.wait(10)
+        self.bench.await_port(self.port, child, ended=self.said)
 
     def said(self):
-        return (self.folder / "error.log").read_text(errors="replace")
+        log = self.folder / "error.log"
+        return log.read_text(errors="replace") if log.exists() else ""
 
     def reload(self):
         self.turn += 1
         self.file.write_text(self.text())
-        self.children[0].send_signal(signal.SIGHUP)
+        os.kill(self.master(), signal.SIGHUP)
 
     def drain(self, index):
         self.drained.add(index)
@@ -184,15 +193,19 @@ http {{
 
     def hand_over(self):
         """Its upgrade of the program in place: a second master, then the first one quits."""
-        old = int((self.folder / "pid").read_text())
-        self.children[0].send_signal(signal.SIGUSR2)
+        old = self.master()
+        os.kill(old, signal.SIGUSR2)
         for _ in range(100):
             time.sleep(0.05)
-            pid = self.folder / "pid"
-            if pid.exists() and pid.read_text().strip() not in ("", str(old)):
+            if self.master() not in (None, old):
                 break
         time.sleep(0.3)
-        self.children[0].send_signal(signal.SIGQUIT)
+        os.kill(old, signal.SIGQUIT)
+
+    def master(self):
+        pid = self.folder / "pid"
+        text = pid.read_text().strip() if pid.exists() else ""
+        return int(text) if text else None
 
 
 class Haproxy(Proxy):
@@ -208,7 +221,7 @@ class Haproxy(Proxy):
         elif route.origin == "h2":
             more += " proto h2"
         servers = "\n".join(f"  server app{i} {origin}{more} {route.haproxy_server.replace('{i}', str(i))}"
-                            for i, origin in enumerate(route.origins))
+                            for i, origin in self.members())
         return f"""global
   maxconn 4096
   stats socket {self.folder}/admin mode 600 level admin
