@@ -44,6 +44,11 @@ class Row:
     least_s: int = 0  # less than this is too short to show anything
 
 
+def by_hand(rows):
+    """The rows, but not in CI, where others show the same."""
+    return [dataclasses.replace(row, ci=False) for row in rows]
+
+
 @dataclasses.dataclass
 class Application:
     """A server, what stands before it, and the rows that its clients make."""

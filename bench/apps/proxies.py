@@ -18,6 +18,7 @@ class Route:
     front: str = "h1"  # nginx 1.22 speaks only one of h1 and h2 on a port without TLS
     front_tls: bool = False
     websocket: bool = False
+    behind_nginx: bool = False  # an nginx in front, which reaches the proxy by a Unix socket
     direct: str = ""  # where a client without a proxy goes; else the first origin
     direct_tls: bool = None
     weir_balance: str = "lb.least_conn({targets}, name = \"apps\")"
@@ -28,7 +29,6 @@ class Route:
     nginx_upstream: str = ""
     haproxy: str = ""  # further lines of the backend
     haproxy_server: str = ""  # further words of each server
-    ways: tuple = ("direct", "weir", "nginx", "haproxy")
 
 
 class Direct:
@@ -36,10 +36,40 @@ class Direct:
 
     def __init__(self, bench, route):
         tls = route.origin_tls if route.direct_tls is None else route.direct_tls
+        self.children = []
         self.target = Target("direct", route.direct or route.origins[0], tls, self)
+        if route.behind_nginx:
+            self.target.address = before(bench, self.children, route.origins[0])
+        self.bench = bench
 
     def close(self):
-        pass
+        self.bench.stop(self.children)
+
+
+def before(bench, children, to):
+    """Starts the nginx in front; it names a client of its own, so that one sees who is believed."""
+    port = free_port()
+    folder = bench.folder / f"front-{port}"
+    folder.mkdir()
+    temporary = " ".join(f"{k}_temp_path {folder}/{k};" for k in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"])
+    (folder / "nginx.conf").write_text(f"""daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_processes 1; user root;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; {temporary}
+  upstream behind {{ server {to}; keepalive 16; }}
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      proxy_pass http://behind; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $http_host;
+      proxy_set_header X-Forwarded-For 198.51.100.7; proxy_set_header X-Forwarded-Proto https;
+    }}
+  }}
+}}
+""")
+    child = bench.spawn(["nginx", "-c", folder / "nginx.conf", "-e", folder / "error.log", "-p", folder])
+    children.append(child)
+    bench.await_port(port, child)
+    return f"127.0.0.1:{port}"
 
 
 class Proxy:
@@ -52,8 +82,30 @@ class Proxy:
         self.file = self.folder / self.config_name
         self.turn, self.drained = 0, set()
         self.children = []
+        self.socket = self.folder / "socket"
+        self.port = free_port()
         self.start()
-        self.target = Target(self.name, f"127.0.0.1:{self.port}", route.front_tls, self)
+        address = f"127.0.0.1:{self.port}"
+        if route.behind_nginx:
+            self.await_socket()
+            address = before(bench, self.children, f"unix:{self.socket}")
+        self.target = Target(self.name, address, route.front_tls, self)
+
+    def await_listener(self, child, **more):
+        if not self.route.behind_nginx:
+            self.bench.await_port(self.port, child, **more)
+
+    def await_socket(self):
+        for _ in range(200):
+            if self.socket.exists():
+                return
+            time.sleep(0.05)
+        raise RuntimeError(f"{self.name} makes no socket: {self.said()[-300:]}")
+
+    @property
+    def listen(self):
+        """Where it listens, for weir and nginx."""
+        return f"unix:{self.socket}" if self.route.behind_nginx else f"127.0.0.1:{self.port}"
 
     def close(self):
         self.bench.stop(self.children)
@@ -81,12 +133,11 @@ class Weir(Proxy):
             more += f", {route.weir_server}"
         servers = ", ".join(f'server("app{i}", addr = "{origin}"{more})' for i, origin in self.members())
         balance = route.weir_balance.replace("{targets}", f"[{servers}]")
-        listen = f'listen("127.0.0.1:{self.port}", apps, name = "front"'
+        listen = f'listen("{self.listen}", apps, name = "front"'
         listen += f', tls = tls.server(cert = "{bench.cert}", key = "{bench.key}")' if route.front_tls else ""
         return f"apps = {balance}\n{listen}{f', http = http({route.weir_http})' if route.weir_http else ''})\n"
 
     def start(self):
-        self.port = free_port()
         self.control = self.folder / "control"
         self.file.write_text(self.text())
         self.serve()
@@ -139,7 +190,7 @@ class Nginx(Proxy):
                 if route.websocket else ['proxy_set_header Connection "";']
         if route.nginx:
             location.append(route.nginx)
-        listen = f"listen 127.0.0.1:{self.port}{' ssl http2' if route.front_tls else ' http2' if route.front == 'h2' else ''};"
+        listen = f"listen {self.listen}{' ssl http2' if route.front_tls else ' http2' if route.front == 'h2' else ''};"
         temporary = "\n".join(f"  {k}_temp_path {folder}/{k};" for k in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"])
         certificate = f"  ssl_certificate {bench.cert}; ssl_certificate_key {bench.key};" if route.front_tls else ""
         newline = "\n      "
@@ -165,14 +216,13 @@ http {{
 """
 
     def start(self):
-        self.port = free_port()
         self.file.write_text(self.text())
         # Its parent ends at once: nginx ignores SIGUSR2 as long as the process that started it is there.
         command = f"nginx -c {self.file} -e {self.folder}/error.log -p {self.folder} &"
         child = self.bench.spawn(["sh", "-c", command])
         self.children.append(child)
         child.wait(10)
-        self.bench.await_port(self.port, child, ended=self.said)
+        self.await_listener(child, ended=self.said)
 
     def said(self):
         log = self.folder / "error.log"
@@ -213,7 +263,7 @@ class Haproxy(Proxy):
 
     def text(self):
         bench, route = self.bench, self.route
-        bind = f"bind 127.0.0.1:{self.port}" + (f" ssl crt {bench.both} alpn h2,http/1.1" if route.front_tls else "")
+        bind = f"bind {f'unix@{self.socket}' if route.behind_nginx else f'127.0.0.1:{self.port}'}" + (f" ssl crt {bench.both} alpn h2,http/1.1" if route.front_tls else "")
         more = ""
         if route.origin_tls:
             more += f" ssl verify required ca-file {bench.ca} verifyhost localhost sni str(localhost)"
@@ -243,11 +293,10 @@ backend apps
 """
 
     def start(self):
-        self.port = free_port()
         self.file.write_text(self.text())
         child = self.bench.spawn(["haproxy", "-W", "-db", "-f", self.file])
         self.children.append(child)
-        self.bench.await_port(self.port, child)
+        self.await_listener(child)
 
     def command(self, line):
         import socket

@@ -1,5 +1,5 @@
 """socket.io: long polls, WebSocket, the change from one to the other; one server, and two that know nothing of each other."""
-from harness import Application, Row
+from harness import Application, Row, by_hand
 from proxies import Route
 
 
@@ -21,6 +21,6 @@ ROWS = [Row("long polls", check("polling")), Row("WebSocket", check("websocket")
         Row("a room of ten", check("rooms")), Row("comes again", check("again"))]
 NEEDS = ["node", "npm:socket.io", "npm:socket.io-client"]
 APPLICATIONS = [
-    Application("socket.io", "one server", NEEDS, "", one, ROWS),
-    Application("socket.io, two servers", "sticky by the client's address", NEEDS, "lb.ring_hash(..., key = key.client())", two, [ROWS[0], ROWS[2], ROWS[3]]),
+    Application("socket.io", "one server", NEEDS, "", one, [*by_hand(ROWS[:2]), *ROWS[2:]]),
+    Application("socket.io, two servers", "sticky by the client's address", NEEDS, "lb.ring_hash(..., key = key.client())", two, [*by_hand([ROWS[0], ROWS[3]]), ROWS[2]]),
 ]

@@ -1,5 +1,5 @@
 """WebSocket: ws and hypercorn as servers, in clear and with TLS that offers HTTP/2 by ALPN."""
-from harness import Application, Row
+from harness import Application, Row, by_hand
 from proxies import Route
 
 
@@ -20,7 +20,7 @@ PYTHON = [
 ]
 NODE = [Row("echo, pings, close (ws)", node("echo")), Row("50 sockets at once", node("many")), Row("pings of the server's", node("pings"))]
 QUIET = [Row("silent for 65 s, then an echo", python("quiet", 90), ci=False, waits_s=65)]
-TLS = [PYTHON[0], PYTHON[1], PYTHON[3], NODE[0]]
+TLS = [PYTHON[0], NODE[0], *by_hand([PYTHON[1], PYTHON[3]])]
 
 LONG_TUNNEL = dict(websocket=True, nginx="proxy_read_timeout 1h;")
 
@@ -44,7 +44,7 @@ def hypercorn(bench):
 
 
 APPLICATIONS = [
-    Application("WebSocket, ws", "ws in Node, in clear", ["node", "npm:ws", "python:websockets"], "", ws, PYTHON + NODE + QUIET),
+    Application("WebSocket, ws", "ws in Node, in clear", ["node", "npm:ws", "python:websockets"], "", ws, [PYTHON[0], PYTHON[2], PYTHON[3], *NODE, *by_hand([PYTHON[1], PYTHON[4]]), *QUIET]),
     Application("WebSocket, ws on HTTPS with h2", "Node's http2 server that also takes HTTP/1.1", ["node", "npm:ws", "python:websockets"],
                 "tls = tls.client(...)", ws_tls, TLS),
     Application("WebSocket, hypercorn on HTTPS with h2", "hypercorn, which offers HTTP/2 by ALPN", ["python:hypercorn", "python:websockets"],
