@@ -153,7 +153,7 @@ http {{
 # Behind nginx, on a Unix socket
 
 def behind(bench):
-    return Route([bench.node_server("http_echo.js")], behind_nginx=True, weir_http='trusted = ["unix"]')
+    return Route([bench.node_server("http_echo.js")], behind_nginx=True, weir_http='trusted = ["unix:"]')
 
 
 @repeated
@@ -189,10 +189,10 @@ APPLICATIONS = [
     Application("HTTP/2 with TLS, Node with h2", "Node's http2 server", ["node", "python:httpx", "curl"], "tls = tls.client(...)", node_two, [
         Row("50 at once (Node)", node("many")), Row("uploads (httpx)", httpx("uploads"), ci=False), EARLY[0], *by_hand(EARLY[1:])]),
     Application("HTTP/2 with TLS, hypercorn", "hypercorn, which offers HTTP/2 by ALPN", ["python:hypercorn", "python:httpx", "node", "curl"],
-                "tls = tls.client(...)", hypercorn, [Row("bodies of many lengths (httpx)", httpx("gets")), EARLY[0], *by_hand(EARLY[1:])]),
+                "tls = tls.client(...)", hypercorn, [Row("bodies of many lengths (httpx)", httpx("gets")), *by_hand(EARLY)]),
     Application("HTTP/2 with TLS, nginx", "nginx as the origin", ["nginx", "python:httpx", "node", "curl"], "tls = tls.client(...)", nginx_origin,
                 [Row("parts, conditions, gzip (curl)", ranges), *EARLY[:2], *by_hand(EARLY[2:])]),
     Application("behind nginx on a Unix socket", "nginx, then the proxy on a Unix socket", ["nginx", "node", "curl", "python:httpx"],
-                'listen("unix:/path", ...), http(trusted = ["unix"])', behind, [
+                'listen("unix:/path", ...), http(trusted = ["unix:"])', behind, [
                     Row("X-Forwarded-For of nginx's", forwarded), Row("bodies of many lengths", keep)]),
 ]
