@@ -1,6 +1,7 @@
 """weir, nginx and HAProxy before the same origins, each set up as its manual says."""
 import dataclasses
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -217,8 +218,8 @@ http {{
 
     def start(self):
         self.file.write_text(self.text())
-        # Its parent ends at once: nginx ignores SIGUSR2 as long as the process that started it is there.
-        command = f"nginx -c {self.file} -e {self.folder}/error.log -p {self.folder} &"
+        # Its parent ends soon, and it has a whole path: otherwise it could not replace itself (SIGUSR2).
+        command = f"{shutil.which('nginx')} -c {self.file} -e {self.folder}/error.log -p {self.folder} & sleep 0.5"
         child = self.bench.spawn(["sh", "-c", command])
         self.children.append(child)
         child.wait(10)

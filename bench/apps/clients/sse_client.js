@@ -46,4 +46,4 @@ main({
     });
     return "after 65 s";
   },
-});
+}, { quiet: 80 });

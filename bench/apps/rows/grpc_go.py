@@ -64,7 +64,8 @@ LOAD = dict(least_s=5, ci=False)
 APPLICATIONS = [
     Application("gRPC in Go", "grpc-go's client and three servers", [f"file:{PROGRAM}"], 'server(..., protocol = "h2")', start, [
         Row("both ways in turns", check("both")),
-        Row("deadlines", check("deadline")),
+        # Not in CI: through weir about one call in a hundred is UNAVAILABLE (docs/applications.md).
+        Row("deadlines", check("deadline"), least_s=8, ci=False),
         Row("health", check("health")),
     ]),
     # The rows of the load come each with its own proxies: one that was replaced is not the same any more.

@@ -187,7 +187,7 @@ APPLICATIONS = [
         Row("an upload is refused early: Node, HTTP/2", lambda b, t, s: None if t.way == "direct" else node("early")(b, t, s)),
     ]),
     Application("HTTP/2 with TLS, Node with h2", "Node's http2 server", ["node", "python:httpx", "curl"], "tls = tls.client(...)", node_two, [
-        Row("50 at once (Node)", node("many")), Row("uploads (httpx)", httpx("uploads"), ci=False), EARLY[0], *by_hand(EARLY[1:])]),
+        Row("50 at once (Node)", node("many")), Row("uploads (httpx)", httpx("uploads"), ci=False), *by_hand(EARLY)]),
     Application("HTTP/2 with TLS, hypercorn", "hypercorn, which offers HTTP/2 by ALPN", ["python:hypercorn", "python:httpx", "node", "curl"],
                 "tls = tls.client(...)", hypercorn, [Row("bodies of many lengths (httpx)", httpx("gets")), *by_hand(EARLY)]),
     Application("HTTP/2 with TLS, nginx", "nginx as the origin", ["nginx", "python:httpx", "node", "curl"], "tls = tls.client(...)", nginx_origin,
