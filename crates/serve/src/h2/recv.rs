@@ -26,6 +26,8 @@ pub(crate) struct Incoming {
     /// Bytes of their names and values, until they are asked for.
     trailers_bytes: usize,
     ended: bool,
+    /// Bytes of it that have not come, where its length is known.
+    missing: Option<u64>,
     /// Bytes that were read and gave no window back yet.
     unreleased: usize,
     /// How much of that was written on while too much waited in this process.
@@ -51,6 +53,7 @@ impl Incoming {
             trailers: Trailers::default(),
             trailers_bytes: 0,
             ended,
+            missing: length,
             unreleased: 0,
             kept_back: 0,
             most,
@@ -116,7 +119,13 @@ impl Incoming {
         Poll::Ready(Ok(Piece::End))
     }
 
+    /// Whether all bytes of its length have come, whatever says that it has ended.
+    pub fn has_its_length(&self) -> bool {
+        self.missing == Some(0)
+    }
+
     fn take(&mut self, data: &Bytes) {
+        self.missing = self.missing.map(|missing| missing.saturating_sub(data.len() as u64));
         self.unreleased += data.len();
         let Incoming { input, buffers, .. } = self;
         // A frame is smaller than a buffer.

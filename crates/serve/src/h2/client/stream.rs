@@ -159,11 +159,12 @@ impl Stream {
     }
 
     /// Why the body came to no end; `None`: it has come whole, and only the rest of the request is not wanted.
-    fn why_cut(&self, e: &h2::Error, stream: u32) -> Option<Broken> {
+    fn why_cut(&self, e: &h2::Error, stream: u32, whole: bool) -> Option<Broken> {
         let shared = &self.handle.conn().shared;
         match e.reason() {
             _ if shared.is_flooded() || is_own_flood(e) => Some(Broken::Flooded),
-            // The origin closed the connection behind its answer, while the request was still being sent.
+            // The origin ended the connection behind its answer, while the request was still being sent.
+            _ if whole && !(e.is_reset() && e.is_library()) => None,
             _ if !e.is_library() && shared.frames.borrow().has_ended(stream) => None,
             Some(reason) if e.is_reset() && e.is_remote() => Some(Broken::Reset(reason)),
             Some(reason) if e.is_reset() => Some(Broken::Malformed(reason)),
@@ -187,8 +188,8 @@ impl Stream {
             }
             Ok(piece) => Ok(piece),
             Err(e) => {
-                let stream = recv.stream();
-                self.why_cut(&e, stream).map_or(Ok(Piece::End), Err)
+                let (stream, whole) = (recv.stream(), recv.has_its_length());
+                self.why_cut(&e, stream, whole).map_or(Ok(Piece::End), Err)
             }
         })
     }
