@@ -12,8 +12,8 @@ const LEVELS: &[&[&str]] = &[
     &["weir-stats"],
     &["weir-policy"],
     &["weir-model", "weir-http1"],
-    &["weir-topology"],
-    &["weir-workload", "weir-net"],
+    &["weir-plan"],
+    &["weir-topology", "weir-workload", "weir-net"],
     &["weir-sim", "weir-serve", "weir-load"],
     &["weir-verify"],
     &["weir-report"],
@@ -26,7 +26,7 @@ const BESIDE: &[&str] = &["xtask"];
 
 /// Libraries that only one crate may name, by the beginning of their name, and why.
 const ONLY_IN: &[(&str, &str, &str)] = &[
-    ("starlark", "weir-topology", "everything downstream sees only the plan"),
+    ("starlark", "weir-topology", "everything else sees only the plan"),
     ("allocative", "weir-topology", "starlark's values need it, nothing else does"),
     ("httparse", "weir-http1", "what a message is, is said in one place"),
     ("clap", "weir", "arguments are the command line's"),
@@ -40,12 +40,29 @@ const ONLY_IN: &[(&str, &str, &str)] = &[
 const SANS_IO: (&[&str], &[&str]) =
     (&["weir-stats", "weir-policy", "weir-model", "weir-http1"], &["libm", "serde", "smallvec"]);
 
-/// Libraries that a crate must do without, and why.
-const NEVER: &[(&str, &str, &str)] = &[(
-    "weir-sim",
-    "libm",
-    "samplers and their mathematics live in stats and model; the simulator only drives them",
-)];
+/// Libraries and crates that a crate must do without, and why. Its tests may use weir's own crates.
+const NEVER: &[(&str, &str, &str)] = &[
+    (
+        "weir-sim",
+        "libm",
+        "samplers and their mathematics live in stats and model; the simulator only drives them",
+    ),
+    ("weir-net", "weir-http1", NO_MESSAGES),
+    ("weir-load", "weir-topology", NO_LANGUAGE),
+    ("weir-sim", "weir-topology", NO_LANGUAGE),
+    ("weir-serve", "weir-topology", NO_LANGUAGE),
+    ("weir-report", "weir-topology", NO_LANGUAGE),
+    ("weir-admin", "weir-topology", NO_LANGUAGE),
+];
+
+const NO_LANGUAGE: &str =
+    "what runs or reports a plan takes it from weir-plan; the language is for who has a file";
+const NO_MESSAGES: &str = "connections are streams of bytes; what a message is, serve knows";
+
+/// Crates that must build without the language, and so without what is below: nothing that they use, however indirectly, may
+/// bring in a package whose name begins so.
+const WITHOUT: (&[&str], &str) =
+    (&["weir-plan", "weir-net", "weir-workload", "weir-load", "weir-sim", "weir-serve"], "starlark");
 
 /// What is wrong with the workspace at `root`, one sentence each.
 pub(crate) fn check(root: &Path) -> Vec<String> {
@@ -53,8 +70,50 @@ pub(crate) fn check(root: &Path) -> Vec<String> {
         Ok(metadata) => judge(&metadata),
         Err(e) => vec![format!("cargo metadata: {e}")],
     };
+    problems.extend(without_starlark(root));
     problems.extend(rooms::check(root));
     problems
+}
+
+/// What `cargo tree` shows of Starlark under the crates that must build without it.
+fn without_starlark(root: &Path) -> Vec<String> {
+    let (crates, library) = WITHOUT;
+    crates
+        .iter()
+        .flat_map(|name| match tree(root, name) {
+            Ok(tree) => brought_in(name, library, &tree),
+            Err(e) => vec![format!("cargo tree -p {name}: {e}")],
+        })
+        .collect()
+}
+
+/// All packages that a crate is built from, one a line, without what its tests need.
+fn tree(root: &Path, name: &str) -> Result<String, String> {
+    let output = Command::new(cargo_path())
+        .args(["tree", "--edges", "normal,build", "--prefix", "none", "--offline", "--package", name])
+        .current_dir(root)
+        .output()
+        .map_err(|e| e.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// What is wrong with a crate's tree if it holds packages of a library that it must do without.
+fn brought_in(name: &str, library: &str, tree: &str) -> Vec<String> {
+    let mut found: Vec<&str> =
+        tree.lines().filter_map(|line| line.split(' ').next()).filter(|p| p.starts_with(library)).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+        .iter()
+        .map(|package| {
+            format!(
+                "{name} -> ... -> {package}: it must build without (see `cargo tree -p {name} -i {package}`)"
+            )
+        })
+        .collect()
 }
 
 fn metadata(root: &Path) -> Result<Value, String> {
@@ -90,18 +149,26 @@ fn judge(metadata: &Value) -> Vec<String> {
 fn edge(name: &str, on: &str, for_tests: bool) -> Option<String> {
     if let Some(below) = level(on) {
         let own = level(name)?;
-        return (below >= own).then(|| format!("{name} -> {on}: dependencies point downwards only"));
+        if below >= own {
+            return Some(format!("{name} -> {on}: dependencies point downwards only"));
+        }
+        return if for_tests { None } else { never(name, on) };
     }
     let elsewhere = |(l, home, _): &&(&str, &str, &str)| on.starts_with(l) && *home != name && !for_tests;
     if let Some((_, home, why)) = ONLY_IN.iter().find(elsewhere) {
         return Some(format!("{name} -> {on}: belongs to {home} only ({why})"));
     }
-    if let Some((_, _, why)) = NEVER.iter().find(|(n, l, _)| (*n, *l) == (name, on)) {
-        return Some(format!("{name} -> {on}: {why}"));
+    if let Some(problem) = never(name, on) {
+        return Some(problem);
     }
     let (sans_io, allowed) = SANS_IO;
     (sans_io.contains(&name) && !for_tests && !allowed.contains(&on))
         .then(|| format!("{name} -> {on}: a sans-I/O crate uses only {}", allowed.join(", ")))
+}
+
+fn never(name: &str, on: &str) -> Option<String> {
+    let (_, _, why) = NEVER.iter().find(|(n, l, _)| (*n, *l) == (name, on))?;
+    Some(format!("{name} -> {on}: {why}"))
 }
 
 fn level(name: &str) -> Option<usize> {
@@ -113,6 +180,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nothing_brings_starlark_into_the_simulator_the_proxy_and_their_network() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+        assert_eq!(without_starlark(root), Vec::<String>::new());
+        assert_eq!(
+            tree(root, "weir-topology").map(|t| brought_in("weir-topology", "starlark", &t).is_empty()),
+            Ok(false)
+        );
+        let tree = "weir-sim v0.1.0 (/w)\nstarlark_map v0.14.2\nserde v1.0.0\nstarlark_map v0.14.2 (*)\n";
+        assert_eq!(brought_in("weir-sim", "starlark", tree).len(), 1);
+    }
+
+    #[test]
     fn what_does_not_belong_is_found() {
         for (name, on, for_tests, found) in [
             ("weir-sim", "weir-policy", false, false),
@@ -121,6 +200,10 @@ mod tests {
             ("weir-sim", "weir-sim", false, true),
             ("weir-sim", "starlark_syntax", false, true),
             ("weir-topology", "starlark", false, false),
+            ("weir-net", "weir-topology", true, true),
+            ("weir-sim", "weir-topology", false, true),
+            ("weir-sim", "weir-topology", true, false),
+            ("weir-net", "weir-http1", false, true),
             ("weir-report", "clap", false, true),
             ("weir-policy", "tokio", false, true),
             ("weir-policy", "proptest", true, false),

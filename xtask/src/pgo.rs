@@ -40,7 +40,7 @@ pub(crate) fn pgo(root: &Path) -> Done {
         .args(["clean", "--release", "--quiet", "--package", "weir", "--package", "weir-serve"])
         .args(["--package", "weir-http1", "--package", "weir-policy", "--package", "weir-topology"])
         .args(["--package", "weir-model", "--package", "weir-stats", "--package", "weir-sim"])
-        .args(["--package", "weir-report"])
+        .args(["--package", "weir-report", "--package", "weir-plan"])
         .current_dir(root))?;
     build(root, &[])?;
     let _ = fs::remove_dir_all(&raw);

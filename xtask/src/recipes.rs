@@ -93,11 +93,34 @@ pub(crate) fn deny(root: &Path) -> Done {
     run(Command::new(binary).args(["--locked", "check", "licenses", "bans", "sources"]).current_dir(root))
 }
 
+/// The short rows of bench/applications, with what they need installed under `target/applications`. Once more where one fails, since
+/// real clients have deadlines of their own.
+fn applications(root: &Path) -> Done {
+    let script = root.join("bench/applications");
+    let install = run(Command::new(&script).arg("--install").current_dir(root));
+    install.map_err(|_| Stop::Skipped("applications".into(), "their packages are not to be had".into()))?;
+    cargo(root, &["build", "--locked", "-p", "weir"])?;
+    let weir = target_directory(root).join("debug/weir");
+    let mut last = Ok(());
+    for _ in 0..2 {
+        last = run(Command::new(&script).args(["--ci", "--weir"]).arg(&weir).current_dir(root));
+        if last.is_ok() {
+            break;
+        }
+    }
+    last.map_err(|_| Stop::Failed("applications".into()))
+}
+
+/// Where cargo builds.
+fn target_directory(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
 /// All that must hold before a change lands: every step, also behind one that fails; what failed is said last, with its
 /// suites. The tests come last, so that their own summary is what one sees.
 pub(crate) fn ci(root: &Path) -> Done {
     let leaning = RefCell::new(Vec::new());
-    let steps: [(&str, &dyn Fn() -> Done); 8] = [
+    let steps: [(&str, &dyn Fn() -> Done); 9] = [
         ("fmt", &|| fmt(root)),
         ("deps", &|| report("deps", &deps::check(root))),
         ("tidy", &|| report("tidy", &tidy::check(root))),
@@ -107,6 +130,8 @@ pub(crate) fn ci(root: &Path) -> Done {
         ("answers", &|| alone(root, "answers", "questions")),
         // What is predicted happens: a part of the table of docs/fidelity.md.
         ("fidelity", &|| alone(root, "fidelity", "fidelity")),
+        // Real servers and clients of gRPC, WebSocket, git and others work through weir as they do directly.
+        ("applications", &|| applications(root)),
         ("test", &|| test_and_again(root, &mut leaning.borrow_mut())),
     ];
     let (mut ran, mut failed, mut skipped) = (Vec::new(), Vec::new(), Vec::new());

@@ -5,8 +5,8 @@ use crate::served::Served;
 use serde::Serialize;
 use serde_json::json;
 use std::time::{Duration, SystemTime};
+use weir_plan::{NodeId, Point, Spec, To, label};
 use weir_serve::{Config, View};
-use weir_topology::plan::{NodeId, Point, Spec, To, label};
 
 /// The plan with its live state.
 #[derive(Serialize)]

@@ -10,9 +10,9 @@ use std::time::Instant;
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
+use weir_plan::{Spec, To, listeners};
 use weir_report::graph::Drawing;
 use weir_serve::{Config, View};
-use weir_topology::plan::{Spec, To, listeners};
 
 /// What was seen at one moment.
 pub(crate) struct Seen {

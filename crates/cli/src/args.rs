@@ -354,7 +354,7 @@ pub(crate) struct Load {
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) requests: Option<u64>,
     /// For how long, instead of what the file says: 30s, 5m
-    #[arg(long, value_name = "D", value_parser = weir_topology::duration_ns)]
+    #[arg(long, value_name = "D", value_parser = weir_plan::duration::positive_duration_ns)]
     pub(crate) duration: Option<u64>,
     /// Send this many times as fast
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = positive)]

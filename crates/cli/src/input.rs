@@ -4,8 +4,9 @@ use crate::args::File;
 use crate::failure::{Failure, reason};
 use std::io::{Read, Write};
 use std::process::ExitCode;
+use weir_plan::{Plan, Severity};
 use weir_topology::sandbox::{self, child_main, evaluate_in_child};
-use weir_topology::{Evaluated, Plan, Request, Severity};
+use weir_topology::{Evaluated, Request};
 
 /// The hidden first argument that makes this binary the child in which a topology is evaluated.
 pub(crate) const CHILD: &str = sandbox::CHILD;

@@ -10,12 +10,15 @@ pub struct Networks {
 }
 
 impl Networks {
-    /// Reads addresses (`::1`), networks (`10.0.0.0/8`) and `unix`. Bits behind the prefix do not count. The error is
+    /// What stands in a list for the peers of Unix sockets, which have no address.
+    pub const UNIX: &str = "unix:";
+
+    /// Reads addresses (`::1`), networks (`10.0.0.0/8`) and `unix:`. Bits behind the prefix do not count. The error is
     /// one sentence.
     pub fn parse(texts: &[String]) -> Result<Networks, String> {
         let mut networks = Networks::default();
         for text in texts {
-            if text == "unix" {
+            if text == Networks::UNIX {
                 networks.unix = true;
                 continue;
             }
@@ -75,7 +78,7 @@ mod tests {
 
     #[test]
     fn membership() {
-        let n = networks(&["10.1.2.3/8", "::1", "fd00::/8", "0.0.0.0/32", "unix"]).unwrap();
+        let n = networks(&["10.1.2.3/8", "::1", "fd00::/8", "0.0.0.0/32", "unix:"]).unwrap();
         for (address, inside) in [
             ("10.255.0.1", true),
             ("11.0.0.1", false),
@@ -91,7 +94,7 @@ mod tests {
         }
         assert!(n.trusts(None) && !Networks::default().trusts(None));
         assert!(networks(&["0.0.0.0/0"]).unwrap().contains("1.2.3.4".parse().unwrap()));
-        for bad in ["", "10.0.0.0/33", "::/129", "a", "1.2.3.4/", "1.2.3.4/x", "1.2.3/8"] {
+        for bad in ["", "10.0.0.0/33", "::/129", "a", "1.2.3.4/", "1.2.3.4/x", "1.2.3/8", "unix", "unix:/x"] {
             assert!(networks(&[bad]).unwrap_err().contains("10.0.0.0/8"), "{bad}");
         }
     }

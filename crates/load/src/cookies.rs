@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use weir_topology::plan::{Point, Scenario, Spec};
+use weir_plan::{Point, Scenario, Spec};
 use weir_workload::reachable;
 
 /// The cookies of all senders of a run.

@@ -9,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 use weir_http1::{Asked, Decoder, Framing, Limits, Piece, Response, Seek};
 use weir_net::io::timers::{Sleep, has_ended};
 use weir_net::transport::wire::Wire;
+use weir_plan::fixed;
 use weir_policy::Kind;
-use weir_topology::plan::fixed;
 
 static LIMITS: Limits = Limits {
     max_head: fixed::MAX_RESPONSE_HEAD_BYTES,

@@ -15,10 +15,8 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use weir_net::io::timers::has_ended;
 use weir_net::transport::wire::Wire;
+use weir_plan::fixed::{H2_CONNECTION_WINDOW_BYTES, H2_STREAM_WINDOW_BYTES, MAX_RESPONSE_HEAD_BYTES};
 use weir_policy::Kind;
-use weir_topology::plan::fixed::{
-    H2_CONNECTION_WINDOW_BYTES, H2_STREAM_WINDOW_BYTES, MAX_RESPONSE_HEAD_BYTES,
-};
 
 /// Bytes of frames that wait for the socket before no more are taken.
 const AHEAD: usize = 64 * 1024;

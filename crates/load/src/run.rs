@@ -21,8 +21,8 @@ use weir_net::io::Core;
 use weir_net::io::clock::Clock;
 use weir_net::io::runtime::Runtime;
 use weir_net::transport::tls;
+use weir_plan::{KeySource, Point, Scenario, TlsClient, Window};
 use weir_stats::Key;
-use weir_topology::plan::{KeySource, Point, Scenario, TlsClient, Window};
 use weir_workload::{Load, Requests, load_unless};
 
 /// How often the run looks whether it is told to stop, ns.

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::header::{COOKIE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::{HeaderMap, Method, Uri};
+use weir_plan::{KeySource, Point, RequestShape, Scenario, Spec};
 use weir_policy::retry::is_idempotent;
-use weir_topology::plan::{KeySource, Point, RequestShape, Scenario, Spec};
 use weir_workload::DRAWN;
 
 /// Who asks.
@@ -208,7 +208,7 @@ pub(crate) fn piece(left: u64) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_topology::plan::Recorded;
+    use weir_plan::Recorded;
     use weir_topology::{Request, evaluate};
 
     /// A plan's own check says so earlier; whoever makes one in another way is told as well.

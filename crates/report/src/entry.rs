@@ -1,9 +1,9 @@
 //! What all forms say of a scenario in the same words: its parameters, its label, its metrics by name.
 
 use crate::number::duration;
+use weir_plan::Value;
 use weir_sim::{NodeResult, Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
-use weir_topology::plan::Value;
 
 /// A parameter's value as one writes it after `-p name=`.
 pub(crate) fn value(v: &Value) -> String {

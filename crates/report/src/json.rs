@@ -6,10 +6,10 @@ use crate::number::duration;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::ser::Formatter;
 use std::io::{self, Write};
+use weir_plan::Value;
 use weir_policy::Kind;
 use weir_sim::{Each, Expected, NodeResult, Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
-use weir_topology::plan::Value;
 
 pub(crate) fn write(results: &Results, each: bool, out: &mut dyn Write) -> io::Result<()> {
     let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Lines::default());

@@ -36,8 +36,8 @@ pub use trace::TraceForm;
 
 use std::io::{self, Write};
 use weir_load::Outcome;
+use weir_plan::Plan;
 use weir_sim::{Recording, Results};
-use weir_topology::Plan;
 use weir_verify::{Calibration, Replay, Verification};
 
 /// How wide text is made where no terminal is narrower, in characters.

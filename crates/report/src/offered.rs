@@ -4,8 +4,8 @@ use crate::entry;
 use crate::number::count;
 use crate::table::{Side, Table};
 use std::io::{self, Write};
-use weir_topology::plan::{Plan, Point, Value};
-use weir_topology::{Effort, SiteLoad, effort, offered_load};
+use weir_plan::{Effort, SiteLoad, effort, offered_load};
+use weir_plan::{Plan, Point, Value};
 
 pub(crate) fn write(plan: &Plan, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let swept = swept(plan);

@@ -10,8 +10,8 @@ use ::parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use ::parquet::schema::types::{Type, TypePtr};
 use std::io::{self, Write};
 use std::sync::Arc;
+use weir_plan::Value;
 use weir_sim::Results;
-use weir_topology::plan::Value;
 
 /// The values of a column, row by row.
 enum Values {

@@ -2,12 +2,13 @@
 //! read the difference before you commit it.
 
 use std::path::Path;
+use weir_plan::Plan;
+use weir_plan::Value;
 use weir_policy::Kind;
 use weir_report::{Sites, WIDTH};
 use weir_sim::{AtQuantile, NodeResult, Requests, Results, ScenarioResult};
 use weir_stats::{Estimate, Latency};
-use weir_topology::plan::Value;
-use weir_topology::{Plan, Request, evaluate};
+use weir_topology::{Request, evaluate};
 
 fn e(value: f64, half: f64) -> Estimate {
     Estimate { value: Some(value), low: Some(value - half), high: Some(value + half) }

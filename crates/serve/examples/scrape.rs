@@ -5,9 +5,9 @@
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use weir_plan::listeners;
+use weir_plan::serving::serving;
 use weir_serve::{Exposition, Options, start};
-use weir_topology::plan::listeners;
-use weir_topology::serving::serving;
 use weir_topology::{Request, evaluate};
 
 const SCRAPES: u32 = 20;

@@ -6,7 +6,7 @@ use crate::code::Code;
 use crate::engine::Engine;
 use std::collections::BTreeMap;
 pub(crate) use weir_model::way::further;
-use weir_topology::plan::{NodeId, Spec};
+use weir_plan::{NodeId, Spec};
 
 /// The counter of visits of each balancer, choosing node and retry that one way can pass more than once, by the numbers that
 /// they have among their kind.

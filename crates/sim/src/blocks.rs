@@ -7,7 +7,7 @@ use crate::code::{Code, Target, Targets};
 use crate::ends::Ends;
 use crate::guards::looks_past_cables;
 use std::collections::HashMap;
-use weir_topology::plan::{NodeId, Point, Spec, To};
+use weir_plan::{NodeId, Point, Spec, To};
 use weir_workload::place_key;
 
 /// What compiling may not exceed; a clear error instead of a wrapped number.

@@ -17,9 +17,9 @@ use crate::request_state::IDLE;
 use crate::scopes::{Left, Limit, WHOLE};
 pub(crate) use table::Branches;
 use table::{ALONE, Row};
+use weir_plan::Spec;
 use weir_policy::Outcome;
 use weir_policy::config::Exclude;
-use weir_topology::plan::Spec;
 
 impl Layout<'_> {
     /// Whether one request can be in several places at once.

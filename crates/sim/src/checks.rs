@@ -15,8 +15,8 @@ use crate::request_state::{BEGINS, CHECK, IDLE, LINE, PARKED};
 use crate::scopes::{CHECKED, Limit};
 use weir_model::draws::purpose;
 use weir_model::queue::Entry as QueueEntry;
+use weir_plan::Mode;
 use weir_policy::Kind;
-use weir_topology::plan::Mode;
 
 /// The number that checks have in the order of events: they come by balancer and target, after all requests.
 const CHECKS: u64 = 1 << (crate::order::REQUEST_BITS - 1);

@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::{Dist, Traffic, concurrent, warmup};
+use weir_plan::rewriting::Kinds;
+use weir_plan::{Lb, Line, Mode, Scenario, Scope, Spec};
 use weir_policy::Kind;
-use weir_topology::plan::{Lb, Line, Mode, Scenario, Scope, Spec};
-use weir_topology::rewriting::Kinds;
 
 /// Compiles a layout. With `members`, statistics are kept for every member.
 pub(crate) fn compile(layout: Layout, scenario: &Scenario, members: bool) -> Result<Code, String> {

@@ -3,7 +3,7 @@
 
 use crate::blocks::{Layout, inside};
 use crate::code::Code;
-use weir_topology::plan::{Spec, To};
+use weir_plan::{Spec, To};
 
 /// By member of a block: the member where the way from there ends; empty where nobody asks.
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,8 @@
 use crate::replicate::Program;
 use crate::result::{Expected, ScenarioResult};
 use crate::summary::{Replication, Row};
+use weir_plan::{Condition, Metric, Point, Scenario, Spec};
 use weir_stats::Estimate;
-use weir_topology::plan::{Condition, Metric, Point, Scenario, Spec};
 
 const NS_PER_MS: f64 = 1e6;
 

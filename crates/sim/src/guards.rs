@@ -15,6 +15,7 @@ use crate::ends::ends_of_nodes;
 use crate::probes::ProbeWays;
 use std::collections::BTreeMap;
 use weir_model::queue::Line;
+use weir_plan::{Lb, NodeId, Point, Scope, Spec, To};
 use weir_policy::config::{Balance, OnEmpty};
 use weir_policy::health::HealthConfig;
 use weir_policy::least_work::LeastWork;
@@ -23,7 +24,6 @@ use weir_policy::sticky::Simulated;
 use weir_policy::upstream::Around;
 use weir_policy::{Ticket, Upstream};
 use weir_stats::Key;
-use weir_topology::plan::{Lb, NodeId, Point, Scope, Spec, To};
 
 /// A balancer's place.
 #[derive(Clone, Debug)]

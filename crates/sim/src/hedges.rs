@@ -13,9 +13,9 @@ use crate::engine::{END_OF_TIME, Engine, HOLD, LIMIT, TICK};
 use crate::order::{Class, Entry, later_attempt, order_key, ranked};
 use crate::request_state::{BEGINS, FAN};
 use weir_model::draws::purpose;
+use weir_plan::Hedged;
 use weir_policy::config::Hedge;
 use weir_policy::hedge::{Hedging, Step};
-use weir_topology::plan::Hedged;
 
 /// A hedge's place.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use crate::replicate::{Program, program};
 use crate::run::{Error, Options};
 use std::sync::OnceLock;
-use weir_topology::Plan;
-use weir_topology::plan::{Point, Scenario};
+use weir_plan::Plan;
+use weir_plan::{Point, Scenario};
 
 /// One scenario at one sweep point, with its code once a thread has compiled it.
 pub(crate) struct Job<'a> {

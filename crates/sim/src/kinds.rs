@@ -12,12 +12,12 @@ use crate::compile::{Compiler, Post};
 use crate::engine::Engine;
 use weir_model::draws::purpose;
 use weir_model::mix::Mix;
+use weir_plan::{KeySource, RequestShape, Scenario, Spec, To};
 use weir_policy::config::Exclude;
 use weir_policy::retry::is_idempotent;
 use weir_policy::split::Split;
 use weir_policy::{Kind, key};
 use weir_stats::Key;
-use weir_topology::plan::{KeySource, RequestShape, Scenario, Spec, To};
 use weir_workload::mix;
 
 /// What requests are, and what nodes read of them.

@@ -16,9 +16,9 @@ use crate::scopes::{GHOST, Limit};
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::purpose;
 use weir_model::faulty::{Faulty, Law};
+use weir_plan::{Clock, Faulty as Spec, Line, Mode, To};
 use weir_policy::Kind;
 use weir_stats::Key;
-use weir_topology::plan::{Clock, Faulty as Spec, Line, Mode, To};
 
 /// The place of nodes that fail.
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ impl Compiler<'_> {
     /// The blocks of nodes that fail together.
     pub(crate) fn find_failing_blocks(&mut self) {
         let blocks = self.layout.reached().filter_map(|(id, spec)| match spec {
-            weir_topology::plan::Spec::Faulty(Spec { line: Line::Block(block), .. }) => {
+            weir_plan::Spec::Faulty(Spec { line: Line::Block(block), .. }) => {
                 Some((self.layout.place(id), *block))
             }
             _ => None,

@@ -5,8 +5,8 @@
 
 use crate::blocks::Layout;
 use weir_model::draws::purpose;
+use weir_plan::{Listen, NodeId, Point, Spec, To};
 use weir_stats::Key;
-use weir_topology::plan::{Listen, NodeId, Point, Spec, To};
 
 /// Event loops, of listeners that say how many they have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

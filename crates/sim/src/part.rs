@@ -12,7 +12,7 @@ use crate::summary::Replication;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::atomic::AtomicBool;
-use weir_topology::Plan;
+use weir_plan::Plan;
 
 const SCHEMA: &str = "weir.part/1";
 

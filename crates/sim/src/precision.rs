@@ -5,8 +5,8 @@
 use crate::gather::{Gathered, Run};
 use crate::result::{Results, ScenarioResult};
 use crate::run::{Error, Wants, finish, results_of};
-use weir_topology::Plan;
-use weir_topology::plan::{Metric, Value};
+use weir_plan::Plan;
+use weir_plan::{Metric, Value};
 
 /// How well figures are to be known.
 #[derive(Clone, Debug, PartialEq)]

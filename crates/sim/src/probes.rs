@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use weir_model::draws::purpose;
 use weir_model::probe::{Cable, ProbeWay};
 use weir_model::sampler::Sampler;
+use weir_plan::{Point, Spec, only_way};
 use weir_policy::prequal::Busy;
 use weir_stats::Key;
-use weir_topology::plan::{Point, Spec, only_way};
 
 /// The number that probes have in the order of events: after all requests and health checks, in the order in which they are sent.
 pub(crate) const PROBES: u64 = 1 << (REQUEST_BITS - 1) | 1 << (REQUEST_BITS - 2);

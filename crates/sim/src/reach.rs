@@ -1,8 +1,8 @@
 //! What stands behind what: which nodes a limit can cut off, which errors can come back to a balancer.
 
 use crate::blocks::{Layout, inside, spare};
+use weir_plan::{Mode, Spec, To};
 use weir_policy::config::Balance;
-use weir_topology::plan::{Mode, Spec, To};
 
 impl Layout<'_> {
     /// The nodes where a request can be cut off: behind a limit, in a process that can crash, as one of

@@ -13,8 +13,8 @@ use crate::run::Options;
 use crate::settle::{Series, Settled};
 use crate::summary::{self, Replication, Row};
 use std::sync::atomic::AtomicBool;
+use weir_plan::{Point, Scenario};
 use weir_stats::{Histogram, Key};
-use weir_topology::plan::{Point, Scenario};
 use weir_workload::{Load, load_unless};
 
 /// A scenario made ready to run.

@@ -3,9 +3,9 @@
 use crate::precision::Shortfall;
 use crate::record::{Series, Typical};
 use std::collections::BTreeMap;
+use weir_plan::{Metric, Value};
 use weir_policy::Kind;
 use weir_stats::{Estimate, Latency};
-use weir_topology::plan::{Metric, Value};
 
 /// What single replications say of estimates, in the replications' order, by the estimate's path in the JSON (`success`,
 /// `latency_ms.all.p99`); of quantiles each replication's own. Empty unless it was asked for; estimates of which nothing can

@@ -7,7 +7,7 @@ use crate::precision::{self, Precision, Shortfall};
 use crate::result::{Results, ScenarioResult};
 use crate::summary::{self, Replication};
 use std::sync::atomic::AtomicBool;
-use weir_topology::Plan;
+use weir_plan::Plan;
 
 #[cfg(test)]
 pub(crate) use crate::replicate::program;

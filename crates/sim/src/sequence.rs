@@ -9,7 +9,7 @@ use crate::blocks::{Draft, Layout};
 use crate::code::Op;
 use crate::compile::{Compiler, Post};
 use crate::engine::Engine;
-use weir_topology::plan::To;
+use weir_plan::To;
 
 /// The place of nodes that lead to several, one after another or all at once.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,9 @@
 #[cfg(test)]
 use std::sync::atomic::AtomicBool;
 #[cfg(test)]
-use weir_stats::Key;
+use weir_plan::Scenario;
 #[cfg(test)]
-use weir_topology::plan::Scenario;
+use weir_stats::Key;
 use weir_workload::Load;
 #[cfg(test)]
 use weir_workload::load_unless;

@@ -11,9 +11,9 @@ use crate::settle::Settled;
 use crate::warnings::Finished;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
+use weir_plan::{Point, Scenario, Spec};
 use weir_policy::Kind;
 use weir_stats::Estimate;
-use weir_topology::plan::{Point, Scenario, Spec};
 
 const NS_PER_MS: f64 = 1e6;
 const NS_PER_S: f64 = 1e9;

@@ -4,8 +4,9 @@ use crate::engine::{Engine, Sabotage};
 use crate::run::{Options, load, program, run_with};
 use crate::{Error, NodeResult, Results, ScenarioResult};
 use std::sync::atomic::AtomicBool;
+use weir_plan::Plan;
 use weir_stats::Key;
-use weir_topology::{Plan, Request, evaluate};
+use weir_topology::{Request, evaluate};
 
 fn plan(source: &str) -> Plan {
     let request =

@@ -7,7 +7,7 @@ use crate::job::Asked;
 use crate::replicate::Program;
 use crate::summary::Replication;
 use weir_model::Traffic;
-use weir_topology::plan::{Listen, Point, Scenario, Scope, Spec, To, listeners};
+use weir_plan::{Listen, Point, Scenario, Scope, Spec, To, listeners};
 
 /// What a finished scenario is judged by.
 pub(crate) struct Finished<'a> {

@@ -1,9 +1,10 @@
 //! Figures say what they mean, and no more than they know: rates, windows, intervals, sums, and what is said in words.
 
 use std::sync::atomic::AtomicBool;
+use weir_plan::Plan;
 use weir_policy::Kind;
 use weir_sim::{Error, NodeResult, Options, ScenarioResult, run};
-use weir_topology::{Plan, Request, evaluate};
+use weir_topology::{Request, evaluate};
 
 fn plan(source: &str) -> Plan {
     let request =

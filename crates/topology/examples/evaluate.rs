@@ -4,8 +4,9 @@
 
 use std::process::ExitCode;
 use std::time::Instant;
+use weir_plan::offered_load;
+use weir_topology::Request;
 use weir_topology::sandbox::{CHILD, child_main, evaluate_in_child};
-use weir_topology::{Request, offered_load};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

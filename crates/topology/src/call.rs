@@ -1,23 +1,22 @@
 //! A call of a function of the language: its arguments by name, findings at its place, nodes made at its site.
 
 use crate::context::{Context, here, innermost};
-use crate::diagnostic::{Diagnostic, Severity};
-use crate::graph::MOST_NODES;
 use crate::nodes::{self, Arg, Default, Function, Need};
-use crate::plan::{NodeId, Spec, To};
-use crate::suggest;
 use crate::value::{NodeValue, Poison, stop};
 use starlark::codemap::FileSpan;
 use starlark::eval::{Arguments, Evaluator};
 use starlark::values::dict::DictRef;
 use starlark::values::list_or_tuple::UnpackListOrTuple;
 use starlark::values::{Heap, UnpackValue, Value, ValueLike};
+use weir_plan::diagnostic::{Diagnostic, Severity};
+use weir_plan::ranges::MOST_NODES;
+use weir_plan::suggest;
+use weir_plan::{NodeId, Spec, To};
 
 mod arguments;
 mod words;
 
 pub(crate) use arguments::{describe, list};
-pub(crate) use words::Check;
 
 /// What a function makes: a value, nothing (after a finding), or an error that ends the evaluation.
 pub(crate) type Outcome<'v> = starlark::Result<Option<Value<'v>>>;

@@ -1,18 +1,18 @@
 //! What an evaluation gathers on its way: findings, the graph, scenarios, parameters. The evaluator carries a reference.
 
-use crate::address::Address;
 use crate::data::Trace;
-use crate::diagnostic::{At, Diagnostic, Severity};
 use crate::graph::Graph;
 use crate::nodes::Expected;
 use crate::params::Params;
-use crate::places::Calls;
-use crate::plan::{DataFile, Faulty, Scenario, Spec, To};
+use crate::places::{Calls, at_of};
 use starlark::codemap::{CodeMapId, FileSpan};
 use starlark::eval::Evaluator;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use weir_plan::address::Address;
+use weir_plan::diagnostic::{At, Diagnostic, Severity};
+use weir_plan::{DataFile, Faulty, Scenario, Spec, To};
 
 /// Findings beyond this many are not kept.
 const MOST_FINDINGS: usize = 100;
@@ -197,5 +197,5 @@ pub(crate) fn innermost(eval: &Evaluator<'_, '_, '_>) -> Option<FileSpan> {
 
 /// The same as a place with its line of source.
 pub(crate) fn here(eval: &Evaluator<'_, '_, '_>) -> Option<At> {
-    innermost(eval).map(|span| At::of(&span))
+    innermost(eval).map(|span| at_of(&span))
 }

@@ -5,11 +5,12 @@ mod rows;
 mod table;
 
 use crate::call::Call;
-use crate::plan::DataFile;
 pub(crate) use rows::Rows;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use table::Table;
+use weir_plan::DataFile;
+use weir_plan::diagnostic::plainly;
 
 /// No data file is larger than this.
 const MOST_BYTES: u64 = 256 << 20;
@@ -107,16 +108,6 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
         return Err(format!("is larger than {} MiB", MOST_BYTES >> 20));
     }
     std::fs::read(path).map_err(wrong)
-}
-
-/// An error of the system without its number.
-pub(crate) fn plainly(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        std::io::ErrorKind::IsADirectory => "it is a directory".to_owned(),
-        _ => error.to_string(),
-    }
 }
 
 /// The values of the column `duration_ns|us|ms|s` or `arrival_...`, in ns.

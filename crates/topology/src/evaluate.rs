@@ -1,18 +1,17 @@
 //! From a request (a file and its parameters) to a plan, in this process.
 
 use crate::context::{Context, State};
-use crate::diagnostic::{Diagnostic, Severity};
-use crate::hash;
 use crate::load::{Runner, Source};
 use crate::nodes::check_expectations;
-use crate::params::{MOST_POINTS, Params};
-use crate::plan::{DataFile, Plan, Point};
-use crate::warn;
+use crate::params::Params;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use weir_plan::diagnostic::{Diagnostic, Severity};
+use weir_plan::hash;
+use weir_plan::ranges::MOST_POINTS;
+use weir_plan::warn;
+use weir_plan::{DataFile, Plan, Point};
 
-/// The schema of a plan.
-pub(crate) const SCHEMA: &str = "weir.plan/1";
 /// An evaluation has a stack of its own: the parser and the interpreter are recursive.
 const STACK_BYTES: usize = 64 << 20;
 
@@ -92,9 +91,9 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
                     .in_file(&request.name),
             ]);
         }
-        warn::graph(&mut state);
         let standing = state.graph.standing();
         let mut point = finish(&mut state, &mut params, &mut data_files);
+        warn::graph(&point, &standing).into_iter().for_each(|finding| state.findings.add(finding));
         let mut found = std::mem::take(&mut state.findings).into_sorted();
         found.extend(warn::overloaded(&point));
         found.extend(warn::asked(&point, &standing));
@@ -117,7 +116,7 @@ fn evaluate_here(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
         .file_name()
         .map_or_else(|| request.name.clone(), |n| n.to_string_lossy().into_owned());
     let mut plan = Plan {
-        schema: SCHEMA.to_owned(),
+        schema: Plan::SCHEMA.to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         file,
         hash: String::new(),

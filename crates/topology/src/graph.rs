@@ -1,14 +1,12 @@
 //! The graph under construction: nodes in order of creation, sites, places; specs and lists interned.
 
 use crate::context::Files;
-use crate::diagnostic::At;
-use crate::places::{Bound, CallSite, How};
-use crate::plan::{Node, NodeId, Place, Site, Spec, To};
+use crate::places::{Bound, CallSite, How, at_of};
 use starlark::codemap::{CodeMapId, FileSpan};
 use std::collections::HashMap;
-
-/// No topology has more nodes than this.
-pub(crate) const MOST_NODES: usize = 4_000_000;
+use weir_plan::diagnostic::At;
+use weir_plan::ranges::MOST_NODES;
+use weir_plan::{Node, NodeId, Place, Site, Spec, To};
 
 /// A call by its file and span.
 type CallKey = (CodeMapId, u32, u32);
@@ -135,7 +133,7 @@ impl Graph {
             .collect();
         Made {
             place: place_index,
-            at: last.map(At::of),
+            at: last.map(at_of),
             bound,
             chain,
             spec: None,
@@ -182,16 +180,6 @@ impl Graph {
         self.lists.push(targets.clone());
         self.list_of.insert(targets, next);
         next
-    }
-
-    /// All nodes.
-    pub(crate) fn nodes(&self) -> &[Node] {
-        &self.nodes
-    }
-
-    /// All kinds of nodes with their arguments.
-    pub(crate) fn specs(&self) -> &[Spec] {
-        &self.specs
     }
 
     /// All lists of targets.

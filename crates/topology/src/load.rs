@@ -1,11 +1,9 @@
 //! Parsing and running topology files, the first and those that it loads.
 
 use crate::context::{Context, File};
-use crate::data::plainly;
-use crate::diagnostic::{At, Diagnostic};
 use crate::names;
 use crate::nodes;
-use crate::places::Calls;
+use crate::places::{Calls, at_of};
 use crate::value::{DurationValue, FunctionValue, NamespaceValue, Poison};
 use starlark::ErrorKind;
 use starlark::PrintHandler;
@@ -14,6 +12,8 @@ use starlark::eval::{Evaluator, FileLoader};
 use starlark::syntax::{AstModule, Dialect};
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use weir_plan::diagnostic::plainly;
+use weir_plan::diagnostic::{At, Diagnostic};
 
 /// Calls are nested at most so deep.
 const MOST_FRAMES: usize = 1000;
@@ -175,7 +175,7 @@ impl<'a> Runner<'a> {
             if modules.contains_key(load.module_id) {
                 continue;
             }
-            let at = At::of(&load.span);
+            let at = at_of(&load.span);
             let module = self
                 .load(load.module_id, &at, source, folder)
                 .unwrap_or_else(|| poisoned(load.symbols.values().copied()));
@@ -249,7 +249,7 @@ fn globals(unknown: &BTreeSet<String>) -> Globals {
     for space in nodes::NAMESPACES {
         builder.set(space, NamespaceValue(space.to_owned()));
     }
-    for (unit, ns) in crate::value::UNITS {
+    for (unit, ns) in weir_plan::duration::UNITS {
         builder.set(unit, DurationValue(ns));
     }
     for (unit, bytes) in nodes::SIZES {
@@ -271,7 +271,7 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
             Some("let the function end, or build the nodes in a `for` loop".to_owned()),
         ),
         ErrorKind::Parser(_) => {
-            let line = error.span().map(|s| At::of(s).snippet).unwrap_or_default();
+            let line = error.span().map(|s| at_of(s).snippet).unwrap_or_default();
             not_starlark(&line).or_else(|| unit_alone(text)).unwrap_or_else(|| {
                 (format!("syntax error: {}", text.strip_prefix("Parse error: ").unwrap_or(text)), None)
             })
@@ -292,7 +292,7 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
     finding.help = help;
     let last = error.call_stack().frames.iter().rev().find_map(|f| f.location.as_ref());
     match error.span().or(last) {
-        Some(span) => finding.at(&At::of(span)),
+        Some(span) => finding.at(&at_of(span)),
         None => finding.in_file(file),
     }
 }

@@ -9,7 +9,7 @@ pub use figures::{FIGURES, Figure};
 pub use kinds::{KindEntry, kinds};
 
 use crate::nodes::{self, Arg, Default, Need};
-use crate::suggest;
+use weir_plan::suggest;
 
 /// A function.
 #[derive(Clone, Debug)]

@@ -1,8 +1,7 @@
 //! The pass over a file's names before it runs: unknown ones, unknown members of a namespace, predeclared ones bound anew.
 
-use crate::diagnostic::{At, Diagnostic};
 use crate::nodes;
-use crate::suggest;
+use crate::places::at_of;
 use starlark::analysis::AstModuleLint;
 use starlark::syntax::AstModule;
 use starlark_syntax::codemap::Span;
@@ -11,6 +10,8 @@ use starlark_syntax::syntax::ast::{
 };
 use starlark_syntax::syntax::uniplate::Visit;
 use std::collections::{BTreeSet, HashSet};
+use weir_plan::diagnostic::Diagnostic;
+use weir_plan::suggest;
 
 /// What the pass found.
 pub(crate) struct Names {
@@ -39,8 +40,7 @@ pub(crate) fn check(ast: &AstModule, builtins: &[String]) -> Names {
         for name in nodes::predeclared() {
             known.push(name);
         }
-        let mut finding =
-            Diagnostic::error(format!("nothing is called `{name}`")).at(&At::of(&lint.location));
+        let mut finding = Diagnostic::error(format!("nothing is called `{name}`")).at(&at_of(&lint.location));
         finding.help = nodes::home_of(&name)
             .map(|full| format!("did you mean `{full}`?"))
             .or_else(|| suggest::did_you_mean(&name, known));
@@ -66,7 +66,7 @@ impl Pass<'_> {
             let other = format!("my_{name}");
             self.findings.push(
                 Diagnostic::error(format!("`{name}` is {what} and cannot be bound anew"))
-                    .at(&At::of(&self.ast.file_span(span)))
+                    .at(&at_of(&self.ast.file_span(span)))
                     .help(format!("take another name, such as `{other}`")),
             );
         }
@@ -138,7 +138,7 @@ impl Pass<'_> {
         let help = suggest::nearest(member, names).map(|n| format!("did you mean `{space}.{n}`?"));
         self.findings.push(
             Diagnostic::error(format!("`{space}` has no member `{member}`"))
-                .at(&At::of(&self.ast.file_span(span)))
+                .at(&at_of(&self.ast.file_span(span)))
                 .help(help.unwrap_or_else(|| {
                     format!("there are {}", suggest::either(&full).replace(" or ", " and "))
                 })),

@@ -1,13 +1,10 @@
 //! Parameters: what the command line sets or sweeps, what the file asks for, and which combination comes next.
 
-use crate::diagnostic::Diagnostic;
-use crate::plan::Value;
-use crate::suggest;
-use crate::value::{parse_duration, show_ns};
 use std::collections::BTreeMap;
-
-/// No file has more combinations of swept parameters than this.
-pub(crate) const MOST_POINTS: usize = 10_000;
+use weir_plan::Value;
+use weir_plan::diagnostic::Diagnostic;
+use weir_plan::duration::{parse_duration, show_ns};
+use weir_plan::suggest;
 
 /// The parameters of one evaluation, and the position among the swept ones.
 #[derive(Clone, Debug, Default)]

@@ -3,6 +3,7 @@
 //! A place must survive comments and other functions, so calls are numbered per `def` and callee, in the order of the
 //! text, whether they are ever evaluated or not.
 
+use starlark::codemap::FileSpan;
 use starlark::syntax::AstModule;
 use starlark_syntax::syntax::ast::{
     AssignTargetP, AstExpr, AstLiteral, AstNoPayload, AstStmt, CallArgsP, ExprP, StmtP,
@@ -10,6 +11,7 @@ use starlark_syntax::syntax::ast::{
 use starlark_syntax::syntax::uniplate::Visit;
 use std::collections::HashMap;
 use std::rc::Rc;
+use weir_plan::diagnostic::At;
 
 /// The calls of a file by their spans (byte offsets).
 #[derive(Default)]
@@ -137,6 +139,29 @@ pub(crate) fn dotted(expr: &AstExpr) -> Option<String> {
         ExprP::Dot(of, member) => Some(format!("{}.{}", dotted(of)?, member.node)),
         _ => None,
     }
+}
+
+/// A span as a place with its line of source.
+pub(crate) fn at_of(span: &FileSpan) -> At {
+    let resolved = span.resolve_span();
+    let line = span.file.source_line(resolved.begin.line);
+    let end = if resolved.end.line == resolved.begin.line {
+        resolved.end.column
+    } else {
+        line.trim_end().chars().count()
+    };
+    At {
+        file: span.filename().to_owned(),
+        line: to_u32(resolved.begin.line + 1),
+        column: to_u32(resolved.begin.column + 1),
+        end_column: to_u32(end + 1),
+        snippet: line.trim_end().to_owned(),
+    }
+}
+
+/// Lines and columns are below 2^32: a source is.
+fn to_u32(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! the file does to the child (exhausts memory, overflows the stack, runs for ever), the parent answers with one
 //! finding that names the file.
 
-use crate::diagnostic::Diagnostic;
 use crate::evaluate::{Evaluated, Request, evaluate_or_panic};
 use crate::wire;
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
@@ -15,6 +14,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use weir_plan::diagnostic::Diagnostic;
 
 /// The argument that makes the program an evaluating child.
 pub const CHILD: &str = "__evaluate";

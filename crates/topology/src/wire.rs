@@ -3,12 +3,12 @@
 //!
 //! Each part is preceded by its length (8 bytes, little-endian).
 
-use crate::diagnostic::Diagnostic;
 use crate::evaluate::{Evaluated, Request};
-use crate::json;
-use crate::plan::{Node, Plan, To};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use weir_plan::diagnostic::Diagnostic;
+use weir_plan::json;
+use weir_plan::{Node, Plan, To};
 
 type Result<T> = std::result::Result<T, String>;
 

@@ -4,14 +4,15 @@ mod common;
 
 use common::{last, plan, run};
 use weir_model::Traffic;
+use weir_plan::offered_load;
+use weir_plan::{
+    HealthCheck, Hedged, HttpCheck, KeySource, Keys, Lb, Plan, RequestShape, Scenario, Scope, Spec, To, When,
+};
 use weir_policy::Kind;
 use weir_policy::config::{
     Balance, Budget, Check, Eject, Hedge, Initial, Methods, OnEmpty, Outlier, Rate, SlowStart,
 };
-use weir_topology::plan::{
-    HealthCheck, Hedged, HttpCheck, KeySource, Keys, Lb, Plan, RequestShape, Scenario, Scope, Spec, To, When,
-};
-use weir_topology::{Request, evaluate, offered_load};
+use weir_topology::{Request, evaluate};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;
@@ -82,7 +83,7 @@ fn a_plan_with_all_of_it_is_read_back_as_itself() {
 fn a_node_for_no_target_comes_before_its_balancer() {
     let plan = plan(ALL);
     let point = &plan.points[0];
-    let of = |n: &weir_topology::plan::Node| point.specs[n.spec as usize].clone();
+    let of = |n: &weir_plan::Node| point.specs[n.spec as usize].clone();
     let (id, spare) = (0u32..)
         .zip(&point.nodes)
         .find_map(|(id, n)| match of(n) {

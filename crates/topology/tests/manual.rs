@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 use std::sync::Once;
+use weir_plan::{Diagnostic, Plan};
 use weir_topology::manual::{FIGURES, Otherwise, functions, kinds, near};
-use weir_topology::{Diagnostic, Plan, Request, evaluate};
+use weir_topology::{Request, evaluate};
 
 /// The data file is written once.
 static WRITTEN: Once = Once::new();

@@ -5,10 +5,11 @@ mod common;
 use common::{last, plan, request, run};
 use std::path::PathBuf;
 use weir_model::{Dist, OnCancel, Traffic};
+use weir_plan::{Clock, Faulty, Lb, Line, Mode, Plan, Recorded, Spec, To};
+use weir_plan::{Severity, offered_load};
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Methods, Retry, Work};
-use weir_topology::plan::{Clock, Faulty, Lb, Line, Mode, Plan, Recorded, Spec, To};
-use weir_topology::{Request, Severity, evaluate, offered_load};
+use weir_topology::{Request, evaluate};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1000 * MS;

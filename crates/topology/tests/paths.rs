@@ -4,7 +4,7 @@
 mod common;
 
 use common::plan;
-use weir_topology::plan::{Plan, Spec};
+use weir_plan::{Plan, Spec};
 
 /// Patterns are compared in their normal form, and stand so in a plan.
 #[test]

@@ -1,8 +1,8 @@
 //! What a file evaluates to: places, sites, hash, parameters, and the plan read back.
 
 use std::path::PathBuf;
-use weir_topology::plan::{Plan, Spec, Value};
-use weir_topology::{Diagnostic, Evaluated, Request, evaluate, offered_load};
+use weir_plan::{Diagnostic, Plan, Spec, Value, label, offered_load, target_labels};
+use weir_topology::{Evaluated, Request, evaluate};
 
 fn request(source: &str) -> Request {
     Request { name: "t.star".to_owned(), source: source.as_bytes().to_vec(), ..Request::default() }
@@ -388,4 +388,21 @@ fn data_files_are_read_and_hashed_by_content() {
         said(&findings),
         ["the data file \"bad.csv\" holds \"x\" in row 3, column `duration_ms`: a number is wanted"]
     );
+}
+
+#[test]
+fn targets_of_a_balancer_have_labels_of_their_own() {
+    let plan = plan(
+        r#"
+def rails():
+    return queue(delay(5 * ms, server("rails")))
+scenario("s", lb.random(pool(2, rails)), traffic.constant(rate = 10), requests = 10)
+scenario("t", lb.random([server("a", addr = "10.0.0.1:80"), server("b", addr = "10.0.0.2:80"), server("b", addr = "10.0.0.3:80")], name = "mixed"), traffic.constant(rate = 10), requests = 10)
+"#,
+    );
+    let point = &plan.points[0];
+    let of = |scenario: usize| target_labels(point, point.scenarios[scenario].root);
+    assert_eq!(of(0), ["rails/queue #0", "rails/queue #1"]);
+    assert_eq!(of(1), ["a", "10.0.0.2:80", "10.0.0.3:80"]);
+    assert_eq!(label(point, point.scenarios[1].root), "mixed");
 }

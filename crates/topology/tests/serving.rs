@@ -1,9 +1,9 @@
 //! What nodes are when served, the defaults of serving, and plans that hold it all.
 
-use weir_topology::plan::fixed::LIMITS;
-use weir_topology::plan::{Http, Listen, ListenProtocol, Origin, Plan, Point, Spec};
-use weir_topology::plan::{levels, listeners, with_inner};
-use weir_topology::serving::{Role, Serving, serving};
+use weir_plan::fixed::LIMITS;
+use weir_plan::serving::{Role, Serving, serving};
+use weir_plan::{Http, Listen, ListenProtocol, Origin, Plan, Point, Spec};
+use weir_plan::{levels, listeners, with_inner};
 use weir_topology::{Request, evaluate};
 
 fn plan(source: &str) -> Plan {
@@ -139,7 +139,7 @@ fn every_default_of_the_contract_is_in_the_plan() {
     let plan = plan("listen(\"127.0.0.1:0\", server(addr=\"x:1\"))\n");
     let text = String::from_utf8(plan.to_json()).expect("UTF-8");
     for part in [
-        r#""kind":"server","addr":"x:1","model":null,"origin":{"protocol":"auto","connect_timeout_ns":1000000000,"response_timeout_ns":30000000000,"body_timeout_ns":60000000000,"idle_timeout_ns":4000000000,"max_age_ns":null,"max_requests":null}"#,
+        r#""kind":"server","addr":"x:1","model":null,"origin":{"protocol":"auto","connect_timeout_ns":1000000000,"response_timeout_ns":60000000000,"body_timeout_ns":60000000000,"idle_timeout_ns":4000000000,"max_age_ns":null,"max_requests":null}"#,
         r#""kind":"listen","addr":"127.0.0.1:0","protocol":"http","loops":null,"http":{"versions":["h1","h2"],"max_head":32768,"max_headers":100,"max_body":null,"head_timeout_ns":10000000000,"body_timeout_ns":30000000000,"write_timeout_ns":30000000000,"idle_timeout_ns":60000000000,"max_requests":100000,"max_age_ns":3600000000000,"max_streams":100,"max_clients":null,"max_clients_per_address":null,"upgrade":["websocket"],"connect":[],"tunnel_idle_ns":3600000000000,"half_close":"cancel","trusted":[],"proxy_from":[],"paths":"safe","drain_delay_ns":0,"drain_timeout_ns":10000000000,"access_log":null,"log_format":"json"}"#,
     ] {
         assert!(text.contains(part), "{part} is not in {text}");
@@ -191,7 +191,7 @@ const ALL: &str = r#"
 h = http(versions=["h1"], max_head=8*KiB, max_headers=50, max_body=1*MiB, head_timeout=1*s, body_timeout=None, write_timeout=2*s,
          idle_timeout=3*s, max_requests=None, max_age=None, max_streams=7, max_clients=100, max_clients_per_address=10,
          upgrade=["WebSocket", "x/2"], connect=["DB.example:5432", "*.example.com:443"], tunnel_idle=None, half_close="answer",
-         trusted=["10.0.0.0/8", "::1"], proxy_from=[], paths="raw", drain_delay=1*s, drain_timeout=0*s, access_log="stdout", log_format="combined")
+         trusted=["10.0.0.0/8", "::1", "unix:"], proxy_from=["unix:"], paths="raw", drain_delay=1*s, drain_timeout=0*s, access_log="stdout", log_format="combined")
 app = server("a", addr="[::1]:80", model=1*ms, protocol="h1", connect_timeout=2*s, response_timeout=None, body_timeout=3*s, idle_timeout=4*s,
              max_age=5*s, max_requests=6)
 fixed = respond(503, "no", headers={"Retry-After": "5"})
@@ -242,7 +242,8 @@ fn wrong_plans_are_refused() {
         ("\"max_head\":8192", "\"max_head\":131073", "max_head"),
         ("\"max_headers\":50", "\"max_headers\":0", "max_headers"),
         ("\"versions\":[\"h1\"]", "\"versions\":[]", "versions"),
-        ("\"proxy_from\":[]", "\"proxy_from\":[\"::1/x\"]", "network"),
+        ("\"proxy_from\":[\"unix:\"]", "\"proxy_from\":[\"::1/x\"]", "network"),
+        ("\"::1\",\"unix:\"", "\"::1\",\"unix\"", "trusted"),
         ("\"head_timeout_ns\":1000000000", "\"head_timeout_ns\":0", "head_timeout_ns"),
         ("\"websocket\"", "\"h2c\"", "h2c"),
         ("\"websocket\"", "\"WebSocket\"", "lower case"),

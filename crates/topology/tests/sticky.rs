@@ -1,8 +1,9 @@
 //! `sticky_key=`: a file that is looked at, and whose path the plan keeps.
 
 use std::path::PathBuf;
-use weir_topology::plan::{Plan, Spec};
-use weir_topology::{Diagnostic, Request, evaluate, sticky};
+use weir_plan::{Diagnostic, sticky};
+use weir_plan::{Plan, Spec};
+use weir_topology::{Request, evaluate};
 
 /// A folder of its own, removed at the end.
 struct Folder(PathBuf);

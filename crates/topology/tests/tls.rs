@@ -1,6 +1,6 @@
 //! `tls.server(...)` and `tls.client(...)`: what the plan keeps of them, and what is wrong where it stands.
 
-use weir_topology::plan::{CertificateFiles, ClientAuth, Plan, Point, Spec, TlsClient, TlsServer};
+use weir_plan::{CertificateFiles, ClientAuth, Plan, Point, Spec, TlsClient, TlsServer};
 use weir_topology::{Request, evaluate};
 
 fn request(source: &str) -> Request {

@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use weir_plan::{Lb, NodeId, Spec, To};
 use weir_policy::config::{Balance, Start, Ties};
-use weir_topology::plan::{Lb, NodeId, Spec, To};
 
 /// Who routes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use weir_load::Row;
-use weir_topology::plan::{Plan, Point, Scenario};
+use weir_plan::{Plan, Point, Scenario};
 use weir_topology::{Request, evaluate};
 
 /// The scenarios: a router alone, a server behind it that takes a known time, one that always has somebody waiting, one at the end
@@ -134,7 +134,7 @@ fn run(
 fn plan() -> Result<Plan, Error> {
     let request = Request { source: SCENARIOS.into(), name: "calibration".into(), ..Request::default() };
     let evaluated = evaluate(&request);
-    let why = |wrong: Vec<weir_topology::diagnostic::Diagnostic>| {
+    let why = |wrong: Vec<weir_plan::diagnostic::Diagnostic>| {
         Error::System(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
     };
     Ok(evaluated.map_err(why)?.plan)

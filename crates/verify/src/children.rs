@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use weir_plan::json;
+use weir_plan::serving::serving_of;
+use weir_plan::{NodeId, with_inner};
 use weir_serve::{Exposition, Options, Paired, Running, start};
 use weir_stats::Key;
-use weir_topology::json;
-use weir_topology::plan::{NodeId, with_inner};
-use weir_topology::serving::serving_of;
 
 /// The argument that makes the program a process of a run.
 pub const CHILD: &str = "__part";

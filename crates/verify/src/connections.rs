@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use weir_model::connections::{Exchange, opened};
 use weir_model::draws::purpose;
 use weir_model::loops;
+use weir_plan::{HttpVersion, NodeId, Origin, Point, Scenario, To};
 use weir_policy::Kind;
 use weir_sim::History;
 use weir_stats::Key;
-use weir_topology::plan::{HttpVersion, NodeId, Origin, Point, Scenario, To};
 use weir_workload::{Requests, reached_from};
 
 /// Connections that were opened in a run.

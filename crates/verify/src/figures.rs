@@ -4,10 +4,10 @@ use crate::part::Row;
 use crate::prepare::Prepared;
 use crate::trial::Real;
 use std::collections::BTreeMap;
+use weir_plan::NodeId;
 use weir_policy::Kind;
 use weir_sim::ScenarioResult;
 use weir_stats::Histogram;
-use weir_topology::plan::NodeId;
 
 /// Figures of one run.
 #[derive(Clone, Debug, Default, PartialEq)]

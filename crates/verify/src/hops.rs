@@ -9,7 +9,7 @@ use crate::calibrate::Calibration;
 use crate::prepare::Prepared;
 use std::collections::BTreeMap;
 use weir_model::Dist;
-use weir_topology::plan::{Lb, Mode, Node, NodeId, Place, Point, Scenario, Site, Spec, To};
+use weir_plan::{Lb, Mode, Node, NodeId, Place, Point, Scenario, Site, Spec, To};
 use weir_workload::reachable;
 
 /// The `def` in which such a node stands: no file can have it.
@@ -209,7 +209,7 @@ scenario("alone", delay(7 * ms, server("one")), traffic.constant(rate = 10), req
                     members: true,
                     scenarios: vec![name.to_owned()],
                 };
-                let plan = weir_topology::Plan { points: vec![point.clone()], ..plan.clone() };
+                let plan = weir_plan::Plan { points: vec![point.clone()], ..plan.clone() };
                 let stop = std::sync::atomic::AtomicBool::new(false);
                 let results = weir_sim::run(&plan, &options, &|_, _| {}, &stop).unwrap();
                 // What is drawn about a late timer: a twentieth of a millisecond, after ten requests.

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use weir_plan::{NodeId, Point};
 use weir_policy::{Deed, Kind};
 use weir_serve::{Ended, Made};
-use weir_topology::plan::{NodeId, Point};
 
 /// What a process is told first.
 #[derive(Debug, Serialize, Deserialize)]

@@ -6,9 +6,9 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
-use weir_topology::address::Address;
-use weir_topology::plan::{Listen, Node, NodeId, Point, Scenario, Spec, To, with_inner};
-use weir_topology::serving::{Role, serving_of};
+use weir_plan::address::Address;
+use weir_plan::serving::{Role, serving_of};
+use weir_plan::{Listen, Node, NodeId, Point, Scenario, Spec, To, with_inner};
 
 /// A scenario made ready.
 #[derive(Clone, Debug)]

@@ -5,10 +5,10 @@ use crate::trial::Real;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
+use weir_plan::NodeId;
+use weir_plan::json;
 use weir_policy::{Choice, Deed, Upstream};
 use weir_serve::Made;
-use weir_topology::json;
-use weir_topology::plan::NodeId;
 
 /// The first line of a record.
 pub const SCHEMA: &str = "weir.record/1";

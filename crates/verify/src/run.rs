@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use weir_plan::Plan;
+use weir_plan::{NodeId, Point, Scenario, Spec, Value, Window};
 use weir_sim::{Looks, ScenarioResult, Selection};
 use weir_stats::{Estimate, Key};
-use weir_topology::Plan;
-use weir_topology::plan::{NodeId, Point, Scenario, Spec, Value, Window};
 
 /// How often each replication is simulated, with other times of the machine's own.
 const TURNS: u32 = 8;

@@ -4,8 +4,8 @@ use crate::calibrate::Calibration;
 use crate::prepare::CannotVerify;
 use crate::run::{Error, Options};
 use std::sync::atomic::AtomicBool;
+use weir_plan::Scenario;
 use weir_stats::Key;
-use weir_topology::plan::Scenario;
 use weir_workload::load_unless;
 
 /// Of what this machine could send at most, a run may want this share: the generator, the router and the servers share its cores.

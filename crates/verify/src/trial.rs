@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_load::{Outcome, Protocol};
 use weir_net::io::clock::monotonic_ns;
+use weir_plan::{HttpVersion, NodeId, Scenario};
 use weir_policy::Deed;
 use weir_serve::Made;
 use weir_stats::{Histogram, Key};
-use weir_topology::plan::{HttpVersion, NodeId, Scenario};
 
 /// The run begins so long after its first process, ns, for the first time; longer where that was too short.
 const LEAD_NS: u64 = 300_000_000;

@@ -1,8 +1,8 @@
 //! What the requests of a scenario are.
 
 use weir_model::mix::{Keys as DrawnKeys, Mix};
+use weir_plan::{Keys, Scenario};
 use weir_policy::key;
-use weir_topology::plan::{Keys, Scenario};
 
 /// What the traffic of a scenario draws, or a trace says.
 pub fn mix(scenario: &Scenario) -> Mix {

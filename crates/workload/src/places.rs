@@ -1,8 +1,8 @@
 //! What the nodes of a scenario are known by in draws: the place in the text that made each, and its number among those of that
 //! place. So a comment, another function or another scenario changes no draw.
 
+use weir_plan::{Node, NodeId, Place, Point, To};
 use weir_stats::Key;
-use weir_topology::plan::{Node, NodeId, Place, Point, To};
 
 /// The hash of a place that its draws are keyed by.
 pub fn place_key(place: &Place) -> u64 {

@@ -3,8 +3,8 @@
 use crate::mix;
 use weir_model::draws::purpose;
 use weir_model::mix::Mix;
+use weir_plan::{Recorded, Scenario};
 use weir_stats::Key;
-use weir_topology::plan::{Recorded, Scenario};
 
 /// A request that is to be sent.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use weir_model::draws::purpose;
 use weir_model::traffic::{Arrivals, Thinking, Traffic};
+use weir_plan::{Scenario, Window as WindowKind};
 use weir_stats::Key;
-use weir_topology::plan::{Scenario, Window as WindowKind};
 
 /// Which requests, and when.
 #[derive(Clone, Debug)]

@@ -35,7 +35,7 @@ pub(super) struct Few {
 }
 
 /// A crate without an entry is not held to anything.
-pub(super) const TABLE: &[Held] = &[NET, SERVE, XTASK];
+pub(super) const TABLE: &[Held] = &[NET, PLAN, SERVE, XTASK];
 
 /// What threads run on, and speak to others by.
 const NET: Held = Held {
@@ -48,12 +48,95 @@ const NET: Held = Held {
     few: &[],
 };
 
+/// What a topology file is evaluated to, and all that can be said of it without running it.
+const PLAN: Held = Held {
+    folder: "crates/plan",
+    rooms: &[
+        room("suggest", "the nearest of the names that exist", &[]),
+        room("duration", "durations as text, read and shown", &["suggest"]),
+        room("diagnostic", "what is wrong with a file, where, and the remedy", &[]),
+        room("json", "reads JSON with Starlark's features of serde_json", &[]),
+        room("fixed", "limits and times that no file sets", &[]),
+        room("http", "words of HTTP as a file may give them", &[]),
+        room("address", "addresses of listeners and servers", &["http"]),
+        room("path", "paths as they are compared and rewritten", &["http"]),
+        room("template", "values with placeholders in braces", &["http"]),
+        room("tls", "data: certificates, and how an origin is verified", &[]),
+        room("listen", "data: listeners, HTTP settings, origins", &["tls"]),
+        room("expectation", "data: what a file expects of its scenarios", &[]),
+        room("graph", "data: the plan, its points, nodes and scenarios", &["listen", "expectation"]),
+        room("labels", "what nodes and targets are called", &["graph"]),
+        room("layers", "the listeners, and which stand before which", &["graph"]),
+        room("warned", "which warnings concern which scenario", &["graph"]),
+        room("matching", "which request a condition matches", &["http", "path", "graph"]),
+        room("rewriting", "requests as they are behind rewrites", &["path", "template", "listen", "graph"]),
+        room("offered", "the load that each site is offered", &["graph", "rewriting"]),
+        room("sticky", "keys of the cookies of sticky balancers", &["diagnostic", "http", "graph"]),
+        room("hash", "the hash over a plan's meaning", &["listen", "graph"]),
+        room(
+            "ranges",
+            "ranges of arguments, and words they may be",
+            &["duration", "http", "address", "graph"],
+        ),
+        room(
+            "validate",
+            "checks a plan read from JSON as a file is checked",
+            &[
+                "http",
+                "address",
+                "path",
+                "template",
+                "tls",
+                "listen",
+                "expectation",
+                "graph",
+                "layers",
+                "sticky",
+                "ranges",
+            ],
+        ),
+        room("plan_json", "a plan as JSON and back", &["json", "fixed", "graph", "hash", "validate"]),
+        room(
+            "circles",
+            "servers whose address is a listener of the file",
+            &["diagnostic", "address", "graph", "layers"],
+        ),
+        room(
+            "serving",
+            "what each node is when it is served",
+            &["diagnostic", "tls", "graph", "layers", "circles"],
+        ),
+        room(
+            "warn",
+            "what is surely a mistake though it can be run",
+            &["duration", "diagnostic", "path", "listen", "graph", "offered"],
+        ),
+        room(
+            "lib",
+            "names others use without the file they stand in",
+            &[
+                "diagnostic",
+                "tls",
+                "listen",
+                "expectation",
+                "graph",
+                "labels",
+                "layers",
+                "matching",
+                "offered",
+                "plan_json",
+            ],
+        ),
+    ],
+    few: &[],
+};
+
 /// The data plane.
 const SERVE: Held = Held {
     folder: "crates/serve",
     rooms: &[
         room("metrics", "what weir counts of itself, and the formats that show it", &[]),
-        room("log", "access log and error log, each written by a thread of its own", &[]),
+        room("log", "access log and error log, each written by a thread of its own", &["metrics"]),
         room("transport", "what belongs to a connection; sockets that listen", &["metrics", "log"]),
         room("sync", "what all loops share: semaphores, wait queues, time-lines", &[]),
         room("h1", "HTTP/1.1 behind the two ends; knows no node", &["metrics", "transport", "sync"]),

@@ -3,9 +3,9 @@
 use super::html;
 use crate::watcher::Seen;
 use std::collections::BTreeMap;
+use weir_plan::{Point, listeners};
 use weir_report::graph::Drawing;
 use weir_serve::{Config, ListenerView, PoolView, State, TargetView, View};
-use weir_topology::plan::{Point, listeners};
 use weir_topology::{Request, evaluate};
 
 fn point() -> Point {

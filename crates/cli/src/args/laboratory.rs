@@ -3,8 +3,8 @@
 use super::{File, Form, LoadForm, Nodes, list, setting};
 use clap::Args;
 use std::path::PathBuf;
+use weir_plan::Metric;
 use weir_sim::{Goal, Precision, Selection, Shard};
-use weir_topology::plan::Metric;
 
 /// What `weir sim` takes beside what it simulates.
 #[derive(Args, Debug)]

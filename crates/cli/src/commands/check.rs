@@ -7,8 +7,8 @@ use crate::failure::Failure;
 use crate::input::Printed;
 use crate::{input, interrupt, output};
 use std::io::Write;
-use weir_topology::Plan;
-use weir_topology::plan::{Spec, listeners};
+use weir_plan::Plan;
+use weir_plan::{Spec, listeners};
 
 pub(crate) fn run(args: &Check) -> Result<(), Failure> {
     interrupt::at_once();

@@ -7,10 +7,10 @@ use crate::{input, interrupt, output};
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use weir_plan::Plan;
+use weir_plan::Scenario;
 use weir_report::{Comparison, Design, NotSaved, Pairing, Saved};
 use weir_sim::{Options, Results, Wants};
-use weir_topology::Plan;
-use weir_topology::plan::Scenario;
 
 /// A result, and the plan that it was simulated from, where that was done now.
 pub(crate) struct Side {

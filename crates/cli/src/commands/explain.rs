@@ -6,9 +6,9 @@ use crate::output::Target;
 use crate::progress::Progress;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use weir_plan::Plan;
 use weir_report::TraceForm;
 use weir_sim::{Explained, Looks, Options, Recording, Results};
-use weir_topology::Plan;
 
 /// Whether what is asked for can be had.
 pub(crate) fn check(args: &Sim) -> Result<(), Failure> {

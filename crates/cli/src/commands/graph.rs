@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::output::Target;
 use crate::{input, interrupt, output};
 use std::path::Path;
+use weir_plan::Plan;
 use weir_report::graph::{Form, pictures, write};
-use weir_topology::Plan;
 
 pub(crate) fn run(args: &Graph) -> Result<(), Failure> {
     interrupt::at_once();

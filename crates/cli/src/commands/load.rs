@@ -6,7 +6,7 @@ use crate::output::{self, Target};
 use crate::{input, interrupt};
 use std::io::{self, IsTerminal, Write};
 use weir_load::{CannotReach, Error, Options, Outcome, Protocol, Second};
-use weir_topology::plan::{Plan, Point, Scenario};
+use weir_plan::{Plan, Point, Scenario};
 
 pub(crate) fn run(args: &Load) -> Result<(), Failure> {
     let at_once = interrupt::at_once();

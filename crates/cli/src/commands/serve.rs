@@ -11,10 +11,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::sync::Arc;
+use weir_plan::Plan;
+use weir_plan::serving::{Serving, serving};
+use weir_plan::{NodeId, Point, Spec, listeners, with_inner};
 use weir_serve::{Next, Predecessor, Remote, Running, Source, explained};
-use weir_topology::Plan;
-use weir_topology::plan::{NodeId, Point, Spec, listeners, with_inner};
-use weir_topology::serving::{Serving, serving};
 
 pub(crate) fn run(args: &Serve) -> Result<(), Failure> {
     // First: a child would inherit what was given.

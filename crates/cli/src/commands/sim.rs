@@ -10,9 +10,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
+use weir_plan::Plan;
 use weir_report::Sites;
 use weir_sim::{Error, Options, Results, Shard, Wants};
-use weir_topology::Plan;
 
 pub(crate) fn run(args: &Sim) -> Result<(), Failure> {
     explain::check(args)?;

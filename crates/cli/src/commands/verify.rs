@@ -7,7 +7,7 @@ use crate::{input, interrupt, output};
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal, Write};
 use std::path::PathBuf;
-use weir_topology::Plan;
+use weir_plan::Plan;
 use weir_verify::{Error, Options, Progress, Tolerances, Verdict};
 
 /// Runs of a scenario, where nothing is said.

@@ -10,7 +10,7 @@ use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
-use weir_topology::Plan;
+use weir_plan::Plan;
 
 /// How often files are looked at.
 const PERIOD: Duration = Duration::from_millis(200);

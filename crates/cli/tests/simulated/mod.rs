@@ -3,8 +3,9 @@
 
 use crate::figures::{Estimate, student};
 use std::sync::atomic::AtomicBool;
+use weir_plan::Plan;
 use weir_sim::{Options, ScenarioResult, run};
-use weir_topology::{Plan, Request, evaluate};
+use weir_topology::{Request, evaluate};
 
 pub(crate) const REPLICATIONS: u32 = 20;
 

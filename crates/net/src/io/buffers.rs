@@ -6,7 +6,6 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::task::Poll;
-use weir_http1::{Request, Response};
 
 /// Bytes read at once at most.
 pub const READ: usize = 128 * 1024;
@@ -27,21 +26,15 @@ const KEPT: usize = 4;
 /// A small buffer to begin with: most heads of answers fit.
 const FIRST: usize = 2 * 1024;
 
-/// Small buffers and heads that are kept, and how large one may have grown.
+/// Small buffers that are kept, and how large one may have grown.
 const KEPT_SMALL: usize = 64;
 const SMALL: usize = 16 * 1024;
 
 /// The free buffers of a loop.
 #[derive(Default)]
-#[expect(
-    clippy::vec_box,
-    reason = "heads go from hand to hand in their boxes, which are used again as they are"
-)]
 pub struct Buffers {
     free: RefCell<Vec<Box<[u8]>>>,
     small: RefCell<Vec<Vec<u8>>>,
-    requests: RefCell<Vec<Box<Request>>>,
-    responses: RefCell<Vec<Box<Response>>>,
 }
 
 impl Buffers {
@@ -249,27 +242,10 @@ impl Buffers {
     /// It is not needed any more.
     pub fn keep_small(&self, mut buffer: Vec<u8>) {
         buffer.clear();
-        keep(&self.small, buffer, |b| (1..=SMALL).contains(&b.capacity()));
-    }
-
-    /// A request's head, to be parsed. Boxed, since it goes from hand to hand.
-    pub fn request(&self) -> Box<Request> {
-        self.requests.borrow_mut().pop().unwrap_or_default()
-    }
-
-    /// It is not needed any more.
-    pub fn keep_request(&self, request: Box<Request>) {
-        keep(&self.requests, request, |_| true);
-    }
-
-    /// A response's head, to be parsed.
-    pub fn response(&self) -> Box<Response> {
-        self.responses.borrow_mut().pop().unwrap_or_default()
-    }
-
-    /// It is not needed any more.
-    pub fn keep_response(&self, response: Box<Response>) {
-        keep(&self.responses, response, |_| true);
+        let mut small = self.small.borrow_mut();
+        if small.len() < KEPT_SMALL && (1..=SMALL).contains(&buffer.capacity()) {
+            small.push(buffer);
+        }
     }
 
     fn give_back(&self, data: Box<[u8]>) {
@@ -283,13 +259,6 @@ impl Buffers {
             };
             free.push(data);
         }
-    }
-}
-
-fn keep<T>(list: &RefCell<Vec<T>>, one: T, worth_it: impl Fn(&T) -> bool) {
-    let mut list = list.borrow_mut();
-    if list.len() < KEPT_SMALL && worth_it(&one) {
-        list.push(one);
     }
 }
 

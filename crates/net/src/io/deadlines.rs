@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 
 /// Nanoseconds between two sweeps.
-pub use weir_topology::plan::fixed::TIMEOUT_STEP_NS as TICK_NS;
+pub use weir_plan::fixed::TIMEOUT_STEP_NS as TICK_NS;
 
 const NEVER: u32 = u32::MAX;
 

@@ -5,7 +5,7 @@
 use std::fs::read_to_string;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use weir_topology::plan::fixed::H2_BUFFERED_PART as PART;
+use weir_plan::fixed::H2_BUFFERED_PART as PART;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST: OnceLock<usize> = OnceLock::new();

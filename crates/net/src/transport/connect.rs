@@ -8,7 +8,7 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use weir_topology::plan::fixed;
+use weir_plan::fixed;
 
 /// A Unix socket.
 ///

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use weir_topology::plan::fixed;
+use weir_plan::fixed;
 
 /// A connection that no loop watches yet, and that does not block.
 pub enum Raw {

@@ -1,7 +1,7 @@
 //! Nodes become boxes: those of one site, which the same line of the file has made, are one box with their number.
 
 use std::collections::{BTreeMap, BTreeSet};
-use weir_topology::plan::{NodeId, Point, Spec, To};
+use weir_plan::{NodeId, Point, Spec, To};
 
 /// The nodes of a box.
 #[derive(Clone, Debug, Default)]

@@ -2,7 +2,7 @@
 
 use super::fold::Folded;
 use std::collections::BTreeMap;
-use weir_topology::plan::{Point, Spec, To};
+use weir_plan::{Point, Spec, To};
 
 /// What leads from one box to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -24,7 +24,7 @@ mod words;
 pub use pictures::{Form, Picture, pictures, write};
 
 use fold::Boxed;
-use weir_topology::plan::{NodeId, Point, Spec};
+use weir_plan::{NodeId, Point, Spec};
 
 /// The style of a drawing, for the page that it stands on; it follows the page's colours.
 pub const STYLE: &str = svg::STYLE;

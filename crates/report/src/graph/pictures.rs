@@ -6,8 +6,8 @@ use crate::table::escaped;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use weir_topology::Plan;
-use weir_topology::plan::{NodeId, Point, Spec, To, listeners};
+use weir_plan::Plan;
+use weir_plan::{NodeId, Point, Spec, To, listeners};
 
 /// What a picture is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ fn subjects(point: &Point, scenarios: &[String]) -> Vec<(String, Vec<NodeId>)> {
         return all;
     }
     let left: Vec<NodeId> = listeners(point).into_iter().filter(|id| !seen[*id as usize]).collect();
-    let name = |id: &NodeId| weir_topology::plan::label(point, *id);
+    let name = |id: &NodeId| weir_plan::label(point, *id);
     if !left.is_empty() {
         all.push((entry::listed(&left.iter().map(name).collect::<Vec<_>>()), left));
     } else if all.is_empty() && !point.nodes.is_empty() {

@@ -4,7 +4,7 @@ use super::fold::Boxed;
 use super::{BETWEEN, BOX, Drawing, LINE, Note, Placed, STACK, Way};
 use crate::table::escaped;
 use std::fmt::Write as _;
-use weir_topology::plan::NodeId;
+use weir_plan::NodeId;
 
 /// Colours come from the page: `--line`, `--soft`, `--good`, `--warn`, `--bad`.
 pub(super) const STYLE: &str = "\

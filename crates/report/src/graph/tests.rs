@@ -2,7 +2,7 @@
 
 use super::order::{crossings, ordered};
 use super::{Drawing, fold, layers};
-use weir_topology::plan::{NodeId, Point};
+use weir_plan::{NodeId, Point};
 use weir_topology::{Request, evaluate};
 
 fn point(source: &str) -> Point {
@@ -12,7 +12,7 @@ fn point(source: &str) -> Point {
 }
 
 fn roots(point: &Point) -> Vec<NodeId> {
-    weir_topology::plan::listeners(point)
+    weir_plan::listeners(point)
 }
 
 #[track_caller]

@@ -5,8 +5,8 @@ use super::links::Link;
 use crate::number::{duration, plain};
 use std::collections::BTreeMap;
 use weir_model::Dist;
+use weir_plan::{NodeId, Point, Spec};
 use weir_policy::config::{Balance, Ties};
-use weir_topology::plan::{NodeId, Point, Spec};
 
 /// Words for every box.
 pub(super) fn say(point: &Point, folded: &mut Folded, links: &BTreeMap<(usize, usize), Link>) {

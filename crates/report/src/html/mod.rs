@@ -12,8 +12,8 @@ use crate::graph::pictures;
 use crate::{comparison, entry, expected, page, signature, sites, text};
 use shown::Shown;
 use std::io::{self, Write};
+use weir_plan::Plan;
 use weir_sim::Results;
-use weir_topology::Plan;
 
 pub(crate) fn write(results: &Results, plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
     let shown = Shown::of(results);

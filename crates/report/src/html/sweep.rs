@@ -4,10 +4,10 @@ use crate::chart::{Axis, COLOURS, Chart, Series};
 use crate::{entry, page};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use weir_plan::Value;
 use weir_sim::{Results, ScenarioResult};
 use weir_stats::Estimate;
 use weir_stats::math::ln;
-use weir_topology::plan::Value;
 
 /// What was swept, and the lines over it: scenarios by the index of their value.
 struct Sweep {

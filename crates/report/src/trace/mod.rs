@@ -5,9 +5,9 @@ mod lines;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use weir_plan::{NodeId, Point, label, target_labels};
 use weir_policy::{Kind, Outcome};
 use weir_sim::{Recording, Results};
-use weir_topology::plan::{NodeId, Point, label, target_labels};
 
 /// The form of a file of histories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ struct Names<'a> {
 impl<'a> Names<'a> {
     fn of(point: &'a Point) -> Names<'a> {
         let mut counts = vec![0; point.sites.len()];
-        let number = |node: &weir_topology::plan::Node| {
+        let number = |node: &weir_plan::Node| {
             counts[node.site as usize] += 1;
             counts[node.site as usize] - 1
         };

@@ -10,7 +10,7 @@ use super::mailbox::ToLoop;
 use crate::metrics::Limit;
 use std::net::IpAddr;
 use std::rc::Rc;
-use weir_topology::plan::fixed::IDLE_BEFORE_ROOM_NS;
+use weir_plan::fixed::IDLE_BEFORE_ROOM_NS;
 
 /// The limits of one listener.
 #[derive(Clone)]

@@ -27,7 +27,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use weir_net::transport::tls;
-use weir_topology::plan::Listen;
+use weir_plan::Listen;
 
 /// A listener as all loops see it.
 pub(super) struct Conf {

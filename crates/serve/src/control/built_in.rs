@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use weir_http1::{Limits, Networks};
 use weir_net::transport::socket::Raw;
-use weir_topology::plan::{Http, HttpVersion};
+use weir_plan::{Http, HttpVersion};
 
 /// How connections come to built-in servers, by their roots.
 pub(super) struct Arrivals {

@@ -7,8 +7,8 @@ use crate::health::by_hand::{ByHand, Overrides};
 use crate::health::monitor::Monitor;
 use crate::health::snapshot::Snapshot;
 use std::collections::BTreeSet;
+use weir_plan::{Point, Spec, To, label, target_labels};
 use weir_policy::eligibility::Admin;
-use weir_topology::plan::{Point, Spec, To, label, target_labels};
 
 /// What is set of a target by hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_net::transport::tls;
-use weir_topology::plan::{HttpVersion, Listen, NodeId, Point, Spec, levels, listeners, with_inner};
+use weir_plan::{HttpVersion, Listen, NodeId, Point, Spec, levels, listeners, with_inner};
 
 /// All of them.
 #[derive(Debug, Default)]

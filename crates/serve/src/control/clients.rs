@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use weir_net::io::system::descriptors;
-use weir_topology::plan::fixed::{DESCRIPTORS_RESERVE, MIN_CLIENTS};
+use weir_plan::fixed::{DESCRIPTORS_RESERVE, MIN_CLIENTS};
 
 /// Raises the soft limit of descriptors to the hard one; how many clients that allows, each with one origin connection.
 pub(crate) fn most_clients() -> usize {

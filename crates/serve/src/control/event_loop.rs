@@ -27,7 +27,7 @@ use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::io::deadlines::TICK_NS;
 use weir_net::io::runtime::Joined;
-use weir_topology::plan::Http;
+use weir_plan::Http;
 
 /// A loop.
 pub(crate) struct Loop {

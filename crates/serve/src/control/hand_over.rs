@@ -84,7 +84,7 @@ impl Predecessor {
             return Err(gone(io::Error::other("it says nonsense")));
         }
         (&mut stream).take(length).read_to_end(&mut line).map_err(gone)?;
-        let offer: Offer = weir_topology::json::from_slice(&line).map_err(|e| gone(io::Error::other(e)))?;
+        let offer: Offer = weir_plan::json::from_slice(&line).map_err(|e| gone(io::Error::other(e)))?;
         let sockets = Arc::new(Inherited::default());
         let mut received = receive(&stream, offer.sockets.len()).map_err(gone)?.into_iter();
         for written in offer.sockets {

@@ -12,7 +12,7 @@ use weir_net::io::Core;
 use weir_net::transport::socket::Socket;
 use weir_net::transport::tls;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::fixed::{DRAIN_NEW_CLIENT_NS, LINGER_SILENCE_NS};
+use weir_plan::fixed::{DRAIN_NEW_CLIENT_NS, LINGER_SILENCE_NS};
 
 /// The first byte of a TLS record with a part of a handshake in it.
 const HANDSHAKE: u8 = 0x16;

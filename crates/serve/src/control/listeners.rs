@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use weir_http1::Networks;
-use weir_topology::plan::{Http, Listen, LogFormat, Point, Spec, levels, with_inner};
+use weir_plan::{Http, Listen, LogFormat, Point, Spec, levels, with_inner};
 
 /// The logs that are open, each once.
 #[derive(Clone, Default)]
@@ -242,7 +242,7 @@ fn believe(point: &Point, opened: &mut Opened) {
         let before = believes.iter().filter(|(_, behind)| behind.contains(&conf.node));
         let mut trusted: Vec<String> = before.flat_map(|(trusted, _)| trusted.iter().cloned()).collect();
         // What its own process is taken for.
-        trusted.push("unix".to_owned());
+        trusted.push(Networks::UNIX.to_owned());
         let trusted = Networks::parse(&trusted).unwrap_or_default();
         conf.inner = Some(Believed { own: opened.inner.own.clone(), trusted });
     }

@@ -7,8 +7,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::HttpVersion;
-use weir_topology::plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
+use weir_plan::HttpVersion;
+use weir_plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
 
 /// What is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Clients that come through a balancer in front, which says by the PROXY protocol who they are (`proxy_from`): from such a
-//! peer a header is mandatory, and limits by address count whom it names.
+//! Clients that come through a balancer in front, which names them by the PROXY protocol (`proxy_from`): from such a peer,
+//! which may be that of a Unix socket, a header is mandatory, and limits by address count the client that it names.
 
 use super::admission::Place;
 use super::event_loop::Loop;
@@ -9,7 +9,7 @@ use crate::transport::session::Session;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::fixed;
+use weir_plan::fixed;
 
 /// Reads who the client is, if its peer is one that says so; `false`: the connection ends here.
 pub(super) async fn learn(lp: &Rc<Loop>, session: &Rc<Session>, wire: &mut Wire) -> bool {
@@ -20,7 +20,7 @@ pub(super) async fn learn(lp: &Rc<Loop>, session: &Rc<Session>, wire: &mut Wire)
     match proxy_protocol::read(session, wire).await {
         Ok(said) => {
             let Some(client) = said.client.or(peer) else { return true };
-            session.is_of(client);
+            session.set_client(client, said.local);
             wait_for_place(lp, session, client).await
         }
         Err(Wrong::Nothing) => false,

@@ -25,10 +25,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use weir_plan::serving::Serving;
+use weir_plan::sticky;
+use weir_plan::{Point, Spec};
 use weir_stats::Key;
-use weir_topology::plan::{Point, Spec};
-use weir_topology::serving::Serving;
-use weir_topology::sticky;
 
 /// Graphs of earlier generations that may be left before another is built.
 const MOST_LEFT: usize = 8;

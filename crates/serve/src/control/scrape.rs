@@ -17,8 +17,8 @@ use crate::nodes::Node;
 use std::collections::BTreeMap;
 use std::iter::once;
 use std::sync::{Arc, PoisonError};
-use weir_topology::plan;
-use weir_topology::serving::Role;
+use weir_plan as plan;
+use weir_plan::serving::Role;
 
 /// All metrics. `lost`: lines of logs.
 pub(super) fn scrape(process: &Process, generation: &Generation, lost: u64, format: Exposition) -> Vec<u8> {

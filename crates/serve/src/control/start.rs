@@ -39,11 +39,11 @@ use weir_net::io::clock::Clock;
 use weir_net::io::held;
 use weir_net::io::system::{explained, has_room_for, remedy};
 use weir_net::transport::tls::CannotUse;
+use weir_plan::Point;
+use weir_plan::diagnostic::Diagnostic;
+use weir_plan::serving::Serving;
+use weir_plan::sticky;
 use weir_stats::Key;
-use weir_topology::diagnostic::Diagnostic;
-use weir_topology::plan::Point;
-use weir_topology::serving::Serving;
-use weir_topology::sticky;
 
 /// How a topology is served.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 use weir_net::io::clock::Clock;
-use weir_topology::plan::fixed::LOOP_STALL_NS;
+use weir_plan::fixed::LOOP_STALL_NS;
 
 /// How often it looks, ns.
 const LOOK_NS: u64 = 250_000_000;

@@ -70,8 +70,8 @@ async fn write(ex: &Exchange, (status, extra, body): Message<'_>, close: bool, l
     line.sent = ex.client.sent();
     match sent {
         Ok(()) => return ex.client.finish(complete, !ex.request.keep_alive()),
-        // Of a failure the log has the cause.
-        Err(_) if line.failure.is_some() => {}
+        // Of a failure the log has the cause already.
+        Err(limit) if line.failure.is_some() => line.limit = line.limit.or(limit),
         Err(Some(limit)) => line.cut_off(limit),
         Err(None) => left(ex, line),
     }

@@ -4,6 +4,7 @@
 use crate::h1::Piece;
 use crate::h1::server::{self, After, BodyError, Head};
 use crate::h2;
+use crate::h2::Reason;
 use crate::metrics::RequestLimit;
 use crate::transport::session::Session;
 use std::cell::{Ref, RefMut};
@@ -178,6 +179,11 @@ impl ClientEnd {
         if let ClientEnd::H2(stream) = self {
             stream.drop_upload();
         }
+    }
+
+    /// Resets the client's stream, where it has one (HTTP/2); what becomes of its connection.
+    pub fn reset(&self, reason: Reason) -> After {
+        ask!(self, h1 => h1.abort(), h2 => h2.reset(reason))
     }
 
     /// The answer breaks off, which the client must see.

@@ -14,8 +14,8 @@ use std::task::{Context, Poll};
 use weir_net::io::Core;
 use weir_net::io::held::Held;
 use weir_net::io::timers::Sleep;
+use weir_plan::fixed::{ON_CANCEL_DRAIN_NS, ON_CANCEL_SILENCE_NS};
 use weir_policy::{Kind, Outcome};
-use weir_topology::plan::fixed::{ON_CANCEL_DRAIN_NS, ON_CANCEL_SILENCE_NS};
 
 /// Drains. Nothing here keeps the client's connection. `in_all`: what is left of the five minutes, if they have begun.
 pub(crate) async fn drain(

@@ -54,8 +54,9 @@ pub(crate) enum Why {
     Silent,
     /// The origin says no before any work: REFUSED_STREAM, or a GOAWAY below the stream.
     Refused,
-    /// The origin has reset the stream before its answer, or in the body.
+    /// The origin has reset the stream before its answer.
     StreamReset(Reason),
+    /// It has reset the stream in the body of its answer.
     BodyReset(Reason),
     /// The answer breaks a rule of HTTP/2, for which the stream was reset.
     Malformed(Reason),
@@ -87,6 +88,8 @@ pub(crate) enum Why {
     BodyLimit(Option<u64>),
     /// The connection ended in the answer's body.
     BodyCut,
+    /// The wait for a place in a queue ended.
+    QueueLimit,
     /// A `timeout` ended.
     Timeout(u64),
     /// What ended an answer on its way: a `timeout`, or a crash of a `faulty` process.
@@ -159,7 +162,7 @@ impl Why {
             Why::ResponseLimit(_) => Some(RequestLimit::ResponseTimeout),
             Why::UploadLimit(_) | Why::BodyLimit(_) => Some(RequestLimit::BodyTimeout),
             Why::Timeout(_) | Why::Held(Kind::Timeout) => Some(RequestLimit::Timeout),
-            Why::Kind(Kind::Timeout) => Some(RequestLimit::QueueTimeout),
+            Why::QueueLimit => Some(RequestLimit::QueueTimeout),
             Why::Aborted => Some(RequestLimit::DrainTimeout),
             Why::Flooded => Some(RequestLimit::Flood),
             Why::Client(limit) => Some(limit),
@@ -231,6 +234,7 @@ impl fmt::Display for Why {
                 write!(f, "no byte of the answer's body within body_timeout ({:?})", ns(limit))
             }
             Why::BodyCut => f.write_str("the connection ended in the body of the answer"),
+            Why::QueueLimit => f.write_str("the wait for a place in a queue ended"),
             Why::Timeout(limit) => write!(f, "a timeout ended ({:?})", ns(Some(limit))),
             Why::Held(Kind::Timeout) => f.write_str("a timeout ended"),
             Why::Held(_) => f.write_str("a process crashed"),
@@ -243,7 +247,6 @@ impl fmt::Display for Why {
 fn of_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Overloaded => "a queue or limit is full",
-        Kind::Timeout => "the wait for a place in a queue ended",
         Kind::NoTarget => "no target is left",
         Kind::Reset => "the connection broke",
         Kind::BadResponse => "malformed answer",

@@ -46,10 +46,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Checked, Hop, Request, Version};
 use weir_net::io::Core;
+use weir_plan::KeySource;
 use weir_policy::Kind;
 use weir_policy::key;
 use weir_stats::Key;
-use weir_topology::plan::KeySource;
 use weir_workload::OfRun;
 
 /// Index of a node in the graph of a request; it means nothing in another graph.
@@ -352,17 +352,21 @@ impl Exchange {
                 Ok(Piece::End)
             }
             Err(BodyError::Refused(status)) => Err(Failure::client(status)),
+            // Behind the head of an answer there is no other: the client has left.
+            Err(BodyError::Cut) if self.answered.get() => Err(Failure::gone()),
+            Err(BodyError::Cut) => Err(Failure::client(400)),
             Err(BodyError::Late) => Err(Failure::client(408).by(Why::Client(RequestLimit::BodyTimeout))),
             Err(BodyError::Gone) => Err(Failure::gone()),
         })
     }
 
-    /// Whether the client came by TLS; where that is this very process, whether its own client did.
+    /// Whether the client came by TLS, as far as a trusted peer says so in place of the connection: a proxy in front, or this
+    /// very process.
     pub fn is_https(&self) -> bool {
-        let session = self.client.session();
-        match session.believed().and_then(|_| self.request.field("x-forwarded-proto")) {
+        let said = self.checked.trusted.then(|| self.request.field("x-forwarded-proto")).flatten();
+        match said {
             Some(proto) => proto.eq_ignore_ascii_case(b"https"),
-            None => session.agreed().is_some(),
+            None => self.client.session().agreed().is_some(),
         }
     }
 

@@ -92,7 +92,7 @@ impl OriginConn {
     /// Begins a request on it.
     pub fn begin(self, core: &Core, ask: &Asking<'_>) -> OriginEnd {
         match self {
-            OriginConn::H1(conn) => OriginEnd::H1(client::Stream::begin(core, conn, ask, &LIMITS)),
+            OriginConn::H1(conn) => OriginEnd::H1(client::Stream::begin(conn, ask, &LIMITS)),
             OriginConn::H2(handle) => OriginEnd::H2(Box::new(h2::client::Stream::begin(core, handle, ask))),
         }
     }
@@ -221,12 +221,12 @@ impl OriginEnd {
 
     /// The exchange is over: the connection, if nothing speaks against its being used again. `sent`: the request was sent
     /// whole.
-    pub fn end(self, core: &Core, sent: bool) -> Option<OriginConn> {
+    pub fn end(self, sent: bool) -> Option<OriginConn> {
         match self {
-            OriginEnd::H1(stream) => stream.end(core, sent).map(OriginConn::H1),
+            OriginEnd::H1(stream) => stream.end(sent).map(OriginConn::H1),
             // Its connection stays with the target.
             OriginEnd::H2(stream) => {
-                stream.end(core);
+                stream.end();
                 None
             }
         }

@@ -23,7 +23,7 @@ enum BrokenBody {
     Origin(Kind, Why),
     /// Something that is held says so: a limit of time, or a crash; the number of the hold.
     Held(usize, Kind),
-    /// The client is: its request breaks a rule or a limit.
+    /// The client's request breaks a rule or a limit.
     Client(Failure),
     /// The client takes nothing, for as long as this limit lets it.
     Stalled(RequestLimit),

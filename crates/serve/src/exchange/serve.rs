@@ -10,7 +10,9 @@ use super::{
     Bound, ClientEnd, Exchange, Graph, NodeId, RequestContext, answer, failure_log, hop, relay, tunnel,
 };
 use crate::h1::Piece;
+use crate::h1::heads;
 use crate::h1::server::After;
+use crate::h2::Reason;
 use crate::log::{Entry, History, Line};
 use crate::metrics::{Exchanged, RequestLimit};
 use crate::transport::paired::{Ended, Told};
@@ -18,7 +20,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use weir_http1::{Edits, Framing, Here, Request};
+use weir_http1::{Edits, Framing, Here, Request, Version};
 use weir_net::io::Core;
 use weir_net::io::held::Held;
 use weir_policy::Kind;
@@ -92,7 +94,7 @@ pub(crate) async fn serve<G: Serves>(
     unlogged.has_ended = true;
     drop(unlogged);
     if let Some(ex) = Rc::into_inner(ex) {
-        ex.core.buffers.keep_request(ex.request);
+        heads::keep_request(ex.request);
     }
     after
 }
@@ -272,6 +274,10 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
             if ex.is_built_in() && failure.kind == Kind::Reset {
                 return After::Abort;
             }
+            if let Some(reason) = passes_reset_on(ex, &failure) {
+                line.status = 0;
+                return ex.client.reset(reason);
+            }
             let close = close || failure.is_clients() || ex.core.is_draining();
             Box::pin(answer::fail(ex, failure, close, line)).await
         }
@@ -289,6 +295,19 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
                 _ => relay::relay(ex, reply, holds, close, line).await,
             }
         }
+    }
+}
+
+/// Whether the client of gRPC learns of its origin's reset as that. A server resets a call with CANCEL at the deadline that the client
+/// has told it; an answer of 502 that is there first makes the deadline a fault of the server.
+fn passes_reset_on(ex: &Exchange, failure: &Failure) -> Option<Reason> {
+    let is_grpc =
+        || ex.request.field("content-type").is_some_and(|kind| kind.starts_with(b"application/grpc"));
+    match failure.why {
+        Why::StreamReset(reason) if reason == Reason::CANCEL && ex.version() == Version::H2 && is_grpc() => {
+            Some(reason)
+        }
+        _ => None,
     }
 }
 
@@ -316,7 +335,10 @@ async fn upgrade(ex: &Exchange, mut reply: Box<OriginReply>, mut holds: Holds, l
         match ended {
             Ok(tunnel::End::InOrder) => {}
             Ok(tunnel::End::Idle) => line.limit = Some(RequestLimit::TunnelIdle),
-            Err(_) => line.failure = Some(Kind::Reset),
+            Err(_) => match ex.client.ended_by() {
+                Some(limit) => (line.failure, line.limit) = (Some(Kind::Timeout), Some(limit)),
+                None => line.failure = Some(Kind::Reset),
+            },
         }
     }
     holds.finish(None, Some(reply.response().status()));

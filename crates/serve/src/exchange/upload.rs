@@ -3,7 +3,7 @@
 use super::{Exchange, Failure, OriginEnd};
 use crate::h1::Piece;
 use std::task::{Context, Poll};
-use weir_topology::plan::fixed;
+use weir_plan::fixed;
 
 /// The upload of one attempt.
 pub(crate) struct Upload {

@@ -2,7 +2,7 @@
 
 use super::OriginConn;
 use weir_net::io::Core;
-use weir_topology::plan::Origin;
+use weir_plan::Origin;
 
 /// Where an answer comes from.
 pub(crate) trait Upstream {

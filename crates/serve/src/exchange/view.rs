@@ -4,10 +4,10 @@ use super::Exchange;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use weir_http1::Edits;
+use weir_plan::KeySource;
+use weir_plan::Matched;
+use weir_plan::template::{Piece, pieces};
 use weir_policy::key;
-use weir_topology::Matched;
-use weir_topology::plan::KeySource;
-use weir_topology::template::{Piece, pieces};
 
 /// The request.
 pub(crate) struct View<'a> {
@@ -73,8 +73,7 @@ impl<'a> View<'a> {
 
     /// The same where somebody is sent elsewhere: a port belongs to a scheme, so that of the request is not one of another.
     pub fn fill_location(&self, template: &str) -> Vec<u8> {
-        let https = self.ex.client.session().agreed().is_some();
-        let other = if https { "http://" } else { "https://" };
+        let other = if self.ex.is_https() { "http://" } else { "https://" };
         let host = if template.starts_with(other) { without_port(self.host()) } else { self.host() };
         self.fill_with(template, host)
     }

@@ -10,10 +10,10 @@ use crate::nodes::Id;
 use crate::transport::own::Inner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use weir_plan::serving::{Role, Serving};
+use weir_plan::{Lb, Point, Spec, To, target_labels};
 use weir_policy::health::{Health, HealthConfig};
 use weir_stats::Key;
-use weir_topology::plan::{Lb, Point, Spec, To, target_labels};
-use weir_topology::serving::{Role, Serving};
 
 /// A plan that is served.
 pub(crate) struct Blueprint {

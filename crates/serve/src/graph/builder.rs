@@ -32,13 +32,13 @@ use weir_model::sampler::Sampler;
 use weir_model::{concurrent as sharing, warmup as warming};
 use weir_net::io::Core;
 use weir_net::transport::tls;
+use weir_plan::address::Address;
+use weir_plan::serving::Role;
+use weir_plan::{self as plan, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, only_way};
 use weir_policy::Deed;
 use weir_policy::config::Balance;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::split::Split as Shares;
-use weir_topology::address::Address;
-use weir_topology::plan::{self, HttpVersion, Lb, Origin, OriginProtocol, Scope, Spec, TlsClient, only_way};
-use weir_topology::serving::Role;
 
 /// What kind of thread a graph is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

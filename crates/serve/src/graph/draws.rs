@@ -4,8 +4,8 @@ use crate::exchange::NodeId;
 use crate::nodes::cable;
 use std::collections::{BTreeMap, BTreeSet};
 use weir_model::draws::{of_place, purpose};
+use weir_plan::{Line, Point, Spec};
 use weir_stats::Key;
-use weir_topology::plan::{Line, Point, Spec};
 use weir_workload::Places;
 
 /// The keys of a plan's nodes before any request.

@@ -1,8 +1,8 @@
 //! Where the ways behind a balancer's targets end: what a check asks, and what must be there for a target to be of use.
 
 use crate::exchange::NodeId;
-use weir_topology::plan::{Point, Spec, TlsClient, To};
-use weir_topology::serving::{Role, Serving};
+use weir_plan::serving::{Role, Serving};
+use weir_plan::{Point, Spec, TlsClient, To};
 
 /// The end of a way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,8 @@
 
 use crate::exchange::NodeId;
 use std::collections::BTreeMap;
-use weir_topology::address::Address;
-use weir_topology::plan::{Node, Origin, Place, Point, Spec, To};
+use weir_plan::address::Address;
+use weir_plan::{Node, Origin, Place, Point, Spec, To};
 
 /// The identities of all graphs that are left, by number.
 #[derive(Debug, Default)]

@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
-use weir_topology::plan;
+use weir_plan as plan;
 
 /// The nodes, by their number in the plan.
 pub(crate) struct Graph {

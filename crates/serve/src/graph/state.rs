@@ -24,10 +24,10 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use weir_model::warmup::Warmup;
+use weir_plan::{self as plan, Clock, Mode, Point, Spec, To};
 use weir_policy::budget::Tokens;
 use weir_policy::config::{Budget, Rate};
 use weir_policy::rate::RateLimit;
-use weir_topology::plan::{self, Clock, Mode, Point, Spec, To};
 
 /// What a node has that is the process's, and what it was made for.
 #[derive(Clone)]

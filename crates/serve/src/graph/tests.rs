@@ -22,10 +22,10 @@ use weir_net::io::Core;
 use weir_net::io::clock::Clock;
 use weir_net::io::runtime::Runtime;
 use weir_net::transport::tls;
+use weir_plan::serving::serving;
+use weir_plan::{self as plan, Spec};
 use weir_policy::{Ask, Picked};
 use weir_stats::Key;
-use weir_topology::plan::{self, Spec};
-use weir_topology::serving::serving;
 
 struct NoRoom;
 
@@ -38,7 +38,7 @@ impl MakesRoom for NoRoom {
 }
 
 /// A balancer of servers at these ports.
-fn plan(ports: [u16; 2]) -> (Arc<plan::Point>, Arc<weir_topology::serving::Serving>) {
+fn plan(ports: [u16; 2]) -> (Arc<plan::Point>, Arc<weir_plan::serving::Serving>) {
     let servers = ports.map(|port| format!("server(addr = \"127.0.0.1:{port}\")")).join(", ");
     let text =
         format!("listen(\"127.0.0.1:0\", lb.least_conn([{servers}], name = \"apps\", eject = eject()))");

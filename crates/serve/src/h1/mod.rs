@@ -2,6 +2,7 @@
 //! policy, no graph; what a message must look like is `weir_http1`'s.
 
 pub(crate) mod client;
+pub(crate) mod heads;
 pub(crate) mod server;
 
 use crate::metrics::{LabelValue as _, RequestLimit};

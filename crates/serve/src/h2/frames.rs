@@ -3,18 +3,20 @@
 //!
 //! Sans-I/O: the bytes of both directions go in, in any pieces; a verdict comes out. The account is of what is still owed. A
 //! frame that brings nothing costs one. A head costs by its size until it is accepted, so that only heads cost which the parser
-//! refuses (an HPACK bomb). Progress pays back: DATA that is read, DATA that is sent (gRPC measures its bandwidth by a PING for
-//! each), bytes that the peer takes, and the end of a request. An origin may send [`OWED`] frames more for each request that is
-//! open with it, since weir opened them: a head, trailers, a reset, a PING. WINDOW_UPDATE is free: a peer that reads much sends
-//! many.
+//! refuses (an HPACK bomb). Progress pays back: DATA that is read, bytes that the peer takes, and the end of a request. Each DATA
+//! frame that is sent pays for one PING, by which gRPC measures its bandwidth. weir opens the requests to an origin itself, so
+//! each of them entitles the origin to [`OWED`] frames: a head, trailers, a reset, a PING. It may use them after the end of the
+//! request, since frames may be on their way when weir cancels it. WINDOW_UPDATE is free: a peer that reads much sends many; the
+//! `h2` crate's limit of stream errors bounds what invalid ones cost (CVE-2025-8671).
 
-use weir_topology::plan::fixed::{MAX_IDLE_FRAMES as MOST, MAX_IDLE_FRAMES_NS as PERIOD_NS};
+use weir_plan::fixed::{MAX_IDLE_FRAMES as MOST, MAX_IDLE_FRAMES_NS as PERIOD_NS};
 
 /// Bytes of a frame's head (RFC 9113 §4.1).
 const HEAD: usize = 9;
 
 const DATA: u8 = 0x0;
 const HEADERS: u8 = 0x1;
+const PING: u8 = 0x6;
 const WINDOW_UPDATE: u8 = 0x8;
 const CONTINUATION: u8 = 0x9;
 
@@ -32,8 +34,11 @@ const ANSWER: u32 = 2;
 /// Frames without progress that an origin may send for each request that weir has begun with it.
 const OWED: u32 = 4;
 
+/// What the heads that lie unread may cost for each open request, beyond [`OWED`]: the largest head that is accepted.
+const OWED_HEAD: u32 = 32;
+
 /// Streams whose end is remembered.
-const ENDED: usize = 16;
+const ENDED: usize = 64;
 
 /// The head of a frame.
 struct FrameHead {
@@ -76,12 +81,17 @@ impl FrameHeads {
 }
 
 /// The account of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Frames {
     received: FrameHeads,
     sent: FrameHeads,
-    score: u32,
+    /// What is owed; below zero what was paid ahead.
+    score: i32,
+    /// How much may be paid ahead.
+    floor: i32,
     is_over: bool,
+    /// PINGs that were paid for by DATA that was sent.
+    pings: u32,
     /// When the period began that the score is of.
     since_ns: u64,
     /// Bytes that were read and gave nothing back yet.
@@ -94,20 +104,33 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// The account of a connection whose peer sends a preface of this many bytes before its first frame.
-    pub fn after(preface: usize) -> Frames {
-        Frames { received: FrameHeads { skip: preface, ..FrameHeads::default() }, ..Frames::default() }
+    /// The account of a client, which sends a preface of this many bytes before its first frame.
+    pub fn of_client(preface: usize) -> Frames {
+        Frames {
+            received: FrameHeads { skip: preface, ..FrameHeads::default() },
+            sent: FrameHeads::default(),
+            score: 0,
+            floor: 0,
+            is_over: false,
+            pings: 0,
+            since_ns: 0,
+            read: 0,
+            open: 0,
+            ended: [0; ENDED],
+            next_ended: 0,
+        }
     }
 
-    /// The account of a connection on which weir sends a preface of this many bytes before its own first frame.
-    pub fn behind_own(preface: usize) -> Frames {
-        Frames { sent: FrameHeads { skip: preface, ..FrameHeads::default() }, ..Frames::default() }
+    /// The account of an origin, to which weir sends a preface of this many bytes before its own first frame.
+    pub fn of_origin(preface: usize) -> Frames {
+        let sent = FrameHeads { skip: preface, ..FrameHeads::default() };
+        Frames { sent, floor: -(MOST as i32), ..Frames::of_client(0) }
     }
 
     /// Takes bytes that the peer has sent.
-    pub fn received(&mut self, mut bytes: &[u8], now_ns: u64) {
+    pub fn count_received(&mut self, mut bytes: &[u8], now_ns: u64) {
         if now_ns.saturating_sub(self.since_ns) > PERIOD_NS && !self.is_over {
-            (self.since_ns, self.score) = (now_ns, 0);
+            (self.since_ns, self.score, self.pings) = (now_ns, 0, 0);
         }
         while let Some(head) = self.received.next(&mut bytes) {
             self.frame(&head);
@@ -115,10 +138,10 @@ impl Frames {
     }
 
     /// Takes bytes that go to the peer. Each piece of a body pays for the PING that it may be answered with.
-    pub fn sent(&mut self, mut bytes: &[u8]) {
+    pub fn count_sent(&mut self, mut bytes: &[u8]) {
         while let Some(head) = self.sent.next(&mut bytes) {
             if head.kind == DATA && head.length > 0 {
-                self.brings(1);
+                self.pings = (self.pings + 1).min(MOST);
             }
         }
     }
@@ -140,6 +163,7 @@ impl Frames {
             DATA if head.flags & END_STREAM != 0 => {}
             HEADERS | CONTINUATION => self.costs(1 + head.length / HEAD_UNIT),
             WINDOW_UPDATE => {}
+            PING if self.pings > 0 => self.pings -= 1,
             _ => self.costs(1),
         }
     }
@@ -150,33 +174,33 @@ impl Frames {
     }
 
     /// The parser accepted a head of this many bytes, which costs nothing any more.
-    pub fn accepted(&mut self, head: usize) {
+    pub fn accept_head(&mut self, head: usize) {
         self.brings(u32::try_from(1 + head / HEAD_UNIT).unwrap_or(u32::MAX));
     }
 
     /// A client's request was answered to its end.
-    pub fn answered(&mut self) {
+    pub fn end_answer(&mut self) {
         self.brings(ANSWER);
     }
 
     /// A client has given up a request that had been under way for a while: its reset costs nothing.
-    pub fn given_up(&mut self) {
+    pub fn forgive_reset(&mut self) {
         self.brings(1);
     }
 
     /// weir begins a request on it.
-    pub fn begun(&mut self) {
+    pub fn begin_request(&mut self) {
         self.open += 1;
     }
 
     /// A request that weir has begun is over, however it ended.
-    pub fn is_done(&mut self) {
+    pub fn end_request(&mut self) {
         self.open -= 1;
         self.brings(OWED);
     }
 
     /// The peer has taken this many bytes.
-    pub fn taken(&mut self, bytes: usize) {
+    pub fn count_taken(&mut self, bytes: usize) {
         self.read += bytes;
         self.brings(u32::try_from(self.read / READ_UNIT).unwrap_or(u32::MAX));
         self.read %= READ_UNIT;
@@ -188,12 +212,13 @@ impl Frames {
     }
 
     fn costs(&mut self, n: usize) {
-        self.score = self.score.saturating_add(u32::try_from(n).unwrap_or(u32::MAX));
-        self.is_over |= self.score >= MOST.saturating_add(OWED.saturating_mul(self.open));
+        self.score = self.score.saturating_add(i32::try_from(n).unwrap_or(i32::MAX));
+        let most = MOST.saturating_add((OWED + OWED_HEAD).saturating_mul(self.open));
+        self.is_over |= self.score >= i32::try_from(most).unwrap_or(i32::MAX);
     }
 
     fn brings(&mut self, n: u32) {
-        self.score = self.score.saturating_sub(n);
+        self.score = self.score.saturating_sub_unsigned(n).max(self.floor);
     }
 }
 
@@ -201,7 +226,6 @@ impl Frames {
 mod tests {
     use super::*;
 
-    const PING: u8 = 0x6;
     const RST_STREAM: u8 = 0x3;
     const SECOND: u64 = 1_000_000_000;
 
@@ -214,9 +238,9 @@ mod tests {
 
     /// How many of these in a row end a connection, if any does.
     fn ends_after(one: &[u8], most: usize) -> Option<usize> {
-        let mut frames = Frames::default();
+        let mut frames = Frames::of_client(0);
         (1..=most).find(|_| {
-            frames.received(one, 0);
+            frames.count_received(one, 0);
             frames.is_over()
         })
     }
@@ -245,26 +269,26 @@ mod tests {
     #[test]
     fn what_is_answered_pays_for_what_it_took() {
         let (open, reset) = (frame(HEADERS, 0, 40), frame(RST_STREAM, 0, 4));
-        let mut good = Frames::default();
+        let mut good = Frames::of_client(0);
         for _ in 0..100_000 {
-            good.received(&open, 0);
-            good.accepted(200);
-            good.received(&frame(PING, 0, 8), 0);
-            good.answered();
+            good.count_received(&open, 0);
+            good.accept_head(200);
+            good.count_received(&frame(PING, 0, 8), 0);
+            good.end_answer();
         }
         assert!(!good.is_over());
-        let mut rapid = Frames::default();
+        let mut rapid = Frames::of_client(0);
         let resets = (1..).find(|_| {
-            rapid.received(&open, 0);
-            rapid.accepted(200);
-            rapid.received(&reset, 0);
+            rapid.count_received(&open, 0);
+            rapid.accept_head(200);
+            rapid.count_received(&reset, 0);
             rapid.is_over()
         });
         assert_eq!(resets, Some(1000));
-        let mut reader = Frames::default();
+        let mut reader = Frames::of_client(0);
         for _ in 0..10_000 {
-            reader.received(&frame(PING, 0, 8), 0);
-            reader.taken(2 * READ_UNIT);
+            reader.count_received(&frame(PING, 0, 8), 0);
+            reader.count_taken(2 * READ_UNIT);
         }
         assert!(!reader.is_over());
     }
@@ -273,60 +297,88 @@ mod tests {
     #[test]
     fn answers_of_an_origin_cost_nothing() {
         let (head, trailers, data) = (frame(HEADERS, 4, 30), frame(HEADERS, 5, 20), frame(DATA, 0, 5));
-        let mut origin = Frames::behind_own(0);
+        let mut origin = Frames::of_origin(0);
         // All of them come before any request is over, as in one turn of a busy loop.
-        (0..2000).for_each(|_| origin.begun());
+        (0..2000).for_each(|_| origin.begin_request());
         for _ in 0..2000 {
-            [&head, &data, &trailers].iter().for_each(|bytes| origin.received(bytes, 0));
-            origin.received(&frame(PING, 0, 8), 0);
+            [&head, &data, &trailers].iter().for_each(|bytes| origin.count_received(bytes, 0));
+            origin.count_received(&frame(PING, 0, 8), 0);
         }
         assert!(!origin.is_over());
-        (0..2000).for_each(|_| origin.is_done());
+        (0..2000).for_each(|_| origin.end_request());
         for _ in 0..10_000 {
-            origin.begun();
-            origin.received(&frame(HEADERS, 5, 30), 0);
-            origin.is_done();
+            origin.begin_request();
+            origin.count_received(&frame(HEADERS, 5, 30), 0);
+            origin.end_request();
         }
         assert!(!origin.is_over());
-        (0..1000).for_each(|_| origin.received(&frame(PING, 0, 8), 0));
+        (0..2000).for_each(|_| origin.count_received(&frame(PING, 0, 8), 0));
         assert!(origin.is_over());
+    }
+
+    /// What weir cancels (a hedge that lost, a `timeout`) may be answered all the same.
+    #[test]
+    fn late_answers_cost_nothing() {
+        let mut origin = Frames::of_origin(0);
+        for _ in 0..2000 {
+            origin.begin_request();
+            origin.end_request();
+            origin.count_received(&frame(HEADERS, 4, 30), 0);
+            origin.count_received(&frame(HEADERS, 5, 20), 0);
+        }
+        assert!(!origin.is_over());
+    }
+
+    /// Heads as large as may be, of many requests in one turn.
+    #[test]
+    fn large_heads_cost_nothing() {
+        let mut origin = Frames::of_origin(0);
+        (0..500).for_each(|_| origin.begin_request());
+        (0..500).for_each(|_| origin.count_received(&frame(HEADERS, 5, 31 * HEAD_UNIT), 0));
+        assert!(!origin.is_over());
     }
 
     /// gRPC's servers and clients measure their bandwidth by a PING for each piece that they get.
     #[test]
     fn a_ping_for_each_piece_costs_nothing() {
-        let mut frames = Frames::after(0);
-        for _ in 0..10_000 {
-            frames.sent(&frame(DATA, 0, 12));
-            frames.received(&frame(PING, 0, 8), 0);
+        let mut frames = Frames::of_client(0);
+        for _ in 0..50 {
+            (0..900).for_each(|_| frames.count_sent(&frame(DATA, 0, 12)));
+            (0..900).for_each(|_| frames.count_received(&frame(PING, 0, 8), 0));
         }
         assert!(!frames.is_over());
-        (0..1000).for_each(|_| frames.received(&frame(PING, 0, 8), 0));
+        // It pays for nothing else.
+        (0..900).for_each(|_| frames.count_sent(&frame(DATA, 0, 12)));
+        let mut others = Frames::of_client(0);
+        (0..2000).for_each(|_| others.count_sent(&frame(DATA, 0, 12)));
+        (0..1000).for_each(|_| others.count_received(&frame(RST_STREAM, 0, 4), 0));
+        assert!(others.is_over());
+        (0..1900).for_each(|_| frames.count_received(&frame(PING, 0, 8), 0));
         assert!(frames.is_over());
     }
 
     #[test]
     fn the_end_of_a_stream_is_remembered() {
-        let mut frames = Frames::default();
-        frames.received(&frame(DATA, 0, 4), 0);
+        let mut frames = Frames::of_client(0);
+        frames.count_received(&frame(DATA, 0, 4), 0);
         assert!(!frames.has_ended(1));
-        frames.received(&frame(HEADERS, 5, 4), 0);
+        frames.count_received(&frame(HEADERS, 5, 4), 0);
         assert!(frames.has_ended(1) && !frames.has_ended(3));
     }
 
     #[test]
     fn a_period_forgets_and_an_end_stays() {
         let ping = frame(PING, 0, 8);
-        let mut slow = Frames::default();
+        let mut slow = Frames::of_client(0);
         for n in 0..5000u64 {
-            slow.received(&ping, n * SECOND / 50);
+            slow.count_received(&ping, n * SECOND / 50);
         }
         assert!(!slow.is_over());
-        let mut fast = Frames::default();
-        (0..1000).for_each(|_| fast.received(&ping, 0));
+        let mut fast = Frames::of_client(0);
+        (0..1000).for_each(|_| fast.count_received(&ping, 0));
         assert!(fast.is_over());
-        fast.received(&ping, 1000 * SECOND);
-        fast.taken(1 << 30);
+        fast.count_received(&ping, 1000 * SECOND);
+        fast.count_taken(1 << 30);
         assert!(fast.is_over());
     }
 
@@ -345,8 +397,8 @@ mod tests {
             bytes.extend(frame(kind, flags, length));
         }
         let account = |cut: usize| {
-            let mut frames = Frames::after(11);
-            bytes.chunks(cut).for_each(|piece| frames.received(piece, 0));
+            let mut frames = Frames::of_client(11);
+            bytes.chunks(cut).for_each(|piece| frames.count_received(piece, 0));
             (frames.score, frames.received.have, frames.received.skip)
         };
         let whole = account(bytes.len());

@@ -45,9 +45,9 @@ impl Shared {
 }
 
 impl Shared {
-    /// Ends an origin's connection by GOAWAY with ENHANCE_YOUR_CALM, which the `h2` crate does not send in this role. Of a frame that
-    /// was sent in part the rest is missing; then nothing can be said.
-    pub fn say_flooded(&self, cx: &mut Context<'_>) {
+    /// Sends an origin GOAWAY with ENHANCE_YOUR_CALM, which the `h2` crate does not in this role. It is not sent within a frame that
+    /// was sent in part, and an origin that sends on may lose it to the reset that follows.
+    pub fn send_goaway(&self, cx: &mut Context<'_>) {
         const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xb];
         let mut wire = self.wire.borrow_mut();
         if self.frames.borrow().is_between_frames() {
@@ -71,7 +71,7 @@ impl AsyncRead for Io {
         }
         let n = into.remaining().min(wire.input().len());
         let bytes = &wire.input()[..n];
-        frames.borrow_mut().received(bytes, core.recent());
+        frames.borrow_mut().count_received(bytes, core.recent());
         into.put_slice(bytes);
         wire.consume(n);
         Poll::Ready(Ok(()))
@@ -84,7 +84,7 @@ impl AsyncWrite for Io {
         if wire.unsent() >= AHEAD {
             ready!(self.0.flush(&mut wire, cx))?;
         }
-        self.0.frames.borrow_mut().sent(bytes);
+        self.0.frames.borrow_mut().count_sent(bytes);
         wire.queue(bytes);
         Poll::Ready(Ok(bytes.len()))
     }
@@ -104,7 +104,7 @@ impl Shared {
         let before = wire.taken();
         let flushed = wire.poll_flush(cx);
         let taken = usize::try_from(wire.taken() - before).unwrap_or(usize::MAX);
-        self.frames.borrow_mut().taken(taken);
+        self.frames.borrow_mut().count_taken(taken);
         self.held.borrow_mut().set(wire.kept());
         flushed
     }

@@ -13,6 +13,11 @@ mod stall;
 pub(crate) use h2::Reason;
 pub(crate) use io::{Io, Shared};
 
+/// Whether this is the `h2` crate's own verdict that the peer floods it.
+fn is_own_flood(e: &h2::Error) -> bool {
+    e.is_library() && e.is_go_away() && e.reason() == Some(Reason::ENHANCE_YOUR_CALM)
+}
+
 /// What many small DATA frames that lie unread may cost a connection, by the `h2` crate's account: 256 bytes a frame, less what is
 /// in it. As much as a turn of a busy loop may bring, and far more than its default, which ends gRPC's connections: small
 /// messages of a hundred streams.

@@ -12,7 +12,7 @@ use weir_net::io::Core;
 use weir_net::io::buffers::{Buffers, Input};
 use weir_net::io::deadlines::{Deadline, TICK_NS};
 use weir_net::io::held::{self, Held};
-use weir_topology::plan::fixed::H2_STREAM_WINDOW_BYTES;
+use weir_plan::fixed::H2_STREAM_WINDOW_BYTES;
 
 /// What has come of a body.
 pub(crate) struct Incoming {
@@ -88,7 +88,7 @@ impl Incoming {
             return Poll::Ready(Ok(Piece::Data(self.input.bytes().len())));
         }
         while !self.ended {
-            let Some(stream) = &mut self.stream else { break };
+            let Some(stream) = &mut self.stream else { return Poll::Ready(Err(h2::Reason::CANCEL.into())) };
             let polled = stream.poll_data(cx);
             // Nothing of it lies here. After a while it goes on, though others wait: they may wait for what it ends.
             if polled.is_pending() && self.unreleased > 0 && self.pause.ended(cx) {
@@ -128,6 +128,9 @@ impl Incoming {
 
     /// All that was used up of it was written on: as much more may come; later, where too much waits in this process already.
     pub fn release(&mut self) {
+        if self.stream.is_none() {
+            return;
+        }
         let written = self.unreleased - self.input.bytes().len();
         if written > 0 && held::is_over() {
             if self.kept_back == 0 {
@@ -154,23 +157,22 @@ impl Incoming {
     }
 
     /// Nothing of it is wanted any more: what still comes, to be taken and dropped; `None`: it has ended.
-    pub fn leave(&mut self) -> Option<Unwanted> {
-        let stream = self.stream.take_if(|_| !self.ended)?;
-        self.ended = true;
+    pub fn leave(&mut self) -> Option<UnwantedBody> {
+        let stream = self.stream.take_if(|stream| !stream.is_end_stream())?;
         self.held.set(0);
-        Unwanted::new(stream, std::mem::take(&mut self.unreleased))
+        UnwantedBody::new(stream, std::mem::take(&mut self.unreleased))
     }
 }
 
 /// What comes of a body that is not wanted. While it is taken its sender can read the answer, which many do only then; dropped, the
 /// sender is told to stop (RST_STREAM with NO_ERROR, RFC 9113 §8.1).
-pub(crate) struct Unwanted(RecvStream);
+pub(crate) struct UnwantedBody(RecvStream);
 
-impl Unwanted {
+impl UnwantedBody {
     /// Of this stream, on which this many bytes were read and gave no window back; `None`: all of it has come.
-    pub fn new(mut stream: RecvStream, unreleased: usize) -> Option<Unwanted> {
+    pub fn new(mut stream: RecvStream, unreleased: usize) -> Option<UnwantedBody> {
         let _ = stream.flow_control().release_capacity(unreleased);
-        let mut rest = Unwanted(stream);
+        let mut rest = UnwantedBody(stream);
         rest.poll(&mut Context::from_waker(Waker::noop()), || {}).is_pending().then_some(rest)
     }
 

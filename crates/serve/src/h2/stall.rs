@@ -8,7 +8,7 @@ use std::task::Context;
 use weir_net::io::Core;
 use weir_net::io::deadlines::Deadline;
 use weir_net::io::held;
-use weir_topology::plan::fixed::H2_STALLED_NS;
+use weir_plan::fixed::H2_STALLED_NS;
 
 /// The limit of one stream, or of a connection's bytes.
 #[derive(Default)]

@@ -16,7 +16,7 @@ use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::io::system::is_exhausted;
 use weir_net::io::timers::has_ended;
-use weir_topology::plan::{HealthCheck, OriginProtocol, TlsClient};
+use weir_plan::{HealthCheck, OriginProtocol, TlsClient};
 
 /// This process has no descriptor or port left to ask with: that says nothing of the target.
 pub(crate) struct NothingLeft;

@@ -24,10 +24,10 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
+use weir_plan::{Lb, Spec, label};
 use weir_policy::Outcome;
 use weir_policy::health::{Health, Known};
 use weir_policy::snapshot::Snapshot;
-use weir_topology::plan::{Lb, Spec, label};
 
 /// Who hears of balancers' health.
 pub(crate) struct Hearers {

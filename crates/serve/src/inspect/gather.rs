@@ -12,8 +12,8 @@ use crate::transport::listener::{Entry, Listener};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use weir_plan::{Scope, Spec, listeners};
 use weir_policy::eligibility::{Admin, Reason};
-use weir_topology::plan::{Scope, Spec, listeners};
 
 /// What a thread says.
 #[derive(Default)]

@@ -8,8 +8,8 @@ use crate::exchange::NodeId;
 use crate::graph::blueprint::Blueprint;
 use crate::nodes::Id;
 use std::collections::BTreeMap;
+use weir_plan::{Lb, Scope, Spec, label};
 use weir_policy::eligibility::Admin;
-use weir_topology::plan::{Lb, Scope, Spec, label};
 
 /// By balancer and target: what each thread has of it.
 #[derive(Default)]

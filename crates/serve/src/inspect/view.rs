@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use std::sync::Arc;
-use weir_topology::plan::Point;
+use weir_plan::Point;
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

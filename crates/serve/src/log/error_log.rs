@@ -11,9 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::time::Duration;
 use weir_net::io::clock::Clock;
 use weir_net::io::system::{explained, remedy};
-use weir_topology::plan::fixed::{
-    ACCEPT_LOG_PAUSE_NS, ERROR_LOG_FINISH_NS, ERROR_LOG_QUEUE, ERROR_LOG_RATE_PER_S,
-};
+use weir_plan::fixed::{ACCEPT_LOG_PAUSE_NS, ERROR_LOG_FINISH_NS, ERROR_LOG_QUEUE, ERROR_LOG_RATE_PER_S};
 
 /// Lines a second of one sort at most.
 const MOST: u64 = ERROR_LOG_RATE_PER_S as u64;

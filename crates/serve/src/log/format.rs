@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::LazyLock;
 use weir_http1::{Request, Trace, Version};
+use weir_plan::LogFormat;
 use weir_policy::{Kind, Outcome};
-use weir_topology::plan::LogFormat;
 
 /// What a line tells of an exchange.
 pub(crate) struct Entry<'a> {

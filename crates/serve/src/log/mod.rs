@@ -32,11 +32,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 use weir_http1::Request;
+use weir_plan::LogFormat;
+use weir_plan::fixed::{self, ACCESS_LOG_FIRST_LINE_BYTES as FIRST_LINE, ACCESS_LOG_QUEUE as QUEUE};
 use weir_policy::Kind;
-use weir_topology::plan::LogFormat;
-use weir_topology::plan::fixed::{
-    self, ACCESS_LOG_FIRST_LINE_BYTES as FIRST_LINE, ACCESS_LOG_QUEUE as QUEUE,
-};
 use writer::Writer;
 
 /// How long the end of the process waits for the last lines.

@@ -4,7 +4,7 @@ use super::format::digits;
 use std::cell::{Cell, RefCell};
 use std::time::{SystemTime, UNIX_EPOCH};
 use weir_net::io::date::Civil;
-use weir_topology::plan::LogFormat;
+use weir_plan::LogFormat;
 
 /// The time of a loop's lines, in their format.
 pub(super) struct Stamp {

@@ -97,7 +97,7 @@ values! {
         QueueTimeout "queue_timeout",
         /// The target was removed, or weir drains, and this time is over.
         DrainTimeout "drain_timeout",
-        /// Frames without progress: a thousand within 10 s.
+        /// The peer floods weir with frames without progress (HTTP/2).
         Flood "flood",
     }
 }

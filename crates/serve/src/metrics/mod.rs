@@ -39,7 +39,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use weir_topology::plan::{self, NodeId, Point};
+use weir_plan::{self as plan, NodeId, Point};
 
 values! {
     /// A limit that somebody meets.

@@ -16,8 +16,8 @@ use std::future::{pending, poll_fn};
 use std::rc::Rc;
 use std::task::Poll;
 use weir_net::io::Core;
+use weir_plan::Mode;
 use weir_policy::Kind;
-use weir_topology::plan::Mode;
 
 /// The node.
 pub(crate) struct Faulty {

@@ -5,6 +5,7 @@
 //! client has gone: once it was sent whole, or while nothing of it is sent if its body is complete and kept
 //! (`docs/spec/serving.md#on-cancel`). Its response is drained then, and the permit held until that has ended. Draws: nothing.
 
+use crate::exchange::failure::Why;
 use crate::exchange::hold::{HeldPermit, Hold, Holds};
 use crate::exchange::progress::{Detachable, Sending};
 use crate::exchange::reply::{Answer, From, Reply};
@@ -19,8 +20,8 @@ use std::task::{Poll, Waker};
 use weir_model::OnCancel;
 use weir_net::io::Core;
 use weir_net::io::timers::Sleep;
+use weir_plan::fixed::ON_CANCEL_DRAIN_NS;
 use weir_policy::Kind;
-use weir_topology::plan::fixed::ON_CANCEL_DRAIN_NS;
 
 /// The node.
 pub(crate) struct Queue {
@@ -98,7 +99,7 @@ impl Queue {
             }
             Err(Denied::TimedOut) => {
                 self.counts.rejected.one(Rejected::Timeout);
-                Err(Failure::new(Kind::Timeout))
+                Err(Failure::new(Kind::Timeout).by(Why::QueueLimit))
             }
         }
     }

@@ -10,9 +10,9 @@ use crate::metrics::NodeCounts;
 use crate::sync::TryCell;
 use std::rc::Rc;
 use std::sync::Arc;
+use weir_plan::KeySource;
 use weir_policy::Kind;
 use weir_policy::rate::RateLimit;
-use weir_topology::plan::KeySource;
 
 /// The status of a request that comes too soon (RFC 6585, 4).
 const TOO_MANY: u16 = 429;

@@ -10,8 +10,8 @@ use crate::exchange::{Exchange, Failure};
 use crate::exchange::{NodeId, RequestContext};
 use std::rc::Rc;
 use weir_http1::Edits;
-use weir_topology::path::{self, Rewritten};
-use weir_topology::plan;
+use weir_plan as plan;
+use weir_plan::path::{self, Rewritten};
 
 /// The node.
 pub(crate) struct Rewrite {

@@ -7,9 +7,9 @@ use crate::exchange::Exchange;
 use crate::exchange::Failure;
 use crate::exchange::view::View;
 use crate::exchange::{NodeId, RequestContext};
+use weir_plan::Matched;
+use weir_plan::When;
 use weir_policy::Kind;
-use weir_topology::Matched;
-use weir_topology::plan::When;
 
 /// The node.
 pub(crate) struct Route {

@@ -5,10 +5,10 @@
 use crate::exchange::Exchange;
 use crate::exchange::view::View;
 use crate::exchange::{NodeId, RequestContext};
+use weir_plan::KeySource;
 use weir_policy::key;
 use weir_policy::split::Split as Shares;
 use weir_stats::Key;
-use weir_topology::plan::KeySource;
 
 /// The node.
 pub(crate) struct Split {

@@ -12,7 +12,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use weir_net::io::system::explained;
 use weir_net::transport::socket::watch_peer;
-use weir_topology::plan::fixed;
+use weir_plan::fixed;
 
 /// Sockets of one listener, one for each loop.
 #[derive(Debug)]

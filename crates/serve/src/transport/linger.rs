@@ -6,25 +6,18 @@ use std::future::poll_fn;
 use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::fixed::{
-    LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS, MAX_LINGERING as MOST,
-};
+use weir_plan::fixed::{LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS, MAX_LINGERING as MOST};
 
-/// A client that lingers on this loop; dropped, however that comes, it does not any more.
-pub(crate) struct Lingering<'a>(&'a Cell<u32>);
+/// The place of a client that lingers on this loop; dropped, it is free.
+struct Lingering<'a>(&'a Cell<u32>);
 
 impl<'a> Lingering<'a> {
     /// One more, unless as many linger as may.
-    pub fn new(count: &'a Cell<u32>) -> Option<Lingering<'a>> {
-        Lingering::has_room(count).then(|| {
+    fn new(count: &'a Cell<u32>) -> Option<Lingering<'a>> {
+        (count.get() < MOST).then(|| {
             count.set(count.get() + 1);
             Lingering(count)
         })
-    }
-
-    /// Whether one more may.
-    pub fn has_room(count: &Cell<u32>) -> bool {
-        count.get() < MOST
     }
 }
 

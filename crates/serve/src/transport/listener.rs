@@ -9,7 +9,7 @@ use std::sync::Arc;
 use weir_http1::{Limits, Networks};
 use weir_net::io::Core;
 use weir_net::transport::tls;
-use weir_topology::plan::{Http, Paths};
+use weir_plan::{Http, Paths};
 
 /// Where requests of a listener enter the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) struct Listener {
     pub run: Option<Arc<Paired>>,
     /// The number of the root of the built-in server whose inside this is.
     pub built_in: Option<u32>,
-    /// How many listeners stand before it; see [`weir_topology::plan::levels`].
+    /// How many listeners stand before it; see [`weir_plan::levels`].
     pub level: u32,
     /// Of a listener behind others: whom it believes.
     pub inner: Option<Believed>,

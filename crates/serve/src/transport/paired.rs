@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
+use weir_plan::NodeId;
 use weir_policy::config::Balance;
 use weir_policy::health::HealthConfig;
 use weir_policy::snapshot::Snapshot;
 use weir_policy::upstream::Around;
 use weir_policy::{Deed, Outcome, Upstream};
 use weir_stats::Key;
-use weir_topology::plan::NodeId;
 
 /// A run that is paired with a replication of the simulation.
 #[derive(Debug)]

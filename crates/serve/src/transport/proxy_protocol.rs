@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::task::{Poll, ready};
 use weir_net::transport::socket::Socket;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::SendProxy;
-use weir_topology::plan::fixed::MAX_PROXY_HEADER_BYTES as MOST;
+use weir_plan::SendProxy;
+use weir_plan::fixed::MAX_PROXY_HEADER_BYTES as MOST;
 
 /// Bytes of a header of version 1, at most (section 2.1).
 const MOST_V1: usize = 107;
@@ -23,7 +23,19 @@ pub(crate) struct Said {
     pub length: usize,
     /// The client; `None`: the balancer speaks for itself (LOCAL), or knows no address: the peer is the client.
     pub client: Option<SocketAddr>,
+    /// The address that the client connected to, where there is a client.
+    pub local: Option<SocketAddr>,
 }
+
+impl Said {
+    fn new(length: usize, ends: Option<Ends>) -> Said {
+        let (client, local) = ends.unzip();
+        Said { length, client, local }
+    }
+}
+
+/// The two ends of a client's connection: its own, and the balancer's.
+type Ends = (SocketAddr, SocketAddr);
 
 /// Why there is no header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +80,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Said>, Wrong> {
     if header.is_incomplete() {
         return if bytes.len() >= MOST { Err(Wrong::TooLong) } else { Ok(None) };
     }
-    let (length, client) = match header {
+    let (length, ends) = match header {
         HeaderResult::V2(Ok(header)) => (header.len(), of_v2(&header)),
         _ => return Err(Wrong::Malformed),
     };
-    if length > MOST { Err(Wrong::TooLong) } else { Ok(Some(Said { length, client })) }
+    if length > MOST { Err(Wrong::TooLong) } else { Ok(Some(Said::new(length, ends))) }
 }
 
 /// A line. The library gets it whole: it takes one that is cut in its last fields for a malformed one, and some malformed ones
@@ -85,25 +97,37 @@ fn parse_v1(bytes: &[u8]) -> Result<Option<Said>, Wrong> {
     let Some(words) = line.strip_suffix(b"\r\n") else { return Err(Wrong::Malformed) };
     // "The receiver must ignore anything presented before the CRLF" (section 2.1).
     if words == b"PROXY UNKNOWN" || words.starts_with(b"PROXY UNKNOWN ") {
-        return Ok(Some(Said { length: line.len(), client: None }));
+        return Ok(Some(Said::new(line.len(), None)));
     }
     let header = v1::Header::try_from(line).map_err(|_| Wrong::Malformed)?;
-    Ok(Some(Said { length: line.len(), client: of_v1(&header.addresses) }))
+    Ok(Some(Said::new(line.len(), of_v1(&header.addresses))))
 }
 
-fn of_v1(addresses: &v1::Addresses) -> Option<SocketAddr> {
+fn of_v1(addresses: &v1::Addresses) -> Option<Ends> {
     match addresses {
-        v1::Addresses::Tcp4(a) => Some((a.source_address, a.source_port).into()),
-        v1::Addresses::Tcp6(a) => Some((a.source_address, a.source_port).into()),
+        v1::Addresses::Tcp4(a) => Some((
+            (a.source_address, a.source_port).into(),
+            (a.destination_address, a.destination_port).into(),
+        )),
+        v1::Addresses::Tcp6(a) => Some((
+            (a.source_address, a.source_port).into(),
+            (a.destination_address, a.destination_port).into(),
+        )),
         v1::Addresses::Unknown => None,
     }
 }
 
-fn of_v2(header: &v2::Header<'_>) -> Option<SocketAddr> {
+fn of_v2(header: &v2::Header<'_>) -> Option<Ends> {
     match header.addresses {
         _ if header.command == v2::Command::Local => None,
-        v2::Addresses::IPv4(a) => Some((a.source_address, a.source_port).into()),
-        v2::Addresses::IPv6(a) => Some((a.source_address, a.source_port).into()),
+        v2::Addresses::IPv4(a) => Some((
+            (a.source_address, a.source_port).into(),
+            (a.destination_address, a.destination_port).into(),
+        )),
+        v2::Addresses::IPv6(a) => Some((
+            (a.source_address, a.source_port).into(),
+            (a.destination_address, a.destination_port).into(),
+        )),
         v2::Addresses::Unspecified | v2::Addresses::Unix(_) => None,
     }
 }
@@ -236,16 +260,15 @@ mod tests {
         let v6 = (address("[2001:db8::7]:4000"), address("[::1]:443"));
         let mixed = (address("[2001:db8::7]:4000"), address("10.0.0.1:443"));
         for version in [SendProxy::V1, SendProxy::V2] {
-            for (ends, client) in
-                [(Some(v4), Some(v4.0)), (Some(v6), Some(v6.0)), (Some(mixed), Some(mixed.0)), (None, None)]
-            {
+            for ends in [Some(v4), Some(v6), Some(mixed), None] {
+                let read = ends.map(|(client, local)| one_family(client, local));
                 let mut bytes = header(version, ends).unwrap();
                 let length = bytes.len();
                 for cut in 0..length {
                     assert_eq!(parse(&bytes[..cut]), Ok(None), "{version:?} {ends:?} at {cut}");
                 }
                 bytes.extend_from_slice(b"GET");
-                assert_eq!(parse(&bytes), Ok(Some(Said { length, client })), "{version:?} {ends:?}");
+                assert_eq!(parse(&bytes), Ok(Some(Said::new(length, read))), "{version:?} {ends:?}");
             }
         }
     }

@@ -14,7 +14,7 @@ pub(crate) struct Session {
     pub listener: Rc<Listener>,
     /// The client's end, and where it came to; `None` for Unix sockets.
     peer: Cell<Option<SocketAddr>>,
-    pub local: Option<SocketAddr>,
+    local: Cell<Option<SocketAddr>>,
     /// The limit of silence that counts now: idle, head or body timeout.
     pub deadline: Deadline,
     /// What TLS came to; empty in cleartext.
@@ -44,7 +44,7 @@ impl Session {
         Session {
             listener,
             peer: Cell::new(peer),
-            local,
+            local: Cell::new(local),
             deadline,
             agreed: OnceCell::new(),
             own: OnceCell::new(),
@@ -61,9 +61,18 @@ impl Session {
         self.peer.get()
     }
 
-    /// Who the client is was said by the balancer that it came through.
-    pub fn is_of(&self, client: SocketAddr) {
+    /// The address that the client came to; `None` for Unix sockets.
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.local.get()
+    }
+
+    /// The balancer that the client came through has named it. On a Unix socket the address that the client came to is known
+    /// from the balancer alone.
+    pub fn set_client(&self, client: SocketAddr, local: Option<SocketAddr>) {
+        // What a peer says of addresses makes it no part of this process.
+        let _ = self.own.set(false);
         self.peer.set(Some(client));
+        self.local.set(self.local.get().or(local));
     }
 
     /// What counts the client, to be counted otherwise and given back.
@@ -94,7 +103,7 @@ impl Session {
     /// Where this very process is the client: what is believed of it. To be asked once a request has come.
     pub fn believed(&self) -> Option<&Believed> {
         let inner = self.listener.inner.as_ref()?;
-        let ends = self.peer().zip(self.local);
+        let ends = self.peer().zip(self.local());
         let own = || ends.is_some_and(|(peer, local)| inner.own.has(peer, local));
         self.own.get_or_init(own).then_some(inner)
     }

@@ -13,10 +13,10 @@ use std::task::{Context, Poll};
 use weir_http1::{Edits, Response, Version};
 use weir_net::io::held;
 use weir_net::io::timers::Sleep;
-use weir_policy::Kind;
-use weir_topology::plan::fixed::{
+use weir_plan::fixed::{
     CONTINUE_AFTER_NS, MAX_INTERIM as MOST_INTERIM, MAX_RESEND_BYTES as RESEND, ON_CANCEL_SILENCE_NS,
 };
+use weir_policy::Kind;
 
 /// Why an attempt on a connection has no head.
 pub(super) enum Failed {

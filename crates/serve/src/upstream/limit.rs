@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::io::timers::{Sleep, has_ended};
-use weir_topology::plan::Origin;
+use weir_plan::Origin;
 
 /// How soon somebody who was promised room looks for it again, at first and at last, ns.
 const LOOK_NS: (u64, u64) = (500_000, 8_000_000);

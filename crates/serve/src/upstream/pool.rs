@@ -1,7 +1,7 @@
 //! Idle connections to one target, of one loop: the last one given back is the first one taken, so that few stay warm.
 
 use crate::exchange::OriginConn;
-use weir_topology::plan::fixed;
+use weir_plan::fixed;
 
 /// The pool.
 #[derive(Default)]

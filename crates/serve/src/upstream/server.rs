@@ -39,8 +39,8 @@ use weir_net::io::system::is_exhausted;
 use weir_net::io::timers::{Sleep, has_ended};
 use weir_net::transport::socket::Socket;
 use weir_net::transport::tls;
+use weir_plan::{Origin, OriginProtocol};
 use weir_policy::Kind;
-use weir_topology::plan::{Origin, OriginProtocol};
 
 /// Whoever can close idle connections of targets, here and on other loops.
 pub(crate) trait MakesRoom {
@@ -247,7 +247,7 @@ impl Server {
         let mut socket = self.target.place.connect(&ex.core).await?;
         if let Some(version) = self.origin.send_proxy {
             let session = ex.client.session();
-            let header = proxy_protocol::header(version, session.peer().zip(session.local))?;
+            let header = proxy_protocol::header(version, session.peer().zip(session.local()))?;
             proxy_protocol::send(&mut socket, &header).await?;
         }
         Ok(socket)
@@ -285,7 +285,8 @@ impl Server {
 
     /// A connection of HTTP/1.1.
     async fn alone(&self, ex: &Exchange, limit: &mut Option<Sleep>) -> Result<OriginConn, Failure> {
-        let chosen = self.target.h1_chosen();
+        // A tunnel lasts for days, and says nothing of what the origin would choose by then.
+        let chosen = if ex.is_upgrade() { None } else { self.target.h1_chosen() };
         let dialled = self.dial(ex, limit, H1).await.map_err(|failure| match failure.why {
             Why::Tls(why) if why.is_of_protocol() && ex.is_upgrade() => {
                 Failure::no_upgrade(Why::UpgradeUnspoken)

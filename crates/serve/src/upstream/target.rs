@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use weir_net::io::Core;
-use weir_topology::plan::Origin;
+use weir_plan::Origin;
 
 /// A target as one loop has it.
 pub(crate) struct Target {

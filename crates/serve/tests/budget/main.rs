@@ -13,9 +13,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+use weir_plan::listeners;
+use weir_plan::serving::serving;
 use weir_serve::{Options, Running, start};
-use weir_topology::plan::listeners;
-use weir_topology::serving::serving;
 
 /// What may wait, bytes.
 const BUDGET: usize = 512 << 10;

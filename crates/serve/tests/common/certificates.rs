@@ -6,7 +6,7 @@ use rcgen::{
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use weir_topology::plan::CertificateFiles;
+use weir_plan::CertificateFiles;
 
 /// Who signs.
 pub struct Authority {

@@ -17,9 +17,9 @@ pub use origin::{Origin, Then};
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use weir_plan::serving::serving;
+use weir_plan::{Point, listeners};
 use weir_serve::{Exposition, Next, Options, Running, start};
-use weir_topology::plan::{Point, listeners};
-use weir_topology::serving::serving;
 use weir_topology::{Request, evaluate};
 
 /// What runs; dropped, it drains.

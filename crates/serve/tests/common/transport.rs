@@ -11,7 +11,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
-use weir_topology::plan::{CertificateFiles, OriginProtocol, Point, Spec, TlsClient, TlsServer};
+use weir_plan::{CertificateFiles, OriginProtocol, Point, Spec, TlsClient, TlsServer};
 
 /// What carries messages, on both sides of weir.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -338,3 +338,75 @@ fn giving_up_is_no_flood() {
     });
     assert!(!counted(&served, "weir_connections_closed_total{listener=\"l1\",reason=\"flood\"}"));
 }
+
+/// A gRPC server resets a call with CANCEL at the deadline that its client has told it; as 502 it would be the server's fault.
+#[test]
+fn a_call_that_its_server_cancels_is_cancelled() {
+    let origin = Origin::new(100, |_, _| Then::Reset(h2::Reason::CANCEL, None));
+    let served = before(&origin);
+    run(async {
+        let mut client = Client::new(&served.addr).await;
+        assert_eq!(client.get("/").await.status, 502);
+        let mut call = get("/");
+        call.headers_mut().insert("content-type", http::HeaderValue::from_static("application/grpc"));
+        let reset = client.ask(call).await.map(|answer| answer.status).expect_err("a reset");
+        assert_eq!(reset.reason(), Some(h2::Reason::CANCEL));
+        let whole = client.get("/").await;
+        assert_eq!(whole.status, 502, "the connection serves on");
+    });
+}
+
+/// An origin that closes its connection behind an early answer has answered whole.
+#[test]
+fn an_end_behind_a_whole_answer_is_none() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let addr = listener.local_addr().expect("an address").to_string();
+    std::thread::spawn(move || {
+        let (mut weir, _) = listener.accept().expect("a connection");
+        weir.write_all(&frame(SETTINGS, 0, 0, &[])).expect("taken");
+        let mut bytes = [0; 4096];
+        while !has_head(&bytes) {
+            let _ = weir.read(&mut bytes).expect("a request");
+        }
+        let answer = [frame(HEADERS, 4, 1, &[0x88]), frame(DATA, 1, 1, b"too large")];
+        weir.write_all(&answer.concat()).expect("taken");
+        weir.shutdown(std::net::Shutdown::Write).expect("a socket");
+        let _ = weir.read_to_end(&mut Vec::new());
+    });
+    let served = serve_node(&format!("server(\"origin\", addr=\"{addr}\", protocol=\"h2\")"));
+    run(async {
+        let mut client = Client::new(&served.addr).await;
+        let (answer, _up) = client.begin(post("/up"), false).await;
+        let mut down = answer.await.expect("an answer").into_body();
+        assert_eq!(crate::peer::collect(&mut down).await.expect("a whole answer"), b"too large");
+    });
+}
+
+/// A browser that leaves a page gives up all its requests at once.
+#[test]
+fn many_resets_at_once_end_no_connection() {
+    let origin = Origin::new(1000, |_, _| Then::Silence);
+    let served = before(&origin);
+    let mut stream = TcpStream::connect(&served.addr).expect("a connection");
+    stream.set_read_timeout(Some(Duration::from_secs(15))).expect("a socket");
+    let mut bytes = [PREFACE.to_vec(), frame(SETTINGS, 0, 0, &[])].concat();
+    for n in 0..90 {
+        bytes.extend(frame(HEADERS, 5, 2 * n + 1, &[0x82, 0x84, 0x86, 0x41, 0x01, b'h']));
+        bytes.extend(frame(3, 0, 2 * n + 1, &[0, 0, 0, 8]));
+    }
+    bytes.extend(frame(PING, 0, 0, b"12345678"));
+    stream.write_all(&bytes).expect("taken");
+    let (mut got, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        while let Some(length) = whole_frame(&got) {
+            assert_ne!(got[3], GOAWAY);
+            if got[3] == PING {
+                return;
+            }
+            got.drain(..length);
+        }
+        let n = stream.read(&mut piece).expect("an answer to the PING");
+        assert_ne!(n, 0, "the connection ends");
+        got.extend_from_slice(&piece[..n]);
+    }
+}

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
+use weir_plan::{Point, Spec, To};
 use weir_serve::{Next, Options, Running};
-use weir_topology::plan::{Point, Spec, To};
 
 /// Nothing here takes longer.
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -217,12 +217,12 @@ pub fn serve_whole(file: &str, options: Options) -> Served {
     let request = weir_topology::Request { name: "t.star".to_owned(), source, ..Default::default() };
     let plan = weir_topology::evaluate(&request).unwrap_or_else(|e| panic!("{e:?}")).plan;
     let point = Arc::new(plan.points[0].clone());
-    let serving = weir_topology::serving::serving(&point, false).unwrap_or_else(|e| panic!("{e:?}"));
-    let nodes = weir_topology::plan::listeners(&point);
+    let serving = weir_plan::serving::serving(&point, false).unwrap_or_else(|e| panic!("{e:?}"));
+    let nodes = weir_plan::listeners(&point);
     let running =
         weir_serve::start(&point, &Arc::new(serving), &nodes, &options).unwrap_or_else(|e| panic!("{e}"));
     let addr = running.listening[0].addr.parse().expect("an address");
-    let is_lb = |n: &weir_topology::plan::Node| matches!(point.specs[n.spec as usize], Spec::Lb(_));
+    let is_lb = |n: &weir_plan::Node| matches!(point.specs[n.spec as usize], Spec::Lb(_));
     let lb = point.nodes.iter().rposition(is_lb).map(|id| id as u32);
     Served { addr, running: Some(running), lb, point, nodes, removed: Mutex::default() }
 }
@@ -261,8 +261,8 @@ impl Served {
         let request = weir_topology::Request { name: "t.star".to_owned(), source, ..Default::default() };
         let plan = weir_topology::evaluate(&request).unwrap_or_else(|e| panic!("{e:?}")).plan;
         let point = Arc::new(plan.points[0].clone());
-        let serving = weir_topology::serving::serving(&point, false).unwrap_or_else(|e| panic!("{e:?}"));
-        let nodes = weir_topology::plan::listeners(&point);
+        let serving = weir_plan::serving::serving(&point, false).unwrap_or_else(|e| panic!("{e:?}"));
+        let nodes = weir_plan::listeners(&point);
         let next = Next { point, serving: Arc::new(serving), nodes, plan: plan.hash };
         self.running.as_ref().expect("it runs").remote().serve_instead(next)
     }
@@ -301,7 +301,7 @@ impl Served {
         removed.push(target);
         let mut at = 0..;
         point.lists[list as usize].retain(|_| !removed.contains(&at.next().expect("a number")));
-        let serving = Arc::new(weir_topology::serving::serving(&point, false).expect("it can be served"));
+        let serving = Arc::new(weir_plan::serving::serving(&point, false).expect("it can be served"));
         let (point, nodes) = (Arc::new(point), self.nodes.clone());
         remote.serve_instead(Next { point, serving, nodes, plan: String::new() }).expect("a reload");
     }

@@ -1,8 +1,8 @@
 //! Each kind of node and each policy has a test: a new one does not compile here without. On which transports: `everywhere.rs`.
 
 use crate::{attempts, balance, buffered, choose, faults, fixed, limits, models, queues, rewrite};
+use weir_plan::Spec;
 use weir_policy::config::Balance;
-use weir_topology::plan::Spec;
 
 /// The test of a kind of node.
 fn of_spec(spec: &Spec) -> fn() {

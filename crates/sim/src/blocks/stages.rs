@@ -2,7 +2,7 @@
 
 use super::{Draft, End, Layout, NOT, inside, offset};
 use crate::code::{Block, CallSite, Code, Instance, Stage, Target};
-use weir_topology::plan::{Mode, Spec, To};
+use weir_plan::{Mode, Spec, To};
 
 impl Layout<'_> {
     /// Adds a block and its stages; the number of the first one.

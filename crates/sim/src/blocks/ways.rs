@@ -2,7 +2,7 @@
 
 use super::{Layout, Nested, inside, spare};
 use crate::code::Code;
-use weir_topology::plan::{Mode, NodeId, Spec, To};
+use weir_plan::{Mode, NodeId, Spec, To};
 
 impl Layout<'_> {
     /// How often one way from the root can pass a place.

@@ -3,7 +3,7 @@
 use super::Compiler;
 use crate::blocks::End;
 use crate::guards::is_plain;
-use weir_topology::plan::{Lb, Spec, To};
+use weir_plan::{Lb, Spec, To};
 
 impl Compiler<'_> {
     /// Gives a counter to each place that a request can pass more than once on one way.

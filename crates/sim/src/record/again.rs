@@ -10,9 +10,9 @@ use crate::replicate::{none_or_why, run_recorded};
 use crate::run::{Error, Options};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
+use weir_plan::Plan;
+use weir_plan::Point;
 use weir_stats::Key;
-use weir_topology::Plan;
-use weir_topology::plan::Point;
 use weir_workload::load_unless;
 
 /// What is wanted.

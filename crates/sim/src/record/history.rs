@@ -2,10 +2,10 @@
 
 use super::tracks::{Noted, Stay};
 use crate::code::Code;
+use weir_plan::NodeId;
 use weir_policy::history::What;
 use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
-use weir_topology::plan::NodeId;
 
 /// Which requests are written down.
 #[derive(Clone, Debug, PartialEq)]

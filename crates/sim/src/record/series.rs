@@ -4,7 +4,7 @@
 //! wanted each two become one: integrals are kept, so nothing is lost by that.
 
 use crate::code::Code;
-use weir_topology::plan::Point;
+use weir_plan::Point;
 
 /// Parts at most.
 const MOST: usize = 200;

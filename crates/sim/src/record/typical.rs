@@ -12,8 +12,8 @@
 use super::tracks::Noted;
 use crate::code::Code;
 use std::collections::BTreeMap;
+use weir_plan::Point;
 use weir_policy::history::What;
-use weir_topology::plan::Point;
 
 /// The quantiles that are explained.
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];

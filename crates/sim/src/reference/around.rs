@@ -4,10 +4,10 @@ use super::build::{Act, Builder};
 use crate::blocks::Draft;
 use crate::guards::{Behind, around, name_of};
 use crate::kinds::{By, says};
+use weir_plan::{Hedged, KeySource, Lb, Scope, Spec, To};
 use weir_policy::config::{Balance, Budget, Hedge, Rate};
 use weir_policy::retry::is_idempotent;
 use weir_policy::upstream::Around;
-use weir_topology::plan::{Hedged, KeySource, Lb, Scope, Spec, To};
 use weir_workload::mix;
 
 /// A balancer's place.

@@ -11,8 +11,8 @@ use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{concurrent, warmup};
-use weir_topology::plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
-use weir_topology::rewriting::Kinds;
+use weir_plan::rewriting::Kinds;
+use weir_plan::{Clock, Faulty, Line, Mode, Scenario, Spec, To};
 
 /// Builds what the stages do. With `members`, statistics are kept for every member.
 pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Result<(Code, Tables), String> {

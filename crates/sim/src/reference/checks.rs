@@ -5,7 +5,7 @@ use super::build::{Act, NOBODY};
 use super::run::{Flow, Reference, what};
 use crate::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
-use weir_topology::plan::Mode;
+use weir_plan::Mode;
 
 /// The number that checks have in the order of events: they come by balancer and target, after all requests.
 const CHECKS: u64 = 1 << (crate::order::REQUEST_BITS - 1);

@@ -7,9 +7,9 @@ use crate::code::Code;
 use crate::order::{Class, Entry, order_key};
 use weir_model::draws::purpose;
 use weir_model::faulty::Faulty;
+use weir_plan::Mode;
 use weir_policy::Kind;
 use weir_stats::Key;
-use weir_topology::plan::Mode;
 
 impl LineSite {
     /// The time-line at its start. `node` is what nodes' own draws are keyed by.

@@ -23,10 +23,11 @@ use crate::run::{Options, load, program, run_with};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use weir_model::Traffic;
+use weir_plan::Mode;
+use weir_plan::Plan;
 use weir_policy::{Kind, Outcome};
 use weir_stats::Key;
-use weir_topology::plan::Mode;
-use weir_topology::{Plan, Request, evaluate};
+use weir_topology::{Request, evaluate};
 
 /// What is cut off, and where it stood: the kind of node, what it did there, and whether it was killed by a crash.
 type Place = (&'static str, &'static str, bool);

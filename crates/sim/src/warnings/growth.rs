@@ -3,9 +3,9 @@
 use super::Finished;
 use crate::summary::Replication;
 use weir_model::Traffic;
+use weir_plan::bounded_sites;
+use weir_plan::{Point, Spec};
 use weir_stats::Estimate;
-use weir_topology::bounded_sites;
-use weir_topology::plan::{Point, Spec};
 
 /// A queue or server busier than this may be one that cannot keep up.
 const BUSY: f64 = 0.98;

@@ -1,13 +1,14 @@
 //! The arguments of a call as what a function wants: durations, distributions, nodes, numbers, choices.
 
 use super::Call;
-use crate::plan::NodeId;
-use crate::suggest;
-use crate::value::{DistValue, DurationValue, NodeValue, Poison, parse_duration, show_ns};
+use crate::value::{DistValue, DurationValue, NodeValue, Poison};
 use starlark::values::float::UnpackFloat;
 use starlark::values::list_or_tuple::UnpackListOrTuple;
 use starlark::values::{StarlarkValue, UnpackValue, Value, ValueLike};
 use weir_model::Dist;
+use weir_plan::NodeId;
+use weir_plan::duration::{parse_duration, show_ns};
+use weir_plan::suggest;
 
 /// The items of a list or tuple.
 pub(crate) fn list<'v>(value: Value<'v>) -> Option<Vec<Value<'v>>> {

@@ -1,11 +1,11 @@
 //! Arguments that are words of HTTP, limits with defaults, sizes and keys.
 
 use super::{Call, describe, list};
-use crate::http::{self, Wrong};
-use crate::plan::KeySource;
 use crate::value::{BudgetValue, KeyValue, Poison};
 use starlark::values::dict::DictRef;
 use starlark::values::{Value, ValueLike};
+use weir_plan::KeySource;
+use weir_plan::http::{self, Wrong};
 use weir_policy::config::{Budget, Methods};
 
 /// What others call an argument, and what it may be called here.

@@ -2,10 +2,10 @@
 //! field is as if the column were not there: GET, `/`, no host, a client of its own, no body.
 
 use super::table::{Table, cut};
-use crate::http::{self, Wrong};
-use crate::path;
-use crate::plan::{Recorded, RequestShape};
 use std::collections::HashMap;
+use weir_plan::http::{self, Wrong};
+use weir_plan::path;
+use weir_plan::{Recorded, RequestShape};
 
 const COLUMNS: [&str; 5] = ["method", "path", "host", "key", "body"];
 

@@ -3,7 +3,8 @@
 
 use super::{About, Function, Group, NAME, examples, need};
 use crate::call::{Call, Outcome};
-use crate::plan::{Spec, To};
+use weir_plan::ranges::MOST_BUFFERED;
+use weir_plan::{Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "buffered",
@@ -25,11 +26,8 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     make,
 }];
 
-/// Bytes at most: they stay in memory.
-pub(crate) const MOST_BYTES: u64 = 1 << 30;
-
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
-    let (node, bytes) = (call.node_at("node"), call.size("n", 1, MOST_BYTES));
+    let (node, bytes) = (call.node_at("node"), call.size("n", 1, MOST_BUFFERED));
     let (Some(node), Some(bytes)) = (node, bytes) else { return Ok(None) };
     call.node(Spec::Buffered { bytes }, To::Node(node))
 }

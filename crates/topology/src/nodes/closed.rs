@@ -4,6 +4,7 @@ use super::traffic::made;
 use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
 use weir_model::Traffic;
+use weir_plan::ranges::MOST_USERS;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "traffic.closed",
@@ -23,9 +24,6 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     more: &[],
     make,
 }];
-
-/// Each user has a state of its own in the simulator.
-pub(crate) const MOST_USERS: u32 = 10_000_000;
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (users, think) = (call.count("users", 1, MOST_USERS), call.dist("think"));

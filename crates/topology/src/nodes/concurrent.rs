@@ -3,7 +3,7 @@
 
 use super::{About, Function, Group, NAME, examples, may, need, queue};
 use crate::call::{Call, Outcome};
-use crate::plan::{Spec, To};
+use weir_plan::{Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "concurrent",

@@ -2,7 +2,8 @@
 
 use super::{About, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
-use crate::value::{EjectValue, show_ns};
+use crate::value::EjectValue;
+use weir_plan::duration::show_ns;
 use weir_policy::config::Eject;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {

@@ -7,12 +7,14 @@
 use super::{About, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome, describe, list};
 use crate::context::State;
-use crate::diagnostic::{At, Diagnostic};
-use crate::plan::{Condition, Expectation, Metric, Order, Spec};
-use crate::suggest;
-use crate::value::{Poison, parse_duration};
+use crate::places::at_of;
+use crate::value::Poison;
 use starlark::values::dict::DictRef;
 use starlark::values::{Value, ValueLike};
+use weir_plan::diagnostic::{At, Diagnostic};
+use weir_plan::duration::parse_duration;
+use weir_plan::suggest;
+use weir_plan::{Condition, Expectation, Metric, Order, Spec};
 use weir_policy::Kind;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
@@ -90,7 +92,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         call.wrong_but("`expect` expects nothing", "give it a condition, such as `p99=\"<300ms\"`");
     }
     let (Some(scenario), false) = (scenario, call.failed()) else { return Ok(None) };
-    let at = call.span().map(|s| At::of(&s));
+    let at = call.span().map(|s| at_of(&s));
     let span = at.as_ref().map(At::span).unwrap_or_default();
     let expectation = Expectation { scenario, node, conditions, span };
     call.context.state.borrow_mut().expectations.push(Placed { expectation, at });

@@ -4,11 +4,12 @@
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome, list};
 use crate::context::Shared;
-use crate::diagnostic::At;
-use crate::plan::{Clock, Faulty, Line, Mode, NodeId, Spec, To};
-use crate::value::{DistValue, NodeValue, show_ns};
+use crate::places::at_of;
+use crate::value::{DistValue, NodeValue};
 use starlark::values::ValueLike;
 use weir_model::Dist;
+use weir_plan::ranges::differs;
+use weir_plan::{Clock, Faulty, Line, Mode, NodeId, Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 2] = [
     Function {
@@ -211,7 +212,7 @@ fn together(call: &mut Call<'_, '_, '_, '_>) -> Option<String> {
 
 /// Nodes on one time-line have one clock, the same mean periods and the same start.
 fn agree(call: &mut Call<'_, '_, '_, '_>, name: &str, law: &Faulty) {
-    let at = call.span().map(|s| At::of(&s).span()).unwrap_or_default();
+    let at = call.span().map(|s| at_of(&s).span()).unwrap_or_default();
     let here = Shared { law: law.clone(), at };
     let before = call.context.state.borrow_mut().together.entry(name.to_owned()).or_insert(here).clone();
     let Some((argument, theirs, ours)) = differs(&before.law, law) else { return };
@@ -222,25 +223,4 @@ fn agree(call: &mut Call<'_, '_, '_, '_>, name: &str, law: &Faulty) {
         ),
         format!("give both the same `{argument}`, or another name to one of them"),
     );
-}
-
-/// The first argument of a time-line in which two differ, with its values in words.
-pub(crate) fn differs(a: &Faulty, b: &Faulty) -> Option<(&'static str, String, String)> {
-    let ns = |ns: u64| show_ns(i128::from(ns));
-    let clock = |c: Clock| if c == Clock::Eager { "\"eager\"" } else { "\"lazy\"" }.to_owned();
-    let starts = |up: bool| if up { "\"up\"" } else { "\"down\"" }.to_owned();
-    if a.mtbf_ns != b.mtbf_ns {
-        Some(("mtbf", ns(a.mtbf_ns), ns(b.mtbf_ns)))
-    } else if a.mttr_ns != b.mttr_ns {
-        Some(("mttr", ns(a.mttr_ns), ns(b.mttr_ns)))
-    } else if a.up != b.up || a.down != b.down {
-        let argument = if a.up != b.up { "mtbf" } else { "mttr" };
-        Some((argument, "of another distribution".to_owned(), "of one distribution".to_owned()))
-    } else if a.clock != b.clock {
-        Some(("clock", clock(a.clock), clock(b.clock)))
-    } else if a.starts_up != b.starts_up {
-        Some(("starts", starts(a.starts_up), starts(b.starts_up)))
-    } else {
-        None
-    }
 }

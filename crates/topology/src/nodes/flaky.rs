@@ -2,8 +2,9 @@
 
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
-use crate::plan::{Spec, To};
-use crate::suggest;
+use weir_plan::ranges::can_fail_with;
+use weir_plan::suggest;
+use weir_plan::{Spec, To};
 use weir_policy::Kind;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
@@ -26,11 +27,6 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     more: &[],
     make,
 }];
-
-/// Whether a node can fail so. The others are not a node's to give: the client's doing, no route, or silence.
-pub(crate) fn can_fail_with(kind: Kind) -> bool {
-    !matches!(kind, Kind::Cancelled | Kind::Lost | Kind::NoRoute | Kind::BadRequest)
-}
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (p, node) = (call.share("p"), call.node_at("node"));

@@ -2,10 +2,12 @@
 
 use super::{About, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome};
-use crate::http;
-use crate::path;
-use crate::plan::{HealthCheck, HttpCheck};
-use crate::value::{HealthValue, show_ns};
+use crate::value::HealthValue;
+use weir_plan::duration::show_ns;
+use weir_plan::http;
+use weir_plan::path;
+use weir_plan::ranges::MOST_IN_A_ROW;
+use weir_plan::{HealthCheck, HttpCheck};
 use weir_policy::config::{Check, Initial};
 
 pub(super) static FUNCTIONS: [Function; 2] = [
@@ -101,9 +103,6 @@ pub(super) static FUNCTIONS: [Function; 2] = [
         make: by_tcp,
     },
 ];
-
-/// Checks in a row at most.
-pub(crate) const MOST_IN_A_ROW: u32 = 1_000_000;
 
 fn by_http<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let path = call.word("path", path::written::target);

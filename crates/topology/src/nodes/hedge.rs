@@ -2,7 +2,8 @@
 
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
-use crate::plan::{Hedged, Spec, To};
+use weir_plan::ranges::MOST_HEDGES;
+use weir_plan::{Hedged, Spec, To};
 use weir_policy::config::Hedge;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
@@ -36,12 +37,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     make,
 }];
 
-/// Attempts of one request at once.
-pub(crate) const MOST_ATTEMPTS: u32 = 1000;
-
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let (after, node) = (call.duration("after"), call.node_at("node"));
-    let attempts = call.count("attempts", 1, MOST_ATTEMPTS).unwrap_or(2);
+    let attempts = call.count("attempts", 1, MOST_HEDGES).unwrap_or(2);
     let methods = call.methods();
     let budget = call.budget();
     let replay_bytes = call.replay();

@@ -1,11 +1,12 @@
 //! `http(versions=["h1", "h2"], max_head=32*KiB, ...)`: what a listener allows, and for how long it waits.
 
 use super::{About, Function, Group, examples, may};
-use crate::address;
 use crate::call::{Call, Outcome};
-use crate::http;
-use crate::plan::{HalfClose, Http, HttpVersion, LogFormat, Paths};
 use crate::value::HttpValue;
+use weir_plan::address;
+use weir_plan::http;
+use weir_plan::ranges::{HEAD_BYTES, MOST_FIELDS, MOST_STREAMS, log};
+use weir_plan::{HalfClose, Http, HttpVersion, LogFormat, Paths};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "http",
@@ -13,7 +14,9 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         group: Group::Serve,
         meaning: "What a listener allows its clients, and how long it waits for them.",
         simulated: "nothing",
-        served: "limits and timeouts towards clients, whom to trust, what is logged, how it drains",
+        served: "limits and timeouts towards clients, which peers to trust, what is logged, how it drains; \
+                trailers of an answer reach a client of HTTP/1.1 only if it sent `TE: trailers`, and a client of \
+                HTTP/2 always",
         draws: "nothing",
         example: examples::EDGE,
     },
@@ -53,8 +56,19 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
             "whether a client that closes its \
                 sending side has left, or still wants the answer",
         ),
-        may("trusted", "a list of networks", "[]", "whose forwarded fields are believed"),
-        may("proxy_from", "a list of networks", "[]", "who must send the PROXY protocol"),
+        may(
+            "trusted",
+            "a list of networks and \"unix:\"",
+            "[]",
+            "peers whose `X-Forwarded-*` fields are believed; \"unix:\" means all peers of a listener on a Unix \
+                socket",
+        ),
+        may(
+            "proxy_from",
+            "a list of networks and \"unix:\"",
+            "[]",
+            "peers that must begin with the PROXY protocol, which names the client",
+        ),
         may(
             "paths",
             "\"safe\" | \"raw\"",
@@ -85,18 +99,10 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     make,
 }];
 
-/// The least and the greatest size of a head, bytes: the proxy reads it into one buffer of 128 KiB.
-pub(crate) const HEAD_BYTES: (u64, u64) = (256, 128 << 10);
-/// Fields of a head at most.
-pub(crate) const MOST_FIELDS: u32 = 10_000;
-/// Streams of a connection at most (RFC 9113).
-pub(crate) const MOST_STREAMS: u32 = i32::MAX as u32;
-
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let plain = Http::default();
     let (least, most) = HEAD_BYTES;
     let lower = |list: Vec<String>| once(list.into_iter().map(|t| t.to_ascii_lowercase()).collect());
-    let network: crate::call::Check = |text| http::network(text).map(|_| ());
     let http = Http {
         versions: versions(call).unwrap_or(plain.versions),
         max_head: call.size("max_head", least, most).unwrap_or(plain.max_head),
@@ -117,8 +123,8 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         half_close: call
             .choice("half_close", &[("cancel", Some(HalfClose::Cancel)), ("answer", Some(HalfClose::Answer))])
             .unwrap_or_default(),
-        trusted: call.several("trusted", network).map_or(plain.trusted, once),
-        proxy_from: call.several("proxy_from", network).map_or(plain.proxy_from, once),
+        trusted: call.several("trusted", http::peers).map_or(plain.trusted, once),
+        proxy_from: call.several("proxy_from", http::peers).map_or(plain.proxy_from, once),
         paths: call
             .choice("paths", &[("safe", Some(Paths::Safe)), ("raw", Some(Paths::Raw))])
             .unwrap_or_default(),
@@ -161,16 +167,4 @@ fn versions(call: &mut Call<'_, '_, '_, '_>) -> Option<Vec<HttpVersion>> {
     }
     let all = [("h1", HttpVersion::H1), ("h2", HttpVersion::H2)];
     Some(all.into_iter().filter(|(word, _)| words.iter().any(|w| w == word)).map(|(_, v)| v).collect())
-}
-
-/// Where a log goes.
-pub(crate) fn log(text: &str) -> Result<(), http::Wrong> {
-    if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
-        let help = "write \"stdout\", \"stderr\" or a path";
-        return Err((
-            format!("\"{}\" is no place for a log", http::short(&text.escape_debug().to_string())),
-            Some(help.to_owned()),
-        ));
-    }
-    Ok(())
 }

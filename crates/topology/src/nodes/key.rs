@@ -2,9 +2,9 @@
 
 use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
-use crate::http;
-use crate::plan::KeySource;
 use crate::value::KeyValue;
+use weir_plan::KeySource;
+use weir_plan::http;
 
 pub(super) static FUNCTIONS: [Function; 4] = [
     Function {

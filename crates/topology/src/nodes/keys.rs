@@ -2,8 +2,9 @@
 
 use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
-use crate::plan::Keys;
 use crate::value::KeysValue;
+use weir_plan::Keys;
+use weir_plan::ranges::{MOST_KEYS, STEEPEST};
 
 pub(super) static FUNCTIONS: [Function; 2] = [
     Function {
@@ -38,11 +39,6 @@ pub(super) static FUNCTIONS: [Function; 2] = [
         make: zipf,
     },
 ];
-
-/// Different keys, at most.
-pub(crate) const MOST_KEYS: u64 = 1_000_000_000_000;
-/// The steepest distribution.
-pub(crate) const STEEPEST: f64 = 100.0;
 
 fn uniform<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let n = call.whole("n", 1, MOST_KEYS);

@@ -5,11 +5,12 @@
 //! before it.
 
 use super::{About, Function, Group, examples, may, maybe, need};
-use crate::address::{self, Address};
 use crate::call::{Call, Outcome};
-use crate::diagnostic::At;
-use crate::plan::{Listen, ListenProtocol, Spec, To};
+use crate::places::at_of;
 use crate::value::{HttpValue, TlsServerValue};
+use weir_plan::address::{self, Address};
+use weir_plan::ranges::MOST_LOOPS;
+use weir_plan::{Listen, ListenProtocol, Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "listen",
@@ -60,9 +61,6 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     make,
 }];
 
-/// Event loops at most.
-pub(crate) const MOST_LOOPS: u32 = 1024;
-
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let addr = call.word("addr", address::listener);
     if call.is_none("addr") {
@@ -93,11 +91,11 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
 /// Two listeners cannot share an address, unless each is given a port of its own.
 fn taken(call: &mut Call<'_, '_, '_, '_>, addr: &str) {
     let Some(known) = Address::parse(addr).filter(|a| !a.is_free_port()) else { return };
-    let at = call.span().map(|s| At::of(&s).span()).unwrap_or_default();
+    let at = call.span().map(|s| at_of(&s).span()).unwrap_or_default();
     let before = call.context.state.borrow_mut().listening.addresses.insert(known, at);
     if let Some(before) = before {
         call.wrong_but(
-            format!("two listeners have the address \"{}\"", crate::http::short(addr)),
+            format!("two listeners have the address \"{}\"", weir_plan::http::short(addr)),
             format!("the first is at {before}; take another port, or let one listener lead to a `route`"),
         );
     }
@@ -105,7 +103,7 @@ fn taken(call: &mut Call<'_, '_, '_, '_>, addr: &str) {
 
 /// Its name: its own, or the next that is free.
 fn named(call: &mut Call<'_, '_, '_, '_>, name: Option<String>) -> String {
-    let at = call.span().map(|s| At::of(&s).span()).unwrap_or_default();
+    let at = call.span().map(|s| at_of(&s).span()).unwrap_or_default();
     let mut state = call.context.state.borrow_mut();
     let listening = &mut state.listening;
     let name = name.unwrap_or_else(|| {

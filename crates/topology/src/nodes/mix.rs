@@ -4,10 +4,10 @@ use super::split::weight_of;
 use super::traffic::pairs;
 use super::{About, Function, Group, examples, need};
 use crate::call::{Call, Outcome};
-use crate::plan::RequestShape;
 use crate::value::{Poison, RequestValue, TrafficValue};
 use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
+use weir_plan::RequestShape;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "traffic.mix",

@@ -49,23 +49,7 @@ mod warmup;
 mod weight;
 mod when;
 
-pub(crate) use buffered::MOST_BYTES as MOST_BUFFERED;
-pub(crate) use closed::MOST_USERS;
 pub(crate) use expect::{Placed as Expected, check as check_expectations};
-pub(crate) use faulty::differs;
-pub(crate) use flaky::can_fail_with;
-pub(crate) use health::MOST_IN_A_ROW;
-pub(crate) use hedge::MOST_ATTEMPTS as MOST_HEDGES;
-pub(crate) use http::{HEAD_BYTES, MOST_FIELDS, MOST_STREAMS, log};
-pub(crate) use keys::{MOST_KEYS, STEEPEST};
-pub(crate) use lb::prequal::{MOST_KEPT, MOST_PROBES};
-pub(crate) use listen::MOST_LOOPS;
-pub(crate) use outlier::MOST as MOST_COUNTED;
-pub(crate) use redirect::redirects;
-pub(crate) use respond::{MOST_BODY, lacks_body};
-pub(crate) use retry::can_retry_on;
-pub(crate) use schedule::never;
-pub(crate) use tls::{MOST_CERTIFICATES, name as tls_name, path as tls_path};
 
 pub(crate) use about::{About, Arg, Default, Function, Group, NAME, Need, later, may, maybe, need};
 

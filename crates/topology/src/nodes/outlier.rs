@@ -3,6 +3,7 @@
 use super::{About, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
 use crate::value::OutlierValue;
+use weir_plan::ranges::MOST_COUNTED;
 use weir_policy::config::Outlier;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
@@ -127,9 +128,6 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     make,
 }];
 
-/// What is counted, at most.
-pub(crate) const MOST: u32 = 1_000_000_000;
-
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let mut o = Outlier::default();
     counts(call, &mut o);
@@ -163,7 +161,7 @@ fn counts(call: &mut Call<'_, '_, '_, '_>, o: &mut Outlier) {
             call.wrong_but(message, "write 1900 for 1.9 standard deviations");
             continue;
         }
-        *field = call.count(name, least, MOST).unwrap_or(*field);
+        *field = call.count(name, least, MOST_COUNTED).unwrap_or(*field);
     }
 }
 

@@ -3,10 +3,10 @@
 use super::{About, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome, describe, list};
 use crate::params::Asked;
-use crate::plan;
 use crate::value::DurationValue;
 use starlark::values::float::UnpackFloat;
 use starlark::values::{Heap, UnpackValue, Value, ValueLike};
+use weir_plan as plan;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "param",
@@ -59,7 +59,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         Asked::Value(value) => Ok(Some(alloc(&value, call.heap()))),
         Asked::Wrong(message) => {
             // The command line is at fault, and says so itself.
-            call.context.find(crate::Diagnostic::error(message));
+            call.context.find(weir_plan::Diagnostic::error(message));
             Ok(None)
         }
         Asked::OtherDefault(other) => {

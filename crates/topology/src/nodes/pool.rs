@@ -2,9 +2,9 @@
 
 use super::{About, Function, Group, Need, examples, need};
 use crate::call::{Call, Outcome, describe};
-use crate::graph::MOST_NODES;
 use crate::value::{FunctionValue, NodeValue, Poison};
 use starlark::values::{Value, ValueLike};
+use weir_plan::ranges::MOST_NODES;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "pool",

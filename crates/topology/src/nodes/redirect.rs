@@ -2,8 +2,9 @@
 
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
-use crate::plan::{Spec, To};
-use crate::template;
+use weir_plan::ranges::redirects;
+use weir_plan::template;
+use weir_plan::{Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "redirect",
@@ -41,9 +42,4 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     }
     let Some(to) = to else { return Ok(None) };
     call.node(Spec::Redirect { to, status }, To::None)
-}
-
-/// Whether clients follow an answer with this status.
-pub(crate) fn redirects(status: u16) -> bool {
-    (300..=399).contains(&status) && status != 304
 }

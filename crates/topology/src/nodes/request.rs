@@ -2,10 +2,10 @@
 
 use super::{About, Function, Group, examples, may};
 use crate::call::{Call, Outcome};
-use crate::http;
-use crate::path;
-use crate::plan::RequestShape;
 use crate::value::{KeysValue, RequestValue};
+use weir_plan::RequestShape;
+use weir_plan::http;
+use weir_plan::path;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "request",

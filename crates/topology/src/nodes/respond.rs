@@ -2,8 +2,9 @@
 
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
-use crate::http;
-use crate::plan::{Spec, To};
+use weir_plan::http;
+use weir_plan::ranges::{MOST_BODY, lacks_body};
+use weir_plan::{Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "respond",
@@ -25,9 +26,6 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
     make,
 }];
 
-/// The longest body, bytes.
-pub(crate) const MOST_BODY: usize = 1 << 20;
-
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let status = call.count("status", 200, 599).and_then(|s| u16::try_from(s).ok());
     let body = call.text("body").unwrap_or_default();
@@ -40,9 +38,4 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         call.wrong_but(format!("an answer with status {status} has no body"), "leave `body` out");
     }
     call.node(Spec::Respond { status, body, headers }, To::None)
-}
-
-/// Whether answers with this status have no body (RFC 9110).
-pub(crate) fn lacks_body(status: u16) -> bool {
-    matches!(status, 204 | 205 | 304)
 }

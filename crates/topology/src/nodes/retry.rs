@@ -2,10 +2,11 @@
 
 use super::{About, Function, Group, NAME, examples, may, maybe, need};
 use crate::call::{Call, Outcome, describe, list};
-use crate::plan::{Spec, To};
-use crate::suggest;
 use starlark::values::{Value, ValueLike};
 use std::collections::BTreeSet;
+use weir_plan::ranges::can_retry_on;
+use weir_plan::suggest;
+use weir_plan::{Spec, To};
 use weir_policy::Kind;
 use weir_policy::config::{Exclude, Retry, Work};
 
@@ -165,7 +166,7 @@ fn on(call: &mut Call<'_, '_, '_, '_>) -> (Vec<Kind>, Vec<u16>) {
 }
 
 fn no_kind(call: &mut Call<'_, '_, '_, '_>, text: &str) {
-    let shown = crate::http::short(text);
+    let shown = weir_plan::http::short(text);
     if text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit()) {
         let message = format!("`on` of `retry`: \"{shown}\" is no kind of error");
         return call.wrong_but(message, format!("for the status write it as a number: {shown}"));
@@ -193,9 +194,4 @@ fn status<'v>(call: &mut Call<'v, '_, '_, '_>, item: Value<'v>) -> Option<u16> {
         );
     }
     number
-}
-
-/// Whether an answer with this status may be tried again.
-pub(crate) fn can_retry_on(status: u16) -> bool {
-    (300..=599).contains(&status)
 }

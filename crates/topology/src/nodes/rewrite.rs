@@ -6,10 +6,10 @@
 
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome, describe, list};
-use crate::http;
-use crate::path;
-use crate::plan::{Rewrite, Spec, To};
-use crate::template;
+use weir_plan::http;
+use weir_plan::path;
+use weir_plan::template;
+use weir_plan::{Rewrite, Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "rewrite",

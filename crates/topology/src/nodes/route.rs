@@ -3,9 +3,9 @@
 use super::traffic::pairs;
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
-use crate::plan::{NodeId, Spec, To, When};
 use crate::value::{NodeValue, Poison, WhenValue};
 use starlark::values::{Value, ValueLike};
+use weir_plan::{NodeId, Spec, To, When};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "route",

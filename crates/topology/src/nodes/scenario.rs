@@ -3,11 +3,11 @@
 
 use super::{About, Default, Function, Group, examples, later, may, maybe, need};
 use crate::call::{Call, Outcome};
-use crate::diagnostic::At;
-use crate::plan::{Scenario, Window};
+use crate::places::at_of;
 use crate::value::TrafficValue;
 use starlark::values::{Value, ValueLike};
 use weir_model::Traffic;
+use weir_plan::{Scenario, Window};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "scenario",
@@ -81,7 +81,7 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let words = [("middle", Some(Window::Middle)), ("auto", Some(Window::Auto)), ("all", Some(Window::All))];
     let window = call.choice("window", &words).unwrap_or_default();
     let deadline = if call.is_none("deadline") { Some(u64::MAX) } else { call.positive_duration("deadline") };
-    let at = call.span().map(|s| At::of(&s));
+    let at = call.span().map(|s| at_of(&s));
     if let Some(name) = &name {
         let before =
             call.context.state.borrow().scenarios.iter().find(|s| s.name == *name).map(|s| s.span.clone());

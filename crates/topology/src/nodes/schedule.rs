@@ -3,8 +3,9 @@
 use super::traffic::{MAY_BE_ZERO, made, pairs, rate_of};
 use super::{About, Function, Group, examples, may, need};
 use crate::call::{Call, Outcome};
-use crate::value::show_ns;
 use weir_model::Traffic;
+use weir_plan::duration::show_ns;
+use weir_plan::ranges::never;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "traffic.schedule",
@@ -53,18 +54,4 @@ fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
         call.wrong_but(format!("no request of this `traffic.schedule` would ever arrive: {why}"), SHAPE);
     }
     made(call, Traffic::Schedule { points, repeat })
-}
-
-/// Why no request ever arrives under these points, if so.
-pub(crate) fn never(points: &[(u64, f64)], repeat: bool) -> Option<&'static str> {
-    let (last_ns, last_rate) = *points.last()?;
-    // Between two points at different times of which one has a rate, requests arrive.
-    let within = points.windows(2).any(|w| w[0].0 < w[1].0 && (w[0].1 > 0.0 || w[1].1 > 0.0));
-    if within || (!repeat && last_rate > 0.0) {
-        None
-    } else if repeat && last_ns == 0 {
-        Some("with `repeat` it begins anew at the last point's time, and that is 0")
-    } else {
-        Some("its rate is 0 all the time")
-    }
 }

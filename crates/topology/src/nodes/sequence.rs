@@ -2,7 +2,7 @@
 
 use super::{About, Function, Group, NAME, examples, need};
 use crate::call::{Call, Outcome};
-use crate::plan::{Spec, To};
+use weir_plan::{Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "sequence",

@@ -1,11 +1,11 @@
 //! `server(name="server", addr=None, model=None, protocol="auto"|"h1", connect_timeout=1*s, ...)`: where a request ends.
 
 use super::{About, Function, Group, examples, may};
-use crate::address::{self, Address};
 use crate::call::{Call, Outcome};
-use crate::plan::{NodeId, Origin, OriginProtocol, SendProxy, Spec, TlsClient, To};
 use crate::value::{DistValue, DurationValue, NodeValue, Poison, TlsClientValue};
 use starlark::values::ValueLike;
+use weir_plan::address::{self, Address};
+use weir_plan::{NodeId, Origin, OriginProtocol, SendProxy, Spec, TlsClient, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "server",
@@ -49,7 +49,7 @@ pub(super) static FUNCTIONS: [Function; 1] = [Function {
         may(
             "response_timeout",
             "a duration or None",
-            "30*s",
+            "60*s",
             "from the last byte of the request to \
                 the final head",
         ),
@@ -147,7 +147,7 @@ fn model(call: &mut Call<'_, '_, '_, '_>) -> starlark::Result<Option<NodeId>> {
         return Ok(None);
     }
     if let Some(node) = value.downcast_ref::<NodeValue>() {
-        let here = call.span().map(|s| crate::diagnostic::At::of(&s).span()).unwrap_or_default();
+        let here = call.span().map(|s| crate::places::at_of(&s).span()).unwrap_or_default();
         let before = call.context.state.borrow_mut().models.insert(node.0, here);
         if let Some(other) = before {
             let message = format!(

@@ -4,8 +4,8 @@ use super::route::node_of;
 use super::traffic::pairs;
 use super::{About, Function, Group, NAME, examples, may, need};
 use crate::call::{Call, Outcome};
-use crate::plan::{Spec, To};
 use starlark::values::Value;
+use weir_plan::{Spec, To};
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "split",

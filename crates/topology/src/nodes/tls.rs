@@ -2,13 +2,12 @@
 //! `tls.client(ca="system"|"file.pem", name=None, cert=None, key=None)`: TLS on a listener, and to an origin.
 
 use super::{About, Function, Group, examples, may, maybe, need};
-use crate::address::{self, Address};
 use crate::call::{Call, Outcome, list};
 use crate::data::beside;
-use crate::http::{Wrong, short};
-use crate::plan::{CertificateFiles, ClientAuth, TlsClient, TlsServer};
 use crate::value::{TlsClientValue, TlsServerValue};
 use starlark::values::Value;
+use weir_plan::ranges::{MOST_CERTIFICATES, tls_name, tls_path};
+use weir_plan::{CertificateFiles, ClientAuth, TlsClient, TlsServer};
 
 pub(super) static FUNCTIONS: [Function; 2] = [
     Function {
@@ -63,9 +62,6 @@ pub(super) static FUNCTIONS: [Function; 2] = [
         make: client,
     },
 ];
-
-/// Certificates of a listener at most: each handshake looks through them.
-pub(crate) const MOST_CERTIFICATES: usize = 1000;
 
 const SERVER: &str = "write `tls.server(\"cert.pem\", \"key.pem\")`, or a list of such pairs: `tls.server([(\"a.pem\", \"a.key\"), (\"b.pem\", \"b.key\")])`";
 const CLIENT: &str = "write `tls.client(cert=\"cert.pem\", key=\"key.pem\")`, or leave both out";
@@ -127,7 +123,7 @@ fn one<'v>(call: &mut Call<'v, '_, '_, '_>, pair: Value<'v>) -> Option<Certifica
 fn client<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let system = call.value_or_none("ca").and_then(|ca| ca.unpack_str()) == Some("system");
     let ca = if system { None } else { file(call, "ca") };
-    let name = call.word("name", name);
+    let name = call.word("name", tls_name);
     let (cert, key) = (file(call, "cert"), file(call, "key"));
     if cert.is_some() != key.is_some() && !call.failed() {
         let (there, missing) = if cert.is_some() { ("cert", "key") } else { ("key", "cert") };
@@ -140,27 +136,6 @@ fn client<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     Ok(Some(call.heap().alloc(TlsClientValue(TlsClient { ca, name, certificate }))))
 }
 
-/// A name of an origin: a host as an address has it, or an IP address.
-pub(crate) fn name(text: &str) -> Result<(), Wrong> {
-    let is_ip = text.parse::<std::net::IpAddr>().is_ok();
-    let is_host = || matches!(Address::parse(&format!("{text}:443")), Some(Address::Name(..)));
-    if is_ip || (address::server(&format!("{text}:443")).is_ok() && is_host()) {
-        return Ok(());
-    }
-    let help = "write the name that the origin's certificate is for, as in `name=\"app.example.com\"`";
-    Err((format!("\"{}\" is no name of a host", short(text)), Some(help.to_owned())))
-}
-
-/// Whether it may be the path of a PEM file.
-pub(crate) fn path(text: &str) -> Result<(), Wrong> {
-    if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
-        let shown = short(&text.escape_debug().to_string());
-        let help = "write the path of a PEM file; it begins in the folder of the file that names it";
-        return Err((format!("\"{shown}\" is no path of a file"), Some(help.to_owned())));
-    }
-    Ok(())
-}
-
 /// An argument that is the path of a file, as the plan keeps it.
 fn file(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<String> {
     let value = call.value_or_none(name)?;
@@ -169,7 +144,7 @@ fn file(call: &mut Call<'_, '_, '_, '_>, name: &str) -> Option<String> {
 }
 
 fn file_of<'v>(call: &mut Call<'v, '_, '_, '_>, what: &str, value: Value<'v>) -> Option<String> {
-    let name = call.word_of(what, value, path)?;
+    let name = call.word_of(what, value, tls_path)?;
     let text = beside(call, &name).to_str().map(str::to_owned);
     if text.is_none() {
         call.wrong(format!(

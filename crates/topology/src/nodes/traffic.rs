@@ -107,7 +107,7 @@ fn is_bare(call: &mut Call<'_, '_, '_, '_>) -> bool {
     let Some(value) = call.value("every").filter(|v| matches!(v.get_type(), "int" | "float")) else {
         return false;
     };
-    let (name, number) = (call.name(), crate::http::short(&value.to_str()));
+    let (name, number) = (call.name(), weir_plan::http::short(&value.to_str()));
     let message = format!("{} must be a duration, and is {}", call.of("every"), describe(value));
     call.wrong_but(
         message,

@@ -2,11 +2,11 @@
 
 use super::{About, Function, Group, examples, may};
 use crate::call::{Call, Outcome, describe, list};
-use crate::http;
-use crate::path;
-use crate::plan::When;
 use crate::value::{Poison, WhenValue};
 use starlark::values::{Value, ValueLike};
+use weir_plan::When;
+use weir_plan::http;
+use weir_plan::path;
 
 pub(super) static FUNCTIONS: [Function; 1] = [Function {
     name: "when",

@@ -1,12 +1,12 @@
 //! Distributions and traffic, as values of the language.
 
-use crate::plan::{Recorded, RequestShape};
 use allocative::Allocative;
 use starlark::values::{
     NoSerialize, ProvidesStaticType, StarlarkPagablePanic, StarlarkValue, starlark_value,
 };
 use std::fmt;
 use weir_model::{Dist, Traffic};
+use weir_plan::{Recorded, RequestShape};
 
 /// A distribution of durations.
 #[derive(Clone, Debug, ProvidesStaticType, NoSerialize, Allocative, StarlarkPagablePanic)]

@@ -1,7 +1,6 @@
 //! Durations: whole nanoseconds with units, signed while they are computed with, and never silently wrapped.
 
 use super::{Poison, stop};
-use crate::suggest;
 use allocative::Allocative;
 use starlark::collections::StarlarkHasher;
 use starlark::values::float::UnpackFloat;
@@ -12,6 +11,7 @@ use starlark::values::{
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::Hash;
+use weir_plan::duration::{TOO_LONG, rounded, show_ns};
 
 /// A duration in ns; at most 292 years either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ProvidesStaticType, NoSerialize, Allocative, StarlarkPagable)]
@@ -23,77 +23,6 @@ impl fmt::Display for DurationValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&show_ns(i128::from(self.0)))
     }
-}
-
-/// Units, the greatest first, with their ns.
-pub(crate) const UNITS: [(&str, i64); 6] = [
-    ("hours", 3_600_000_000_000),
-    ("minutes", 60_000_000_000),
-    ("s", 1_000_000_000),
-    ("ms", 1_000_000),
-    ("us", 1_000),
-    ("ns", 1),
-];
-
-/// A duration in words: the greatest unit in which it is whole up to three digits after the point.
-pub(crate) fn show_ns(ns: i128) -> String {
-    if ns == 0 {
-        return "0s".to_owned();
-    }
-    let sign = if ns < 0 { "-" } else { "" };
-    let size = ns.unsigned_abs();
-    for (unit, each) in [("s", 1_000_000_000u128), ("ms", 1_000_000), ("us", 1_000)] {
-        let thousandth = each / 1000;
-        if size >= each && size.is_multiple_of(thousandth) {
-            let rest = (size % each) / thousandth;
-            let mut text = format!("{}", size / each);
-            if rest > 0 {
-                text.push_str(format!(".{rest:03}").trim_end_matches('0'));
-            }
-            return format!("{sign}{text}{unit}");
-        }
-    }
-    format!("{sign}{size}ns")
-}
-
-/// The ns of a text such as `5ms`, `1.5 s` or `2 minutes`.
-///
-/// # Errors
-/// A sentence: no number, no unit, an unknown unit, or out of range.
-pub(crate) fn parse_duration(text: &str) -> Result<i64, String> {
-    let trimmed = text.trim();
-    let split = trimmed
-        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | '_')))
-        .unwrap_or(trimmed.len());
-    let (number, unit) = (trimmed[..split].replace('_', ""), trimmed[split..].trim());
-    let wrong = |why: String| format!("\"{text}\" is no duration: {why}");
-    if number.is_empty() {
-        return Err(wrong("it does not start with a number".to_owned()));
-    }
-    if unit.is_empty() {
-        return Err(wrong(format!("it has no unit; write \"{number}ms\" or \"{number}s\"")));
-    }
-    let unit = if unit == "µs" || unit == "μs" { "us" } else { unit };
-    let Some((_, each)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-        let names: Vec<&str> = UNITS.iter().rev().map(|u| u.0).collect();
-        return Err(wrong(format!("`{unit}` is no unit; take {}", suggest::either(&names))));
-    };
-    let ns = if let Ok(whole) = number.parse::<i64>() {
-        whole.checked_mul(*each)
-    } else if let Ok(real) = number.parse::<f64>() {
-        rounded(real * *each as f64)
-    } else {
-        return Err(wrong(format!("`{number}` is no number")));
-    };
-    ns.ok_or_else(|| wrong(TOO_LONG.to_owned()))
-}
-
-const TOO_LONG: &str = "a duration this long is out of range (292 years at most)";
-
-/// To the nearest ns, halves away from zero; `None` out of range and for NaN.
-fn rounded(ns: f64) -> Option<i64> {
-    let ns = ns.round();
-    (ns.abs() < 9.2e18).then_some(ns as i64)
 }
 
 /// The type of a value in words.
@@ -243,23 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_parsed() {
-        assert_eq!(parse_duration("250us"), Ok(250_000));
-        assert_eq!(parse_duration(" 1.5 s"), Ok(1_500_000_000));
-        assert_eq!(parse_duration("-2minutes"), Ok(-120_000_000_000));
-        assert_eq!(parse_duration("9µs"), Ok(9_000));
-        for bad in ["", "5", "ms", "5 parsecs", "1e400s", "999999999999 hours", "1.2.3s", "nan s"] {
-            assert!(parse_duration(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn shown_in_the_greatest_unit_that_is_exact() {
-        assert_eq!(show_ns(5_000_000), "5ms");
-        assert_eq!(show_ns(1_500_000_000), "1.5s");
-        assert_eq!(show_ns(-3_000_000), "-3ms");
-        assert_eq!(show_ns(1_234_567), "1234.567us");
-        assert_eq!(show_ns(7), "7ns");
+    fn divisions_round_halves_away_from_zero() {
         assert_eq!(divided(10, 4), Some(3));
         assert_eq!(divided(-10, 4), Some(-3));
     }

@@ -14,7 +14,7 @@ mod setting;
 
 pub(crate) use context::Context;
 pub(crate) use dist::{DistValue, TrafficValue};
-pub(crate) use duration::{DurationValue, UNITS, parse_duration, show_ns};
+pub(crate) use duration::DurationValue;
 pub(crate) use function::FunctionValue;
 pub(crate) use namespace::NamespaceValue;
 pub(crate) use node::NodeValue;

@@ -1,11 +1,11 @@
 //! A node of the graph, as a value of the language. Its identity is its index: one value used twice is one node.
 
-use crate::plan::NodeId;
 use allocative::Allocative;
 use starlark::values::{
     NoSerialize, ProvidesStaticType, StarlarkPagable, StarlarkValue, Value, ValueLike, starlark_value,
 };
 use std::fmt;
+use weir_plan::NodeId;
 
 /// A node of the graph under construction.
 #[derive(Clone, Copy, Debug, ProvidesStaticType, NoSerialize, Allocative, StarlarkPagable)]

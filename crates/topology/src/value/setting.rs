@@ -1,11 +1,11 @@
 //! What a call makes that is neither node nor number: health checks, ejection, budgets, keys, conditions, requests.
 
-use crate::plan::{HealthCheck, Http, KeySource, Keys, RequestShape, TlsClient, TlsServer, When};
 use allocative::Allocative;
 use starlark::values::{
     NoSerialize, ProvidesStaticType, StarlarkPagablePanic, StarlarkValue, starlark_value,
 };
 use std::fmt;
+use weir_plan::{HealthCheck, Http, KeySource, Keys, RequestShape, TlsClient, TlsServer, When};
 use weir_policy::config::{Budget, Eject, Outlier, SlowStart};
 
 macro_rules! settings {

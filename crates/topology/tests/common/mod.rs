@@ -1,6 +1,6 @@
 //! What tests of evaluated files share.
 
-use weir_topology::plan::{Plan, Spec};
+use weir_plan::{Plan, Spec};
 use weir_topology::{Evaluated, Request, evaluate};
 
 /// The file `t.star` with this text.

@@ -11,7 +11,7 @@ use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
 use std::future::poll_fn;
 use std::sync::{Arc, PoisonError, RwLock};
-use weir_topology::plan::TlsClient;
+use weir_plan::TlsClient;
 
 /// Sessions that are kept for an origin's connections at most, of all loops.
 const SESSIONS: usize = 256;

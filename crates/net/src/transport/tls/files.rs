@@ -10,7 +10,7 @@ use rustls::{Error, InconsistentKeys, RootCertStore};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use weir_topology::plan::CertificateFiles;
+use weir_plan::CertificateFiles;
 
 /// Why a file is of no use, with its path and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -58,7 +58,7 @@ impl Pinned {
 mod tests {
     use super::*;
     use std::path::{Path, PathBuf};
-    use weir_topology::plan::{CertificateFiles, TlsServer};
+    use weir_plan::{CertificateFiles, TlsServer};
 
     /// Files of this test's own, removed at the end.
     struct Folder(PathBuf);

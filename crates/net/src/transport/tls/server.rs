@@ -16,7 +16,7 @@ use rustls::{ServerConfig, ServerConnection};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
-use weir_topology::plan::{ClientAuth, TlsServer};
+use weir_plan::{ClientAuth, TlsServer};
 
 /// A listener's TLS, for all loops.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use weir_net::io::held;
 use weir_net::io::runtime::Acceptor;
-use weir_topology::plan::fixed;
+use weir_plan::fixed;
 
 /// Accepts from now on, in a task that the loop's drain waits for.
 pub(crate) fn begin(lp: &Rc<Loop>, number: usize, socket: ListeningSocket) {

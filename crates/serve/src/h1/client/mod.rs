@@ -15,7 +15,7 @@ use weir_net::io::Core;
 use weir_net::io::deadlines::Deadline;
 use weir_net::transport::socket::Socket;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::fixed;
+use weir_plan::fixed;
 
 /// What is read from an origin at most.
 pub(crate) static LIMITS: Limits = Limits {

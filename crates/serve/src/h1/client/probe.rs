@@ -8,7 +8,7 @@ use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
 use weir_net::transport::socket::Socket;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::fixed;
+use weir_plan::fixed;
 
 static LIMITS: Limits = Limits {
     max_head: fixed::MAX_CHECK_HEAD_BYTES,

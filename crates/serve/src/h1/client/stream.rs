@@ -2,8 +2,9 @@
 
 use super::Conn;
 use crate::h1::Piece;
-use crate::h2::Reason;
+use crate::h1::heads;
 use crate::metrics::Ending;
+use h2::Reason;
 use std::io;
 use std::task::{Context, Poll};
 use weir_http1::{
@@ -92,7 +93,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// Queues the request's head.
-    pub fn begin(core: &Core, mut conn: Box<Conn>, ask: &Asking<'_>, limits: &'static Limits) -> Stream {
+    pub fn begin(mut conn: Box<Conn>, ask: &Asking<'_>, limits: &'static Limits) -> Stream {
         let body = body_out(ask.request.framing());
         let out = conn.wire.queue_to();
         weir_http1::render_request(ask.request, ask.checked, ask.hop, ask.edits, body, out);
@@ -105,7 +106,7 @@ impl Stream {
         };
         Stream {
             conn,
-            response: core.buffers.response(),
+            response: heads::take_response(),
             seek: Seek::default(),
             asked,
             limits,
@@ -284,12 +285,12 @@ impl Stream {
     /// The exchange is over. The connection, if nothing speaks against its being used again (`docs/spec/serving.md#reuse`):
     /// `sent`: the request was sent whole, which the caller knows; the response was read whole, no byte is left over, nobody
     /// said close, nothing was upgraded or aborted.
-    pub fn end(self, core: &Core, sent: bool) -> Option<Box<Conn>> {
+    pub fn end(self, sent: bool) -> Option<Box<Conn>> {
         let clean = sent && self.is_clean();
         let Stream { mut conn, response, .. } = self;
         conn.is_doubtful = response.framing() == Framing::None;
         conn.bound |= response.binds_connection();
-        core.buffers.keep_response(response);
+        heads::keep_response(response);
         clean.then_some(conn)
     }
 

@@ -7,6 +7,7 @@ mod stream;
 
 pub(crate) use stream::{BodyError, Head, Stream};
 
+use crate::h1::heads;
 use crate::h1::{page, render_alone};
 use crate::metrics::{HeadAnswer, Parting, RequestLimit};
 use crate::transport::linger::linger;
@@ -20,8 +21,8 @@ use weir_http1::{Limits, Refusal, Request, Seek, Version};
 use weir_net::io::Core;
 use weir_net::io::deadlines::Deadline;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::HttpVersion;
-use weir_topology::plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
+use weir_plan::HttpVersion;
+use weir_plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
 
 /// A client's connection.
 pub(crate) struct Conn {
@@ -165,7 +166,7 @@ async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, new_until
         let mut wire = conn.wire.borrow_mut();
         loop {
             if !wire.input().is_empty() {
-                match take(core, &session.listener.limits, &mut wire, &mut seek) {
+                match take(&session.listener.limits, &mut wire, &mut seek) {
                     Ok(Some(request)) => {
                         session.idle_since_ns.set(u64::MAX);
                         return Poll::Ready(Reading::Whole(request));
@@ -212,13 +213,8 @@ async fn read_head(core: &Core, conn: &Conn, patience_ns: Option<u64>, new_until
 }
 
 /// A head, if it has come whole; it is used up.
-fn take(
-    core: &Core,
-    limits: &Limits,
-    wire: &mut Wire,
-    seek: &mut Seek,
-) -> Result<Option<Box<Request>>, Refusal> {
-    let mut request = core.buffers.request();
+fn take(limits: &Limits, wire: &mut Wire, seek: &mut Seek) -> Result<Option<Box<Request>>, Refusal> {
+    let mut request = heads::take_request();
     let at_once = if seek.is_fresh() { request.take(wire.input(), limits) } else { None };
     let taken = match at_once {
         Some(length) => Ok(Some(length)),
@@ -233,7 +229,7 @@ fn take(
             Ok(Some(request))
         }
         other => {
-            core.buffers.keep_request(request);
+            heads::keep_request(request);
             other.map(|_| None)
         }
     }

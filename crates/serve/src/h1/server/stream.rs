@@ -12,8 +12,8 @@ use std::task::{Context, Poll};
 use weir_http1::{Client, Decoder, Edits, Encoder, Framing, Request, Response, Trailers};
 use weir_net::io::buffers::Input;
 use weir_net::io::deadlines::TICK_NS;
-use weir_topology::plan::HalfClose;
-use weir_topology::plan::fixed::MAX_READ_AHEAD_BYTES as AHEAD;
+use weir_plan::HalfClose;
+use weir_plan::fixed::MAX_READ_AHEAD_BYTES as AHEAD;
 
 /// Pieces up to this size are copied behind the head, and leave with it at the end of the turn.
 const SMALL: usize = 4 * 1024;
@@ -26,6 +26,8 @@ const HEAD: usize = 8 * 1024;
 pub(crate) enum BodyError {
     /// It is malformed: the status.
     Refused(u16),
+    /// The client ended its stream within it.
+    Cut,
     /// No byte of it came within `body_timeout`.
     Late,
     /// The client has gone.
@@ -114,7 +116,7 @@ impl Stream {
                 Poll::Ready(Ok(0)) => {
                     let _ = decoder.eof();
                     listener.counts.broke("body-cut");
-                    return Poll::Ready(Err(BodyError::Refused(400)));
+                    return Poll::Ready(Err(BodyError::Cut));
                 }
                 Poll::Ready(Ok(_)) => {}
                 Poll::Ready(Err(_)) => return Poll::Ready(Err(BodyError::Gone)),

@@ -9,7 +9,7 @@ pub(crate) use stream::Stream;
 
 use super::frames::Frames;
 use super::send::Data;
-use super::{Io, PREFACE, SMALL_DATA_BUDGET, Shared};
+use super::{Io, PREFACE, SMALL_DATA_BUDGET, Shared, is_own_flood};
 use crate::h1::client::Held;
 use crate::metrics::Ending;
 use h2::client::{Builder, Connection, SendRequest};
@@ -23,7 +23,7 @@ use weir_net::io::Core;
 use weir_net::transport::socket::Socket;
 use weir_net::transport::tls;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::fixed::{
+use weir_plan::fixed::{
     H2_CONNECTION_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES, MAX_RESPONSE_HEAD_BYTES,
 };
 
@@ -73,13 +73,14 @@ impl Conn {
         held: Held,
     ) -> Result<Rc<Conn>, Option<tls::Why>> {
         let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));
-        let frames = Frames::behind_own(PREFACE.len());
+        let frames = Frames::of_origin(PREFACE.len());
         let shared = Shared::new(core, Wire::new(socket, core.buffers.clone()), frames);
         let failed = || shared.wire.borrow().socket.tls_failure();
         let handshake = settings().handshake(Io(shared.clone())).await;
         let (sender, mut connection) = handshake.map_err(|_| failed())?;
         poll_fn(|cx| match Pin::new(&mut connection).poll(cx) {
             Poll::Ready(_) => Poll::Ready(Err(failed())),
+            Poll::Pending if shared.is_flooded() => Poll::Ready(Err(None)),
             Poll::Pending if sender.current_max_send_streams() > 0 => Poll::Ready(Ok(())),
             Poll::Pending => Poll::Pending,
         })
@@ -148,7 +149,7 @@ impl Handle {
     fn begin(&mut self) {
         self.begun = true;
         self.conn.requests.set(self.conn.requests.get() + 1);
-        self.conn.shared.frames.borrow_mut().begun();
+        self.conn.shared.frames.borrow_mut().begin_request();
     }
 
     /// Requests that were begun on it.
@@ -163,7 +164,7 @@ impl Drop for Handle {
         streams.set(streams.get() - 1);
         idle_since_ns.set(core.recent());
         if self.begun {
-            shared.frames.borrow_mut().is_done();
+            shared.frames.borrow_mut().end_request();
         }
     }
 }
@@ -183,7 +184,7 @@ fn settings() -> Builder {
         .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
         .max_header_list_size(u32::try_from(MAX_RESPONSE_HEAD_BYTES).unwrap_or(u32::MAX))
         .data_frame_budget(SMALL_DATA_BUDGET)
-        // Clients that give up make many, whose frames may still be on their way.
+        // Each request that a client gives up leaves a stream whose frames may still be on their way.
         .max_concurrent_reset_streams(MAX_RESET_STREAMS)
         .max_local_error_reset_streams(None)
         .max_send_buffer_size(H2_SEND_BUFFER_BYTES);
@@ -192,12 +193,15 @@ fn settings() -> Builder {
 
 /// Drives a connection to its end, which comes when it is dropped everywhere else, or the origin ends it, or floods it.
 async fn drive(conn: std::rc::Weak<Conn>, shared: Rc<Shared>, mut connection: Connection<Io, Data>) {
+    let mut flooded = false;
     poll_fn(|cx| {
-        if Pin::new(&mut connection).poll(cx).is_ready() {
+        if let Poll::Ready(end) = Pin::new(&mut connection).poll(cx) {
+            flooded |= end.is_err_and(|e| is_own_flood(&e));
             return Poll::Ready(());
         }
         if shared.is_flooded() {
-            shared.say_flooded(cx);
+            shared.send_goaway(cx);
+            flooded = true;
             return Poll::Ready(());
         }
         shared.wire.borrow_mut().rest();
@@ -205,7 +209,7 @@ async fn drive(conn: std::rc::Weak<Conn>, shared: Rc<Shared>, mut connection: Co
     })
     .await;
     if let Some(conn) = conn.upgrade() {
-        if shared.is_flooded() {
+        if flooded {
             conn.held.would_end(Ending::Flood);
         }
         conn.ends();

@@ -3,9 +3,10 @@
 use super::Handle;
 use crate::h1::Piece;
 use crate::h1::client::{Asking, Broken, HeadError, LIMITS, Progress};
-use crate::h2::fields;
+use crate::h1::heads;
 use crate::h2::recv::Incoming;
 use crate::h2::send::Outgoing;
+use crate::h2::{fields, is_own_flood};
 use h2::Reason;
 use h2::client::ResponseFuture;
 use std::future::Future;
@@ -66,7 +67,7 @@ impl Stream {
             answer,
             send,
             recv: None,
-            response: core.buffers.response(),
+            response: heads::take_response(),
             deadline: core.deadlines.add(),
             reads: 0,
             nothing: Default::default(),
@@ -135,7 +136,7 @@ impl Stream {
         let fields = head.headers().iter().map(|(name, value)| (name.as_str().as_bytes(), value.as_bytes()));
         let status = head.status().as_u16();
         let read = self.response.convert(status, fields, (self.asked, has_body), &LIMITS, &mut scratch);
-        self.handle.conn().shared.frames.borrow_mut().accepted(scratch.len());
+        self.handle.conn().shared.frames.borrow_mut().accept_head(scratch.len());
         self.buffers.keep_small(scratch);
         read.map_err(HeadError::Rule)
     }
@@ -144,7 +145,7 @@ impl Stream {
     fn why(&self, e: &h2::Error) -> HeadError {
         let conn = self.handle.conn();
         match e.reason() {
-            _ if conn.shared.is_flooded() => HeadError::Flooded,
+            _ if conn.shared.is_flooded() || is_own_flood(e) => HeadError::Flooded,
             _ if e.is_go_away() && e.is_remote() => {
                 conn.ends();
                 HeadError::Unprocessed
@@ -157,12 +158,13 @@ impl Stream {
         }
     }
 
-    /// Why the body came to no end; `None`: it has come whole, and the origin wants no more of the request (RFC 9113 §8.1).
+    /// Why the body came to no end; `None`: it has come whole, and only the rest of the request is not wanted.
     fn why_cut(&self, e: &h2::Error, stream: u32) -> Option<Broken> {
         let shared = &self.handle.conn().shared;
         match e.reason() {
-            _ if shared.is_flooded() => Some(Broken::Flooded),
-            Some(Reason::NO_ERROR) if e.is_reset() && shared.frames.borrow().has_ended(stream) => None,
+            _ if shared.is_flooded() || is_own_flood(e) => Some(Broken::Flooded),
+            // The origin closed the connection behind its answer, while the request was still being sent.
+            _ if !e.is_library() && shared.frames.borrow().has_ended(stream) => None,
             Some(reason) if e.is_reset() && e.is_remote() => Some(Broken::Reset(reason)),
             Some(reason) if e.is_reset() => Some(Broken::Malformed(reason)),
             _ => Some(Broken::Cut),
@@ -180,7 +182,7 @@ impl Stream {
         Poll::Ready(match ready!(recv.poll(cx)) {
             Ok(Piece::End) => {
                 let trailers = recv.take_trailers_bytes();
-                self.handle.conn().shared.frames.borrow_mut().accepted(trailers);
+                self.handle.conn().shared.frames.borrow_mut().accept_head(trailers);
                 Ok(Piece::End)
             }
             Ok(piece) => Ok(piece),
@@ -222,8 +224,8 @@ impl Stream {
     }
 
     /// The exchange is over. What is unfinished of it is cancelled; the connection stays with its target.
-    pub fn end(self, core: &Core) {
-        core.buffers.keep_response(self.response);
+    pub fn end(self) {
+        heads::keep_response(self.response);
     }
 
     /// As a tunnel: more bytes from the origin; `false` is its end of stream.

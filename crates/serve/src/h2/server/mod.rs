@@ -10,10 +10,11 @@ mod unwanted;
 pub(crate) use stream::Stream;
 
 use super::frames::Frames;
-use super::recv::Unwanted;
+use super::recv::UnwantedBody;
 use super::send::Data;
 use super::stall::Stall;
-use super::{Io, PREFACE, SMALL_DATA_BUDGET, Shared, fields};
+use super::{Io, PREFACE, SMALL_DATA_BUDGET, Shared, fields, is_own_flood};
+use crate::h1::heads;
 use crate::h1::page;
 use crate::h1::server::After;
 use crate::metrics::{HeadAnswer, Parting, RequestLimit};
@@ -31,8 +32,8 @@ use weir_http1::{Refusal, Request, Version};
 use weir_net::io::Core;
 use weir_net::io::reuse::Memory;
 use weir_net::transport::wire::Wire;
-use weir_topology::plan::Http;
-use weir_topology::plan::fixed::{
+use weir_plan::Http;
+use weir_plan::fixed::{
     DRAIN_NEW_CLIENT_NS, H2_CONNECTION_WINDOW_BYTES, H2_SEND_BUFFER_BYTES, H2_STREAM_WINDOW_BYTES,
 };
 
@@ -63,6 +64,9 @@ pub(crate) trait Handler {
     ) -> impl Future<Output = After> + use<Self> + 'static;
 }
 
+/// Streams that a client has opened and reset before any of them was looked at.
+const MAX_RESETS: usize = 1000;
+
 /// How a connection came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -83,7 +87,7 @@ pub(crate) fn serve(
 ) -> impl Future<Output = ()> {
     // Before the future begins, which would keep room for the wire otherwise.
     let conn = Rc::new(Conn {
-        shared: Shared::new(&core, wire, Frames::after(PREFACE.len())),
+        shared: Shared::new(&core, wire, Frames::of_client(PREFACE.len())),
         core,
         streams: Cell::new(0),
         ending: Cell::new(false),
@@ -119,7 +123,9 @@ fn settings(http: &Http) -> Builder {
         .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
         .max_header_list_size(u32::try_from(header_list(http)).unwrap_or(u32::MAX))
         .max_send_buffer_size(H2_SEND_BUFFER_BYTES)
-        .data_frame_budget(SMALL_DATA_BUDGET);
+        .data_frame_budget(SMALL_DATA_BUDGET)
+        // A client that gives up all its requests at once, as a browser that leaves a page; the account of frames bounds the rest.
+        .max_pending_accept_reset_streams(MAX_RESETS.max(http.max_streams as usize));
     builder
 }
 
@@ -176,7 +182,13 @@ async fn drive<H: Handler>(conn: &Rc<Conn>, connection: Box<Connection<Io, Data>
                 }
                 Poll::Ready(None) => return Poll::Ready(End::InOrder),
                 Poll::Ready(Some(Err(e))) if e.is_io() => return Poll::Ready(End::Broken),
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(End::InOrder),
+                Poll::Ready(Some(Err(e))) => {
+                    if is_own_flood(&e) {
+                        session.parting.set(Parting::Flood);
+                        conn.ended_by.set(Some(RequestLimit::Flood));
+                    }
+                    return Poll::Ready(End::InOrder);
+                }
                 Poll::Pending => match driver.look(cx, conn) {
                     Look::Again => {}
                     Look::Wait => return Poll::Pending,
@@ -310,12 +322,12 @@ fn begin<F: Future<Output = After> + 'static>(
 ) {
     let core = &conn.core;
     let (parts, body) = request.into_parts();
-    let (mut request, mut scratch) = (core.buffers.request(), core.buffers.small());
+    let (mut request, mut scratch) = (heads::take_request(), core.buffers.small());
     let limits = &conn.session.listener.limits;
     let read = head::read(&parts, !body.is_end_stream(), limits, &mut request, &mut scratch);
-    conn.shared.frames.borrow_mut().accepted(scratch.len());
     match read {
         Ok(()) => {
+            conn.shared.frames.borrow_mut().accept_head(scratch.len());
             let open = Open::new(conn);
             let stream = Stream::new(conn.clone(), &request, body, respond);
             let work = core.reuse.boxed(memory, exchange(stream, request));
@@ -326,10 +338,10 @@ fn begin<F: Future<Output = After> + 'static>(
         }
         Err(refusal) => {
             refuse(conn, &scratch, refusal, respond);
-            if let Some(unwanted) = Unwanted::new(body, 0) {
+            if let Some(unwanted) = UnwantedBody::new(body, 0) {
                 unwanted::linger(conn, unwanted);
             }
-            core.buffers.keep_request(request);
+            heads::keep_request(request);
         }
     }
     core.buffers.keep_small(scratch);

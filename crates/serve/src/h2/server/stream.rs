@@ -36,7 +36,9 @@ pub(crate) struct Stream {
     respond: RefCell<Option<SendResponse<Data>>>,
     send: RefCell<Outgoing>,
     has_no_body: bool,
-    begun_ns: Cell<u64>,
+    begun_ns: u64,
+    /// Whether its answer was handed over whole.
+    answered: Cell<bool>,
     body_deadline: OnceCell<Deadline>,
     stall: Stall,
     /// When an answer goes on that waits since too much waits in this process.
@@ -61,7 +63,8 @@ impl Stream {
             respond: RefCell::new(Some(respond)),
             send: RefCell::default(),
             has_no_body,
-            begun_ns: Cell::new(conn.core.recent()),
+            begun_ns: conn.core.recent(),
+            answered: Cell::new(false),
             body_deadline: OnceCell::new(),
             stall: Stall::default(),
             pause: OnceCell::new(),
@@ -84,13 +87,21 @@ impl Stream {
         if self.has_no_body {
             return Poll::Ready(Ok(Piece::End));
         }
-        match self.recv.borrow_mut().poll(cx) {
+        let mut recv = self.recv.borrow_mut();
+        match recv.poll(cx) {
             Poll::Ready(Ok(piece)) => {
                 let limit_ns = self.session().listener.http.body_timeout_ns;
                 self.body_deadline().set(limit_ns.filter(|_| piece != Piece::End));
+                if piece == Piece::End {
+                    let trailers = recv.take_trailers_bytes();
+                    self.conn.shared.frames.borrow_mut().accept_head(trailers);
+                }
                 Poll::Ready(Ok(piece))
             }
-            // The library has answered to what is malformed, as with a length that is not kept.
+            // What is malformed, as a length that is not kept: the stream was reset for it.
+            Poll::Ready(Err(e)) if e.is_reset() && e.is_library() => {
+                Poll::Ready(Err(BodyError::Refused(400)))
+            }
             Poll::Ready(Err(_)) => Poll::Ready(Err(BodyError::Gone)),
             Poll::Pending if told && self.body_deadline().ended(cx) => {
                 self.session().listener.counts.broke("body-late");
@@ -266,21 +277,16 @@ impl Stream {
 
     /// Whether the client has reset the stream, or its connection is gone.
     pub fn is_gone(&self, cx: &mut Context<'_>) -> bool {
-        let gone = match &mut *self.respond.borrow_mut() {
+        match &mut *self.respond.borrow_mut() {
             Some(respond) => respond.poll_reset(cx).is_ready(),
             None => self.send.borrow_mut().poll_reset(cx).is_ready(),
-        };
-        let age_ns = || self.conn.core.recent().saturating_sub(self.begun_ns.get());
-        if gone && age_ns() >= GIVEN_UP_NS {
-            self.begun_ns.set(u64::MAX);
-            self.conn.shared.frames.borrow_mut().given_up();
         }
-        gone
     }
 
     /// The answer was handed over whole.
     pub fn finish(&self) -> After {
-        self.conn.shared.frames.borrow_mut().answered();
+        self.answered.set(true);
+        self.conn.shared.frames.borrow_mut().end_answer();
         self.drop_upload();
         After::Next
     }
@@ -294,9 +300,14 @@ impl Stream {
 
     /// The answer breaks off, which the client must see.
     pub fn abort(&self) -> After {
+        self.reset(Reason::INTERNAL_ERROR)
+    }
+
+    /// Resets the stream.
+    pub fn reset(&self, reason: Reason) -> After {
         match &mut *self.respond.borrow_mut() {
-            Some(respond) => respond.send_reset(Reason::INTERNAL_ERROR),
-            None => self.send.borrow_mut().reset(Reason::INTERNAL_ERROR),
+            Some(respond) => respond.send_reset(reason),
+            None => self.send.borrow_mut().reset(reason),
         }
         After::Abort
     }
@@ -319,5 +330,14 @@ impl Stream {
         let mut send = self.send.borrow_mut();
         send.finish(None);
         send.poll_flush(cx)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let age_ns = self.conn.core.recent().saturating_sub(self.begun_ns);
+        if !self.answered.get() && age_ns >= GIVEN_UP_NS {
+            self.conn.shared.frames.borrow_mut().forgive_reset();
+        }
     }
 }

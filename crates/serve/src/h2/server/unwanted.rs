@@ -6,29 +6,25 @@
 //! last byte gets one; the `h2` crate gives it back in large pieces, and nothing for the last.
 
 use super::{Conn, Open};
-use crate::h2::recv::Unwanted;
-use crate::transport::linger::Lingering;
+use crate::h2::recv::UnwantedBody;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
-use weir_topology::plan::fixed::{LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS};
+use weir_plan::fixed::{LINGER_NS as IN_ALL_NS, LINGER_SILENCE_NS as SILENCE_NS};
 
-/// Drops it in a task of its own; the connection is not idle meanwhile. Where as many linger as may, the stream is reset at once.
-pub(super) fn linger(conn: &Rc<Conn>, mut unwanted: Unwanted) {
-    if Lingering::has_room(&conn.core.lingering) {
-        let conn = conn.clone();
-        conn.core.clone().runtime.spawn(async move {
-            let Some(_lingering) = Lingering::new(&conn.core.lingering) else { return };
-            let _open = Open::new(&conn);
-            let end_ns = conn.core.now().saturating_add(IN_ALL_NS);
-            let silence = conn.session.deadline.another(Some(SILENCE_NS));
-            poll_fn(|cx| match unwanted.poll(cx, || silence.set(Some(SILENCE_NS))) {
-                Poll::Pending if !silence.ended(cx) && conn.core.now() < end_ns => Poll::Pending,
-                _ => Poll::Ready(()),
-            })
-            .await;
-            drop(unwanted);
-            conn.ping();
-        });
-    }
+/// Drops it in a task of its own; the connection is not idle meanwhile. Its streams are no more than it may have anyway.
+pub(super) fn linger(conn: &Rc<Conn>, mut unwanted: UnwantedBody) {
+    let conn = conn.clone();
+    conn.core.clone().runtime.spawn(async move {
+        let _open = Open::new(&conn);
+        let end_ns = conn.core.now().saturating_add(IN_ALL_NS);
+        let silence = conn.session.deadline.another(Some(SILENCE_NS));
+        poll_fn(|cx| match unwanted.poll(cx, || silence.set(Some(SILENCE_NS))) {
+            Poll::Pending if !silence.ended(cx) && conn.core.now() < end_ns => Poll::Pending,
+            _ => Poll::Ready(()),
+        })
+        .await;
+        drop(unwanted);
+        conn.ping();
+    });
 }

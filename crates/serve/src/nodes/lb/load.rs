@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use weir_plan::{Node, Point, Spec, To};
 use weir_policy::config::Balance;
 use weir_policy::prequal::Busy;
-use weir_topology::plan::{Node, Point, Spec, To};
 
 /// How busy one target is.
 #[derive(Default)]

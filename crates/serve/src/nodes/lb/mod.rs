@@ -34,9 +34,9 @@ use std::task::Poll;
 use target_flags::Claim;
 use weir_net::io::Core;
 use weir_net::io::timers::has_ended;
+use weir_plan::{KeySource, Scope};
 use weir_policy::{Ask, Deed, Kind, Picked as Choice, Ticket};
 use weir_stats::Key;
-use weir_topology::plan::{KeySource, Scope};
 
 /// The node.
 pub(crate) struct Lb {

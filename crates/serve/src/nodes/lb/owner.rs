@@ -18,10 +18,10 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, oneshot};
 use weir_net::io::timers::{Sleep, has_ended};
+use weir_plan::Scope;
+use weir_plan::fixed::OWNER_ANSWER_NS;
 use weir_policy::{Ask, Kind, Outcome, Picked as Choice, Ticket};
 use weir_stats::Key;
-use weir_topology::plan::Scope;
-use weir_topology::plan::fixed::OWNER_ANSWER_NS;
 
 /// How a request came back; `None`: it was cancelled.
 pub(crate) type Returned = Option<End>;

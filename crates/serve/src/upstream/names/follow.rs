@@ -6,10 +6,10 @@
 //! - After a failure it is asked again after 1, 2, 4, ... 30 s, less up to a half.
 
 use std::net::IpAddr;
-use weir_stats::Key;
-use weir_topology::plan::fixed::{
+use weir_plan::fixed::{
     DNS_DENIALS, DNS_MAX_BACKOFF_NS, DNS_MAX_TTL_NS, DNS_MIN_BACKOFF_NS, DNS_MIN_TTL_NS, DNS_STALE_NS,
 };
+use weir_stats::Key;
 
 /// What was heard of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]

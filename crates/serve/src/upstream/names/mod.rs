@@ -18,10 +18,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use system::System;
 use weir_net::io::clock::Clock;
+use weir_plan::address::Address;
+use weir_plan::serving::{Role, Serving};
+use weir_plan::{Point, Spec, fixed};
 use weir_stats::Key;
-use weir_topology::address::Address;
-use weir_topology::plan::{Point, Spec, fixed};
-use weir_topology::serving::{Role, Serving};
 
 /// The names of a plan.
 #[derive(Clone, Default)]

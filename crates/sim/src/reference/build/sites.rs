@@ -9,9 +9,9 @@ use weir_model::mix::Mix;
 use weir_model::queue::Limits;
 use weir_model::sampler::Sampler;
 use weir_model::{OnCancel, concurrent, faulty, warmup};
+use weir_plan::Mode;
 use weir_policy::Kind;
 use weir_policy::config::{Budget, Rate, Retry};
-use weir_topology::plan::Mode;
 
 /// What a request does at a stage.
 #[derive(Clone, Copy, Debug)]

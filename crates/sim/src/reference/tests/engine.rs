@@ -6,7 +6,7 @@ use super::{options, plan};
 use crate::Results;
 use crate::run::{Options, run_with};
 use std::sync::atomic::AtomicBool;
-use weir_topology::Plan;
+use weir_plan::Plan;
 
 /// One node of a kind that many topologies have, over two that are there.
 pub(super) fn node(d: &mut Draws, a: &str, b: &str, retries: &mut u32) -> String {

@@ -6,9 +6,9 @@ use crate::record::{History, Looks, Recording, Selection, record};
 use crate::run::{Options, run_with};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+use weir_plan::Plan;
 use weir_policy::Kind;
 use weir_policy::history::What;
-use weir_topology::Plan;
 
 fn recorded<'p>(plan: &'p Plan, options: &Options, trace: Selection) -> Recording<'p> {
     let looks = Looks { trace: Some(trace), explain: true };

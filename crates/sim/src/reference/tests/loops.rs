@@ -7,7 +7,7 @@ use super::{options, plan};
 use crate::run::{Options, run_with};
 use crate::{Results, ScenarioResult};
 use std::sync::atomic::AtomicBool;
-use weir_topology::Plan;
+use weir_plan::Plan;
 
 fn run(plan: &Plan, fast: bool) -> ScenarioResult {
     let options = Options { members: true, ..options() };

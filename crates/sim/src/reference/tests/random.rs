@@ -6,8 +6,8 @@ use crate::{NodeResult, Results};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use weir_model::Traffic;
+use weir_plan::Plan;
 use weir_stats::Key;
-use weir_topology::Plan;
 
 /// Topologies tried; every place of [`PLACES`] must be met among them.
 const FILES: u64 = 2000;

@@ -3,10 +3,10 @@
 use crate::call::{Call, Outcome, list};
 use crate::data::beside;
 use crate::nodes::{Arg, Default, NAME, later, may, maybe};
-use crate::plan::{KeySource, Lb, NodeId, Scope, Spec, To};
-use crate::sticky;
 use crate::value::{EjectValue, HealthValue, NodeValue, OutlierValue, SlowStartValue};
 use starlark::values::ValueLike;
+use weir_plan::sticky;
+use weir_plan::{KeySource, Lb, NodeId, Scope, Spec, To};
 use weir_policy::config::{Balance, Eject, OnEmpty, Outlier};
 
 /// What every balancer takes besides its own arguments.
@@ -114,7 +114,7 @@ pub(super) fn around(call: &mut Call<'_, '_, '_, '_>, balance: Balance, key: Opt
     };
     let words = [("loop", Some(Scope::Loop)), ("process", Some(Scope::Process))];
     let scope = call.choice("scope", &words).unwrap_or_default();
-    let sticky = call.word("sticky", crate::http::field_name);
+    let sticky = call.word("sticky", weir_plan::http::field_name);
     let sticky_key = sticky_key(call, sticky.as_deref());
     let max_in_flight = most(call, "max_in_flight");
     let max_connections = most(call, "max_connections");

@@ -4,8 +4,8 @@ use super::common::{COMMON, balancer, targets};
 use crate::call::{Call, Outcome};
 use crate::graph::Graph;
 use crate::nodes::{About, Function, Group, examples, need};
-use crate::plan::{NodeId, Spec, To};
 use std::collections::HashSet;
+use weir_plan::{NodeId, Spec, To};
 use weir_policy::config::Balance;
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {

@@ -4,7 +4,8 @@
 use super::common::{COMMON, around, place, targets};
 use crate::call::{Call, Outcome};
 use crate::nodes::{About, Function, Group, examples, may, need};
-use crate::plan::Lb;
+use weir_plan::Lb;
+use weir_plan::ranges::{MOST_KEPT, MOST_PROBES};
 use weir_policy::config::Balance;
 
 pub(crate) static FUNCTIONS: [Function; 1] = [Function {
@@ -41,11 +42,6 @@ pub(crate) static FUNCTIONS: [Function; 1] = [Function {
     more: &COMMON,
     make,
 }];
-
-/// A pick looks at all answers that are kept.
-pub(crate) const MOST_KEPT: u32 = 1000;
-/// Probes of one request.
-pub(crate) const MOST_PROBES: f64 = 1000.0;
 
 fn make<'v>(call: &mut Call<'v, '_, '_, '_>) -> Outcome<'v> {
     let probes = call.positive("probes").unwrap_or(3.0);

@@ -1,0 +1,1 @@
+"""The applications, a module for each kind."""

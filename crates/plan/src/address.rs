@@ -1,0 +1,183 @@
+//! Addresses of listeners and servers: `:443`, `host:port`, `[::1]:80`, `unix:/path`.
+
+use crate::http::{self, Wrong, short};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The longest path of a Unix socket, bytes.
+const MOST_PATH: usize = 107;
+
+/// An address.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Address {
+    /// A port on all addresses of this machine: listeners only.
+    Port(u16),
+    /// An address and a port.
+    Ip(SocketAddr),
+    /// A name (lower case, without a final dot) and a port.
+    Name(String, u16),
+    /// The path of a Unix socket.
+    Unix(String),
+}
+
+impl Address {
+    /// An address as the language writes it; `None` where it is none.
+    pub fn parse(text: &str) -> Option<Address> {
+        parse(text).ok()
+    }
+
+    /// Whether the system is to choose the port.
+    pub fn is_free_port(&self) -> bool {
+        self.port() == Some(0)
+    }
+
+    /// Its port; a Unix socket has none.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Address::Port(port) | Address::Name(_, port) => Some(*port),
+            Address::Ip(at) => Some(at.port()),
+            Address::Unix(_) => None,
+        }
+    }
+}
+
+/// Where a listener may stand.
+pub fn listener(text: &str) -> Result<(), Wrong> {
+    parse(text).map(|_| ())
+}
+
+/// Where a server may stand.
+pub fn server(text: &str) -> Result<(), Wrong> {
+    let no = |why: &str, help: Option<String>| {
+        Err((format!("\"{}\" is no address of a server: {why}", short(text)), help))
+    };
+    match parse(text)? {
+        address if address.is_free_port() => no("there is no port 0", None),
+        Address::Port(port) => {
+            no("it has no host", Some(format!("write \"127.0.0.1:{port}\" for this machine")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What CONNECT may ask for: a host, or `*.example.com`, and its port.
+pub fn authority(text: &str) -> Result<(), Wrong> {
+    let no =
+        || (format!("\"{}\" is nothing to connect to, such as \"db.example.com:5432\"", short(text)), None);
+    let (host, port) = text.rsplit_once(':').ok_or_else(no)?;
+    number(port).filter(|p| *p > 0).ok_or_else(no)?;
+    http::host_pattern(host).map_err(|_| no())
+}
+
+fn parse(text: &str) -> Result<Address, Wrong> {
+    let no =
+        |why: &str, help: Option<String>| Err((format!("\"{}\" is no address: {why}", short(text)), help));
+    if let Some(path) = text.strip_prefix("unix:") {
+        return match path {
+            "" => no("it lacks the path of the socket", Some("write \"unix:/run/weir.sock\"".to_owned())),
+            _ if path.len() > MOST_PATH => no(&format!("a path has {MOST_PATH} bytes at most"), None),
+            _ if path.chars().any(char::is_control) => no("a path has no control characters", None),
+            _ => Ok(Address::Unix(path.to_owned())),
+        };
+    }
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let rest = rest.split('/').next().unwrap_or_default();
+        let port = if scheme == "https" { 443 } else { 80 };
+        let whole = if rest.contains(':') { rest.to_owned() } else { format!("{rest}:{port}") };
+        return no("it is a URL", Some(format!("write \"{}\"", short(&whole))));
+    }
+    let Some((host, port)) = text.rsplit_once(':').filter(|(_, port)| !port.contains(']')) else {
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        let whole = if digits { format!(":{text}") } else { format!("{}:80", short(text)) };
+        let help = (!text.is_empty()).then(|| format!("write \"{whole}\""));
+        return no("it has no port", help);
+    };
+    let Some(port) = number(port) else {
+        return no("a port is a number from 0 to 65535", None);
+    };
+    if host.is_empty() {
+        return Ok(Address::Port(port));
+    }
+    if let Some(inner) = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+        return match inner.parse::<Ipv6Addr>() {
+            Ok(ip) => Ok(Address::Ip(SocketAddr::new(IpAddr::V6(ip), port))),
+            Err(_) => no("between brackets stands an IPv6 address", None),
+        };
+    }
+    if host.contains(':') {
+        let whole = host.parse::<Ipv6Addr>().is_err() && text.parse::<Ipv6Addr>().is_ok();
+        let (ip, port) = if whole { (text, 80) } else { (host, port) };
+        let help = Some(format!("write \"[{}]:{port}\"", short(ip)));
+        return no("an IPv6 address stands in brackets", help);
+    }
+    if let Ok(ip) = host.parse::<Ipv4Addr>() {
+        return Ok(Address::Ip(SocketAddr::new(IpAddr::V4(ip), port)));
+    }
+    let digits = host.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    if digits || http::host(host).is_err() {
+        return no("it has no host, such as \"10.0.0.1\" or \"app.example.com\"", None);
+    }
+    let name = host.strip_suffix('.').unwrap_or(host);
+    Ok(Address::Name(name.to_ascii_lowercase(), port))
+}
+
+/// A port.
+fn number(text: &str) -> Option<u16> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        let ip = |text: &str| Some(Address::Ip(text.parse().expect("an address")));
+        assert_eq!(Address::parse(":443"), Some(Address::Port(443)));
+        assert_eq!(Address::parse("127.0.0.1:0"), ip("127.0.0.1:0"));
+        assert_eq!(Address::parse("[::1]:80"), ip("[::1]:80"));
+        assert_eq!(
+            Address::parse("App.Example.com.:8080"),
+            Some(Address::Name("app.example.com".into(), 8080))
+        );
+        assert_eq!(Address::parse("unix:/run/a b.sock"), Some(Address::Unix("/run/a b.sock".into())));
+        for wrong in [
+            "",
+            ":",
+            "a",
+            "a:",
+            "a:b",
+            "a:65536",
+            "a:-1",
+            "a:+1",
+            "::1",
+            "::1:80",
+            "[::1]",
+            "[::1",
+            "[a]:80",
+            "1.2.3:80",
+            "1.2.3.4.5:80",
+            "http://a:80",
+            "a b:80",
+            "a/b:80",
+            "unix:",
+            "unix:a\nb",
+            "*:80",
+            "a:80/",
+            "\u{e9}:80",
+        ] {
+            assert_eq!(Address::parse(wrong), None, "{wrong}");
+        }
+        assert!(Address::parse(&format!("unix:/{}", "x".repeat(107))).is_none());
+    }
+
+    #[test]
+    fn servers_have_a_host_and_a_port() {
+        assert!(server("a:1").is_ok() && server("unix:/a").is_ok());
+        assert!(server(":80").is_err() && server("a:0").is_err() && server("10.0.0.1:0").is_err());
+        assert!(authority("a.example.com:443").is_ok() && authority("*.example.com:443").is_ok());
+        assert!(
+            authority("a.example.com").is_err() && authority("*:443").is_err() && authority("a:0").is_err()
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! The hash of a plan: over its meaning (places included), not over lines, comments, labels or paths.
+
+use crate::{Faulty, Lb, Listen, Node, Origin, Plan, Point, Spec, To};
+use serde::Serialize;
+use std::io::{self, Write};
+use weir_model::{Dist, Traffic};
+
+/// A hasher as a writer.
+struct Sink(blake3::Hasher);
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Sink {
+    /// A value as JSON with a terminator, so that no two sequences of values run together.
+    fn put(&mut self, value: &impl Serialize) {
+        // Writing to a hasher does not fail, and plans hold nothing that JSON lacks.
+        let written = serde_json::to_writer(&mut *self, value);
+        debug_assert!(written.is_ok());
+        self.0.update(b"\n");
+    }
+}
+
+/// The hash of a plan, 32 hexadecimal digits.
+pub fn of(plan: &Plan) -> String {
+    let mut sink = Sink(blake3::Hasher::new());
+    sink.put(&plan.schema);
+    sink.put(&plan.points.len());
+    for point in &plan.points {
+        hash_point(point, &mut sink);
+    }
+    sink.0.finalize().to_hex().as_str()[..32].to_owned()
+}
+
+fn hash_point(point: &Point, sink: &mut Sink) {
+    sink.put(&point.params);
+    sink.put(&point.places);
+    let sites: Vec<u32> = point.sites.iter().map(|s| s.place).collect();
+    sink.put(&sites);
+    for spec in &point.specs {
+        match spec {
+            Spec::Delay { time } => sink.put(&("delay", bare(time))),
+            Spec::Cable { time, loss, resend_ns } => sink.put(&("cable", bare(time), loss, resend_ns)),
+            Spec::Concurrent { work, cores, contention, coherency, threads, on_cancel } => {
+                sink.put(&("concurrent", bare(work), cores, contention, coherency, threads, on_cancel));
+            }
+            Spec::Faulty(fault) if fault.up.is_some() || fault.down.is_some() => {
+                let plain = Faulty { up: None, down: None, ..fault.clone() };
+                sink.put(&("faulty", plain, fault.up.as_ref().map(bare), fault.down.as_ref().map(bare)));
+            }
+            Spec::Lb(lb) if lb.sticky_key.is_some() => {
+                sink.put(&Spec::Lb(Lb { sticky_key: Some(String::new()), ..lb.clone() }));
+            }
+            Spec::Listen(listen) if let Some(tls) = &listen.tls => {
+                sink.put(&Spec::Listen(Listen { tls: Some(tls.without_paths()), ..listen.clone() }));
+            }
+            Spec::Server { addr, model, origin } if let Some(tls) = &origin.tls => {
+                let origin = Origin { tls: Some(tls.without_paths()), ..origin.clone() };
+                sink.put(&Spec::Server { addr: addr.clone(), model: *model, origin });
+            }
+            other => sink.put(other),
+        }
+    }
+    sink.put(&point.lists);
+    for node in &point.nodes {
+        hash_node(node, sink);
+    }
+    for s in &point.scenarios {
+        let traffic = match &s.traffic {
+            Traffic::Renewal { gap } => Traffic::Renewal { gap: bare(gap) },
+            Traffic::Closed { users, think } => Traffic::Closed { users: *users, think: bare(think) },
+            Traffic::Trace { arrivals_ns, .. } => {
+                Traffic::Trace { file: String::new(), arrivals_ns: arrivals_ns.clone() }
+            }
+            other => other.clone(),
+        };
+        sink.put(&(
+            &s.name,
+            s.root,
+            traffic,
+            &s.mix,
+            s.requests,
+            s.duration_ns,
+            s.window,
+            s.deadline_ns,
+            s.patience_ns,
+        ));
+        if let Some(recorded) = &s.recorded {
+            sink.put(recorded);
+        }
+    }
+    for e in &point.expectations {
+        let conditions: Vec<_> = e.conditions.iter().map(|c| (c.metric, c.is, c.bound)).collect();
+        sink.put(&("expect", &e.scenario, &e.node, conditions));
+    }
+}
+
+/// A node in binary: there may be millions.
+fn hash_node(node: &Node, sink: &mut Sink) {
+    let (tag, target) = match node.to {
+        To::None => (0u8, 0),
+        To::Node(id) => (1, id),
+        To::List(id) => (2, id),
+    };
+    let mut bytes = [0u8; 17];
+    bytes[..4].copy_from_slice(&node.site.to_le_bytes());
+    bytes[4..8].copy_from_slice(&node.spec.to_le_bytes());
+    bytes[8] = tag;
+    bytes[9..13].copy_from_slice(&target.to_le_bytes());
+    let length = node.name.as_ref().map_or(u32::MAX, |n| u32::try_from(n.len()).unwrap_or(u32::MAX - 1));
+    bytes[13..].copy_from_slice(&length.to_le_bytes());
+    sink.0.update(&bytes);
+    if let Some(name) = &node.name {
+        sink.0.update(name.as_bytes());
+    }
+}
+
+/// A distribution without the name of the file that its values came from.
+fn bare(dist: &Dist) -> Dist {
+    match dist {
+        Dist::Empirical { values_ns, .. } => Dist::Empirical { source: None, values_ns: values_ns.clone() },
+        Dist::Sum { a, b } => Dist::Sum { a: Box::new(bare(a)), b: Box::new(bare(b)) },
+        Dist::Rounded { of, to_ns } => Dist::Rounded { of: Box::new(bare(of)), to_ns: *to_ns },
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,188 @@
+//! Words of HTTP as a file may give them: methods, hosts, names and values of headers, networks, statuses.
+//!
+//! Each check says in a sentence what is wrong, and where it can what to write instead.
+
+use std::net::IpAddr;
+use weir_http1::Networks;
+
+/// What is wrong, and what to write.
+pub type Wrong = (String, Option<String>);
+
+/// The methods that one may have meant.
+const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"];
+
+/// No word is longer than this.
+const MOST_BYTES: usize = 8192;
+
+fn wrong<T>(why: impl Into<String>) -> Result<T, Wrong> {
+    Err((why.into(), None))
+}
+
+/// Shortened for a message.
+pub fn short(text: &str) -> String {
+    let cut: String = text.chars().take(60).collect();
+    if cut.len() < text.len() { format!("{cut}...") } else { cut }
+}
+
+/// A name of RFC 9110: letters, digits and some signs.
+pub fn is_token(text: &str) -> bool {
+    let sign = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    !text.is_empty() && text.len() <= MOST_BYTES && text.bytes().all(sign)
+}
+
+/// A method.
+pub fn method(text: &str) -> Result<(), Wrong> {
+    let upper = text.to_ascii_uppercase();
+    if METHODS.contains(&text) {
+        Ok(())
+    } else if METHODS.contains(&upper.as_str()) {
+        Err((
+            format!("\"{text}\" is no method: they are written in capitals"),
+            Some(format!("write \"{upper}\"")),
+        ))
+    } else if is_token(text) {
+        Ok(())
+    } else {
+        wrong(format!("\"{}\" is no method: a word such as \"GET\" is wanted", short(text)))
+    }
+}
+
+/// A host, without a port.
+pub fn host(text: &str) -> Result<(), Wrong> {
+    let shown = short(text);
+    if let Some((name, port)) = text.rsplit_once(':')
+        && !text.ends_with(']')
+        && !port.is_empty()
+        && port.bytes().all(|b| b.is_ascii_digit())
+    {
+        let help = format!("write \"{}\"", short(name));
+        return Err((format!("\"{shown}\": hosts are compared without their port"), Some(help)));
+    }
+    let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
+    let fit = match inner {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => {
+            let sign = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+            !text.is_empty() && text.len() <= 255 && text.bytes().all(sign)
+        }
+    };
+    if fit { Ok(()) } else { wrong(format!("\"{shown}\" is no host, such as \"www.example.com\"")) }
+}
+
+/// A host to match: exact, or `*.example.com`.
+pub fn host_pattern(text: &str) -> Result<(), Wrong> {
+    match text.strip_prefix("*.") {
+        Some(rest) => host(rest),
+        None if text.contains('*') => {
+            wrong(format!("\"{}\" is no host to match: take one host, or \"*.example.com\"", short(text)))
+        }
+        None => host(text),
+    }
+}
+
+/// The name of a header or cookie.
+pub fn field_name(text: &str) -> Result<(), Wrong> {
+    if is_token(text) {
+        Ok(())
+    } else {
+        wrong(format!("\"{}\" is no name: letters, digits and signs such as `-` make one", short(text)))
+    }
+}
+
+/// Fields by which weir frames messages and keeps connections: no file sets or removes them.
+const FRAMING: [&str; 11] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// The name of a field that a file may set or remove.
+pub fn own_field(text: &str) -> Result<(), Wrong> {
+    field_name(text)?;
+    // Servers that read `_` as `-` would take the one for the other.
+    let plain = text.to_ascii_lowercase().replace('_', "-");
+    if FRAMING.contains(&plain.as_str()) {
+        return wrong(format!(
+            "\"{}\" is for weir alone to set: messages and connections are framed by it",
+            short(text)
+        ));
+    }
+    Ok(())
+}
+
+/// A protocol to upgrade to.
+pub fn upgrade(text: &str) -> Result<(), Wrong> {
+    if text.eq_ignore_ascii_case("h2c") {
+        return wrong("\"h2c\" is never upgraded to: requests would pass weir unseen");
+    }
+    let fit = text.split('/').count() <= 2 && text.split('/').all(is_token);
+    if fit { Ok(()) } else { wrong(format!("\"{}\" is no protocol, such as \"websocket\"", short(text))) }
+}
+
+/// The value of a header.
+pub fn field_value(text: &str) -> Result<(), Wrong> {
+    if text.len() <= MOST_BYTES && !text.chars().any(|c| c.is_control() && c != '\t') {
+        Ok(())
+    } else {
+        wrong(format!(
+            "\"{}\" is no value of a header: no control characters, and {MOST_BYTES} bytes at most",
+            short(&text.escape_debug().to_string())
+        ))
+    }
+}
+
+/// An address, or a network as `10.0.0.0/8`.
+pub fn network(text: &str) -> Result<(IpAddr, u32), Wrong> {
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let no = || (format!("\"{}\" is no address, nor a network such as \"10.0.0.0/8\"", short(text)), None);
+    let address: IpAddr = address.parse().map_err(|_| no())?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    match bits.map(str::parse::<u32>) {
+        None => Ok((address, most)),
+        Some(Ok(bits)) if bits <= most => Ok((address, bits)),
+        Some(_) => Err(no()),
+    }
+}
+
+/// Peers of a listener: an address, a network, or `unix:` for the peers of a Unix socket.
+pub fn peers(text: &str) -> Result<(), Wrong> {
+    const UNIX: &str = Networks::UNIX;
+    if text == UNIX || network(text).is_ok() {
+        return Ok(());
+    }
+    let message =
+        format!("\"{}\" is no address, no network such as \"10.0.0.0/8\", and not \"{UNIX}\"", short(text));
+    let help = text.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("unix"));
+    Err((message, help.then(|| format!("write \"{UNIX}\": it stands for all peers of a Unix socket"))))
+}
+
+/// Ranges of status numbers, as in `200-299,304`.
+pub fn statuses(text: &str) -> Result<Vec<(u16, u16)>, Wrong> {
+    let no = || {
+        (
+            format!("\"{}\" are no status numbers", short(text)),
+            Some("write them as \"200-399\", \"200\" or \"200-299,404\"".to_owned()),
+        )
+    };
+    let mut ranges = Vec::new();
+    for part in text.split(',') {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        let number = |t: &str| t.trim().parse::<u16>().ok().filter(|n| (100..=599).contains(n));
+        match (number(low), number(high)) {
+            (Some(low), Some(high)) if low <= high => ranges.push((low, high)),
+            _ => return Err(no()),
+        }
+    }
+    Ok(ranges)
+}

@@ -1,0 +1,56 @@
+//! What people, metrics and the admin interface call nodes: a `name=`, else the address, else the site with the number there.
+
+use crate::{NodeId, Point, Spec, To};
+
+/// What a node is called: its `name=`, else its site.
+pub fn label(point: &Point, id: NodeId) -> String {
+    let Some(node) = point.nodes.get(id as usize) else { return String::new() };
+    let site = point.sites.get(node.site as usize);
+    node.name.clone().or_else(|| site.map(|site| site.label.clone())).unwrap_or_default()
+}
+
+/// What the targets of a balancer are called, in their order: by the first of these that no other target of it has: the name of the
+/// server or listener that its only way leads to, that one's address, its own site and number.
+pub fn target_labels(point: &Point, lb: NodeId) -> Vec<String> {
+    let Some(To::List(list)) = point.nodes.get(lb as usize).map(|node| node.to) else { return Vec::new() };
+    let targets = &point.lists[list as usize];
+    let ends: Vec<Option<NodeId>> = targets.iter().map(|target| end(point, *target)).collect();
+    let names = unique(ends.iter().map(|end| point.nodes[(*end)? as usize].name.clone()));
+    let addresses =
+        unique(ends.iter().map(|end| match &point.specs[point.nodes[(*end)? as usize].spec as usize] {
+            Spec::Server { addr, .. } => addr.clone(),
+            Spec::Listen(listen) => Some(listen.addr.clone()),
+            _ => None,
+        }));
+    let mut numbers = std::collections::BTreeMap::new();
+    let sites = targets.iter().map(|target| {
+        let label = label(point, *target);
+        let number: &mut u32 = numbers.entry(label.clone()).or_default();
+        *number += 1;
+        format!("{label} #{}", *number - 1)
+    });
+    let known = names.into_iter().zip(addresses);
+    known.zip(sites).map(|((name, address), site)| name.or(address).unwrap_or(site)).collect()
+}
+
+/// The server or listener that a target's only way leads to.
+fn end(point: &Point, mut id: NodeId) -> Option<NodeId> {
+    loop {
+        let node = &point.nodes[id as usize];
+        match (&point.specs[node.spec as usize], node.to) {
+            (Spec::Server { .. } | Spec::Listen(_), _) => return Some(id),
+            (_, To::Node(next)) => id = next,
+            _ => return None,
+        }
+    }
+}
+
+/// Those of which there is one; the others become `None`.
+fn unique(all: impl Iterator<Item = Option<String>>) -> Vec<Option<String>> {
+    let all: Vec<Option<String>> = all.collect();
+    let mut seen = std::collections::BTreeMap::new();
+    for one in all.iter().flatten() {
+        *seen.entry(one.clone()).or_insert(0) += 1;
+    }
+    all.into_iter().map(|one| one.filter(|one| seen.get(one) == Some(&1))).collect()
+}

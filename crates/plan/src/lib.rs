@@ -1,0 +1,53 @@
+//! The plan: what a topology file is evaluated to, and the only thing that everything downstream sees of it.
+//!
+//! [`Plan`] is plain data ([`graph`]) with every default explicit. Around it lie the checks that a plan read from JSON goes
+//! through (`validate`), the ranges and words that the language holds a file to as well ([`ranges`], [`address`],
+//! [`template`], [`path`]), its hash, what each node is when served ([`serving`]), the load that each node is offered, and
+//! what is surely a mistake in it ([`warn`]). The crate knows no Starlark, no clock and no socket; it reads one kind of file,
+//! the keys of sticky cookies ([`sticky`]).
+#![forbid(unsafe_code)]
+
+pub mod address;
+mod circles;
+pub mod diagnostic;
+pub mod duration;
+mod expectation;
+pub mod fixed;
+pub mod graph;
+pub mod hash;
+pub mod http;
+pub mod json;
+mod labels;
+mod layers;
+mod listen;
+mod matching;
+mod offered;
+pub mod path;
+mod plan_json;
+pub mod ranges;
+pub mod rewriting;
+pub mod serving;
+pub mod sticky;
+pub mod suggest;
+pub mod template;
+mod tls;
+mod validate;
+pub mod warn;
+mod warned;
+
+pub use diagnostic::{Diagnostic, Severity};
+pub use expectation::{Condition, Expectation, Metric, Order};
+pub use graph::{
+    Clock, DataFile, Faulty, HealthCheck, Hedged, HttpCheck, KeySource, Keys, Lb, Line, Mode, Node, NodeId,
+    Place, Plan, Point, Recorded, RequestShape, Scenario, Scope, Site, Spec, To, Value, When, Window,
+};
+pub use labels::{label, target_labels};
+pub use layers::{levels, listeners, only_way, with_inner};
+pub use listen::{
+    HalfClose, Http, HttpVersion, Listen, ListenProtocol, LogFormat, Origin, OriginProtocol, Paths, Rewrite,
+    SendProxy,
+};
+pub use matching::{Asked, Matched};
+pub use offered::{Effort, SiteLoad, bounded_sites, effort, offered_load};
+pub use plan_json::PlanError;
+pub use tls::{CertificateFiles, ClientAuth, TlsClient, TlsServer};

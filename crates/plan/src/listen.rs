@@ -1,0 +1,278 @@
+//! What of a plan is for serving: listeners with their HTTP settings, how a server's origin is spoken to, fixed answers,
+//! redirects and rewriting. Durations are ns, sizes bytes; `None` is no limit, unless something else is said.
+
+use crate::{TlsClient, TlsServer};
+use serde::{Deserialize, Serialize};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// `listen(...)`: where requests come in. Its node's name is unique in the file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Listen {
+    /// `:443`, `host:port`, `[::1]:80` or `unix:/path`; port 0 is a free one.
+    pub addr: String,
+    /// What is spoken there.
+    pub protocol: ListenProtocol,
+    /// On how many event loops (the first so many), at least 1; `None`: on all when served, on one when simulated.
+    pub loops: Option<u32>,
+    /// TLS; `None`: cleartext.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsServer>,
+    /// Limits, timeouts, logs.
+    pub http: Http,
+}
+
+impl Listen {
+    /// HTTP in cleartext there, with all that a file need not say.
+    pub fn at(addr: &str) -> Listen {
+        let (protocol, http) = (ListenProtocol::Http, Http::default());
+        Listen { addr: addr.to_owned(), protocol, loops: None, tls: None, http }
+    }
+}
+
+/// What a listener speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ListenProtocol {
+    /// HTTP.
+    #[default]
+    Http,
+}
+
+/// A version of HTTP that a listener speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HttpVersion {
+    /// HTTP/1.1 and HTTP/1.0.
+    H1,
+    /// HTTP/2.
+    H2,
+}
+
+/// What the end of a client's stream means after a whole request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HalfClose {
+    /// The client has gone: the exchange is cancelled.
+    #[default]
+    Cancel,
+    /// It still reads: it gets its answer.
+    Answer,
+}
+
+/// What becomes of paths that mean one thing raw and another normalised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Paths {
+    /// 400, where the two would take different routes.
+    #[default]
+    Safe,
+    /// They pass.
+    Raw,
+}
+
+/// The form of an access log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// A JSON object per line.
+    #[default]
+    Json,
+    /// The combined format.
+    Combined,
+}
+
+/// `http(...)`: what a listener allows and for how long it waits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Http {
+    /// Versions spoken, ascending, each once; at least one.
+    pub versions: Vec<HttpVersion>,
+    /// The longest head of a request, bytes; 256 to 131,072.
+    pub max_head: u64,
+    /// Fields of a head at most; 1 to 10,000.
+    pub max_headers: u32,
+    /// The longest body of a request, bytes.
+    pub max_body: Option<u64>,
+    /// From the first byte of a head to its end.
+    pub head_timeout_ns: Option<u64>,
+    /// Silence between two bytes of a body.
+    pub body_timeout_ns: Option<u64>,
+    /// For how long a client may take nothing of its response.
+    pub write_timeout_ns: Option<u64>,
+    /// Between two requests of a connection.
+    pub idle_timeout_ns: Option<u64>,
+    /// Requests of a connection at most, at least 1.
+    pub max_requests: Option<u64>,
+    /// How old a connection may be when a request begins.
+    pub max_age_ns: Option<u64>,
+    /// Streams of an HTTP/2 connection at most; 1 to 2^31 - 1.
+    pub max_streams: u32,
+    /// Connections at most, at least 1.
+    pub max_clients: Option<u64>,
+    /// Connections of one address at most, at least 1.
+    pub max_clients_per_address: Option<u64>,
+    /// Protocols that may be upgraded to, lower case; never `h2c`.
+    pub upgrade: Vec<String>,
+    /// What CONNECT may ask for: `host:port`, or `*.example.com:port`; hosts in lower case.
+    pub connect: Vec<String>,
+    /// Silence in both directions of a tunnel.
+    pub tunnel_idle_ns: Option<u64>,
+    /// What the end of a client's stream means.
+    pub half_close: HalfClose,
+    /// Addresses and networks (CIDR) whose `X-Forwarded-*` are believed; `unix:` stands for the peers of a Unix socket.
+    pub trusted: Vec<String>,
+    /// Addresses and networks (CIDR), or `unix:`, that send the PROXY protocol.
+    pub proxy_from: Vec<String>,
+    /// What becomes of ambiguous paths.
+    pub paths: Paths,
+    /// From the signal to the first closed socket; 0: none.
+    pub drain_delay_ns: u64,
+    /// For how long what is in flight may go on when draining; 0: it is cut off at once.
+    pub drain_timeout_ns: u64,
+    /// `stdout`, `stderr` or a path; `None`: no log.
+    pub access_log: Option<String>,
+    /// Its form.
+    pub log_format: LogFormat,
+    /// The field that names a request, from here to the origin and back; `None`: requests have no name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// The share of requests whose history is written down; 0 to 1. With 0 none is, else those that `traceparent` samples as well.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub trace: f64,
+}
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
+}
+
+impl Http {
+    /// Where histories of requests go: to the access log, or standard output where there is none; `None`: none are written.
+    pub fn traces(&self) -> Option<&str> {
+        (self.trace > 0.0).then(|| self.access_log.as_deref().unwrap_or("stdout"))
+    }
+
+    /// Whether lines of its logs go there.
+    pub fn logs_to(&self, place: &str) -> bool {
+        self.access_log.as_deref() == Some(place) || self.traces() == Some(place)
+    }
+}
+
+impl Default for Http {
+    fn default() -> Http {
+        Http {
+            versions: vec![HttpVersion::H1, HttpVersion::H2],
+            max_head: 32 * 1024,
+            max_headers: 100,
+            max_body: None,
+            head_timeout_ns: Some(10 * SECOND_NS),
+            body_timeout_ns: Some(30 * SECOND_NS),
+            write_timeout_ns: Some(30 * SECOND_NS),
+            idle_timeout_ns: Some(60 * SECOND_NS),
+            max_requests: Some(100_000),
+            max_age_ns: Some(3600 * SECOND_NS),
+            max_streams: 100,
+            max_clients: None,
+            max_clients_per_address: None,
+            upgrade: vec!["websocket".to_owned()],
+            connect: Vec::new(),
+            tunnel_idle_ns: Some(3600 * SECOND_NS),
+            half_close: HalfClose::Cancel,
+            trusted: Vec::new(),
+            proxy_from: Vec::new(),
+            paths: Paths::Safe,
+            drain_delay_ns: 0,
+            drain_timeout_ns: 10 * SECOND_NS,
+            access_log: None,
+            log_format: LogFormat::Json,
+            request_id: None,
+            trace: 0.0,
+        }
+    }
+}
+
+/// What is spoken to an origin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OriginProtocol {
+    /// HTTP/1.1, unless TLS agrees on HTTP/2.
+    #[default]
+    Auto,
+    /// HTTP/1.1.
+    H1,
+    /// HTTP/2; in cleartext by prior knowledge.
+    H2,
+}
+
+/// The version of the PROXY protocol that tells an origin who its client is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SendProxy {
+    /// A line of text.
+    V1,
+    /// Binary.
+    V2,
+}
+
+/// How a server's origin is spoken to; of a server without address (built in) nothing of it is used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The protocol.
+    pub protocol: OriginProtocol,
+    /// TLS; `None`: cleartext.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsClient>,
+    /// How long a connection may take to stand (TCP and TLS each).
+    pub connect_timeout_ns: Option<u64>,
+    /// From the last byte of the request to the final head; none for built-in servers.
+    pub response_timeout_ns: Option<u64>,
+    /// Silence between two bytes of a body.
+    pub body_timeout_ns: Option<u64>,
+    /// How long a connection is kept without a request.
+    pub idle_timeout_ns: Option<u64>,
+    /// How old a connection may be when a request begins.
+    pub max_age_ns: Option<u64>,
+    /// Requests of a connection at most, at least 1.
+    pub max_requests: Option<u64>,
+    /// What a connection begins with; then each belongs to one client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_proxy: Option<SendProxy>,
+}
+
+impl Default for Origin {
+    fn default() -> Origin {
+        Origin {
+            protocol: OriginProtocol::Auto,
+            tls: None,
+            connect_timeout_ns: Some(SECOND_NS),
+            response_timeout_ns: Some(60 * SECOND_NS),
+            body_timeout_ns: Some(60 * SECOND_NS),
+            idle_timeout_ns: Some(4 * SECOND_NS),
+            max_age_ns: None,
+            max_requests: None,
+            send_proxy: None,
+        }
+    }
+}
+
+impl Origin {
+    /// The defaults of a server with an address, or of one without.
+    pub fn of(has_addr: bool) -> Origin {
+        let all = Origin::default();
+        Origin { response_timeout_ns: all.response_timeout_ns.filter(|_| has_addr), ..all }
+    }
+}
+
+/// `rewrite(...)`: fields have lower-case names and stand in the order of the file; none that weir frames by.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rewrite {
+    /// A prefix of the path (in normal form, [`crate::path`]), and what takes its place; both begin with `/`.
+    pub path: Option<(String, String)>,
+    /// Fields of the request that are set; values are templates, see [`crate::template`].
+    pub set: Vec<(String, String)>,
+    /// Fields of the request that are removed.
+    pub remove: Vec<String>,
+    /// Fields of the response that are set; values are templates, filled in from the request.
+    pub response_set: Vec<(String, String)>,
+    /// Fields of the response that are removed.
+    pub response_remove: Vec<String>,
+}

@@ -1,0 +1,215 @@
+//! Which request a condition of a `route` matches: pure, for whoever has a request in hand.
+
+use crate::http;
+use crate::path;
+use crate::{KeySource, RequestShape, Scenario, When};
+use std::net::IpAddr;
+
+/// A request as a condition sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The path; what follows a `?` is ignored.
+    pub path: &'a str,
+    /// The host, without port.
+    pub host: Option<&'a str>,
+    /// Names (lower case) and values.
+    pub headers: &'a [(String, String)],
+    /// Where it comes from; `None` in simulation: then no condition on it matches.
+    pub client: Option<IpAddr>,
+}
+
+impl RequestShape {
+    /// What a request is where nothing is said of it: GET for `/`, a client of its own.
+    pub fn plain() -> RequestShape {
+        RequestShape {
+            weight: 1.0,
+            method: "GET".to_owned(),
+            path: "/".to_owned(),
+            host: None,
+            headers: Vec::new(),
+            key: None,
+            body_bytes: 0,
+        }
+    }
+
+    /// Whether it says itself what is read there.
+    pub fn brings(&self, source: &KeySource) -> bool {
+        match source {
+            KeySource::Header(name) => self.headers.iter().any(|(n, _)| n == name),
+            KeySource::Cookie(name) => self
+                .headers
+                .iter()
+                .filter(|(n, _)| n == "cookie")
+                .flat_map(|(_, value)| value.split(';'))
+                .any(|pair| pair.split_once('=').is_some_and(|(n, _)| n.trim() == name)),
+            KeySource::Path => true,
+            KeySource::Client => false,
+        }
+    }
+
+    /// As a condition sees it.
+    pub fn asked(&self) -> Asked<'_> {
+        Asked {
+            method: &self.method,
+            path: &self.path,
+            host: self.host.as_deref(),
+            headers: &self.headers,
+            client: None,
+        }
+    }
+}
+
+impl Scenario {
+    /// What its requests are, each with its share of all: the mix, or plain requests.
+    pub fn shares(&self) -> Vec<(f64, RequestShape)> {
+        let total: f64 = self.mix.iter().map(|s| s.weight).sum();
+        if self.mix.is_empty() || total <= 0.0 {
+            return vec![(1.0, RequestShape::plain())];
+        }
+        self.mix.iter().map(|s| (s.weight / total, s.clone())).collect()
+    }
+}
+
+/// A request as conditions look at it, wherever its bytes are: in simulation an [`Asked`], served the message itself.
+pub trait Matched {
+    /// The method.
+    fn method(&self) -> &[u8];
+    /// The path without query, as it came: it is compared in its normal form ([`crate::path`]).
+    fn path(&self) -> &[u8];
+    /// The host without port.
+    fn host(&self) -> Option<&[u8]>;
+    /// Whether some value of the field with this name (lower case) fits.
+    fn has(&self, name: &str, fits: &dyn Fn(&[u8]) -> bool) -> bool;
+    /// Where it comes from.
+    fn client(&self) -> Option<IpAddr>;
+}
+
+impl Matched for Asked<'_> {
+    fn method(&self) -> &[u8] {
+        self.method.as_bytes()
+    }
+
+    fn path(&self) -> &[u8] {
+        self.path.split('?').next().unwrap_or_default().as_bytes()
+    }
+
+    fn host(&self) -> Option<&[u8]> {
+        self.host.map(str::as_bytes)
+    }
+
+    fn has(&self, name: &str, fits: &dyn Fn(&[u8]) -> bool) -> bool {
+        self.headers.iter().any(|(n, v)| n == name && fits(v.as_bytes()))
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        self.client
+    }
+}
+
+impl When {
+    /// Whether all that is given matches.
+    pub fn matches(&self, asked: &impl Matched) -> bool {
+        any(&self.path, |p| path::matches(p, asked.path()))
+            && any(&self.method, |m| m.as_bytes() == asked.method())
+            && any(&self.host, |h| asked.host().is_some_and(|host| same_host(h, host)))
+            && any(&self.header, |(name, value)| asked.has(name, &|v| ends_open(value, v)))
+            && any(&self.client, |c| asked.client().is_some_and(|address| lies_in(c, address)))
+    }
+
+    /// Whether it says nothing, and so matches all.
+    pub fn is_empty(&self) -> bool {
+        *self == When::default()
+    }
+}
+
+/// Whether one of the values fits, or there are none.
+fn any<T>(values: &[T], fits: impl Fn(&T) -> bool) -> bool {
+    values.is_empty() || values.iter().any(fits)
+}
+
+/// Exact, or up to a `*` at the end.
+fn ends_open(pattern: &str, text: &[u8]) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(stem) => text.starts_with(stem.as_bytes()),
+        None => pattern.as_bytes() == text,
+    }
+}
+
+/// Exact, or any name below `*.`; without case, and without a final dot.
+fn same_host(pattern: &str, host: &[u8]) -> bool {
+    let host = host.strip_suffix(b".").unwrap_or(host);
+    match pattern.strip_prefix('*') {
+        Some(rest) => host
+            .len()
+            .checked_sub(rest.len())
+            .is_some_and(|at| at > 0 && host[at..].eq_ignore_ascii_case(rest.as_bytes())),
+        None => host.eq_ignore_ascii_case(pattern.as_bytes()),
+    }
+}
+
+/// Whether an address lies in a network.
+fn lies_in(network: &str, address: IpAddr) -> bool {
+    let Ok((base, bits)) = http::network(network) else { return false };
+    let top = |value: u128, width: u32| value.checked_shr(width - bits.min(width)).unwrap_or(0);
+    match (base, address.to_canonical()) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => {
+            top(u128::from(u32::from(a)), 32) == top(u128::from(u32::from(b)), 32)
+        }
+        (IpAddr::V6(a), IpAddr::V6(b)) => top(a.into(), 128) == top(b.into(), 128),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(list: &[&str]) -> Vec<String> {
+        list.iter().map(|w| (*w).to_owned()).collect()
+    }
+
+    #[test]
+    fn all_that_is_given_must_match_by_any_of_its_values() {
+        let when = When {
+            path: words(&["/a", "/b/*"]),
+            method: words(&["GET", "HEAD"]),
+            header: vec![("x-tier".to_owned(), "gold*".to_owned())],
+            ..When::default()
+        };
+        let headers = vec![("x-tier".to_owned(), "golden".to_owned())];
+        let asked = Asked { method: "GET", path: "/b/c?d=*", host: None, headers: &headers, client: None };
+        assert!(when.matches(&asked));
+        assert!(when.matches(&Asked { path: "/a", method: "HEAD", ..asked }));
+        for other in [
+            Asked { path: "/a/", ..asked },
+            Asked { path: "/b", ..asked },
+            Asked { method: "POST", ..asked },
+            Asked { headers: &[], ..asked },
+        ] {
+            assert!(!when.matches(&other), "{other:?}");
+        }
+        assert!(When::default().matches(&asked) && When::default().is_empty());
+    }
+
+    #[test]
+    fn a_path_matches_however_it_is_written() {
+        let asked = |path| Asked { method: "GET", path, host: None, headers: &[], client: None };
+        let of = |pattern: &str| When { path: words(&[pattern]), ..When::default() };
+        assert!(of("/~z").matches(&asked("/%7Ez")) && of("/~z").matches(&asked("/%7ez?%7E")));
+        assert!(of("/caf%C3%A9*").matches(&asked("/caf%c3%a9/x")));
+        assert!(!of("/a/b").matches(&asked("/a%2fb")) && of("/a%2Fb").matches(&asked("/a%2fb")));
+    }
+
+    #[test]
+    fn hosts_and_networks() {
+        let hosts = |pattern: &str, host: &str| same_host(pattern, host.as_bytes());
+        assert!(hosts("example.com", "Example.com.") && hosts("*.example.com", "a.b.example.com"));
+        assert!(!hosts("*.example.com", "example.com") && !hosts("example.com", "a.example.com"));
+        let lies = |network: &str, address: &str| lies_in(network, address.parse().expect("an address"));
+        assert!(lies("10.0.0.0/8", "10.9.8.7") && !lies("10.0.0.0/8", "11.0.0.1"));
+        assert!(lies("0.0.0.0/0", "1.2.3.4") && !lies("0.0.0.0/0", "::1") && lies("::/0", "::1"));
+        assert!(lies("10.1.2.3", "::ffff:10.1.2.3") && !lies("10.1.2.3", "10.1.2.4"));
+    }
+}

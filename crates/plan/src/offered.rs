@@ -1,0 +1,151 @@
+//! Offered load: how busy each queue and each `concurrent` would be, computed from arrivals, weights and means without
+//! running anything.
+
+use crate::{Point, Scenario, Spec, To};
+use walk::{STEERED, UNKNOWN};
+use weir_model::concurrent::Law;
+
+mod classes;
+mod effort;
+mod walk;
+
+pub use effort::{Effort, effort};
+pub(crate) use walk::Walk;
+
+/// The load of the queues (or servers that share their cores) of a site in one scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteLoad {
+    /// Index in [`Point::sites`].
+    pub site: u32,
+    /// How many queues of the site the scenario reaches.
+    pub count: u64,
+    /// Arrivals over capacity of the busiest of them, as a share: 1 is full.
+    pub utilisation: f64,
+    /// Arrivals at all of them together, per second.
+    pub rate_per_s: f64,
+    /// What all of them together can do, per second.
+    pub capacity_per_s: f64,
+    /// Whether something keeps their lines from growing without end: they turn requests away, or what stands around them caps
+    /// or cuts off what waits.
+    pub bounded: bool,
+    /// Whether a balancer that looks at load splits the arrivals: then the split by weight is only where it begins.
+    pub steered: bool,
+}
+
+/// The offered load of every site of queues or `concurrent` that the scenario reaches, in the order of the sites. Each
+/// balancer is taken to split by weight (`lb.first`: all to the first), each node of a `sequence` or `fanout` to get every
+/// request, a `route` what matches of the mix, and a rate limit to pass what it lets through; faults, retries, hedges,
+/// timeouts and warm-ups are taken not to happen. What is unknown is left out: arrivals, an infinite mean, what a rate
+/// limit by key lets through.
+///
+/// A server that shares its cores can do what it can with the best number of requests inside; a server with a model is offered
+/// what its model is.
+pub fn offered_load(point: &Point, scenario: usize) -> Vec<SiteLoad> {
+    let Some(scenario) = point.scenarios.get(scenario) else { return Vec::new() };
+    let Some(rate) = scenario.traffic.rate_per_s() else { return Vec::new() };
+    let Some(walk) = Walk::of(point, scenario, rate) else { return Vec::new() };
+    let holds = walk.holds_s();
+    let mut sites: Vec<Option<SiteLoad>> = vec![None; point.sites.len()];
+    for id in 0..point.nodes.len() {
+        let node = &point.nodes[id];
+        let rate = walk.rate(id);
+        if rate <= 0.0 || walk.marks[id] & UNKNOWN != 0 {
+            continue;
+        }
+        let (hold_s, places) = match (point.specs.get(node.spec as usize), node.to) {
+            (Some(Spec::Queue { concurrency, .. }), To::Node(inner)) => {
+                let Some(hold_s) = holds.get(inner as usize) else { continue };
+                (*hold_s, f64::from(*concurrency))
+            }
+            (Some(Spec::Concurrent { work, cores, contention, coherency, threads, .. }), _) => {
+                let Some(mean_ns) = work.mean_ns() else { continue };
+                (mean_ns / 1e9, most_at_work(*cores, *contention, *coherency, *threads))
+            }
+            _ => continue,
+        };
+        if !hold_s.is_finite() {
+            continue;
+        }
+        let utilisation = rate * hold_s / places;
+        let load = SiteLoad {
+            site: node.site,
+            count: 0,
+            utilisation: 0.0,
+            rate_per_s: 0.0,
+            capacity_per_s: 0.0,
+            bounded: true,
+            steered: false,
+        };
+        if let Some(slot) = sites.get_mut(node.site as usize) {
+            let load = slot.get_or_insert(load);
+            load.count += 1;
+            load.rate_per_s += rate;
+            load.capacity_per_s += places / hold_s;
+            load.utilisation = load.utilisation.max(utilisation);
+            load.bounded &= walk.is_bounded(id as u32);
+            load.steered |= walk.marks[id] & STEERED != 0;
+        }
+    }
+    sites.into_iter().flatten().collect()
+}
+
+/// By site: whether something keeps the lines of all its queues and shared servers from growing without end, whatever is
+/// offered. In a closed loop there are never more requests than users.
+pub fn bounded_sites(point: &Point, scenario: &Scenario) -> Vec<bool> {
+    let mut bounded = vec![true; point.sites.len()];
+    let Some(walk) = Walk::reaching(point, scenario) else { return vec![false; point.sites.len()] };
+    for (id, node) in (0u32..).zip(&point.nodes) {
+        let queues =
+            matches!(point.specs.get(node.spec as usize), Some(Spec::Queue { .. } | Spec::Concurrent { .. }));
+        if queues
+            && walk.rate(id as usize) > 0.0
+            && let Some(site) = bounded.get_mut(node.site as usize)
+        {
+            *site &= walk.is_bounded(id);
+        }
+    }
+    bounded
+}
+
+/// The speed of all together at a server that shares its cores, in cores, with the best number of requests inside: m of them
+/// do min(m, cores) / (1 + contention·(m−1) + coherency·m·(m−1)).
+fn most_at_work(cores: f64, contention: f64, coherency: f64, threads: Option<u32>) -> f64 {
+    let law = Law::new(cores, contention, coherency, threads);
+    let together = |m: f64| {
+        let m = (m.max(1.0) as u32).min(threads.unwrap_or(u32::MAX)).max(1);
+        f64::from(m) * law.rate(m)
+    };
+    // It rises up to the cores at most, and there up to where its slope is 0.
+    let peak = if coherency > 0.0 { ((1.0 - contention).max(0.0) / coherency).sqrt() } else { cores };
+    let peak = peak.min(cores);
+    [peak.floor(), peak.ceil(), cores.floor(), cores.ceil(), 1.0]
+        .into_iter()
+        .map(together)
+        .fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::most_at_work;
+
+    /// Against all numbers up to a thousand.
+    #[test]
+    fn the_best_number_inside_is_found() {
+        for cores in [0.5, 1.0, 2.0, 2.5, 16.0] {
+            for (contention, coherency) in [(0.0, 0.0), (0.2, 0.0), (0.0, 0.01), (0.05, 0.02), (1.5, 0.0)] {
+                for threads in [None, Some(1), Some(3), Some(100)] {
+                    let best = (1..=threads.unwrap_or(1000)).map(|m| {
+                        let m = f64::from(m);
+                        m.min(cores) / (1.0 + contention * (m - 1.0) + coherency * m * (m - 1.0))
+                    });
+                    let best = best.fold(0.0, f64::max);
+                    let got = most_at_work(cores, contention, coherency, threads);
+                    assert!(
+                        (got - best).abs() < 1e-12,
+                        "{cores} {contention} {coherency} {threads:?}: {got} {best}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The requests of a scenario in classes: those of a class take the same branch at every `route`. Where requests are
+//! rewritten each of their kinds, rewritten or not, is a class of its own.
+
+use crate::rewriting::Kinds;
+use crate::{Point, RequestShape, Scenario, Spec, When};
+use std::collections::{BTreeMap, HashMap};
+
+/// Numbers kept for all nodes and classes, at most; with more the loads are unknown.
+const MOST_NUMBERS: usize = 1 << 25;
+
+/// What requests of a class have in common: their kind where kinds are told apart (else 0), and the branch at each route.
+type Alike = (usize, Vec<Option<usize>>);
+
+/// The classes of a scenario's requests.
+pub(super) struct Classes {
+    /// The share of each among the requests that come in.
+    pub(super) shares: Vec<f64>,
+    /// The kinds of each, as indices in [`Kinds::shapes`].
+    pub(super) members: Vec<Vec<usize>>,
+    pub(super) kinds: Kinds,
+    /// By the spec of a `route`: the index in its list that each class takes; `None`: no route.
+    branches: HashMap<u32, Vec<Option<usize>>>,
+}
+
+impl Classes {
+    /// The classes; `None` where there are too many to keep count of.
+    pub(super) fn of(point: &Point, scenario: &Scenario) -> Option<Classes> {
+        let routes: Vec<(u32, &[When], bool)> = (0u32..)
+            .zip(&point.specs)
+            .filter_map(|(i, spec)| match spec {
+                Spec::Route { rules, otherwise } => Some((i, rules.as_slice(), *otherwise)),
+                _ => None,
+            })
+            .collect();
+        let kinds = Kinds::of(point, scenario)?;
+        if routes.is_empty() && !kinds.are_rewritten() {
+            let members = vec![(0..scenario.mix.len().max(1)).collect()];
+            return Some(Classes { shares: vec![1.0], members, kinds, branches: HashMap::new() });
+        }
+        let shares = scenario.shares();
+        let share = |i: usize| shares.get(i).map_or(0.0, |(share, _)| *share);
+        let mut classes: BTreeMap<Alike, (f64, Vec<usize>)> = BTreeMap::new();
+        for (i, shape) in kinds.shapes.iter().enumerate() {
+            let taken = routes.iter().map(|(_, rules, otherwise)| branch(rules, *otherwise, shape)).collect();
+            let own = if kinds.are_rewritten() { i } else { 0 };
+            let class = classes.entry((own, taken)).or_default();
+            class.0 += share(i);
+            class.1.push(i);
+        }
+        if classes.len().saturating_mul(point.nodes.len()) > MOST_NUMBERS {
+            return None;
+        }
+        let of_route = |r: usize| classes.keys().map(|(_, taken)| taken.get(r).copied().flatten()).collect();
+        let branches = routes.iter().enumerate().map(|(r, (spec, ..))| (*spec, of_route(r))).collect();
+        let (shares, members) = classes.into_values().unzip();
+        Some(Classes { shares, members, kinds, branches })
+    }
+
+    /// Which of its list a `route` with this spec takes for requests of this class.
+    pub(super) fn branch(&self, spec: u32, class: usize) -> Option<usize> {
+        self.branches.get(&spec)?.get(class).copied().flatten()
+    }
+
+    /// The class that requests of a class belong to behind a `rewrite` with this spec.
+    pub(super) fn behind(&self, spec: u32, class: usize) -> usize {
+        // Where anything is rewritten classes are kinds.
+        self.kinds.behind(spec, class as u32) as usize
+    }
+}
+
+/// Which of its list a `route` takes for such a request.
+fn branch(rules: &[When], otherwise: bool, shape: &RequestShape) -> Option<usize> {
+    let asked = shape.asked();
+    rules.iter().position(|r| r.matches(&asked)).or(otherwise.then_some(rules.len()))
+}

@@ -1,0 +1,122 @@
+//! Paths as a file may write them. Each check says what is wrong with one, and what to write instead.
+
+use super::{is_escape, without_dots};
+use crate::http::{Wrong, short};
+use std::fmt::Write;
+use weir_http1::{Limits, check_target};
+
+/// The path of a request, perhaps with a query: what a target may be.
+pub fn target(text: &str) -> Result<(), Wrong> {
+    check(text, "")
+}
+
+/// A path to match: exact, or ending in `*`. One that no request can match is refused.
+pub fn pattern(text: &str) -> Result<(), Wrong> {
+    let (stem, star) = text.strip_suffix('*').map_or((text, ""), |stem| (stem, "*"));
+    let shown = shown(text);
+    if stem.contains('*') {
+        return Err((format!("\"{shown}\" is no path to match: a `*` stands at its end only"), None));
+    }
+    if let Some((path, _)) = stem.split_once('?') {
+        let why = format!("\"{shown}\": paths are matched without their query");
+        return Err((why, Some(format!("write \"{}\"", short(path)))));
+    }
+    if text == "*" {
+        return Ok(());
+    }
+    let cut = |stem: &str| matches!(stem.as_bytes(), [.., b'%'] | [.., b'%', _]);
+    if !star.is_empty() && cut(stem) {
+        let whole = stem.get(..stem.rfind('%').unwrap_or(0)).unwrap_or_default();
+        let why = format!(
+            "\"{shown}\" is no path to match: its `*` cuts a %XX, and a character matches whole or not"
+        );
+        return Err((why, Some(format!("write both digits before the `*`, or \"{}*\"", short(whole)))));
+    }
+    check(stem, star)?;
+    no_dots(stem, star, !star.is_empty())
+}
+
+/// The beginning of a path.
+pub fn prefix(text: &str) -> Result<(), Wrong> {
+    if text.contains(['?', '*']) {
+        return Err((format!("\"{}\": a prefix of a path has no `?` and no `*`", shown(text)), None));
+    }
+    if matches!(text.as_bytes(), [.., b'%'] | [.., b'%', _]) {
+        let why = format!("\"{}\" ends amid a %XX, and a character is replaced whole or not", shown(text));
+        return Err((why, Some("write both digits, or leave it out".to_owned())));
+    }
+    check(text, "")?;
+    no_dots(text, "", true)
+}
+
+/// A path as a target may have it; `star` is what was written behind it.
+fn check(text: &str, star: &str) -> Result<(), Wrong> {
+    let both = shown(&format!("{text}{star}"));
+    if !text.starts_with('/') {
+        let why = format!("\"{both}\" is no path: it begins with \"/\"");
+        let rooted = encoded(&format!("/{text}"));
+        return Err((why, Some(format!("write \"{}{star}\"", short(&rooted)))));
+    }
+    if check_target(text.as_bytes(), Limits::TARGET).is_ok() {
+        return Ok(());
+    }
+    let why = first_wrong(text).unwrap_or_else(|| format!("a target has {} bytes at most", Limits::TARGET));
+    let encoded = encoded(text);
+    let help = (encoded != text).then(|| format!("write \"{}{star}\"", short(&encoded)));
+    Err((format!("\"{both}\" is no path: {why}"), help))
+}
+
+/// No dot segment, plain or encoded; with `open` the last segment may go on, and is none yet.
+fn no_dots(text: &str, star: &str, open: bool) -> Result<(), Wrong> {
+    let Some(resolved) = without_dots(text, open) else { return Ok(()) };
+    let both = shown(&format!("{text}{star}"));
+    let why = format!("\"{both}\" has a segment `.` or `..`, which clients resolve before they ask");
+    Err((why, Some(format!("write \"{}{star}\"", short(&resolved)))))
+}
+
+/// The first character that may not stand where it stands.
+fn first_wrong(text: &str) -> Option<String> {
+    let (_, c, query) = characters(text).find(|(at, c, query)| !stands(text, *at, *c, *query))?;
+    Some(match c {
+        '%' => "a percent sign is followed by two hexadecimal digits".to_owned(),
+        ' ' => "no target has a space".to_owned(),
+        c if c.is_control() => "no target has a control character".to_owned(),
+        c => format!("no target has `{c}` in its {}", if query { "query" } else { "path" }),
+    })
+}
+
+/// With all that may not stand where it stands as %XX.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (at, c, query) in characters(text) {
+        if stands(text, at, c, query) {
+            out.push(c);
+        } else {
+            for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                // Writing into a String cannot fail.
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+/// The characters, each with its place and whether it stands in the query.
+fn characters(text: &str) -> impl Iterator<Item = (usize, char, bool)> {
+    let query = text.find('?').unwrap_or(text.len());
+    text.char_indices().map(move |(at, c)| (at, c, at > query))
+}
+
+/// Whether a target may have this character there.
+fn stands(text: &str, at: usize, c: char, query: bool) -> bool {
+    let alone = if query { format!("/?{c}") } else { format!("/{c}") };
+    match c {
+        '%' => is_escape(&text.as_bytes()[at..]),
+        _ => check_target(alone.as_bytes(), alone.len()).is_ok(),
+    }
+}
+
+/// A text for a message.
+fn shown(text: &str) -> String {
+    short(&text.escape_debug().to_string())
+}

@@ -1,0 +1,346 @@
+//! What each node is when its topology is served: something that weir does, a model of the world around it, or a part of a
+//! server that weir itself is.
+//!
+//! A *built-in server* is read from the leaves outwards: a node behind which all ends in servers without address, by way of
+//! models, waiting lines and time limits only, belongs to one; the outermost such node is its root. Balancers, retries,
+//! hedges, routes, splits, rate limits, rewriting, buffering and fixed answers are never part of one, since weir does them.
+//! A `weight` right behind a balancer is the balancer's, not the built-in server's, so two weights of one server are one.
+
+use crate::circles::circles;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::{ClientAuth, NodeId, Point, Spec, TlsServer, To, levels, listeners};
+use std::collections::BTreeSet;
+use weir_policy::config::Balance;
+
+/// What a node is when served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Role {
+    /// weir does it.
+    Proxy,
+    /// A model that acts: built-in servers are all that is behind it, or `--inject` was given.
+    Model,
+    /// A model before real servers: requests pass.
+    LeftOut,
+    /// The root of a built-in server.
+    BuiltIn,
+    /// A part of a built-in server or of a server's model; or no listener leads there.
+    #[default]
+    Inside,
+}
+
+/// How a point is served.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Serving {
+    /// By node; what no listener reaches is [`Role::Inside`].
+    pub roles: Vec<Role>,
+    /// What is to be said of it, a line each: models that are left out, hints with their place.
+    pub notes: Vec<String>,
+}
+
+/// What each node of a point is when served. With `inject` models act before real servers too.
+///
+/// # Errors
+/// All nodes that cannot be served, with their places; or that there is no listener.
+pub fn serving(point: &Point, inject: bool) -> Result<Serving, Vec<Diagnostic>> {
+    serving_of(point, &listeners(point), inject)
+}
+
+/// The same for what these listeners lead to.
+///
+/// # Errors
+/// As [`serving`].
+pub fn serving_of(point: &Point, roots: &[NodeId], inject: bool) -> Result<Serving, Vec<Diagnostic>> {
+    if roots.is_empty() {
+        let none = Diagnostic::error("nothing is served: the file has no `listen`");
+        return Err(vec![
+            none.help("write `listen(\":8080\", node)`, with the node where requests are to enter"),
+        ]);
+    }
+    let behind = behind(point);
+    let mut walk = Walk { point, behind: &behind, inject, roles: vec![Role::Inside; point.nodes.len()] };
+    let reached = walk.down(roots);
+    let roles = walk.roles;
+    let mut wrong = refused(point, &roles, &reached);
+    wrong.extend(unreachable(point));
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let mut notes: Vec<String> = left_out(point, &roles).into_iter().collect();
+    let circles = circles(point).into_iter().map(|(id, finding)| at(point, id, finding));
+    notes.extend(circles.chain(hints(point, &roles)).map(|finding| finding.to_string()));
+    Ok(Serving { roles, notes })
+}
+
+/// What is behind a node, itself included; a server's model is its own affair.
+#[derive(Clone, Copy, Debug, Default)]
+struct Behind {
+    /// Nothing but what a built-in server may be made of.
+    modelled: bool,
+    /// A server without address.
+    built_in: bool,
+    /// A server with an address.
+    real: bool,
+}
+
+impl Behind {
+    /// Whether it is a built-in server, or part of one.
+    fn is_built_in(self) -> bool {
+        self.modelled && self.built_in
+    }
+}
+
+/// Whether a built-in server may be made of it.
+fn may_be_inside(spec: &Spec) -> bool {
+    match spec {
+        Spec::Server { addr, .. } => addr.is_none(),
+        Spec::Queue { .. } | Spec::Timeout { .. } | Spec::Weight { .. } => true,
+        _ => is_model(spec) || is_never_served(spec) && !matches!(spec, Spec::Lb(_)),
+    }
+}
+
+/// A model that may act when served.
+fn is_model(spec: &Spec) -> bool {
+    matches!(
+        spec,
+        Spec::Delay { .. } | Spec::Cable { .. } | Spec::Warmup { .. } | Spec::Faulty(_) | Spec::Flaky { .. }
+    )
+}
+
+/// What is simulated only, outside of built-in servers and models.
+fn is_never_served(spec: &Spec) -> bool {
+    match spec {
+        Spec::Sequence | Spec::Fanout { .. } | Spec::Concurrent { .. } => true,
+        Spec::Lb(lb) => lb.balance == Balance::LeastWork,
+        _ => false,
+    }
+}
+
+fn spec_of(point: &Point, id: NodeId) -> Option<&Spec> {
+    let node = point.nodes.get(id as usize)?;
+    point.specs.get(node.spec as usize)
+}
+
+/// Of each node. A node comes after all that it leads to, so one pass will do.
+fn behind(point: &Point) -> Vec<Behind> {
+    let mut all: Vec<Behind> = Vec::with_capacity(point.nodes.len());
+    let mut lists: Vec<Option<Behind>> = vec![None; point.lists.len()];
+    let join = |a: Behind, b: Behind| Behind {
+        modelled: a.modelled && b.modelled,
+        built_in: a.built_in || b.built_in,
+        real: a.real || b.real,
+    };
+    for node in &point.nodes {
+        let Some(spec) = point.specs.get(node.spec as usize) else { break };
+        let of = |id: NodeId| all.get(id as usize).copied().unwrap_or_default();
+        let start = match spec {
+            Spec::Server { addr, .. } => {
+                Behind { modelled: true, built_in: addr.is_none(), real: addr.is_some() }
+            }
+            _ => Behind { modelled: true, ..Behind::default() },
+        };
+        let mut behind = match node.to {
+            To::None => start,
+            To::Node(next) => join(start, of(next)),
+            To::List(list) => match lists.get_mut(list as usize) {
+                Some(known) => {
+                    let targets = &point.lists[list as usize];
+                    join(
+                        start,
+                        *known.get_or_insert_with(|| targets.iter().map(|t| of(*t)).fold(start, join)),
+                    )
+                }
+                None => start,
+            },
+        };
+        if let Spec::Lb(lb) = spec
+            && let Some(spare) = lb.spare
+        {
+            behind = join(behind, of(spare));
+        }
+        behind.modelled &= may_be_inside(spec);
+        all.push(behind);
+    }
+    all.resize(point.nodes.len(), Behind::default());
+    all
+}
+
+struct Walk<'a> {
+    point: &'a Point,
+    behind: &'a [Behind],
+    inject: bool,
+    roles: Vec<Role>,
+}
+
+impl Walk<'_> {
+    /// Gives their roles to all that the listeners reach outside of built-in servers; these nodes, in order.
+    fn down(&mut self, roots: &[NodeId]) -> BTreeSet<NodeId> {
+        let (mut reached, mut lists) = (BTreeSet::new(), BTreeSet::new());
+        let mut stack: Vec<(NodeId, bool)> = roots.iter().map(|root| (*root, false)).collect();
+        while let Some((id, picked)) = stack.pop() {
+            if !reached.insert(id) {
+                continue;
+            }
+            let role = self.role(id, picked);
+            self.roles[id as usize] = role;
+            let Some(spec) = spec_of(self.point, id).filter(|_| role != Role::BuiltIn) else { continue };
+            let balancer = matches!(spec, Spec::Lb(_));
+            // A server's model is asked for by nobody here: the real one is, if it has an address.
+            if let Spec::Lb(lb) = spec {
+                stack.extend(lb.spare.map(|spare| (spare, false)));
+            }
+            match self.point.nodes[id as usize].to {
+                To::None => {}
+                To::Node(next) => stack.push((next, false)),
+                To::List(list) => {
+                    // Routers over one long list: it is walked once.
+                    if lists.insert((list, balancer)) {
+                        stack.extend(self.point.lists[list as usize].iter().map(|t| (*t, balancer)));
+                    }
+                }
+            }
+        }
+        reached
+    }
+
+    fn role(&self, id: NodeId, picked: bool) -> Role {
+        let behind = self.behind[id as usize];
+        match spec_of(self.point, id) {
+            Some(Spec::Weight { .. }) if picked => Role::Proxy,
+            _ if behind.is_built_in() => Role::BuiltIn,
+            Some(spec) if is_model(spec) => {
+                if behind.real && !self.inject {
+                    Role::LeftOut
+                } else {
+                    Role::Model
+                }
+            }
+            _ => Role::Proxy,
+        }
+    }
+}
+
+/// Errors at nodes that are never served where they stand, once for each site.
+fn refused(point: &Point, roles: &[Role], reached: &BTreeSet<NodeId>) -> Vec<Diagnostic> {
+    let mut sites = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for &id in reached {
+        let Some(spec) = spec_of(point, id).filter(|s| is_never_served(s)) else { continue };
+        if roles[id as usize] != Role::Proxy || !sites.insert(point.nodes[id as usize].site) {
+            continue;
+        }
+        let (why, help) = match spec {
+            Spec::Lb(_) => (
+                "it knows the work left at each target, which nobody does",
+                "take `lb.least_conn`, `lb.p2c` or `lb.peak_ewma` to serve",
+            ),
+            Spec::Concurrent { .. } => (
+                "it models a server, and stands for none",
+                "make it the model of one: `server(\"app\", model=concurrent(...))`",
+            ),
+            _ => (
+                "weir sends a request to one origin, and there is more behind it than a built-in server",
+                "keep it for `weir sim`, or put it into the `model` of a server",
+            ),
+        };
+        let message = format!("`{}` cannot be served: {why}", spec.kind());
+        wrong.push(at(point, id, Diagnostic::error(message).help(help)));
+    }
+    wrong
+}
+
+/// Errors at listeners behind others that weir itself could not be a client of, once for each site.
+fn unreachable(point: &Point) -> Vec<Diagnostic> {
+    let mut sites = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (id, _) in levels(point).into_iter().filter(|(_, level)| *level > 0) {
+        let Some(Spec::Listen(listen)) = spec_of(point, id) else { continue };
+        let wants = |tls: &TlsServer| tls.client_ca.is_some() && tls.client_auth == ClientAuth::Require;
+        let (what, help) = if listen.tls.as_ref().is_some_and(wants) {
+            (
+                "requires certificates of clients, and weir, which reaches it itself, has none",
+                "write `client_auth=\"request\"`, or leave `client_ca` out",
+            )
+        } else if !listen.http.proxy_from.is_empty() {
+            (
+                "waits for the PROXY protocol, and weir reaches it itself, by plain HTTP",
+                "leave `proxy_from` out: who the client is weir tells itself",
+            )
+        } else {
+            continue;
+        };
+        if !sites.insert(point.nodes[id as usize].site) {
+            continue;
+        }
+        let message = format!("a `listen` behind another {what}");
+        let help = format!("{help}; for clients from outside let a second `listen` lead to the same node");
+        wrong.push(at(point, id, Diagnostic::error(message).help(help)));
+    }
+    wrong
+}
+
+/// One line that names the models that do not act.
+fn left_out(point: &Point, roles: &[Role]) -> Option<String> {
+    const MOST: usize = 8;
+    let mut sites = BTreeSet::new();
+    for (node, role) in point.nodes.iter().zip(roles) {
+        if *role == Role::LeftOut {
+            sites.insert(node.site);
+        }
+    }
+    let mut names: Vec<String> = sites
+        .iter()
+        .filter_map(|s| point.sites.get(*s as usize))
+        .map(|s| if s.span.is_empty() { s.label.clone() } else { format!("{} ({})", s.label, s.span) })
+        .collect();
+    if names.len() > MOST {
+        let more = names.len() - MOST;
+        names.truncate(MOST);
+        names.push(format!("{more} more"));
+    }
+    (!names.is_empty()).then(|| {
+        format!(
+            "note: left out, since real servers are behind: {} (`--inject` switches models on)",
+            names.join(", ")
+        )
+    })
+}
+
+/// What may not be meant, though it can be served.
+fn hints(point: &Point, roles: &[Role]) -> Vec<Diagnostic> {
+    let mut sites = BTreeSet::new();
+    let mut found = Vec::new();
+    for (id, node) in (0u32..).zip(&point.nodes) {
+        let queue =
+            matches!(spec_of(point, id), Some(Spec::Queue { .. })) && roles[id as usize] == Role::Proxy;
+        let Some(model) = (if queue { next_left_out(point, roles, node.to) } else { None }) else { continue };
+        if !sites.insert(node.site) {
+            continue;
+        }
+        let kind = spec_of(point, model).map_or("model", Spec::kind);
+        let finding = Diagnostic::error(format!(
+            "this `queue` stands before a `{kind}` that is left out when served, and is a limit that weir itself keeps"
+        ));
+        let finding = Diagnostic { severity: Severity::Hint, ..finding };
+        let help = "if it is the server's own, put both into its model: `server(addr=..., model=queue(...))`";
+        found.push(at(point, id, finding.help(help)));
+    }
+    found
+}
+
+/// The first model that is left out on the only way from there.
+fn next_left_out(point: &Point, roles: &[Role], from: To) -> Option<NodeId> {
+    let mut to = from;
+    while let To::Node(next) = to {
+        if roles[next as usize] == Role::LeftOut {
+            return Some(next);
+        }
+        to = point.nodes[next as usize].to;
+    }
+    None
+}
+
+/// A finding at the place of a node.
+fn at(point: &Point, id: NodeId, finding: Diagnostic) -> Diagnostic {
+    let site = point.nodes.get(id as usize).and_then(|n| point.sites.get(n.site as usize));
+    site.map_or(finding.clone(), |site| finding.at_span(&site.span))
+}

@@ -1,0 +1,115 @@
+//! Texts with `{host}`, `{uri}` and `{client}` in them: where `redirect` leads, what `rewrite` sets. `{{` and `}}` stand
+//! for the braces themselves.
+
+use crate::http::{self, Wrong, short};
+
+/// A part of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// As it stands.
+    Text(&'a str),
+    /// The request's host, as it came.
+    Host,
+    /// Its path and query, as they came.
+    Uri,
+    /// The client's address.
+    Client,
+}
+
+/// The names that a template knows.
+const NAMES: [(&str, Piece<'static>); 3] =
+    [("{host}", Piece::Host), ("{uri}", Piece::Uri), ("{client}", Piece::Client)];
+
+/// The parts of a template; what a plan holds has been checked, so a brace that means nothing stands for itself.
+pub fn pieces(template: &str) -> Vec<Piece<'_>> {
+    let (mut parts, mut rest) = (Vec::new(), template);
+    while !rest.is_empty() {
+        let (part, after) = next(rest);
+        parts.push(part);
+        rest = after;
+    }
+    parts
+}
+
+/// The first part, and what follows it; the text is not empty.
+fn next(text: &str) -> (Piece<'_>, &str) {
+    let Some(brace) = text.find(['{', '}']) else { return (Piece::Text(text), "") };
+    if brace > 0 {
+        let (plain, rest) = text.split_at(brace);
+        return (Piece::Text(plain), rest);
+    }
+    if let Some((name, piece)) = NAMES.into_iter().find(|(name, _)| text.starts_with(name)) {
+        return (piece, &text[name.len()..]);
+    }
+    let doubled = text.starts_with("{{") || text.starts_with("}}");
+    (Piece::Text(&text[..1]), &text[if doubled { 2 } else { 1 }..])
+}
+
+/// Whether a template is one: braces that mean nothing are refused.
+pub fn check(template: &str) -> Result<(), Wrong> {
+    let mut rest = template;
+    while let Some(brace) = rest.find(['{', '}']) {
+        rest = &rest[brace..];
+        let known = NAMES.iter().any(|(name, _)| rest.starts_with(name));
+        if !known && !rest.starts_with("{{") && !rest.starts_with("}}") {
+            let shown = short(rest.split_inclusive('}').next().unwrap_or(rest));
+            let message =
+                format!("`{shown}` means nothing there: there are {{host}}, {{uri}} and {{client}}");
+            return Err((message, Some("a brace itself is written twice: `{{` or `}}`".to_owned())));
+        }
+        rest = next(rest).1;
+    }
+    Ok(())
+}
+
+/// Whether it may be the value of a field.
+pub fn field_value(template: &str) -> Result<(), Wrong> {
+    http::field_value(template)?;
+    check(template)
+}
+
+/// Whether it may be where a redirection leads.
+pub fn location(template: &str) -> Result<(), Wrong> {
+    http::field_value(template)?;
+    check(template)?;
+    let rooted = template.starts_with('/') || template.starts_with("{uri}");
+    let scheme = ["http://", "https://"].iter().any(|s| template.len() > s.len() && template.starts_with(s));
+    if !rooted && !scheme {
+        let help = format!("write \"https://{{host}}{{uri}}\", or a path such as \"/{}\"", short(template));
+        return Err((format!("\"{}\" leads nowhere: it is no path and no URL", short(template)), Some(help)));
+    }
+    if template.bytes().any(|b| !b.is_ascii_graphic()) {
+        let why = "has a character that a URL does not have: write such as %20";
+        return Err((format!("\"{}\" {why}", short(template)), None));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_taken_apart() {
+        use Piece::{Client, Host, Text, Uri};
+        assert_eq!(pieces("https://{host}{uri}"), [Text("https://"), Host, Uri]);
+        assert_eq!(pieces("{client}!"), [Client, Text("!")]);
+        assert_eq!(pieces("a{{host}}"), [Text("a"), Text("{"), Text("host"), Text("}")]);
+        assert_eq!(pieces("{x"), [Text("{"), Text("x")], "unchecked, a brace stands for itself");
+        assert!(pieces("").is_empty());
+    }
+
+    #[test]
+    fn unknown_names_are_refused() {
+        assert!(check("{host} {uri} {client} {{}} {{host}}").is_ok());
+        for wrong in ["{hots}", "{", "}", "a}b", "{{}", "{host", "{{{"] {
+            assert!(check(wrong).is_err(), "{wrong}");
+        }
+        assert!(
+            location("https://{host}{uri}").is_ok() && location("/a?b").is_ok() && location("{uri}").is_ok()
+        );
+        for wrong in ["", "a", "https://", "ftp://a", "//a b", "/\u{e9}"] {
+            assert!(location(wrong).is_err(), "{wrong}");
+        }
+    }
+}

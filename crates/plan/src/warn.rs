@@ -1,0 +1,227 @@
+//! What is surely a mistake though it can be run, one function for each: nodes nobody reaches, weights nobody reads; what
+//! concerns loads is in `warn/load.rs`, failures `warn/failing.rs`, requests `warn/asked.rs`, settings that do nothing
+//! `warn/idle.rs`.
+
+use crate::diagnostic::{At, Diagnostic, Severity};
+use crate::{Node, NodeId, Point, Spec, To};
+use std::collections::BTreeSet;
+
+pub use asked::asked;
+pub use load::overloaded;
+
+mod asked;
+mod failing;
+mod idle;
+mod load;
+mod statuses;
+mod ways;
+
+fn warning(message: String) -> Diagnostic {
+    Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }
+}
+
+fn placed(mut finding: Diagnostic, at: Option<&At>) -> Diagnostic {
+    if let Some(at) = at {
+        finding = finding.at(at);
+    }
+    finding
+}
+
+/// A point, and where in the text its sites stand.
+struct Draft<'p> {
+    point: &'p Point,
+    standing: &'p [Option<At>],
+}
+
+impl Draft<'_> {
+    /// The kind of a site's nodes, and where it stands. The kind is empty for a part of another node.
+    fn describe(&self, site: u32) -> (&str, Option<&At>) {
+        let Some(known) = self.point.sites.get(site as usize) else { return ("", None) };
+        let place = self.point.places.get(known.place as usize);
+        let at = self.standing.get(site as usize).and_then(Option::as_ref);
+        (place.map_or("", |p| p.kind.as_str()), at)
+    }
+}
+
+/// What is found at which site.
+#[derive(Default)]
+struct Found(Vec<(u32, Diagnostic)>);
+
+impl Found {
+    fn warn(&mut self, site: u32, message: String, help: impl Into<String>) {
+        self.0.push((site, warning(message).help(help)));
+    }
+
+    fn hint(&mut self, site: u32, message: String, help: impl Into<String>) {
+        self.0.push((site, Diagnostic { severity: Severity::Hint, ..warning(message).help(help) }));
+    }
+}
+
+/// All that can be said of a graph without knowing its loads. `standing` is where in the text each of its sites stands.
+pub fn graph(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
+    let draft = &Draft { point, standing };
+    let mut findings = unreached(draft);
+    for look in [
+        failing::lost,
+        failing::attempts,
+        failing::repairs,
+        failing::untried,
+        failing::late,
+        statuses::unanswered,
+        statuses::unheard,
+        idle::outliers,
+        idle::slow_starts,
+        unmodelled,
+        one_target,
+    ] {
+        let mut found = Found::default();
+        look(draft, &mut found);
+        // Once per place, however many nodes and calls came through it.
+        let mut sites = BTreeSet::new();
+        let mut places: Vec<Option<At>> = Vec::new();
+        for (site, finding) in found.0 {
+            let at = draft.describe(site).1.cloned();
+            if sites.insert(site) && !places.contains(&at) {
+                findings.push(placed(finding, at.as_ref()));
+                places.push(at);
+            }
+        }
+    }
+    findings
+}
+
+/// Servers that a simulation reaches and nothing is known of: they answer at once. A file that is only served needs no model.
+fn unmodelled(draft: &Draft<'_>, found: &mut Found) {
+    let mut reached = vec![false; draft.point.nodes.len()];
+    for root in draft.point.scenarios.iter().filter_map(|s| usize::try_from(s.root).ok()) {
+        if let Some(r) = reached.get_mut(root) {
+            *r = true;
+        }
+    }
+    let reached = ways::down(draft.point, reached, |_, _, reached| reached, |a, b| a || b);
+    for (id, node) in draft.point.nodes.iter().enumerate().filter(|(id, _)| reached[*id]) {
+        if let Some(Spec::Server { addr: Some(_), model: None, .. }) = draft.point.spec(index(id)) {
+            let name = node.name.as_deref().unwrap_or("server");
+            found.warn(
+                node.site,
+                format!(
+                    "the server \"{name}\" has an address and no model: in simulation it answers at once"
+                ),
+                "say how long it works, as in `model=dist.exponential(20*ms)`",
+            );
+        }
+    }
+}
+
+/// Balancers all of whose targets are one node: `pool(n, f)` whose f returns a node that is made outside of it.
+fn one_target(draft: &Draft<'_>, found: &mut Found) {
+    let point = draft.point;
+    for (id, node) in point.nodes.iter().enumerate() {
+        let (Some(Spec::Lb(_)), To::List(list)) = (point.spec(index(id)), node.to) else { continue };
+        let Some([first, others @ ..]) = point.lists.get(list as usize).map(Vec::as_slice) else {
+            continue;
+        };
+        if !others.is_empty() && others.iter().all(|other| other == first) {
+            found.warn(
+                node.site,
+                format!("all {} targets of this balancer are one and the same node", others.len() + 1),
+                "make a node in the function that `pool` calls, as in `pool(3, lambda: server())`",
+            );
+        }
+    }
+}
+
+/// Where requests come in: at scenarios and listeners.
+fn roots(draft: &Draft<'_>) -> impl Iterator<Item = NodeId> {
+    let listens = |(id, node): (NodeId, &Node)| {
+        let spec = draft.point.specs.get(node.spec as usize);
+        matches!(spec, Some(Spec::Listen(_))).then_some(id)
+    };
+    let listeners = (0..).zip(&draft.point.nodes).filter_map(listens);
+    draft.point.scenarios.iter().map(|s| s.root).chain(listeners)
+}
+
+/// A warning for each site whose nodes no scenario (and no listener) reaches, and for each weight that is no target of
+/// a balancer.
+/// A file without scenarios is being written: then nothing is said.
+fn unreached(draft: &Draft<'_>) -> Vec<Diagnostic> {
+    if draft.point.scenarios.is_empty() {
+        return Vec::new();
+    }
+    let nodes = &draft.point.nodes;
+    let mut reached = vec![false; nodes.len()];
+    for root in roots(draft) {
+        if let Some(r) = reached.get_mut(root as usize) {
+            *r = true;
+        }
+    }
+    let reached = ways::down(draft.point, reached, |_, _, reached| reached, |a, b| a || b);
+    let misplaced = misplaced(draft);
+    let sites = nodes.iter().map(|n| n.site as usize).max().map_or(0, |m| m + 1);
+    let mut of_site = vec![(0usize, 0usize, false); sites];
+    for (id, node) in nodes.iter().enumerate() {
+        let (all, idle, wrong) = &mut of_site[node.site as usize];
+        *all += 1;
+        *idle += usize::from(!reached[id]);
+        *wrong |= misplaced[id];
+    }
+    let mut found = Vec::new();
+    for (site, (all, idle, wrong)) in of_site.into_iter().enumerate() {
+        let (kind, at) = draft.describe(index(site));
+        if wrong {
+            let finding =
+                warning("this `weight` has no effect: it is no direct target of a balancer".to_owned());
+            found.push(placed(finding.help("put it right inside the list of targets"), at));
+        }
+        if idle > 0 && !kind.is_empty() {
+            let message = match (all, idle) {
+                (1, _) => format!("no scenario reaches this `{kind}`"),
+                (all, idle) if all == idle => format!("no scenario reaches these {all} nodes (`{kind}`)"),
+                (all, idle) => format!("no scenario reaches {idle} of these {all} nodes (`{kind}`)"),
+            };
+            found.push(placed(warning(message), at));
+        }
+    }
+    found
+}
+
+/// Whether each node is a weight that something else than a balancer leads to (and that a scenario reaches, if only
+/// through it).
+fn misplaced(draft: &Draft<'_>) -> Vec<bool> {
+    let point = draft.point;
+    let balancer = |spec: &Spec| matches!(spec, Spec::Lb(_));
+    let mut start = vec![Above::default(); point.nodes.len()];
+    for root in roots(draft) {
+        if let Some(root) = start.get_mut(root as usize) {
+            *root = Above { reached: true, other: true };
+        }
+    }
+    let pass = |_, spec: &Spec, above: Above| Above {
+        reached: above.reached,
+        other: above.reached && !balancer(spec),
+    };
+    let join = |a: Above, b: Above| Above { reached: a.reached || b.reached, other: a.other || b.other };
+    let mut at = ways::down(point, start, pass, join);
+    // What a balancer falls back to is no target of it either.
+    for (id, spec) in (0..at.len()).filter_map(|id| Some((id, point.spec(index(id))?))).collect::<Vec<_>>() {
+        if let Some(aside) = spec.aside().filter(|_| at[id].reached) {
+            at[aside as usize].other = true;
+        }
+    }
+    (0..at.len())
+        .map(|id| at[id].other && matches!(point.spec(index(id)), Some(Spec::Weight { .. })))
+        .collect()
+}
+
+/// What leads to a node.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Above {
+    /// A scenario, in the end.
+    reached: bool,
+    /// Something else than a balancer.
+    other: bool,
+}
+
+fn index(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,157 @@
+//! Requests that do not bring what nodes on their way look at: a key, or what a rule matches.
+
+use super::{placed, warning};
+use crate::diagnostic::{At, Diagnostic};
+use crate::offered::Walk;
+use crate::path::{self, Rewritten};
+use crate::{KeySource, NodeId, Point, RequestShape, Rewrite, Scenario, Spec, When};
+use std::collections::HashSet;
+use weir_http1::Limits;
+use weir_model::Traffic;
+
+/// Warnings for nodes that look at what a scenario's requests do not have, once per place. `standing`: where the sites stand.
+pub fn asked(point: &Point, standing: &[Option<At>]) -> Vec<Diagnostic> {
+    let looks = |spec: &Spec| match spec {
+        Spec::Route { otherwise, .. } => !otherwise,
+        Spec::Rewrite(rewrite) => rewrite.path.is_some(),
+        other => sources_of(other).iter().any(|s| *s != KeySource::Path),
+    };
+    let looking: Vec<bool> = point.specs.iter().map(looks).collect();
+    let mut found: Vec<Diagnostic> = Vec::new();
+    if !looking.contains(&true) {
+        return found;
+    }
+    let mut places: Vec<(&str, &str)> = Vec::new();
+    for scenario in &point.scenarios {
+        let Some(walk) = Walk::reaching(point, scenario) else { continue };
+        // Members of a pool have it all in common.
+        let mut seen: HashSet<(u32, u32, Vec<usize>)> = HashSet::new();
+        for (id, node) in (0u32..).zip(&point.nodes) {
+            if !looking[node.spec as usize] {
+                continue;
+            }
+            let coming = walk.coming(id);
+            if coming.is_empty() || !seen.insert((node.site, node.spec, coming)) {
+                continue;
+            }
+            let (spec, span) =
+                (&point.specs[node.spec as usize], point.sites[node.site as usize].span.as_str());
+            // A node without a key is said of the first scenario, one without a route of each.
+            let key = (span, if matches!(spec, Spec::Route { .. }) { scenario.name.as_str() } else { "" });
+            if places.contains(&key) {
+                continue;
+            }
+            let said = match spec {
+                Spec::Route { rules, .. } => unrouted(rules, &walk, id, scenario),
+                Spec::Rewrite(rewrite) => too_long(rewrite, &walk, id, scenario),
+                spec => keyless(spec, &walk, id, scenario),
+            };
+            if let Some(finding) = said {
+                places.push(key);
+                let at = standing.get(node.site as usize).and_then(Option::as_ref);
+                found.push(placed(finding, at));
+            }
+        }
+    }
+    found
+}
+
+/// A node that goes by a key, reached by requests that have none.
+fn keyless(spec: &Spec, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Option<Diagnostic> {
+    if matches!(scenario.traffic, Traffic::Closed { .. }) {
+        return None;
+    }
+    // Whose rows of a trace are, is not told by their kind.
+    let senders = scenario.recorded.as_ref().map(|r| r.senders.as_slice()).unwrap_or_default();
+    let some = senders.iter().any(Option::is_some);
+    let all = some && senders.iter().all(Option::is_some);
+    sources_of(spec).iter().find_map(|source| {
+        let (mut with, mut without) = (some, false);
+        for shape in walk.members(id).filter(|s| s.weight > 0.0) {
+            let has = shape.key.is_some() || shape.brings(source);
+            with |= has;
+            without |= !has && !all;
+        }
+        without.then(|| warning(without_key(spec, source, with, scenario)).help(HELP))
+    })
+}
+
+const HELP: &str = "say who sends them, as in `traffic.mix(arrivals, [(1, request(key=keys.uniform(1000)))])`; in \
+                    `traffic.closed` the user is the key, in `traffic.trace` the column `key`";
+
+/// What a node looks at to tell requests apart.
+fn sources_of(spec: &Spec) -> Vec<KeySource> {
+    match spec {
+        Spec::Lb(lb) => {
+            // In simulation it is the key that returns.
+            let sticky = lb.sticky.as_ref().map(|_| KeySource::Client);
+            lb.key.iter().cloned().chain(sticky).collect()
+        }
+        Spec::Rate { key: Some(key), .. } | Spec::Split { key: Some(key), .. } => vec![key.clone()],
+        _ => Vec::new(),
+    }
+}
+
+/// What is said; `with`: others have one.
+fn without_key(spec: &Spec, source: &KeySource, with: bool, scenario: &Scenario) -> String {
+    let which = if with { "some of the requests" } else { "requests" };
+    let (by, end) = match spec {
+        Spec::Lb(lb) if lb.key.as_ref() != Some(source) => {
+            ("`sticky`".to_owned(), "none returns to its target")
+        }
+        Spec::Lb(_) => (written(source), "they are spread as by chance"),
+        Spec::Rate { .. } => (written(source), "each finds a full bucket"),
+        _ => (written(source), "they are split as by draw"),
+    };
+    format!(
+        "{which} of scenario \"{}\" have no key for this `{}` to go by ({by}): each is a client of its own, so {end}",
+        scenario.name,
+        spec.kind()
+    )
+}
+
+/// A key as the language writes it.
+fn written(source: &KeySource) -> String {
+    match source {
+        KeySource::Header(name) => format!("`key.header(\"{name}\")`"),
+        KeySource::Cookie(name) => format!("`key.cookie(\"{name}\")`"),
+        KeySource::Path => "`key.path()`".to_owned(),
+        KeySource::Client => "`key.client()`".to_owned(),
+    }
+}
+
+/// A `rewrite` that would make a target longer than any may be.
+fn too_long(rewrite: &Rewrite, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Option<Diagnostic> {
+    let (from, to) = rewrite.path.as_ref()?;
+    let long = |s: &RequestShape| path::rewritten(from, to, s.path.as_bytes()) == Rewritten::TooLong;
+    walk.members(id).find(|s| s.weight > 0.0 && long(s))?;
+    let message = format!(
+        "requests of scenario \"{}\" would be longer than {} bytes behind this `rewrite`: served, they are answered with 414, \
+         and here they keep their path",
+        scenario.name,
+        Limits::TARGET
+    );
+    Some(
+        warning(message)
+            .help("replace the prefix by a shorter one, or let `traffic.mix` ask for shorter paths"),
+    )
+}
+
+/// A `route` that has no way for any of the requests that come to it.
+fn unrouted(rules: &[When], walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Option<Diagnostic> {
+    if walk.matches_any(id) {
+        return None;
+    }
+    let help = if scenario.mix.is_empty() {
+        "without `traffic.mix` all requests are GET for \"/\": give it one, or the route `otherwise=`"
+    } else if rules.iter().any(|r| !r.client.is_empty()) {
+        "a simulated client has no address, so `client` matches none: give the route `otherwise=`"
+    } else {
+        "give the route `otherwise=`, or compare its rules with what `traffic.mix` sends"
+    };
+    let message = format!(
+        "no request of scenario \"{}\" matches a rule of this `route`: all that come here end as `no_route`",
+        scenario.name
+    );
+    Some(warning(message).help(help))
+}

@@ -1,0 +1,72 @@
+//! Settings that do nothing where they stand.
+
+use super::{Draft, Found, index};
+use crate::{Lb, NodeId, Point, Spec, To};
+use weir_policy::config::{Balance, Outlier};
+
+/// The balancers, with the number of their targets.
+fn balancers(point: &Point) -> impl Iterator<Item = (u32, &Lb, usize)> {
+    let of = |(id, node): (NodeId, &crate::Node)| match (point.spec(id), node.to) {
+        (Some(Spec::Lb(lb)), To::List(list)) => Some((node.site, lb, point.lists.get(list as usize)?.len())),
+        _ => None,
+    };
+    point.nodes.iter().enumerate().filter_map(move |(id, node)| of((index(id), node)))
+}
+
+/// Outlier detection among too few targets: it lets none go, or compares none.
+pub(super) fn outliers(draft: &Draft<'_>, found: &mut Found) {
+    for (site, lb, n) in balancers(draft.point) {
+        let Some(outlier) = &lb.outlier else { continue };
+        let targets = if n == 1 { "target".to_owned() } else { format!("{n} targets") };
+        let Outlier { max_ejection_percent, always_eject_one_host, .. } = *outlier;
+        if !always_eject_one_host && 100.0 / n as f64 > max_ejection_percent {
+            found.hint(
+                site,
+                format!(
+                    "`outlier` does nothing here: one of {targets} is {:.0} % of them, and at most {max_ejection_percent} % may \
+                     be out",
+                    100.0 / n as f64
+                ),
+                "give it `always_eject_one_host=True`, or a `max_ejection_percent` that lets one go",
+            );
+            continue;
+        }
+        let mut idle = |enforcing: f64, least: u32, does: &str, help: &str| {
+            if enforcing > 0.0 && (n as u64) < u64::from(least) {
+                let why = format!("it does so among {least} targets or more, and here are {n}");
+                found.hint(site, format!("this `outlier` {does}: {why}"), help);
+            }
+        };
+        idle(
+            outlier.enforcing_success_rate,
+            outlier.success_rate_minimum_hosts,
+            "compares no success rates",
+            "give it a smaller `success_rate_minimum_hosts`, or `enforcing_success_rate=0`",
+        );
+        idle(
+            outlier.enforcing_failure_percentage,
+            outlier.failure_percentage_minimum_hosts,
+            "looks at no failure percentage",
+            "give it a smaller `failure_percentage_minimum_hosts`",
+        );
+    }
+}
+
+/// Slow starts of hashes, whose keys they would move.
+pub(super) fn slow_starts(draft: &Draft<'_>, found: &mut Found) {
+    for (site, lb, _) in balancers(draft.point) {
+        let hashes = matches!(lb.balance, Balance::RingHash { .. } | Balance::Maglev { .. });
+        if lb.slow_start.is_some() && (hashes || lb.balance == Balance::First) {
+            let why = if hashes {
+                "keys stay with their targets, whatever their weights"
+            } else {
+                "the first that is eligible is taken, whatever its weight"
+            };
+            found.hint(
+                site,
+                format!("`slow_start` does nothing at this `{}`: {why}", lb.balance.name()),
+                "leave it out, or pick by load or in turn",
+            );
+        }
+    }
+}

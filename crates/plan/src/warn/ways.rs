@@ -1,0 +1,42 @@
+//! What comes down the graph to each node, by all ways at once.
+
+use super::index;
+use crate::{NodeId, Point, Spec, To};
+
+/// Fills in what reaches each node. `at` holds what begins there; `pass` says what a node hands on of what reached it; where
+/// several things reach a node, `join` makes one of them (it must not matter in which order).
+pub(super) fn down<T: Copy + PartialEq>(
+    point: &Point,
+    mut at: Vec<T>,
+    pass: impl Fn(NodeId, &Spec, T) -> T,
+    join: impl Fn(T, T) -> T,
+) -> Vec<T> {
+    let mut lists: Vec<Option<T>> = vec![None; point.lists.len()];
+    // A node comes after all that it leads to: going backwards, what reached a node is complete when it is looked at.
+    for (id, node) in point.nodes.iter().enumerate().rev() {
+        let id = index(id);
+        let Some(spec) = point.spec(id) else { continue };
+        let handed = pass(id, spec, at[id as usize]);
+        let mut reach = |next: NodeId, what: T| {
+            let slot = &mut at[next as usize];
+            *slot = join(*slot, what);
+        };
+        if let Some(aside) = spec.aside() {
+            reach(aside, handed);
+        }
+        match node.to {
+            To::None => {}
+            To::Node(next) => reach(next, handed),
+            To::List(list) => {
+                // Many balancers over one long list mostly bring the same: it is walked only where something is new.
+                let before = lists[list as usize];
+                let now = before.map_or(handed, |before| join(before, handed));
+                if before != Some(now) {
+                    lists[list as usize] = Some(now);
+                    point.lists[list as usize].iter().for_each(|next| reach(*next, now));
+                }
+            }
+        }
+    }
+    at
+}
