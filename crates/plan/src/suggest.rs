@@ -1,16 +1,20 @@
 //! "Did you mean": the nearest of the names that exist.
 
+use strsim::osa_distance;
+
 /// The name nearest to `word` by edits (swaps of neighbours count one), if one is near enough to be meant.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let most = match word.chars().count() {
+    let length = word.chars().count();
+    let most = match length {
         0..=3 => 1,
         4..=6 => 2,
         _ => 3,
     };
     names
         .into_iter()
-        .filter(|n| *n != word)
-        .map(|n| (distance(word, n), n))
+        // The distance costs the product of both lengths, and is never less than their difference.
+        .filter(|n| *n != word && n.chars().count().abs_diff(length) <= most)
+        .map(|n| (osa_distance(word, n), n))
         .filter(|(d, n)| *d <= most && *d < n.chars().count().max(2))
         .min()
         .map(|(_, n)| n)
@@ -31,27 +35,6 @@ pub fn either<S: AsRef<str>>(names: &[S]) -> String {
             format!("{} or {}", most.join(", "), last.as_ref())
         }
     }
-}
-
-/// Damerau–Levenshtein, optimal string alignment.
-fn distance(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().take(64).collect();
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let change = usize::from(a[i - 1] != b[j - 1]);
-            let mut d = (last[j] + 1).min(row[j - 1] + 1).min(last[j - 1] + change);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                d = d.min(before[j - 2] + 1);
-            }
-            row.push(d);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
 }
 
 #[cfg(test)]

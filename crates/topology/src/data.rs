@@ -113,13 +113,15 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 /// The values of the column `duration_ns|us|ms|s` or `arrival_...`, in ns.
 ///
 /// # Errors
-/// What is wrong, with row (counted from 1, the header being row 1) and column.
+/// What is wrong, with row (the line of the file in which it begins) and column.
 fn values(table: &Table, of: Column) -> Result<Vec<u64>, String> {
     let (column, each) = timed(table, of.name)?;
     let name = &table.columns[column];
     let mut values: Vec<u64> = Vec::new();
-    for (row, all) in table.rows() {
-        let field = table::field(&all, column, name, row)?;
+    let mut rows = table.rows();
+    while let Some(row) = rows.read()? {
+        let field = row.field(column, name)?;
+        let row = row.line;
         let number: f64 = field.parse().map_err(|_| {
             format!("holds \"{}\" in row {row}, column `{name}`: a number is wanted", table::cut(field))
         })?;
@@ -161,7 +163,7 @@ fn timed(table: &Table, what: &str) -> Result<(usize, f64), String> {
         )),
         [] => Err(format!(
             "has no column `{what}_ms` (or `_s`, `_us`, `_ns`); its columns are {}",
-            columns.join(", ")
+            columns.iter().map(|name| table::cut(name)).collect::<Vec<_>>().join(", ")
         )),
         _ => Err(format!("has several columns `{what}_...`: one is wanted")),
     }

@@ -392,6 +392,28 @@ fn malformed_traces_are_refused_with_row_and_column() {
         ("arrival_s\nnan\n", format!("holds nan in row 2, column `arrival_s`: {instant}")),
         ("arrival_s\nsoon\n", "holds \"soon\" in row 2, column `arrival_s`: a number is wanted".to_owned()),
         ("path,arrival_s\n/,1\n/\n", "has no column `arrival_s` in row 3".to_owned()),
+        // A row is known by the line that it begins in, whatever lines lie above it.
+        (
+            "note,arrival_s\r\n\"a\r\nb\",1\r\n\r\n  \r\nc,x\r\n",
+            "holds \"x\" in row 6, column `arrival_s`: a number is wanted".to_owned(),
+        ),
+        ("arrival_s\n\"1\n2\"\n", "holds \"1\\n2\" in row 2, column `arrival_s`: a number is wanted".to_owned()),
+        (
+            "arrival_s,path\n0,/\n1,\"/a\n2,/\n",
+            "has a quote that does not close in row 3: close it, and double the quotes inside".to_owned(),
+        ),
+        (
+            "arrival_s,\"path\n0,/\n",
+            "has a quote that does not close in row 1: close it, and double the quotes inside".to_owned(),
+        ),
+        (
+            "arrival_s,path\n0, \"/a\"\n",
+            "has a blank before the quotes in row 2, column `path`: remove it".to_owned(),
+        ),
+        (
+            "arrival_s, \"path\"\n0,/a\n",
+            "has a blank before the quotes in row 1, column `\"path\"`: remove it".to_owned(),
+        ),
     ] {
         assert_eq!(says(csv), format!("the data file \"a.csv\" {said}"), "{csv:?}");
     }

@@ -32,8 +32,6 @@ use weir_stats::Key;
 
 /// Graphs of earlier generations that may be left before another is built.
 const MOST_LEFT: usize = 8;
-/// How often it is looked whether one has ended.
-const LOOK: Duration = Duration::from_millis(20);
 /// How long a thread may take to build its graph.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -170,6 +168,8 @@ impl Reloader {
     pub fn stop(&self) {
         lock(&self.asked).stops = true;
         self.changed.notify_all();
+        // A reload that waits for a graph to end looks at `stops` whenever it is woken.
+        self.process.state.graph_ended.raise();
     }
 
     fn run(&self) {
@@ -275,7 +275,6 @@ impl Reloader {
     fn wait_for_room(&self, current: &Generation) -> Result<(), String> {
         let most = current.confs.values().map(|conf| conf.listen.http.drain_timeout_ns).max();
         let mut end = Instant::now() + Duration::from_nanos(most.unwrap_or_default());
-        let (lock_for_waiting, never) = (Mutex::new(()), Condvar::new());
         loop {
             let epochs = self.process.state.epochs();
             let Some(oldest) = epochs.first().filter(|_| epochs.len() > MOST_LEFT) else { return Ok(()) };
@@ -291,8 +290,7 @@ impl Reloader {
                 self.process.tell(self.process.built_in(), ToLoop::Ask(Box::new(move |lp| lp.cut(oldest))));
                 end = Instant::now() + Duration::from_secs(1);
             }
-            let waiting = lock(&lock_for_waiting);
-            drop(never.wait_timeout(waiting, LOOK));
+            self.process.state.graph_ended.wait(end.saturating_duration_since(Instant::now()));
         }
     }
 

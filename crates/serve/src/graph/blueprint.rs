@@ -2,9 +2,8 @@
 
 use super::draws::Draws;
 use super::ends::Ends;
-use super::identity::Keys;
 use super::slots::Changes;
-use super::state::{Prepared, ProcessState};
+use super::state::{GraphKeys, Prepared, ProcessState};
 use crate::exchange::NodeId;
 use crate::exchange::upstream::described;
 use crate::nodes::Id;
@@ -22,7 +21,7 @@ pub(crate) struct Blueprint {
     pub epoch: u32,
     pub point: Arc<Point>,
     pub serving: Arc<Serving>,
-    pub keys: Arc<Keys>,
+    pub keys: Arc<GraphKeys>,
     /// The targets of each balancer by their indices; `None`: nobody any more.
     targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
     /// How many targets it has that the one before had not, and the other way round.

@@ -13,11 +13,13 @@ use crate::exchange::NodeId;
 use crate::metrics::Metrics;
 use crate::nodes::lb::{LbState, Loads, TargetFlags};
 use crate::sync::counter::Counter;
+use crate::sync::signal::Signal;
 use crate::sync::timeline::{LocalTimeLine, TimeLine};
 use crate::sync::wait_queue::SharedQueue;
 use crate::sync::{LocalSemaphore, Semaphore, TryCell, WaitQueue};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -54,6 +56,8 @@ enum Wanted<'a> {
 /// The process's state.
 pub(crate) struct ProcessState {
     mail: Arc<[UnboundedSender<u32>]>,
+    /// Raised whenever no thread has a graph any more that some thread had.
+    pub graph_ended: Arc<Signal>,
     known: Mutex<Known>,
 }
 
@@ -61,7 +65,7 @@ pub(crate) struct ProcessState {
 struct Known {
     interner: Interner,
     /// Who is who in each graph of which some thread still has one, by epoch.
-    graphs: Vec<(u32, Weak<Keys>)>,
+    graphs: Vec<(u32, Weak<GraphKeys>)>,
     /// By identity.
     states: BTreeMap<u32, State>,
     /// The targets of balancers, by the balancer's identity.
@@ -74,9 +78,30 @@ struct Known {
     open: BTreeMap<u32, Arc<Counter>>,
 }
 
+/// The keys of a graph for as long as some thread has it.
+pub(crate) struct GraphKeys {
+    keys: Keys,
+    ended: Arc<Signal>,
+}
+
+impl Deref for GraphKeys {
+    type Target = Keys;
+
+    fn deref(&self) -> &Keys {
+        &self.keys
+    }
+}
+
+impl Drop for GraphKeys {
+    /// On the thread that drops the graph last, often a loop; it does not wait.
+    fn drop(&mut self) {
+        self.ended.raise();
+    }
+}
+
 /// Who is who in a plan.
 pub(crate) struct Prepared {
-    pub keys: Arc<Keys>,
+    pub keys: Arc<GraphKeys>,
     /// The targets of each balancer by their indices; `None`: nobody any more.
     pub targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
     pub changes: Changes,
@@ -85,7 +110,7 @@ pub(crate) struct Prepared {
 impl ProcessState {
     /// Of threads with these mailboxes.
     pub fn new(mail: Arc<[UnboundedSender<u32>]>) -> ProcessState {
-        ProcessState { mail, known: Mutex::default() }
+        ProcessState { mail, graph_ended: Arc::default(), known: Mutex::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -97,7 +122,8 @@ impl ProcessState {
     pub fn prepare(&self, epoch: u32, point: &Point, draws: &Draws, now_ns: u64) -> Prepared {
         let mut known = self.known();
         let oldest = known.forget(epoch);
-        let keys = Arc::new(known.interner.keys(point));
+        let keys = known.interner.keys(point);
+        let keys = Arc::new(GraphKeys { keys, ended: self.graph_ended.clone() });
         known.graphs.push((epoch, Arc::downgrade(&keys)));
         let (mut targets, mut changes) = (BTreeMap::new(), Changes::default());
         for (id, node) in (0..).zip(&point.nodes) {
@@ -253,7 +279,7 @@ impl Known {
     /// Forgets what no graph has any more. The oldest epoch of which a graph is left, before one is built of `epoch`.
     fn forget(&mut self, epoch: u32) -> u32 {
         self.graphs.retain(|(_, keys)| keys.strong_count() > 0);
-        let graphs: Vec<Arc<Keys>> = self.graphs.iter().filter_map(|(_, keys)| keys.upgrade()).collect();
+        let graphs: Vec<Arc<GraphKeys>> = self.graphs.iter().filter_map(|(_, keys)| keys.upgrade()).collect();
         let left: BTreeSet<u32> =
             graphs.iter().flat_map(|k| k.nodes.iter().chain(&k.targets).copied()).collect();
         self.interner.keep(|key| left.contains(&key));

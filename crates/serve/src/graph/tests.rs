@@ -16,6 +16,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc::unbounded_channel;
 use weir_net::io::Core;
 use weir_net::io::clock::Clock;
@@ -108,5 +109,8 @@ fn a_later_graph_goes_on_with_the_state() {
     assert_eq!(other.targets.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, true]);
     assert!(!other.has_target(0) && other.has_target(2));
     assert_eq!(pick(&other), 2, "nothing is in flight there");
+    // The end of a graph is signalled once nothing has it.
+    assert!(!process.graph_ended.wait(Duration::ZERO) && process.epochs() == [0, 1, 2, 3]);
     drop((old, of_old));
+    assert!(process.graph_ended.wait(Duration::ZERO) && process.epochs() == [1, 2, 3]);
 }

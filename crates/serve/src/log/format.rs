@@ -4,8 +4,10 @@ use super::Line;
 use super::notes::Notes;
 use super::stamp::Stamp;
 use crate::metrics::{HeadAnswer, LabelValue as _, RequestLimit};
+use data_encoding::{BASE64_NOPAD, Encoding};
 use std::fmt::Write as _;
 use std::net::IpAddr;
+use std::sync::LazyLock;
 use weir_http1::{Request, Trace, Version};
 use weir_plan::LogFormat;
 use weir_policy::{Kind, Outcome};
@@ -279,29 +281,15 @@ fn user(request: &Request) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// Base64 (RFC 4648, 4), with or without padding.
+/// Base64 (RFC 4648, 4) as most origins read it: with or without padding, whatever the bits after the last byte.
 fn base64(text: &[u8]) -> Option<Vec<u8>> {
-    let value = |b: u8| match b {
-        b'A'..=b'Z' => Some(b - b'A'),
-        b'a'..=b'z' => Some(b - b'a' + 26),
-        b'0'..=b'9' => Some(b - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
+    static BASE64: LazyLock<Encoding> = LazyLock::new(|| {
+        let mut lenient = BASE64_NOPAD.specification();
+        lenient.check_trailing_bits = false;
+        lenient.encoding().unwrap_or(BASE64_NOPAD)
+    });
     let end = text.iter().rposition(|b| *b != b'=').map_or(0, |at| at + 1);
-    let mut out = Vec::with_capacity(end * 3 / 4);
-    let (mut bits, mut n) = (0u32, 0);
-    for b in &text[..end] {
-        bits = bits << 6 | u32::from(value(*b)?);
-        n += 6;
-        if n >= 8 {
-            n -= 8;
-            out.push((bits >> n) as u8);
-            bits &= (1 << n) - 1;
-        }
-    }
-    Some(out)
+    BASE64.decode(&text[..end]).ok()
 }
 
 fn version(version: Version) -> &'static str {
@@ -437,6 +425,7 @@ mod tests {
         for (value, want) in [
             ("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", Some("Aladdin")),
             ("basic YSBiOmM", Some("a_b")),
+            ("Basic YSBiOmN=", Some("a_b")),
             ("Basic !!!", None),
             ("Bearer QWxhZGRpbjpvcGVu", None),
             ("Basic bm8tY29sb24=", None),

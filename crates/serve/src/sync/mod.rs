@@ -1,10 +1,12 @@
-//! State that all loops share, by atomics and messages: semaphores, wait queues, cells that are only tried, time-lines.
+//! State that all loops share, by atomics and messages: semaphores, wait queues, cells that are only tried, time-lines,
+//! signals.
 //! No request waits for a lock (`docs/spec/serving.md#loop-and-process`).
 
 mod chunks;
 pub(crate) mod counter;
 pub(crate) mod process;
 pub(crate) mod semaphore;
+pub(crate) mod signal;
 pub(crate) mod timeline;
 pub(crate) mod try_cell;
 pub(crate) mod wait_queue;

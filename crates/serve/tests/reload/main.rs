@@ -10,7 +10,9 @@ mod load;
 
 use load::{Client, file, server, servers, two_loops, under_load};
 use std::net::{TcpListener, TcpStream};
-use support::{Mode, Origin, Served, serve_whole, until};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+use support::{Mode, Origin, Pending, Served, pause, serve_whole, until};
 use weir_serve::{Exposition, Options, SetTarget, TargetState};
 
 #[test]
@@ -243,6 +245,83 @@ fn too_many_old_generations_end() {
     a.answer(Mode::Status(200));
     let answered = held.into_iter().map(|one| one.wait().status).collect::<Vec<_>>();
     assert!(answered[0] == 0 && answered[2..].iter().all(|status| *status == 200), "{answered:?}");
+}
+
+/// A generation that nothing cuts while a test runs.
+fn patient(a: &Origin, i: usize) -> String {
+    let front =
+        format!("listen(\"127.0.0.1:0\", rewrite({}, set = {{\"x-generation\": \"{i}\"}}), ", server(a));
+    format!("{front}name = \"front\", http = http(drain_timeout = 60 * s))\n")
+}
+
+/// Nine requests held in nine graphs, and the file of the graph after them.
+fn nine_graphs_held(a: &Origin) -> (Served, Vec<Pending>, String) {
+    let of = |i| patient(a, i);
+    let x = serve_whole(&of(0), two_loops());
+    a.answer(Mode::Hold);
+    let held = (1..=9)
+        .map(|i| {
+            let one = x.send("");
+            until("it is there", || a.inside().0 == i as u32);
+            if i < 9 {
+                x.reload(&of(i)).expect("it can be served");
+            }
+            one
+        })
+        .collect();
+    (x, held, of(9))
+}
+
+#[test]
+fn a_reload_waits_until_an_old_generation_ends() {
+    let a = Origin::new("a");
+    let (x, held, next) = nine_graphs_held(&a);
+    let (begin, ended) = (Instant::now(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let release = scope.spawn(|| {
+            pause(Duration::from_millis(100));
+            let has_ended = ended.load(SeqCst);
+            a.answer(Mode::Status(200));
+            has_ended
+        });
+        x.reload(&next).expect("it can be served");
+        ended.store(true, SeqCst);
+        assert!(!release.join().expect("it ends"), "nine generations had requests");
+    });
+    assert!(begin.elapsed() < Duration::from_secs(30), "nothing but the drain timeout ended it");
+    assert!(held.into_iter().all(|one| one.wait().status == 200));
+}
+
+#[test]
+fn a_drain_ends_a_reload_that_waits() {
+    let a = Origin::new("a");
+    let (x, held, next) = nine_graphs_held(&a);
+    let remote = x.remote();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            pause(Duration::from_millis(100));
+            remote.drain();
+        });
+        let ended = x.reload(&next);
+        assert!(ended.as_ref().is_err_and(|why| why.contains("draining")), "{ended:?}");
+    });
+    a.answer(Mode::Status(200));
+    assert!(held.into_iter().all(|one| one.wait().status == 200));
+}
+
+#[test]
+fn reloads_without_requests_do_not_wait() {
+    let a = Origin::new("a");
+    let x = serve_whole(&patient(&a, 0), two_loops());
+    let begin = Instant::now();
+    for i in 1..30 {
+        assert_eq!(x.get().status, 200);
+        x.reload(&patient(&a, i)).expect("it can be served");
+    }
+    assert!(
+        begin.elapsed() < Duration::from_secs(30),
+        "nothing but the drain timeout ended an old generation"
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What a trace says of its requests, row by row: the columns `method`, `path`, `host`, `key` and `body` (bytes). An empty
 //! field is as if the column were not there: GET, `/`, no host, a client of its own, no body.
 
-use super::table::{Table, cut, field};
+use super::table::{Table, cut};
 use std::collections::HashMap;
 use weir_plan::http::{self, Wrong};
 use weir_plan::path;
@@ -34,13 +34,15 @@ pub(super) fn of(table: &Table) -> Result<Option<Rows>, String> {
         return Ok(None);
     }
     let (mut kinds, mut keys): (HashMap<Same, u32>, HashMap<String, u32>) = <_>::default();
-    // By what stands there, so that most rows are neither checked nor copied.
+    // By the fields' text, so that most rows are neither checked nor copied. A field that holds a line break is refused by its check,
+    // so a key here has exactly one for each field.
     let mut known: HashMap<String, u32> = HashMap::new();
     let mut text = String::new();
     let mut rows = Rows { mix: Vec::new(), recorded: Recorded::default() };
-    for (row, all) in table.rows() {
+    let mut reader = table.rows();
+    while let Some(row) = reader.read()? {
         let said = |i: usize| match at[i] {
-            Some(column) => field(&all, column, COLUMNS[i], row).map(|f| Some(f).filter(|f| !f.is_empty())),
+            Some(column) => row.field(column, COLUMNS[i]).map(|f| Some(f).filter(|f| !f.is_empty())),
             None => Ok(None),
         };
         let says = [said(0)?, said(1)?, said(2)?, said(4)?];
@@ -49,7 +51,7 @@ pub(super) fn of(table: &Table) -> Result<Option<Rows>, String> {
         let kind = match known.get(&text) {
             Some(kind) => *kind,
             None => {
-                let kind = *kinds.entry(request(row, says)?).or_insert_with_key(|same| {
+                let kind = *kinds.entry(request(row.line, says)?).or_insert_with_key(|same| {
                     rows.mix.push(shape(same));
                     rows.mix.len() as u32 - 1
                 });
@@ -80,7 +82,7 @@ fn shape((method, path, host, body_bytes): &Same) -> RequestShape {
 }
 
 /// The request of a row, from its method, path, host and body.
-fn request(row: usize, [method, path, host, body]: [Option<&str>; 4]) -> Result<Same, String> {
+fn request(row: u64, [method, path, host, body]: [Option<&str>; 4]) -> Result<Same, String> {
     let plain = RequestShape::plain();
     let word = |name: &str, text: &str, check: fn(&str) -> Result<(), Wrong>| {
         check(text).map_err(|(why, _)| format!("is wrong in row {row}, column `{name}`: {why}"))
@@ -129,6 +131,17 @@ mod tests {
         assert_eq!(parse(b"arrival_s,size\n0,1\n"), Ok(None));
         let keyless = parse(b"arrival_s,path\n0,/x\n").expect("reads").expect("rows");
         assert!(keyless.recorded.senders.is_empty());
+    }
+
+    #[test]
+    fn quotes_hold_commas_quotes_and_lines() {
+        let text = "\u{feff}arrival_s,\"key\",note\r\n0,\"a,b\",x\r\n\r\n1,\"a\r\nb\",y\r\n2,\"a\"\"b\",\"\n\n\"\n3,c";
+        let rows = parse(text.as_bytes()).expect("reads").expect("rows");
+        assert_eq!(rows.recorded.keys, ["a,b", "a\r\nb", "a\"b", "c"]);
+        let ends_quoted = parse(b"arrival_s,key\n0,\"a\"").expect("reads").expect("rows");
+        assert_eq!(ends_quoted.recorded.keys, ["a"]);
+        let ends_in_a_line_break = parse(b"arrival_s,key\n0,\"a\n\"").expect("reads").expect("rows");
+        assert_eq!(ends_in_a_line_break.recorded.keys, ["a"]);
     }
 
     #[test]

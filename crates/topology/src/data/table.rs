@@ -1,34 +1,57 @@
-//! The text of a CSV file: a header, and rows of fields, which are copied only where quotes make it necessary.
+//! The text of a CSV file (RFC 4180, read by the `csv` crate): a header, and rows of fields.
 
-use std::borrow::Cow;
+use csv::{Reader, ReaderBuilder, StringRecord, Terminator};
+use std::io::{Chain, Read};
+
+/// What is read after a file: a record of its own, unless a quote is open at the file's end. The `csv` crate accepts
+/// such a quote.
+const SENTINEL: &[u8] = b"\n\"end";
 
 /// A CSV file as text.
 pub(super) struct Table<'a> {
     /// The names in its header.
     pub columns: Vec<String>,
-    lines: Vec<(usize, &'a str)>,
+    text: &'a str,
+}
+
+/// Reads the rows of a table, one after another.
+pub(super) struct Rows<'a> {
+    text: &'a str,
+    reader: Reader<Chain<&'a [u8], &'static [u8]>>,
+    record: StringRecord,
+}
+
+/// A row of a table.
+pub(super) struct Row<'a> {
+    /// The line of the file in which it begins; the first is 1.
+    pub line: u64,
+    record: &'a StringRecord,
 }
 
 impl<'a> Table<'a> {
     /// Of a file's bytes.
     ///
     /// # Errors
-    /// It is no text, or empty.
+    /// It is not text, or has no header, or one that is malformed.
     pub fn of(bytes: &'a [u8]) -> Result<Table<'a>, String> {
         let text =
             std::str::from_utf8(bytes).map_err(|e| format!("is not UTF-8 (at byte {})", e.valid_up_to()))?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut lines = (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty());
-        let Some((_, header)) = lines.next() else {
+        let mut rows = Rows::new(text);
+        let Some(header) = rows.read()? else {
             return Err("is empty: a header and values are wanted".to_owned());
         };
-        let columns = fields(header).iter().map(|f| f.trim().to_owned()).collect();
-        Ok(Table { columns, lines: lines.collect() })
+        let name = |(at, name): (usize, &str)| header.field(at, name.trim()).map(str::to_owned);
+        let columns = header.record.iter().enumerate().map(name).collect::<Result<_, _>>()?;
+        Ok(Table { columns, text })
     }
 
-    /// Its rows by their number, the header's being 1, with their fields.
-    pub fn rows(&self) -> impl Iterator<Item = (usize, Vec<Cow<'a, str>>)> {
-        self.lines.iter().map(|(row, line)| (*row, fields(line)))
+    /// The rows below its header.
+    pub fn rows(&self) -> Rows<'a> {
+        let mut rows = Rows::new(self.text);
+        // The header, which was read without an error before.
+        let _ = rows.read();
+        rows
     }
 
     /// The one column of that name, if there is any.
@@ -44,43 +67,67 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A field of a row.
-///
-/// # Errors
-/// The row is too short.
-pub(super) fn field<'a>(
-    all: &'a [Cow<'_, str>],
-    column: usize,
-    name: &str,
-    row: usize,
-) -> Result<&'a str, String> {
-    all.get(column).map(|f| f.trim()).ok_or_else(|| format!("has no column `{name}` in row {row}"))
-}
-
-/// Shortened for a message.
-pub(super) fn cut(text: &str) -> String {
-    text.chars().take(40).collect()
-}
-
-/// The fields of a line; quotes may hold commas, and a doubled quote stands for one.
-fn fields(line: &str) -> Vec<Cow<'_, str>> {
-    if !line.contains('"') {
-        return line.split(',').map(Cow::Borrowed).collect();
+impl<'a> Rows<'a> {
+    fn new(text: &'a str) -> Rows<'a> {
+        let reader = ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            // So that a record begins right behind the line break of the one before; fields lose a `\r` when they are trimmed.
+            .terminator(Terminator::Any(b'\n'))
+            .from_reader(text.as_bytes().chain(SENTINEL));
+        Rows { text, reader, record: StringRecord::new() }
     }
-    let mut fields = vec![String::new()];
-    let mut quoted = false;
-    let mut chars = line.chars().peekable();
-    while let Some(c) = chars.next() {
-        let last = fields.len() - 1;
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                fields[last].push('"');
+
+    /// The next row that is not blank; `None` at the end.
+    ///
+    /// # Errors
+    /// A quote in it does not close.
+    pub fn read(&mut self) -> Result<Option<Row<'_>>, String> {
+        loop {
+            let (from, line) = (self.reader.position().byte() as usize, self.reader.position().line());
+            // The reader skips empty lines before a record.
+            let rest = self.text.as_bytes().get(from..).unwrap_or_default();
+            let empty = rest.iter().take_while(|b| **b == b'\n').count();
+            if empty == rest.len() {
+                return Ok(None);
             }
-            '"' => quoted = !quoted,
-            ',' if !quoted => fields.push(String::new()),
-            _ => fields[last].push(c),
+            let line = line + empty as u64;
+            self.reader.read_record(&mut self.record).map_err(|e| format!("cannot be read: {e}"))?;
+            let to = self.reader.position().byte() as usize;
+            if to == self.text.len() + SENTINEL.len() {
+                return Err(format!(
+                    "has a quote that does not close in row {line}: close it, and double the quotes inside"
+                ));
+            }
+            let is_blank = || self.text[from..to.min(self.text.len())].trim().is_empty();
+            if self.record.len() > 1 || !is_blank() {
+                return Ok(Some(Row { line, record: &self.record }));
+            }
         }
     }
-    fields.into_iter().map(Cow::Owned).collect()
+}
+
+impl<'a> Row<'a> {
+    /// The field in a column of that name.
+    ///
+    /// # Errors
+    /// The row is too short, or the field's quotes are not its first character: they would be part of the value.
+    pub fn field(&self, column: usize, name: &str) -> Result<&'a str, String> {
+        let line = self.line;
+        let whole = self.record.get(column).ok_or_else(|| format!("has no column `{name}` in row {line}"))?;
+        let field = whole.trim();
+        if field.starts_with('"') && !whole.starts_with('"') {
+            return Err(format!("has a blank before the quotes in row {line}, column `{name}`: remove it"));
+        }
+        Ok(field)
+    }
+}
+
+/// Shortened for a message, on one line.
+pub(super) fn cut(text: &str) -> String {
+    let mut cut = String::new();
+    for c in text.chars().take(40) {
+        if c.is_control() { cut.extend(c.escape_default()) } else { cut.push(c) }
+    }
+    cut
 }
