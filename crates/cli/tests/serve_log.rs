@@ -241,7 +241,7 @@ fn limits_are_named() {
     let origin = Origin::new(|peer| {
         let request = peer.request()?;
         match request.target() {
-            "/large" => peer.send(&reply(&"x".repeat(64 << 20))),
+            "/large" => peer.send(reply(&"x".repeat(64 << 20))),
             "/half" => {
                 peer.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nsome")?;
                 peer.wait_for_end()

@@ -1,7 +1,7 @@
 //! What real applications do and no flood is: answers that end in trailers, small messages, PINGs, clients that give up; and the
 //! floods beside them. Streams that a client only listens to. Answers that come before the end of an upload.
 
-use crate::common::{serve, serve_node, until};
+use crate::common::{pause, serve, serve_node, until};
 use crate::peer::{Client, Origin, Then, fields, get, post, read, run, write};
 use crate::raw::{GOAWAY, HEADERS, PREFACE, SETTINGS, frame};
 use bytes::Bytes;
@@ -126,7 +126,7 @@ fn a_ping_for_each_message_that_is_sent_ends_no_connection() {
         let _ = weir.read(&mut asked).expect("a request");
         weir.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").expect("taken");
         while weir.write_all(b"5\r\nevent\r\n").is_ok() {
-            std::thread::sleep(Duration::from_micros(300));
+            pause(1);
         }
     });
     let served = serve_node(&format!("server(\"origin\", addr=\"{addr}\")"));
@@ -212,7 +212,7 @@ fn events(many: usize, apart: Duration) -> String {
                 weir.write_all(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
                 for _ in 0..many {
                     weir.write_all(b"5\r\nevent\r\n")?;
-                    std::thread::sleep(apart);
+                    pause(apart.as_millis() as u64);
                 }
                 weir.write_all(b"0\r\n\r\n")
             });
