@@ -48,7 +48,7 @@ pub(crate) struct Conn {
     ending: Cell<bool>,
     /// How long the client may take nothing of what waits for it.
     stall: Stall,
-    /// What pings the client, once the connection stands.
+    /// Sends PINGs to the client; set after the handshake.
     pings: RefCell<Option<PingPong>>,
     /// The limit by which weir ended it.
     ended_by: Cell<Option<RequestLimit>>,
