@@ -65,7 +65,8 @@ mod tests {
         assert_eq!(functions(&declared, &[source("x = cable(5 * ms, y)")]).len(), 0);
         assert_eq!(functions(&declared, &[]).len(), 1);
         assert!(
-            !registered("crates/topology/src/nodes/mod.rs") && registered("crates/topology/src/nodes/lb.rs")
+            !registered("crates/topology/src/nodes/mod.rs")
+                && registered("crates/topology/src/nodes/lb/mod.rs")
         );
         assert_eq!(kinds("pub enum Spec {\n    #[serde(rename = \"cable\")]\n    Cable,\n}\n").len(), 1);
     }

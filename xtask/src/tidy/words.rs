@@ -110,11 +110,11 @@ mod tests {
             "attempts += 1;",
             "fn sample(&self) {}",
         ] {
-            assert_eq!(problems("crates/sim/src/engine.rs", text), 1, "{text}");
+            assert_eq!(problems("crates/sim/src/engine/mod.rs", text), 1, "{text}");
             assert_eq!(problems("crates/policy/src/a.rs", text), 0, "{text}");
         }
-        assert_eq!(problems("crates/sim/src/engine.rs", "#[cfg(test)]\nlet t = key.below(n);"), 0);
-        assert_eq!(problems("crates/sim/src/engine.rs", "self.payload < 3 // in_flight < 4"), 0);
+        assert_eq!(problems("crates/sim/src/engine/mod.rs", "#[cfg(test)]\nlet t = key.below(n);"), 0);
+        assert_eq!(problems("crates/sim/src/engine/mod.rs", "self.payload < 3 // in_flight < 4"), 0);
     }
 
     #[test]
