@@ -1,0 +1,43 @@
+//! The table: which rooms a crate has, and whom each may know. `cargo xtask rooms` shows what is.
+
+mod net;
+mod plan;
+mod serve;
+mod xtask;
+
+/// A crate whose rooms are held to a table.
+pub(super) struct Held {
+    /// Its folder, from the root of the workspace.
+    pub(super) folder: &'static str,
+    /// Its rooms, the lowest first.
+    pub(super) rooms: &'static [Room],
+    /// Files that few may know.
+    pub(super) few: &'static [Few],
+}
+
+/// A room: a folder right below `src`, or a file in it (by its name without `.rs`).
+pub(super) struct Room {
+    pub(super) name: &'static str,
+    /// What it is for, in a sentence.
+    pub(super) purpose: &'static str,
+    /// All rooms that it may know; they stand above its line, since they lie below it.
+    pub(super) knows: &'static [&'static str],
+    /// Rooms that lie over it and that it knows all the same, each with the reason.
+    pub(super) despite: &'static [(&'static str, &'static str)],
+}
+
+/// A room that knows only what lies below it; for others, `Room { despite: &[..], ..room(..) }`.
+pub(super) const fn room(name: &'static str, purpose: &'static str, knows: &'static [&'static str]) -> Room {
+    Room { name, purpose, knows, despite: &[] }
+}
+
+/// A file that at most so many others may know.
+pub(super) struct Few {
+    /// From `src`.
+    pub(super) file: &'static str,
+    pub(super) most: usize,
+    pub(super) why: &'static str,
+}
+
+/// A crate without an entry is not held to anything.
+pub(super) const TABLE: &[Held] = &[net::NET, plan::PLAN, serve::SERVE, xtask::XTASK];
