@@ -13,7 +13,7 @@ use serde_json::Value;
 struct Advice(&'static str, &'static str, &'static str, &'static str);
 
 const ADVICE: [Advice; 9] = [
-    Advice("random", "nothing", "nothing else can be had", "always, for speed"),
+    Advice("random", "nothing", "nothing else is available", "latency matters"),
     Advice(
         "round_robin",
         "whose turn it is",
@@ -24,7 +24,7 @@ const ADVICE: [Advice; 9] = [
         "least_conn",
         "its requests at each target",
         "one balancer, or a few, send most of the traffic: the fastest",
-        "dozens of balancers share the targets: `p2c` does as well, and looks at two",
+        "dozens of balancers share the targets: `p2c` does equally well and inspects only two",
     ),
     Advice(
         "p2c",
@@ -32,24 +32,24 @@ const ADVICE: [Advice; 9] = [
         "dozens of balancers share very many targets",
         "few balancers: `least_conn` is faster",
     ),
-    Advice("p2c_replacement", "the same", "to do as Envoy does", "never better than `p2c`"),
+    Advice("p2c_replacement", "the same", "to match Envoy", "never better than `p2c`"),
     Advice(
         "peak_ewma",
         "answer times too",
-        "servers differ and nobody knows their weights",
+        "servers differ and their weights are unknown",
         "servers are alike: it is `p2c`",
     ),
     Advice(
         "ring_hash",
         "the request's key",
         "a user must stay at a server, and servers are half idle",
-        "some users ask more, and servers are busy",
+        "some users send far more than others, and servers are busy",
     ),
     Advice("maglev", "the request's key", "as `ring_hash`", "the same"),
     Advice(
         "maglev_bound",
         "key, and its requests at each target",
-        "a user should stay at a server, and some ask more",
+        "a user should stay at a server, and some send far more",
         "no keys: it is slower than `least_conn`",
     ),
 ];
