@@ -86,6 +86,12 @@ pub(crate) fn rooms(root: &Path, wanted: Option<&str>) -> Done {
     Ok(())
 }
 
+/// Prints the names and the words of comments that break a rule, in a crate or in all.
+pub(crate) fn words(root: &Path, wanted: Option<&str>) -> Done {
+    print!("{}", tidy::words(root, wanted).map_err(|why| Stop::Failed(format!("words: {why}")))?);
+    Ok(())
+}
+
 /// Licences, bans and sources; advisories need a database from the network and are left to whoever has it.
 pub(crate) fn deny(root: &Path) -> Done {
     let binary = cargo_deny(root)?;
