@@ -4,13 +4,11 @@
 //! replications concerned, by the engine that walks from wait to wait (`crate::reference`). A run of which nothing of this is
 //! wanted pays nothing for it, and no event of the fast engine asks whether somebody listens.
 
-mod again;
-mod history;
+pub(crate) mod history;
 mod series;
 mod tracks;
 mod typical;
 
-pub use again::{Looks, Recording, record};
 pub use history::{History, Selection, Stage};
 pub use series::{PoolOverTime, QueueOverTime, Series, UpOverTime};
 pub use typical::{Part, Typical};

@@ -3,7 +3,7 @@
 use super::branch::Frame;
 use super::build::NOBODY;
 use super::run::{Flow, Reference};
-use crate::kinds::By;
+use crate::code::request_kinds::By;
 use weir_policy::outcome::TOO_MANY;
 use weir_policy::{Kind, key};
 
@@ -23,7 +23,7 @@ impl Reference<'_> {
     /// Whether the request has not been tried again anywhere outside.
     pub(super) fn is_first_attempt(&self, slot: u32) -> bool {
         let branch = &self.branches.slots[slot as usize];
-        branch.rank >> crate::order::BRANCH_BITS == branch.attempts_before
+        branch.rank >> crate::code::order::BRANCH_BITS == branch.attempts_before
     }
 
     /// A branch goes to the node that its request, or a draw, chooses.

@@ -1,8 +1,8 @@
 //! Any topology, any traffic: all self-checks hold, nothing is left of what was cut off, and limits strike everywhere.
 
 use super::{options, plan, run_reference};
-use crate::run::{Options, run_with};
-use crate::{NodeResult, Results};
+use crate::results::result::{NodeResult, Results};
+use crate::results::run::{Options, run_with};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use weir_model::Traffic;
