@@ -1,4 +1,4 @@
-//! Fan-outs, compiled.
+//! Compiles fan-outs: all nodes of a list at once.
 
 use crate::code::Op;
 use crate::compile::blocks::Draft;

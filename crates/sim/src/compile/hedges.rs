@@ -1,4 +1,4 @@
-//! Hedges, compiled.
+//! Compiles hedges: further attempts while the first is open.
 
 use crate::code::HedgeSite;
 use crate::code::{NOT, Op};

@@ -3,6 +3,7 @@
 mod net;
 mod plan;
 mod serve;
+mod sim;
 mod xtask;
 
 /// A crate whose rooms are held to a table.
@@ -40,4 +41,4 @@ pub(super) struct Few {
 }
 
 /// A crate without an entry is not held to anything.
-pub(super) const TABLE: &[Held] = &[net::NET, plan::PLAN, serve::SERVE, xtask::XTASK];
+pub(super) const TABLE: &[Held] = &[net::NET, plan::PLAN, serve::SERVE, sim::SIM, xtask::XTASK];
