@@ -8,8 +8,8 @@ use super::proxied;
 use crate::exchange::serve::serve;
 use crate::exchange::{Bound, ClientEnd};
 use crate::h1;
-use crate::h1::server::After;
 use crate::h2;
+use crate::message::Disposition;
 use crate::metrics::Parting;
 use crate::transport::listener::Listener;
 use crate::transport::listening::Accepted;
@@ -55,14 +55,14 @@ impl Requests {
         client: ClientEnd,
         request: Box<Request>,
         last: bool,
-    ) -> impl Future<Output = After> + use<> + 'static {
+    ) -> impl Future<Output = Disposition> + use<> + 'static {
         let (core, bound) = (self.lp.core.clone(), self.bound.clone());
         let graph = self.lp.graph_of(self.session.listener.entry);
         let carried = self.fresh.take().unwrap_or_else(|| Carried::by(&self.lp));
         async move {
             let _carried = carried;
             // Nobody comes in before there is a graph.
-            let Some((graph, node)) = graph else { return After::Abort };
+            let Some((graph, node)) = graph else { return Disposition::Abort };
             serve(core, (graph, node), (client, bound), request, last).await
         }
     }
@@ -74,7 +74,7 @@ impl h1::server::Handler for Requests {
         stream: h1::server::Stream,
         request: Box<Request>,
         last: bool,
-    ) -> impl Future<Output = After> + use<> + 'static {
+    ) -> impl Future<Output = Disposition> + use<> + 'static {
         self.exchange(ClientEnd::H1(stream), request, last)
     }
 }
@@ -84,7 +84,7 @@ impl h2::server::Handler for Requests {
         &self,
         stream: h2::server::Stream,
         request: Box<Request>,
-    ) -> impl Future<Output = After> + use<> + 'static {
+    ) -> impl Future<Output = Disposition> + use<> + 'static {
         self.exchange(ClientEnd::H2(Box::new(stream)), request, false)
     }
 }

@@ -23,10 +23,10 @@ use crate::metrics::{Exposition, ProcessMetrics};
 use crate::transport::bind::CannotListen;
 use crate::transport::inherit::Inherited;
 use crate::transport::own::Reached;
-use crate::transport::paired::{Paired, Part};
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::{Audience, Following, Names};
+use crate::verify_run::{RunRole, VerifyRun};
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -55,7 +55,7 @@ pub struct Options {
     /// Nothing is said on standard error of targets that go up and down, or of names; only why requests failed.
     pub quiet: bool,
     /// The run of a verification that this process serves.
-    pub paired: Option<Arc<Paired>>,
+    pub paired: Option<Arc<VerifyRun>>,
     /// Bytes of HTTP/2 bodies that may wait in this process, all told; `None`: a part of the memory. What is said first counts.
     pub buffered: Option<usize>,
     /// The hash of the plan that is served first.
@@ -265,13 +265,13 @@ pub fn start(
     let (notices, notified): (Vec<_>, Vec<_>) = (0..loops + 2).map(|_| unbounded_channel()).unzip();
     let mail = Mail(mail.into());
     let (built_in, handed) = unbounded_channel();
-    let (built_in, listening_servers) = match paired.as_ref().map(|run| &run.part) {
-        Some(Part::Routes { servers, listeners }) => {
+    let (built_in, listening_servers) = match paired.as_ref().map(|run| &run.role) {
+        Some(RunRole::Routes { servers, listeners }) => {
             let reached = |(id, address): (&NodeId, &SocketAddr)| (*id, Reached::Tcp(*address));
             inner.at.extend(listeners.iter().map(reached));
             (BuiltInServers::There(Arc::new(servers.clone())), Vec::new())
         }
-        Some(Part::Serves(roots)) => {
+        Some(RunRole::Serves(roots)) => {
             (BuiltInServers::Here(built_in), built_in::bind(roots).map_err(Error::Listen)?)
         }
         None => (BuiltInServers::Here(built_in), Vec::new()),

@@ -13,9 +13,9 @@ use crate::health::monitor::{Hearers, Monitor};
 use crate::metrics::Limit;
 use crate::nodes::lb::{Owner, ToOwner};
 use crate::transport::listening::LoopSocket;
-use crate::transport::paired::Told;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::server::MakesRoom;
+use crate::verify_run::RunEvent;
 use std::future::poll_fn;
 use std::io;
 use std::rc::{Rc, Weak};
@@ -254,7 +254,7 @@ impl Shared {
         let hears = Hearers {
             publish: Box::new(move |lb, seen| publish(ToLoop::Health { lb, seen })),
             ejected: Box::new(move |count| {
-                run.iter().for_each(|run| run.tell(Told::Ejected(count)));
+                run.iter().for_each(|run| run.report(RunEvent::Ejected(count)));
             }),
         };
         lp.monitors(Monitor::new(lp.core.clone(), graph, &lp.state.metrics, errors, token, hears));

@@ -7,7 +7,7 @@
 use super::failure::Why;
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
-use crate::h1::Piece;
+use crate::message::Piece;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};

@@ -1,8 +1,8 @@
 //! How a request failed: the kind that policies count, what the client is told, and what whoever runs weir is.
 
 use super::NodeId;
-use crate::h1::client::Broken;
 use crate::h2::Reason;
+use crate::message::ResponseBodyError;
 use crate::metrics::{LabelValue as _, RequestLimit};
 use std::fmt;
 use std::io;
@@ -171,13 +171,13 @@ impl Why {
     }
 
     /// What a body of an answer that broke off is for policies, and why it did.
-    pub fn of_body(broken: Broken) -> (Kind, Why) {
+    pub fn of_body(broken: ResponseBodyError) -> (Kind, Why) {
         match broken {
-            Broken::Rule(refusal) => (Kind::BadResponse, Why::Rule(refusal)),
-            Broken::Malformed(reason) => (Kind::BadResponse, Why::Malformed(reason)),
-            Broken::Cut => (Kind::Reset, Why::BodyCut),
-            Broken::Reset(reason) => (Kind::Reset, Why::BodyReset(reason)),
-            Broken::Flooded => (Kind::Reset, Why::Flooded),
+            ResponseBodyError::Rule(refusal) => (Kind::BadResponse, Why::Rule(refusal)),
+            ResponseBodyError::Malformed(reason) => (Kind::BadResponse, Why::Malformed(reason)),
+            ResponseBodyError::Cut => (Kind::Reset, Why::BodyCut),
+            ResponseBodyError::Reset(reason) => (Kind::Reset, Why::BodyReset(reason)),
+            ResponseBodyError::Flooded => (Kind::Reset, Why::Flooded),
         }
     }
 

@@ -32,9 +32,8 @@ pub(crate) use failure::Failure;
 pub(crate) use origin_end::{OriginConn, OriginEnd};
 pub(crate) use upstream::Upstream;
 
-use crate::h1::Piece;
-use crate::h1::server::BodyError;
 use crate::log::notes::Notes;
+use crate::message::{Piece, RequestBodyError};
 use crate::metrics::RequestLimit;
 use crate::transport::listener::Listener;
 use failure::Why;
@@ -351,12 +350,14 @@ impl Exchange {
                 self.is_read();
                 Ok(Piece::End)
             }
-            Err(BodyError::Refused(status)) => Err(Failure::client(status)),
+            Err(RequestBodyError::Refused(status)) => Err(Failure::client(status)),
             // Behind the head of an answer there is no other: the client has left.
-            Err(BodyError::Cut) if self.answered.get() => Err(Failure::gone()),
-            Err(BodyError::Cut) => Err(Failure::client(400)),
-            Err(BodyError::Late) => Err(Failure::client(408).by(Why::Client(RequestLimit::BodyTimeout))),
-            Err(BodyError::Gone) => Err(Failure::gone()),
+            Err(RequestBodyError::Cut) if self.answered.get() => Err(Failure::gone()),
+            Err(RequestBodyError::Cut) => Err(Failure::client(400)),
+            Err(RequestBodyError::Late) => {
+                Err(Failure::client(408).by(Why::Client(RequestLimit::BodyTimeout)))
+            }
+            Err(RequestBodyError::Gone) => Err(Failure::gone()),
         })
     }
 

@@ -5,9 +5,8 @@ use super::hold::Holds;
 use super::origin_reply::OriginReply;
 use super::serve::{has_gone, left};
 use super::{Exchange, Failure, failure_log};
-use crate::h1::Piece;
-use crate::h1::server::{After, Head};
 use crate::log::Line;
+use crate::message::{Disposition, Piece, ResponseHead};
 use crate::metrics::RequestLimit;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -40,14 +39,14 @@ pub(super) async fn relay(
     mut holds: Holds,
     close: bool,
     line: &mut Line,
-) -> After {
+) -> Disposition {
     let session = ex.client.session();
     let close = close || !ex.is_complete() || ex.core.is_draining() || session.is_ending();
     ex.begin_answer();
     // What was read with the head goes on at once.
     reply.held = Held::default();
     ex.name(&mut reply.edits);
-    ex.client.send_head(&Head {
+    ex.client.send_head(&ResponseHead {
         response: reply.response(),
         edits: &reply.edits,
         add: &reply.add,

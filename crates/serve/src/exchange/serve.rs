@@ -9,13 +9,11 @@ use super::reply::{Answer, From, Own, Reply};
 use super::{
     Bound, ClientEnd, Exchange, Graph, NodeId, RequestContext, answer, failure_log, hop, relay, tunnel,
 };
-use crate::h1::Piece;
-use crate::h1::heads;
-use crate::h1::server::After;
 use crate::h2::Reason;
 use crate::log::{Entry, History, Line};
+use crate::message::{Disposition, Piece, heads};
 use crate::metrics::{Exchanged, RequestLimit};
-use crate::transport::paired::{Ended, Told};
+use crate::verify_run::{RequestEnded, RunEvent};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -50,7 +48,7 @@ pub(crate) async fn serve<G: Serves>(
     (client, bound): (ClientEnd, Rc<Bound>),
     request: Box<Request>,
     last: bool,
-) -> After {
+) -> Disposition {
     let checked = match weir_http1::check_request(&request, &hop(&client)) {
         Ok(checked) => checked,
         Err(refusal) => {
@@ -131,7 +129,7 @@ fn log(ex: &Exchange, line: &Line) {
     ex.listener().counts.exchanged(ex.request.method(), ex.version(), &ended);
     // Health checks, and whoever else comes by, are of no run.
     if let (Some(run), OfRun { ordinal, selected, sender: Some(_) }) = (&ex.listener().run, ex.of_run.get()) {
-        run.tell(Told::Ended(Ended {
+        run.report(RunEvent::RequestEnded(RequestEnded {
             ordinal,
             selected,
             server: ex.listener().built_in,
@@ -189,7 +187,7 @@ fn status_here(here: Here) -> u16 {
 }
 
 /// What weir answers itself without asking any node.
-async fn answer_here(ex: &Exchange, here: Here, close: bool, line: &mut Line) -> After {
+async fn answer_here(ex: &Exchange, here: Here, close: bool, line: &mut Line) -> Disposition {
     let status = status_here(here);
     match here {
         Here::Options => {
@@ -258,21 +256,21 @@ pub(super) fn has_gone(cx: &mut Context<'_>, ex: &Exchange) -> bool {
 }
 
 /// Sends the answer, whatever it is.
-async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Line) -> After {
+async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Line) -> Disposition {
     match answered {
         Err(failure) if failure.is_aborted() => {
             line.give_up();
-            After::Abort
+            Disposition::Abort
         }
         Err(failure) if failure.kind == Kind::Cancelled => {
             left(ex, line);
-            After::Abort
+            Disposition::Abort
         }
         Err(failure) => {
             (line.status, line.failure, line.limit) = (failure.status, Some(failure.kind), failure.limit());
             failure_log::failed(ex, &failure);
             if ex.is_built_in() && failure.kind == Kind::Reset {
-                return After::Abort;
+                return Disposition::Abort;
             }
             if let Some(reason) = passes_reset_on(ex, &failure) {
                 line.status = 0;
@@ -320,7 +318,12 @@ pub(super) fn left(ex: &Exchange, line: &mut Line) {
 }
 
 /// The connection belongs to what both sides agreed on.
-async fn upgrade(ex: &Exchange, mut reply: Box<OriginReply>, mut holds: Holds, line: &mut Line) -> After {
+async fn upgrade(
+    ex: &Exchange,
+    mut reply: Box<OriginReply>,
+    mut holds: Holds,
+    line: &mut Line,
+) -> Disposition {
     holds.end_timeouts();
     reply.held = Held::default();
     ex.name(&mut reply.edits);
@@ -342,5 +345,5 @@ async fn upgrade(ex: &Exchange, mut reply: Box<OriginReply>, mut holds: Holds, l
         }
     }
     holds.finish(None, Some(reply.response().status()));
-    After::Close
+    Disposition::Close
 }

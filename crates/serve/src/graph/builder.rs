@@ -15,7 +15,6 @@ use crate::nodes::{
 };
 use crate::nodes::{rate, redirect, retry, rewrite, route, sequence, split, timeout, warmup};
 use crate::transport::own::Reached;
-use crate::transport::paired::{Made, Paired, Told};
 use crate::upstream::alone::Alone;
 use crate::upstream::connect::{Addresses, BuiltInServers, Place};
 use crate::upstream::limit::ConnectionLimit;
@@ -23,6 +22,7 @@ use crate::upstream::names::Names;
 use crate::upstream::secure::Secure;
 use crate::upstream::server::{MakesRoom, Server};
 use crate::upstream::target::Targets;
+use crate::verify_run::{BalancerCreated, RunEvent, VerifyRun};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -67,7 +67,7 @@ pub(crate) struct Builder<'a> {
     pub token: u64,
     pub room: &'a Rc<dyn MakesRoom>,
     /// Whom all that is done to balancers is told.
-    pub records: Option<Arc<Paired>>,
+    pub records: Option<Arc<VerifyRun>>,
     /// Whether it is for a run of a verification.
     pub in_run: bool,
     /// The number of this thread.
@@ -370,7 +370,8 @@ impl Builder<'_> {
             listens,
             records: self.records.clone().map(|run| {
                 let on_loop = self.number;
-                Box::new(move |deed| run.tell(Told::Did(id, on_loop, deed))) as Box<dyn Fn(Deed)>
+                Box::new(move |deed| run.report(RunEvent::BalancerOperation { lb: id, on_loop, deed }))
+                    as Box<dyn Fn(Deed)>
             }),
             probes: matches!(lb.balance, Balance::Prequal { .. }).then(|| self.probes(id)),
             choice: self.blueprint.draws.choice(id),
@@ -417,7 +418,7 @@ impl Builder<'_> {
         let flags = self.state.process().flags(own_id.0);
         let draw = self.blueprint.draws.state(id, self.on_loop(lb));
         let (state, is_new) = self.state.balancer(own_id.0, || {
-            let made = Made {
+            let made = BalancerCreated {
                 lb: id,
                 on_loop: self.number,
                 at_ns: self.core.now(),
@@ -430,7 +431,7 @@ impl Builder<'_> {
             };
             let upstream = made.upstream();
             if let Some(records) = &self.records {
-                records.tell(Told::Made(made));
+                records.report(RunEvent::BalancerCreated(made));
             }
             LbState::new(shape, upstream, flags.clone())
         });

@@ -1,8 +1,8 @@
 //! A body that comes on a stream, of either side. Its bytes give window back only when they were written on, so that a sender is
 //! never more than a window ahead of whoever reads.
 
-use crate::h1::Piece;
 use crate::h2::fields;
+use crate::message::Piece;
 use bytes::Bytes;
 use h2::RecvStream;
 use std::rc::Rc;

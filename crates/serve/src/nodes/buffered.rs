@@ -9,7 +9,7 @@ use crate::exchange::Exchange;
 use crate::exchange::Failure;
 use crate::exchange::reply::{Answer, From};
 use crate::exchange::{NodeId, RequestContext};
-use crate::h1::Piece;
+use crate::message::Piece;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;

@@ -7,7 +7,6 @@ pub(crate) mod linger;
 pub(crate) mod listener;
 pub(crate) mod listening;
 pub(crate) mod own;
-pub(crate) mod paired;
 pub(crate) mod proxy_protocol;
 pub(crate) mod session;
 pub(crate) mod socket_file;

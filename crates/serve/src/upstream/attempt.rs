@@ -6,8 +6,8 @@ use crate::exchange::origin_reply::OriginReply;
 use crate::exchange::progress::Sending;
 use crate::exchange::upload::{BrokenUpload, Upload};
 use crate::exchange::{Exchange, Failure, OriginConn, RequestContext, built_in};
-use crate::h1::client::{Asking, HeadError, Progress};
-use crate::transport::paired::Told;
+use crate::message::{HeadError, HeadKind, OutgoingRequest};
+use crate::verify_run::RunEvent;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response, Version};
@@ -53,10 +53,10 @@ impl Attempt {
             drawn = built_in::without_draw(edits);
             edits = &drawn;
             if let Some(run) = &ex.listener().run {
-                run.tell(Told::Sent { server: server.id, selected: ex.of_run.get().selected });
+                run.report(RunEvent::RequestSent { server: server.id, selected: ex.of_run.get().selected });
             }
         }
-        let asking = Asking { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };
+        let asking = OutgoingRequest { request: &ex.request, checked: &ex.checked, hop: &ex.hop(), edits };
         // Of HTTP/2 whatever was asked may be asked again where the origin says that it did nothing.
         let resends = ex.request.is_idempotent() || matches!(conn, OriginConn::H2(_));
         let origin = conn.begin(&ex.core, &asking);
@@ -92,12 +92,12 @@ impl Attempt {
         loop {
             let counts = ex.client.counts();
             match self.reply.origin.poll_head(cx, &ex.core, counts && held::is_over()) {
-                Poll::Ready(Ok(Progress::Final)) => {
+                Poll::Ready(Ok(HeadKind::Final)) => {
                     let kept = if counts { self.reply.origin.input().kept() } else { 0 };
                     self.reply.held.set(kept);
                     return Poll::Ready(self.may_switch(ex));
                 }
-                Poll::Ready(Ok(Progress::Interim)) => {
+                Poll::Ready(Ok(HeadKind::Interim)) => {
                     self.interim += 1;
                     if self.interim > MOST_INTERIM {
                         return bad_response(Why::Interims);

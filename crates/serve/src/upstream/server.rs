@@ -22,8 +22,8 @@ use crate::exchange::reply::{Answer, From, Reply};
 use crate::exchange::upstream::described;
 use crate::exchange::{Exchange, Failure, NodeId, OriginConn, RequestContext, Upstream, built_in};
 use crate::h1;
-use crate::h1::client::Held;
 use crate::h2;
+use crate::message::ConnectionHold;
 use crate::metrics::Ending;
 use crate::transport::own::OwnConnections;
 use crate::transport::proxy_protocol;
@@ -111,7 +111,7 @@ impl Upstream for Server {
         if self.origin.max_requests.is_none_or(|most| conn.requests() < most) {
             self.target.put(core, conn);
         } else {
-            conn.would_end(Ending::Age);
+            conn.set_ending(Ending::Age);
         }
     }
 }
@@ -390,7 +390,7 @@ impl Server {
                 // Not before: what closes while it shakes hands would be known for longer than it is open.
                 let own = self.own.as_ref().and_then(|own| own.made(&socket));
                 let open = Some(self.target.counts.opens(core.now().saturating_sub(begun_ns)));
-                Ok(Dialled { socket, held: Held { own, _counted: counted, open } })
+                Ok(Dialled { socket, held: ConnectionHold { own, _counted: counted, open } })
             }
             // This process has nothing left: no target is to blame.
             Some(Err(e)) if is_exhausted(&e) => {
@@ -419,7 +419,7 @@ impl Server {
 /// A connection that stands, and what it holds in this process.
 struct Dialled {
     socket: Socket,
-    held: Held,
+    held: ConnectionHold,
 }
 
 /// What this comes to, if it does so in time.

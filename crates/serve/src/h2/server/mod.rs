@@ -14,9 +14,7 @@ use super::recv::UnwantedBody;
 use super::send::Data;
 use super::stall::Stall;
 use super::{Io, PREFACE, SMALL_DATA_BUDGET, Shared, fields, is_own_flood};
-use crate::h1::heads;
-use crate::h1::page;
-use crate::h1::server::After;
+use crate::message::{Disposition, error_page, heads};
 use crate::metrics::{HeadAnswer, Parting, RequestLimit};
 use crate::transport::linger::linger;
 use crate::transport::session::Session;
@@ -61,7 +59,7 @@ pub(crate) trait Handler {
         &self,
         stream: Stream,
         request: Box<Request>,
-    ) -> impl Future<Output = After> + use<Self> + 'static;
+    ) -> impl Future<Output = Disposition> + use<Self> + 'static;
 }
 
 /// Streams that a client has opened and reset before any of them was looked at.
@@ -314,7 +312,7 @@ impl Drop for Open {
 }
 
 /// Begins a request in a task of its own; one whose head is malformed is answered at once.
-fn begin<F: Future<Output = After> + 'static>(
+fn begin<F: Future<Output = Disposition> + 'static>(
     conn: &Rc<Conn>,
     memory: &mut Option<Memory<F>>,
     (request, respond): (http::Request<RecvStream>, SendResponse<Data>),
@@ -349,7 +347,7 @@ fn begin<F: Future<Output = After> + 'static>(
 
 /// Refuses a request whose head breaks a rule. The stream ends with it, and counts as one that brings nothing.
 fn refuse(conn: &Conn, head: &[u8], refusal: Refusal, mut respond: SendResponse<Data>) {
-    let text = page(refusal.status(), None);
+    let text = error_page(refusal.status(), None);
     let answer = HeadAnswer { status: refusal.status(), limit: None, sent: text.len() };
     let counts = &conn.session.listener.counts;
     counts.broke(refusal.0.name);
