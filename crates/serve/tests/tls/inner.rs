@@ -2,7 +2,7 @@
 
 use crate::common::certificates::Authority;
 use crate::common::configs::client;
-use crate::common::transport::{Transport, on};
+use crate::common::transport::{Transport, with_transport};
 use crate::common::{Conn, Origin, RunningBalancer, get, serve, serve_with, until};
 use crate::{connect, status};
 use rustls::pki_types::CertificateDer;
@@ -74,7 +74,7 @@ fn it_is_reached_by_tls() {
 #[test]
 fn its_own_process_is_believed() {
     believed("http");
-    on(Transport::Tls, || believed("https"));
+    with_transport(Transport::Tls, || believed("https"));
 }
 
 /// Where clients come so.

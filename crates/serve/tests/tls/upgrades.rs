@@ -1,7 +1,7 @@
 //! Upgrades to origins that choose their version by ALPN: HTTP/2 has none, so that they go by HTTP/1.1, and all else as before.
 
 use crate::common::certificates::Authority;
-use crate::common::transport::{Transport, on};
+use crate::common::transport::{Transport, with_transport};
 use crate::common::{self, Conn, configs, serve, serve_node, until};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -177,7 +177,7 @@ fn plain(addr: &str, by: &str) {
 #[test]
 fn an_upgrade_to_an_origin_of_both_versions_goes_by_http_1() {
     for transport in [Transport::Cleartext, Transport::Tls] {
-        on(transport, || {
+        with_transport(transport, || {
             let origin = Origin::new("upgrade", &["h2", H1], false);
             let served = serve_node(&origin.node(", idle_timeout=60*s"));
             plain(&served.addr, "h2");
