@@ -16,11 +16,11 @@ macro_rules! purposes {
 }
 
 purposes! {
-    /// Directly after seed and replication, or within a request's path.
+    /// Directly after seed and replication, or within a request's way.
     purpose {
-        /// A request: by number (in a closed loop by user and turn). Its kind, its loop and its path begin here.
+        /// A request: by number (in a closed loop by user and turn). Its kind, its loop and its way begin here.
         REQUEST = 1,
-        /// Draws of a site for requests: by [`of_place`](super::of_place), site and path.
+        /// Draws of a site for requests: by [`of_place`](super::of_place), place and way.
         DRAW = 2,
         /// Draws of a node: a balancer's own state, a timeline of faults.
         NODE = 3,
@@ -28,7 +28,7 @@ purposes! {
         CHOICE = 4,
         /// A further attempt: by its number.
         ATTEMPT = 5,
-        /// A further visit to a site on one path: by its number.
+        /// A further visit to a site on one way: by its number.
         VISIT = 6,
         /// Gaps between arrivals.
         ARRIVALS = 7,

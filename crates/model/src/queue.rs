@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnCancel {
-    /// A waiting request leaves; one inside is cut off and frees its place.
+    /// A waiting request leaves; one inside is cut off and frees its slot.
     #[default]
     Stop,
-    /// A waiting request leaves; one inside continues to its end and keeps its place.
+    /// A waiting request leaves; one inside continues to its end and keeps its slot.
     Skip,
     /// Both continue, and their result is dropped.
     Finish,
@@ -183,7 +183,7 @@ impl Queue {
         }
     }
 
-    /// Removes a ticket from inside. Returns the ticket that takes its place, if one waits.
+    /// Removes a ticket from inside. Returns the ticket that takes its slot, if one waits.
     #[inline]
     pub fn leave(&mut self, links: &mut Links) -> Option<u32> {
         let next = self.line.first(links);

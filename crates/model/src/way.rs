@@ -1,4 +1,4 @@
-//! The path of a request, from which everything drawn for it is keyed (`docs/spec/language.md#way`).
+//! The way of a request, from which everything drawn for it is keyed (`docs/spec/language.md#way`).
 //!
 //! - In virtual time: the engine keeps the same in its own tables (`further` is shared). In the proxy: a request
 //!   carries it along, and passes it to the server process of a verification.
@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use weir_stats::Key;
 
-/// The path, or the attempts, of what a request begins: derived from `key` and the number of such beginnings since.
+/// The way, or the attempts, of what a request begins: derived from `key` and the number of such beginnings since.
 pub fn further(key: Key, what: u64, position: u64, turn: u32) -> Key {
     let key = key.with(what).with(position);
     if turn == 0 { key } else { key.with(purpose::VISIT).with(u64::from(turn)) }
@@ -18,7 +18,7 @@ pub fn further(key: Key, what: u64, position: u64, turn: u32) -> Key {
 /// The number of draws at each site so far, by purpose.
 type Visits = SmallVec<[(u64, u32); 4]>;
 
-/// The history of a path.
+/// The history of a way.
 #[derive(Clone, Debug, Default)]
 struct Past {
     visits: RefCell<Visits>,
@@ -26,7 +26,7 @@ struct Past {
     turn: Cell<u32>,
 }
 
-/// The path of a request.
+/// The way of a request.
 #[derive(Clone, Debug)]
 pub struct Way {
     /// The key of work; with `work="same"` the same for all attempts.
@@ -37,13 +37,13 @@ pub struct Way {
     retries: u32,
     /// The nodes above that have passed it on: balancers, choices, sequences.
     depth: u32,
-    /// Shared with everything on the same path; `None`: nothing has happened yet, so that most requests need no
+    /// Shared with everything on the same way; `None`: nothing has happened yet, so that most requests need no
     /// memory for it.
     past: Option<Rc<Past>>,
 }
 
 impl Way {
-    /// The path of a request before its first node.
+    /// The way of a request before its first node.
     pub fn new(request: Key) -> Way {
         Way { work: request, tries: request, retries: 0, depth: 0, past: None }
     }
@@ -70,19 +70,19 @@ impl Way {
         self.depth += 1;
     }
 
-    /// Another user of this path: a draw on one of the two counts for both.
+    /// Another user of this way: a draw on one of the two counts for both.
     pub fn shared(&mut self) -> Way {
         self.past.get_or_insert_default();
         self.clone()
     }
 
-    /// Ends what was begun in branches: branches begun later have paths of their own.
+    /// Ends what was begun in branches: branches begun later have ways of their own.
     pub fn ends_branches(&mut self) {
         let turn = &self.past.get_or_insert_default().turn;
         turn.set(turn.get() + 1);
     }
 
-    /// The path inside a `retry`, in the attempt with this number (from 1): a path of its own unless attempts have
+    /// The way inside a `retry`, in the attempt with this number (from 1): a way of its own unless attempts have
     /// the `same` work.
     pub fn attempt(&self, number: u32, same: bool) -> Way {
         let retries = self.retries + 1;
@@ -98,12 +98,12 @@ impl Way {
         Way { work, tries, retries, past: None, ..*self }
     }
 
-    /// The path of an attempt of a `hedge`, by its number from 0.
+    /// The way of an attempt of a `hedge`, by its number from 0.
     pub fn hedged(&self, number: u32) -> Way {
         if number == 0 { Way { past: self.copied(), ..*self } } else { self.part(purpose::HEDGE, number) }
     }
 
-    /// The path of a branch of a `fanout`.
+    /// The way of a branch of a `fanout`.
     pub fn branch(&self, number: u32) -> Way {
         self.part(purpose::BRANCH, number)
     }
