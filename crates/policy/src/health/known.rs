@@ -1,7 +1,7 @@
 //! What a process knows of targets' health, to be told to the one that takes its place.
 
 use super::Health;
-use crate::eligibility::{Input, Passive, Reason};
+use crate::health::eligibility::{Input, Passive, Reason};
 use serde::{Deserialize, Serialize};
 
 /// What is known of one target.

@@ -1,7 +1,7 @@
 //! What whoever watches is told of a target: what speaks against it, and how far its ramp is. No pick asks this.
 
 use super::Health;
-use crate::eligibility::{Admin, Reason};
+use crate::health::eligibility::{Admin, Reason};
 
 impl Health {
     /// What speaks against a target, for people; panic or not.

@@ -5,15 +5,15 @@
 //! to each event loop ([`OnLoop`]). A simulation has one `Upstream` per balancer, for all loops; served, each loop has one of its
 //! own, and is told what is the process's ([`Upstream::follow`], [`Upstream::set_full`], [`Upstream::set_probing`]).
 
-use crate::ask::Ask;
-use crate::balancer::Balancer;
-use crate::bits::Bits;
+use crate::balance::Ask;
+use crate::balance::Balancer;
+use crate::balance::roster::Roster;
 use crate::config::Balance;
-use crate::eligibility::{Admin, Transition};
+use crate::ds::bits::Bits;
+use crate::health::eligibility::{Admin, Transition};
+use crate::health::snapshot::Snapshot;
 use crate::health::{Health, HealthConfig};
-use crate::passed_over::PassedOver;
-use crate::roster::Roster;
-use crate::snapshot::Snapshot;
+use crate::upstream::passed_over::PassedOver;
 use crate::{Outcome, Release};
 use on_loop::{Loops, Own};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,9 @@ use weir_stats::Key;
 
 pub use on_loop::OnLoop;
 
+pub mod journal;
 mod on_loop;
+pub mod passed_over;
 mod renewed;
 
 /// What stands around a balancer.

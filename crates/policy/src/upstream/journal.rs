@@ -1,8 +1,8 @@
 //! What is done to an [`Upstream`], one deed after another: recorded in the proxy and acted again later, the picks are the same,
 //! since nothing but its deeds and what it was made of decides what it picks.
 
-use crate::prequal::Busy;
-use crate::snapshot::Snapshot;
+use crate::balance::prequal::Busy;
+use crate::health::snapshot::Snapshot;
 use crate::{Ask, Outcome, Picked, Ticket, Upstream};
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;

@@ -10,8 +10,8 @@
 //! - Pathologies: under overload everything is late, and hedging doubles the load: give it a budget.
 //! - Source: Dean, Barroso, "The Tail at Scale" (2013). In the language: `hedge(after, node, attempts=2, methods=, budget=)`.
 
+use crate::attempts::retry::may_retry;
 use crate::config::{Hedge, Methods};
-use crate::retry::may_retry;
 use crate::{Kind, Outcome};
 
 /// What a hedged request does next.

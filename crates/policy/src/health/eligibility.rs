@@ -3,7 +3,7 @@
 //! Four inputs per target, each changed by its own owner; weight is apart. Every change has a reason by which metrics and
 //! logs name it. A target on probation (its ejection has run out) may be picked for one request, and counts as not eligible.
 
-use crate::bits::Bits;
+use crate::ds::bits::Bits;
 
 /// What the operator says of a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
