@@ -1,33 +1,33 @@
-//! A retry budget: further attempts may be a share of the first ones, and a few per second besides.
+//! A retry budget: further attempts may be a share of the first ones, plus a few per second.
 //!
-//! - Idea: retries help while few requests fail, and finish off a service when all do; so they must be earned.
-//! - State: what first attempts earned, by when; a reserve. Cost: O(1), no allocation.
+//! - Idea: retries help while few requests fail, and overload a service when all do; so they must be earned.
+//! - State: earnings of first attempts, by time; a reserve. Cost: O(1), no allocation.
 //! - Formula: a retry or hedge takes 1; a first attempt earns `ratio`, which expires after `window`; the reserve holds
 //!   min_per_s · window at first and never more, and refills by min_per_s. What expires is spent first.
 //! - In the long run at most min_per_s + ratio · first attempts per second; at 20 % a service at 0.8 of its capacity stays below 1.
-//! - Choices: what was earned is kept by 64ths of the window, and expires with the oldest of its 64th: never late, early by
-//!   less than one.
-//! - Pathologies: one per loop would let each loop have min_per_s: it belongs to the process.
+//! - Choices: earnings are kept by 64ths of the window, and expire with the oldest of their 64th: never late, early
+//!   by less than one.
+//! - Pathologies: one budget per loop would let each loop have min_per_s: it belongs to the process.
 //! - Source: Finagle `RetryBudget`, linkerd. In the language: `budget(ratio=0.2, min_per_s=10, window=10*s)`.
 
 use crate::config::Budget;
 
-/// Parts of the window.
+/// Divisions of the window.
 const PARTS: u64 = 64;
-/// A token, in units so small that any ratio is whole.
+/// A token, in units small enough to make any ratio whole.
 const TOKEN: u64 = 1_000_000_000;
 
-/// What is left of a budget.
+/// The balance of a budget.
 #[derive(Clone, Debug)]
 pub struct Tokens {
-    /// What a first attempt earns.
+    /// Earnings of a first attempt.
     earns: u64,
     part_ns: u64,
-    /// What was earned in each of the last parts of the window, by the part's number modulo their count.
+    /// Earnings in each of the last divisions of the window, by the division's number modulo their count.
     earned: [u64; PARTS as usize],
     /// Their sum.
     sum: u64,
-    /// The number of the part that `earned` reaches up to.
+    /// The number of the division that `earned` reaches up to.
     part: u64,
     reserve: u64,
     most: u64,
@@ -64,21 +64,21 @@ impl Tokens {
             self.part = part;
         }
         let refill = (now.saturating_sub(self.stamp) as f64 * self.refill) as u64;
-        // Where rounding leaves nothing the clock stands still, so that slow refills are not lost.
+        // If rounding leaves nothing the clock does not advance, so that slow refills are not lost.
         if refill > 0 || self.reserve == self.most {
             self.reserve = self.reserve.saturating_add(refill).min(self.most);
             self.stamp = self.stamp.max(now);
         }
     }
 
-    /// A request's very first attempt begins.
+    /// Credits a request's very first attempt.
     pub fn earn(&mut self, now: u64) {
         self.advance(now);
         self.earned[(self.part % PARTS) as usize] += self.earns;
         self.sum += self.earns;
     }
 
-    /// Whether a further attempt may begin; it is paid for.
+    /// Pays for a further attempt; whether it may begin.
     pub fn take(&mut self, now: u64) -> bool {
         self.advance(now);
         if self.sum.saturating_add(self.reserve) < TOKEN {
@@ -117,8 +117,8 @@ mod tests {
         Budget { ratio, min_per_s, window_ns: 10 * S }
     }
 
-    /// Requests at a rate for so many seconds, all of which fail and want to be tried again twice; the retries of the last
-    /// window.
+    /// Requests at a rate for some seconds, all of which fail and ask for two retries; returns the retries of the
+    /// last window.
     fn retries(ratio: f64, min_per_s: f64, rate: u64, seconds: u64) -> u64 {
         let mut budget = Tokens::new(&config(ratio, min_per_s), 0);
         let mut last = 0;
@@ -132,7 +132,7 @@ mod tests {
         last
     }
 
-    /// The notes' figure: with everything failing, min_per_s + ratio · rate retries per second.
+    /// The figure of the notes: with everything failing, min_per_s + ratio · rate retries per second.
     #[test]
     fn the_rate_of_retries_is_the_formulas() {
         for (rate, want) in [(1000, 210), (50, 20), (5, 10)] {
@@ -166,8 +166,8 @@ mod tests {
         assert_eq!(budget.left(5000 * S), 100.0);
     }
 
-    /// The model that a reader believes at sight: a list of what was earned and when, the oldest spent first; its two
-    /// windows enclose what parts of a window make of it.
+    /// The obvious model: a list of earnings with their times, the oldest spent first; its two windows enclose what
+    /// divisions of a window allow.
     struct Naive {
         window: u64,
         earned: Vec<(u64, u64)>,

@@ -2,26 +2,27 @@
 //!
 //! - Idea: latency is mostly bad luck; a second try after the 95th percentile costs 5 % more requests and squares the tail.
 //! - State per request: attempts begun, which are open, when the next may start. Cost: O(1).
-//! - Formula: each attempt `after` the last, or at once when one failed, up to `attempts`; the first `ok` wins and the rest is
-//!   cancelled; when all have failed the last error is the answer. If the share q of answers is later than `after`, both are
-//!   with q²; attempts per request 1 + q.
-//! - Choices: idempotent requests only, unless told otherwise; each further attempt is charged to the budget by the caller. One
-//!   that may not begin is not asked for again. An error that may have had effects starts the next no more than a retry would.
-//! - Pathologies: under overload everything is late, and hedging doubles the load: give it a budget.
+//! - Formula: each attempt starts `after` the last, or at once when one failed, up to `attempts`; the first `ok` wins
+//!   and the rest is cancelled; when all have failed the last error is the answer. If the share q of answers is later
+//!   than `after`, both are with q²; attempts per request 1 + q.
+//! - Choices: idempotent requests only, by default; each further attempt is charged to the budget by the caller. An
+//!   attempt that may not begin is not requested again. An error after which a retry would be unsafe starts no
+//!   attempt either.
+//! - Pathologies: under overload every request is late, and hedging doubles the load: give it a budget.
 //! - Source: Dean, Barroso, "The Tail at Scale" (2013). In the language: `hedge(after, node, attempts=2, methods=, budget=)`.
 
 use crate::attempts::retry::may_retry;
 use crate::config::{Hedge, Methods};
 use crate::{Kind, Outcome};
 
-/// What a hedged request does next.
+/// The next step of a hedged request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Wait for what is open.
+    /// Wait for the open attempts.
     Wait,
-    /// Start another attempt now, if the budget lets it: then say [`Hedging::started`], else [`Hedging::refused`].
+    /// Start another attempt now, if the budget allows it: then call [`Hedging::started`], else [`Hedging::refused`].
     Start,
-    /// This is the answer: cancel what is open.
+    /// This is the answer: cancel the open attempts.
     Answer(Outcome),
 }
 
@@ -53,7 +54,7 @@ impl Hedging {
         }
     }
 
-    /// When to ask again ([`Hedging::due`]), if nothing comes back before.
+    /// When to call [`Hedging::due`], if no attempt comes back before.
     pub fn next_deadline(&self) -> Option<u64> {
         (self.left > 0).then_some(self.next)
     }
@@ -63,7 +64,7 @@ impl Hedging {
         self.open
     }
 
-    /// Time has passed.
+    /// The time for a further attempt has come.
     pub fn due(&self, now: u64) -> Step {
         if self.left > 0 && now >= self.next { Step::Start } else { Step::Wait }
     }
@@ -154,8 +155,8 @@ mod tests {
         assert_eq!((h.came_back(BAD), h.refused()), (Step::Start, Step::Answer(BAD)));
     }
 
-    /// Acceptance's `hedge`: an attempt takes 10 ms, one of ten 100 ms, hedged after 20: 10, 30 or 100 ms with shares 0.9,
-    /// 0.09 and 0.01.
+    /// The acceptance check `hedge`: an attempt takes 10 ms, one of ten 100 ms, hedged after 20: 10, 30 or 100 ms
+    /// with shares 0.9, 0.09 and 0.01.
     #[test]
     fn the_tail_is_squared() {
         let mut seen = std::collections::BTreeMap::new();

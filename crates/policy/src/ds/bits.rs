@@ -1,6 +1,6 @@
-//! A set of targets as one bit each: what a pick leaves out, and who is eligible.
+//! A set of targets as one bit each: those that a pick leaves out, those that are eligible.
 //!
-//! Cost: O(1) to ask and to change, n/64 words to search. It grows when told to, never on the path of a request.
+//! Cost: O(1) to read and to change, n/64 words to search. It grows on request only, never on the path of a request.
 
 /// A set of indices below a length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ impl Bits {
         Bits { words: vec![0; len.div_ceil(64) as usize], len, ones: 0 }
     }
 
-    /// Indices that it can hold.
+    /// The number of indices that it can hold.
     pub fn len(&self) -> u32 {
         self.len
     }
@@ -26,7 +26,7 @@ impl Bits {
         self.ones == 0
     }
 
-    /// How many are in it.
+    /// The number of indices in it.
     pub fn ones(&self) -> u32 {
         self.ones
     }
@@ -45,7 +45,7 @@ impl Bits {
         self.words.get(index as usize / 64).is_some_and(|w| w >> (index % 64) & 1 == 1)
     }
 
-    /// Puts the index in, or takes it out. Whether that changed anything.
+    /// Adds or removes the index. Returns whether that changed the set.
     #[inline]
     pub fn set(&mut self, index: u32, present: bool) -> bool {
         let Some(word) = self.words.get_mut(index as usize / 64) else { return false };
@@ -64,7 +64,7 @@ impl Bits {
         self.ones = 0;
     }
 
-    /// Those in it, in order.
+    /// The indices in it, in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.words.iter().enumerate().flat_map(|(w, &word)| {
             let mut left = word;

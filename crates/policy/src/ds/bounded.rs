@@ -1,8 +1,9 @@
-//! Bounded load: how much of the whole a target of a hashing policy may have in flight.
+//! Bounded load: the share of all requests that a target of a hashing policy may have in flight.
 //!
-//! - Idea: a popular key fills its target up to a factor of the fair share; what is more walks on to the next.
+//! - Idea: a popular key fills its target up to a factor of the fair share; further requests walk on to the next
+//!   target.
 //! - State: a count per target. Formula: at most ceil(bound · (in flight at all + 1) · w / W), W over the eligible.
-//! - Property: as the bounds of all eligible targets add up to more than is in flight, one has room.
+//! - Property: since the bounds of all eligible targets add up to more than is in flight, one has room.
 //! - Pathologies: counts are this balancer's; with few requests in flight every bound is at least 1, so it is loose.
 //! - Source: Mirrokni, Thorup, Zadimoghaddam, "Consistent Hashing with Bounded Loads" (2016); Envoy `hash_balance_factor`.
 
@@ -13,7 +14,7 @@ pub struct Bounded {
     counts: Vec<u32>,
     total: u64,
     weights: Vec<f64>,
-    /// Of the eligible.
+    /// The total weight of the eligible targets.
     sum: f64,
 }
 
@@ -25,7 +26,7 @@ impl Bounded {
         bounded
     }
 
-    /// Other effective weights, of these and perhaps of more targets; counts go on.
+    /// Replaces the effective weights, of these and perhaps of more targets; counts stay.
     pub fn refresh(&mut self, weights: &[f64]) {
         self.weights.clear();
         self.weights.extend_from_slice(weights);
@@ -38,14 +39,14 @@ impl Bounded {
         self.sum > 0.0
     }
 
-    /// Whether this one is.
+    /// Whether this target is eligible.
     #[inline]
     pub fn is_open(&self, target: u32) -> bool {
         self.weights[target as usize] > 0.0
     }
 
-    /// What a unit of weight may have in flight when the next request is counted; infinite without a bound. One division
-    /// per pick, however many targets it walks past.
+    /// The number per unit of weight that may be in flight when the next request is counted; infinite without a
+    /// bound. One division per pick, for any number of targets that it walks past.
     #[inline]
     pub fn per_weight(&self) -> f64 {
         self.bound.map_or(f64::INFINITY, |bound| bound * (self.total + 1) as f64 / self.sum)
@@ -54,8 +55,8 @@ impl Bounded {
     /// Whether it is eligible and one more request stays within its bound, given [`Bounded::per_weight`].
     #[inline]
     pub fn has_room(&self, target: u32, per_weight: f64) -> bool {
-        // A whole number is below a ceiling exactly if it is below what was rounded up; and what rounding put above a
-        // whole number is no reason for one more. Weight 0 has no room: infinity times 0 is no number.
+        // A whole number is below a ceiling exactly if it is below the unrounded value; and a value that rounding
+        // errors lifted above a whole number must not allow one more. Weight 0 has no room: infinity times 0 is NaN.
         let share = per_weight * self.weights[target as usize];
         f64::from(self.counts[target as usize]) < share * (1.0 - 1e-12)
     }
@@ -77,7 +78,7 @@ impl Bounded {
         self.total += 1;
     }
 
-    /// It has come back.
+    /// Removes a request that has come back.
     #[inline]
     pub fn release(&mut self, target: u32) {
         let count = &mut self.counts[target as usize];
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
     use weir_stats::Key;
 
-    /// Whatever is in flight, some eligible target has room.
+    /// With any requests in flight, some eligible target has room.
     #[test]
     fn one_always_has_room() {
         for seed in 0..200u64 {
@@ -117,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_bound_is_that_of_the_contract() {
-        // The model that a reader believes at sight: the formula of `docs/spec/language.md#bounded-hashes`.
+        // The obvious model: the formula of `docs/spec/language.md#bounded-hashes`.
         for (bound, weights) in
             [(1.25, [1.0, 1.0, 2.0, 0.0]), (1.2, [1.0, 1.0, 1.0, 0.0]), (2.0, [0.3, 0.1, 5.0, 0.7])]
         {
@@ -125,7 +126,7 @@ mod tests {
             for target in 0..4u32 {
                 let mut lb = Bounded::new(&weights, Some(bound));
                 for total in 0..200 {
-                    // 1.2 * 5 / 3 is 2, whatever the rounding.
+                    // 1.2 * 5 / 3 is 2, with any rounding error.
                     let limit = (bound * f64::from(total + 1) * weights[target as usize] / sum - 1e-9).ceil();
                     let room = f64::from(lb.in_flight(target)) < limit;
                     assert_eq!(

@@ -1,8 +1,9 @@
-//! Targets sorted by how many requests each has in flight: one bitmap per level, so the least loaded is found in
-//! constant time however many targets there are.
+//! Targets sorted by their number of requests in flight: one bitmap per level, so the least loaded is found in
+//! constant time for any number of targets.
 //!
-//! Idea: a target at level c has c requests in flight; bit i of level c's bitmap says that target i is there. The least
-//! non-empty level is kept, so a pick is a choice among the set bits of one bitmap and a count changes two bits.
+//! Idea: a target at level c has c requests in flight; bit i of level c's bitmap is set if target i is there. The
+//! least non-empty level is kept, so a pick is a choice among the set bits of one bitmap and a count changes two
+//! bits.
 //! Cost: O(1) for random ties at any size (trials on the bitmap, then selection by blocks of 4,096), a scan of at most
 //! n/64 words otherwise. Measured equal to an array partitioned by count at 250 targets, faster at 250,000
 //! (`docs/spec/background.md#counts-by-level`). State per target: a count of a byte, one bit per level in use.
@@ -13,24 +14,24 @@ const BLOCK_WORDS: usize = 64;
 /// Draws that may miss the least level before it is searched.
 const TRIALS: u64 = 12;
 
-/// What [`Levels::narrow`] says of a target that is absent, or has as many in flight as do not fit a byte.
+/// The value in [`Levels::narrow`] of a target that is absent, or has more in flight than fits a byte.
 const APART: u8 = u8::MAX;
 
 /// In-flight counts of the targets 0..n of one balancer (or of one class of equal weight).
 #[derive(Clone, Debug, Default)]
 pub struct Levels {
-    /// Counts of targets that are present, up to 254; [`APART`] says to look there. A byte each, so that even 250,000 stay
-    /// in the cache, and one look tells all that a change of a count must know.
+    /// Counts of targets that are present, up to 254; [`APART`]: see `wide`. A byte each, so that even 250,000 stay
+    /// in the cache, and one read gives everything that a change of a count must know.
     narrow: Vec<u8>,
     words: usize,
     bits: Vec<u64>,
     sizes: Vec<u32>,
     least: usize,
-    /// Members per block of 64 words and level; empty where a level is a single block.
+    /// Members per block of 64 words and level; empty if a level is a single block.
     blocks: Vec<u32>,
-    /// Counts and presence of those that stand apart; once there is one, as long as `narrow`.
+    /// Counts and presence of targets marked [`APART`]; empty until there is one, then as long as `narrow`.
     apart: Vec<(u32, bool)>,
-    /// How many are present.
+    /// The number of present targets.
     open: u32,
 }
 
@@ -108,7 +109,7 @@ impl Levels {
         }
     }
 
-    /// Writes down a target's count and presence.
+    /// Stores a target's count and presence.
     fn set(&mut self, target: usize, count: u32, present: bool) {
         if present && count < u32::from(APART) {
             self.narrow[target] = count as u8;
@@ -132,7 +133,7 @@ impl Levels {
         (size > 0).then_some((self.least as u32, size))
     }
 
-    /// One more request in flight at a target.
+    /// Adds a request in flight at a target.
     #[inline(always)]
     pub fn up(&mut self, target: u32) {
         let i = target as usize;
@@ -147,12 +148,13 @@ impl Levels {
         let left = &mut self.sizes[level];
         *left -= 1;
         if *left == 0 && level == self.least {
-            // The one that moved is at the next level, so that is not empty.
+            // The moved target is at the next level, so that is not empty.
             self.least = level + 1;
         }
     }
 
-    /// One less. A target with none in flight is left as it is: the caller counts wrongly, which its own checks report.
+    /// Removes one. A target with none in flight is left as it is: the caller miscounted, which its own checks
+    /// report.
     #[inline(always)]
     pub fn down(&mut self, target: u32) {
         let i = target as usize;
@@ -168,7 +170,7 @@ impl Levels {
         self.least = self.least.min(level - 1);
     }
 
-    /// As [`Levels::up`], for a target that stands apart or a level that is not there yet.
+    /// As [`Levels::up`], for a target that is marked [`APART`] or a level that does not exist yet.
     #[cold]
     #[inline(never)]
     fn up_apart(&mut self, i: usize) {
@@ -188,7 +190,7 @@ impl Levels {
         self.set(i, count + 1, present);
     }
 
-    /// As [`Levels::down`], for a target that stands apart.
+    /// As [`Levels::down`], for a target that is marked [`APART`].
     #[cold]
     #[inline(never)]
     fn down_apart(&mut self, i: usize) {
@@ -212,7 +214,7 @@ impl Levels {
         self.narrow[target as usize] != APART || self.apart[target as usize].1
     }
 
-    /// Takes a target out of the choice, or puts it back; its count goes on.
+    /// Removes a target from the choice, or returns it; its count continues.
     pub fn set_present(&mut self, target: u32, present: bool) {
         let i = target as usize;
         if self.is_present(target) == present {
@@ -251,7 +253,7 @@ impl Levels {
         (0..self.narrow.len() as u32).map(|t| self.count(t)).collect()
     }
 
-    /// Sets a target's count, as where it comes from another set of levels.
+    /// Sets a target's count, for example from another set of levels.
     pub fn assign(&mut self, target: u32, count: u32) {
         let present = self.is_present(target);
         self.set_present(target, false);
@@ -259,7 +261,7 @@ impl Levels {
         self.set_present(target, present);
     }
 
-    /// Uniformly one of the targets at the least level, which must not be empty.
+    /// A target at the least level, chosen uniformly; the level must not be empty.
     #[inline]
     pub fn pick_random(&self, draw: Key) -> u32 {
         let n = self.narrow.len() as u64;
@@ -287,7 +289,7 @@ impl Levels {
         }
         let level = &self.bits[self.least * self.words..][..self.words];
         while let Some(&bits) = level.get(word) {
-            // Where few are left most words are empty, and counting ones takes a dozen instructions.
+            // If few are left most words are empty, and counting ones takes a dozen instructions.
             if bits == 0 {
                 word += 1;
                 continue;
@@ -302,7 +304,7 @@ impl Levels {
         unreachable!("the level has fewer targets than its size says")
     }
 
-    /// The first target of the least level at or after `from`, going round; the level must not be empty.
+    /// The first target of the least level at or after `from`, cyclically; the level must not be empty.
     pub fn next_from(&self, from: u32) -> u32 {
         let level = &self.bits[self.least * self.words..][..self.words];
         let (start, bit) = (from as usize / 64, from % 64);

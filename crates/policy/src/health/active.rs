@@ -1,13 +1,15 @@
 //! Active health checks: when each is due, and what its result changes.
 //!
-//! - Idea: ask every target now and then; several answers in a row, not one, change what is believed of it.
-//! - State per target: up or down, results in a row against that, when its next check is due. Cost: O(log n) per check.
-//! - Formula: up after `rise` passes in a row, down after `fall` failures; each check begins an interval after the one before
-//!   began (± `jitter`), at `fast_interval` while a change is under way, at `down_interval` while down. The first check of
-//!   target i of n comes at i/n of an interval. Never two at once: one that takes longer than its interval delays the next.
+//! - Idea: check every target periodically; several results in a row, not one, change its state.
+//! - State per target: up or down, results in a row against that, when its next check is due. Cost: O(log n) per
+//!   check.
+//! - Formula: up after `rise` passes in a row, down after `fall` failures; each check begins an interval after the
+//!   one before began (± `jitter`), at `fast_interval` while a change is under way, at `down_interval` while down.
+//!   The first check of target i of n comes at i/n of an interval. A target never has two checks at once: one that
+//!   takes longer than its interval delays the next.
 //! - Detection of a dead target: between (fall − 1) intervals and fall intervals plus the check's timeout.
-//! - Pathologies: a target that lies; n loops that all check (one does it for the process); an interval so short that checks
-//!   are load.
+//! - Pathologies: a target whose check lies; n loops that all check (one does it for the process); an interval so
+//!   short that checks are load.
 //! - Source: HAProxy `inter`, `fastinter`, `downinter`, `rise`, `fall`, `spread-checks`. In the language: `health.http`, `health.tcp`.
 
 use crate::config::{Check, Initial};
@@ -24,7 +26,8 @@ struct State {
     against: u32,
     began: u64,
     running: bool,
-    /// Checks so far, for jitter. Also tells entries of a removed target from those of its successor.
+    /// The number of checks so far, for jitter. It also distinguishes entries of a removed target from those of its
+    /// successor.
     number: u64,
     exists: bool,
 }
@@ -35,7 +38,7 @@ pub struct Checks {
     config: Check,
     draw: Key,
     states: Vec<State>,
-    /// (when, target, number of the check): entries whose number is past are dropped as they come up.
+    /// (when, target, number of the check): entries with an old number are dropped as they come up.
     due: BinaryHeap<Reverse<(u64, u32, u64)>>,
 }
 
@@ -50,12 +53,12 @@ impl Checks {
         checks
     }
 
-    /// Other arguments from now on; what is believed of the targets stays, and when each is asked next.
+    /// Replaces the arguments; the targets keep their state and the time of their next check.
     pub fn configure(&mut self, config: Check) {
         self.config = config;
     }
 
-    /// A new target, at the index of a removed one or the next, whose first check is at `first`.
+    /// Adds a target, at the index of a removed one or the next, with its first check at `first`.
     pub fn add(&mut self, target: u32, first: u64) {
         let i = target as usize;
         let number = self.states.get(i).map_or(0, |s| s.number + 1);
@@ -75,7 +78,7 @@ impl Checks {
         self.due.push(Reverse((first, target, number)));
     }
 
-    /// No more checks of a target; the result of one that runs is ignored.
+    /// Ends the checks of a target; the result of a running one is ignored.
     pub fn remove(&mut self, target: u32) {
         if let Some(state) = self.states.get_mut(target as usize) {
             (state.exists, state.running) = (false, false);
@@ -88,7 +91,7 @@ impl Checks {
         self.states.get(target as usize).is_some_and(|s| s.up)
     }
 
-    /// What is believed of a target from now on, as somebody else has found.
+    /// Sets the state of a target, as found elsewhere.
     pub fn believe(&mut self, target: u32, up: bool) {
         if let Some(state) = self.states.get_mut(target as usize) {
             (state.up, state.unchecked, state.against) = (up, false, 0);
@@ -107,7 +110,7 @@ impl Checks {
         None
     }
 
-    /// A target whose check begins now, by time and then by target; again until `None`.
+    /// The next target whose check begins now, by time and then by target; call again until `None`.
     pub fn start(&mut self, now: u64) -> Option<u32> {
         self.next_due().filter(|&when| when <= now)?;
         let Reverse((_, target, _)) = self.due.pop()?;
@@ -116,7 +119,7 @@ impl Checks {
         Some(target)
     }
 
-    /// A check has ended. What is believed of the target, if that has changed.
+    /// Ends a check. Returns the new state of the target, if it has changed.
     pub fn result(&mut self, now: u64, target: u32, passed: bool) -> Option<bool> {
         let state = self.states.get_mut(target as usize).filter(|s| s.exists && s.running)?;
         state.running = false;
@@ -136,7 +139,7 @@ impl Checks {
         changes.then_some(up)
     }
 
-    /// A check has ended that says nothing of its target: what is believed stays, and the next comes in its turn.
+    /// Ends a check without a result: the state stays, and the next check comes in its turn.
     pub fn no_result(&mut self, now: u64, target: u32) {
         let Some(state) = self.states.get_mut(target as usize).filter(|s| s.exists && s.running) else {
             return;
@@ -186,7 +189,7 @@ mod tests {
     type Began = Vec<(u64, u32)>;
     type Changes = Vec<(u64, u32, bool)>;
 
-    /// Runs the checks until `end`, each taking `took`; the times and targets at which checks began, and the changes.
+    /// Runs the checks until `end`, each taking `took`; returns the times and targets of checks, and the changes.
     fn run(checks: &mut Checks, end: u64, took: u64, passes: impl Fn(u64, u32) -> bool) -> (Began, Changes) {
         let (mut began, mut changes) = (Vec::new(), Vec::new());
         let mut running: Vec<(u64, u32)> = Vec::new();
@@ -237,8 +240,8 @@ mod tests {
         assert_eq!(after(Initial::Checked, &[f, f, p]), "ddu");
     }
 
-    /// A target dies at any moment: it is found out within (fall − 1) to fall intervals plus the time of a check; sooner
-    /// where a first failure makes checks fast.
+    /// A target dies at any moment: it is detected within (fall − 1) to fall intervals plus the time of a check;
+    /// sooner if a first failure makes checks fast.
     #[test]
     fn detection_takes_its_time() {
         for dies in (0..40).map(|k| 20 * S + k * S / 20) {

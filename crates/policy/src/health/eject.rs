@@ -1,7 +1,8 @@
-//! Passive ejection: failures in a row put a target out for a while; then one request tries it.
+//! Passive ejection: failures in a row exclude a target for a while; then one request tries it.
 //!
-//! - Idea: what requests show of a target needs no check, and one request is enough to see that it is well again.
-//! - Signal: outcomes of requests. State per target: failures in a row, ejections in a row, until when it is out.
+//! - Idea: the outcomes of requests show a target's state without checks, and one request is enough to see that it
+//!   has recovered.
+//! - Signal: outcomes of requests. State per target: failures in a row, ejections in a row, the end of its ejection.
 //! - Cost: O(1) per outcome, O(log n) per ejection.
 //! - Formula: `consecutive` failures eject; the k-th ejection in a row lasts min(base · 2^(k−1), max); then a single request
 //!   probes: its failure ejects again, its success resets. Never more than `max_percent` of the targets are out.
@@ -15,7 +16,7 @@ use crate::{Kind, Outcome};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Whether an outcome of this kind speaks against the target.
+/// Whether an outcome of this kind counts against the target.
 pub fn is_failure(kind: Kind) -> bool {
     match kind {
         Kind::ConnectFailed
@@ -38,7 +39,7 @@ enum State {
     },
     /// One request may try it.
     HalfOpen,
-    /// It does.
+    /// A request is trying it.
     Probing,
 }
 
@@ -57,7 +58,7 @@ pub enum Verdict {
     Ejected,
     /// Ejected again: the request that tried it failed.
     ProbeFailed,
-    /// Well again.
+    /// Recovered.
     Readmitted,
 }
 
@@ -71,17 +72,17 @@ pub struct Ejections {
 }
 
 impl Ejections {
-    /// `n` targets with nothing against them.
+    /// `n` targets without failures.
     pub fn new(config: Eject, n: u32) -> Ejections {
         Ejections { config, records: vec![Record::default(); n as usize], out: 0, ends: BinaryHeap::new() }
     }
 
-    /// Other arguments from now on; what is known of the targets stays.
+    /// Replaces the arguments; the state of the targets stays.
     pub fn configure(&mut self, config: Eject) {
         self.config = config;
     }
 
-    /// A new target, at the index of a removed one or the next; or the end of one.
+    /// Adds a target, at the index of a removed one or the next; or removes one.
     pub fn forget(&mut self, target: u32) {
         let i = target as usize;
         if i >= self.records.len() {
@@ -91,17 +92,17 @@ impl Ejections {
         self.records[i] = Record::default();
     }
 
-    /// Targets that are out, those on probation included.
+    /// Ejected targets, those on probation included.
     pub fn out(&self) -> u32 {
         self.out
     }
 
-    /// Whether the next request to it is the one that tries it.
+    /// Whether the next request to it is its trial.
     pub fn is_half_open(&self, target: u32) -> bool {
         self.records.get(target as usize).is_some_and(|r| r.state == State::HalfOpen)
     }
 
-    /// Whether a good answer of it could change anything.
+    /// Whether a success of it could change anything.
     pub fn heeds_success(&self, target: u32) -> bool {
         self.records.get(target as usize).is_some_and(|r| r.state != State::In || r.failures > 0)
     }
@@ -115,7 +116,7 @@ impl Ejections {
         }
     }
 
-    /// A request was sent to it; whether that is the one that tries it.
+    /// Notes that a request was sent to it; whether that is its trial.
     #[inline]
     pub fn picked(&mut self, target: u32) -> bool {
         let record = &mut self.records[target as usize];
@@ -126,7 +127,7 @@ impl Ejections {
         probe
     }
 
-    /// The request that tried it ended without saying anything of it: another may.
+    /// The trial ended without saying anything about the target: another request may try it.
     pub fn probe_ended(&mut self, target: u32) {
         let record = &mut self.records[target as usize];
         if record.state == State::Probing {
@@ -134,7 +135,7 @@ impl Ejections {
         }
     }
 
-    /// A request came back; `probe` if it was the one that tried it. `targets` is how many there are.
+    /// Notes the outcome of a request; `probe` if it was the trial. `targets` is the number of targets.
     #[inline]
     pub fn outcome(
         &mut self,
@@ -174,7 +175,7 @@ impl Ejections {
         }
     }
 
-    /// For how long a target is still out, ns (on probation for none), and how often it went out in a row.
+    /// The remaining time of a target's ejection, ns (on probation for none), and its number of ejections in a row.
     pub fn known(&self, now: u64, target: u32) -> (Option<u64>, u32) {
         let Some(record) = self.records.get(target as usize) else { return (None, 0) };
         let out_for_ns = match record.state {
@@ -185,7 +186,7 @@ impl Ejections {
         (out_for_ns, record.ejections)
     }
 
-    /// A target is out for so long, as somebody else has found.
+    /// Ejects a target for this time, as found elsewhere.
     pub fn heed(&mut self, now: u64, target: u32, out_for_ns: u64, ejections: u32) {
         self.forget(target);
         let until = now.saturating_add(out_for_ns);
@@ -206,7 +207,7 @@ impl Ejections {
         self.ends.push(Reverse((until, target)));
     }
 
-    /// When the next ejection runs out.
+    /// When the next ejection ends.
     pub fn next_deadline(&mut self) -> Option<u64> {
         while let Some(&Reverse((until, target))) = self.ends.peek() {
             if self.records[target as usize].state == (State::Out { until }) {
@@ -217,7 +218,7 @@ impl Ejections {
         None
     }
 
-    /// A target whose ejection has run out: it is on probation from now on. Again until `None`.
+    /// The next target whose ejection has ended: it is on probation from now on. Call again until `None`.
     pub fn due(&mut self, now: u64) -> Option<u32> {
         self.next_deadline().filter(|&until| until <= now)?;
         let Reverse((_, target)) = self.ends.pop()?;
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!((all.out(), all.next_deadline()), (1, Some(30 * S)));
     }
 
-    /// 30, 60, 120, 240, 300, 300 s, each after a probe that failed; a probe that succeeds begins anew.
+    /// 30, 60, 120, 240, 300, 300 s, each after a failed trial; a successful trial starts anew.
     #[test]
     fn ejections_in_a_row_double_up_to_the_longest() {
         let mut all = ejections(2, 100.0);
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(fail(&mut few, 0, 0, 50, 1), None, "one of one is more than half");
     }
 
-    /// Whatever comes, the share holds, and the number out is that of a plain count.
+    /// For any outcomes, the share holds, and the number of ejected targets is that of a plain count.
     #[test]
     fn the_account_is_right() {
         for seed in 0..50u64 {

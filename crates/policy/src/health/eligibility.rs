@@ -1,25 +1,26 @@
-//! Whether each target may be picked: what the operator says, what checks say and what its requests showed, AND-ed.
+//! Whether each target may be picked: the operator's setting, health checks and the outcomes of its requests, AND-ed.
 //!
-//! Four inputs per target, each changed by its own owner; weight is apart. Every change has a reason by which metrics and
-//! logs name it. A target on probation (its ejection has run out) may be picked for one request, and counts as not eligible.
+//! Four inputs per target, each changed by its own owner; weight is separate. Every change has a reason by which
+//! metrics and logs name it. A target on probation (its ejection has ended) may be picked for one request, and counts
+//! as not eligible.
 
 use crate::ds::bits::Bits;
 
-/// What the operator says of a target.
+/// The operator's setting of a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Admin {
-    /// As its health is.
+    /// By its health.
     #[default]
     Up,
-    /// Up, whatever checks and requests show.
+    /// Up, regardless of checks and outcomes.
     Forced,
-    /// No new requests; what is in flight goes on.
+    /// No new requests; requests in flight finish.
     Drain,
-    /// The same, and nothing is expected of it.
+    /// The same; marks a failed target.
     Down,
 }
 
-/// What a target's requests showed.
+/// The outcome of a target's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Passive {
     /// Nothing against it.
@@ -66,9 +67,9 @@ pub enum Reason {
     Probation,
     /// The request that tried it succeeded, or the ejection ended.
     Readmitted,
-    /// What stands behind it has an eligible target again.
+    /// A balancer behind it has an eligible target again.
     BehindUp,
-    /// What stands behind it has none.
+    /// A balancer behind it has none.
     BehindDown,
     /// Its name has an address again.
     Resolved,
@@ -77,7 +78,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Whether the target was ejected for this.
+    /// Whether this is a reason of an ejection.
     pub fn is_ejection(self) -> bool {
         matches!(
             self,
@@ -121,9 +122,9 @@ impl Reason {
 /// A change of one input of one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// Whose.
+    /// The target.
     pub target: u32,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
     /// Whether it was eligible before.
     pub was_eligible: bool,
@@ -131,16 +132,16 @@ pub struct Transition {
     pub is_eligible: bool,
 }
 
-/// One input's new value.
+/// A new value of one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// The operator's word.
+    /// The operator's setting.
     Admin(Admin),
     /// Whether checks find it up.
     Active(bool),
-    /// What its requests showed.
+    /// The outcome of its requests.
     Passive(Passive),
-    /// Whether what stands behind it can take a request.
+    /// Whether the node behind it can take a request.
     Behind(bool),
 }
 
@@ -150,7 +151,7 @@ struct State {
     active: bool,
     passive: Passive,
     behind: bool,
-    /// Why the last two are as they are.
+    /// The reasons of the last two.
     because: (Reason, Reason),
 }
 
@@ -177,7 +178,7 @@ impl Eligibility {
         all
     }
 
-    /// A new target, at the index of a removed one or the next.
+    /// Adds a target, at the index of a removed one or the next.
     pub fn add(&mut self, target: u32) {
         let i = target as usize;
         if i >= self.states.len() {
@@ -202,22 +203,22 @@ impl Eligibility {
         })
     }
 
-    /// Whether it may be picked where health is ignored: the operator's word holds.
+    /// Whether it may be picked when health is ignored: only the operator's setting counts.
     pub fn is_up_by_admin(&self, target: u32) -> bool {
         self.states.get(target as usize).is_some_and(|s| matches!(s.admin, Admin::Up | Admin::Forced))
     }
 
-    /// What its requests showed.
+    /// The outcome of its requests.
     pub fn passive(&self, target: u32) -> Passive {
         self.states.get(target as usize).map_or(Passive::In, |s| s.passive)
     }
 
-    /// What the operator says.
+    /// The operator's setting.
     pub fn admin(&self, target: u32) -> Admin {
         self.states.get(target as usize).map_or(Admin::Up, |s| s.admin)
     }
 
-    /// What speaks against a target: the reason of each input that does.
+    /// The reasons against a target: one of each input that excludes it.
     pub fn against(&self, target: u32) -> impl Iterator<Item = Reason> {
         let reasons = self.states.get(target as usize).map(|s| {
             let admin = match s.admin {
@@ -232,7 +233,7 @@ impl Eligibility {
         reasons.into_iter().flatten().flatten()
     }
 
-    /// One input changes; nothing if it is so already.
+    /// Changes one input; returns nothing if it had that value.
     pub fn set(&mut self, target: u32, input: Input, reason: Reason) -> Option<Transition> {
         let state = self.states.get_mut(target as usize)?;
         let before = (state.admin, state.active, state.passive, state.behind);

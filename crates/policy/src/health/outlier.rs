@@ -1,14 +1,15 @@
 //! Outlier detection as Envoy has it: errors in a row, success rates far below the others', failure percentages.
 //!
-//! - Idea: a target that does much worse than its peers is left out for a while, longer each time.
-//! - Signal: outcomes of requests. State per target: three rows of errors, successes and requests of this interval and the last,
-//!   how often it was ejected lately. Cost: O(1) per outcome, O(n) per `interval`.
-//! - Formula, each sweep: (1) who has been out for min(base · ejections, max) + jitter comes back; (2) success rate: among at
-//!   least `minimum_hosts` targets with `request_volume` requests in the last interval, below mean − factor/1000 · population
-//!   standard deviation; (3) failure percentage ≥ threshold; (4) who is in, and came back at least an interval ago, is
-//!   forgiven one ejection. `enforcing_*` percent of detections eject. 100 · (out + 1) / n must stay ≤ `max_ejection_percent`.
-//! - Pathologies: with fewer than 10 targets the default of 10 % lets none go; among n targets one outlier stands √(n − 1)
-//!   deviations out, so 4 never reach 1.9.
+//! - Idea: a target that does much worse than its peers is excluded for a while, longer each time.
+//! - Signal: outcomes of requests. State per target: three counts of errors in a row, successes and requests of this
+//!   interval and the last, its number of recent ejections. Cost: O(1) per outcome, O(n) per `interval`.
+//! - Formula, each sweep: (1) a target that has been out for min(base · ejections, max) + jitter comes back; (2)
+//!   success rate: among at least `minimum_hosts` targets with `request_volume` requests in the last interval, below
+//!   mean − factor/1000 · population standard deviation; (3) failure percentage ≥ threshold; (4) a target that is in,
+//!   and came back at least an interval ago, is forgiven one ejection. `enforcing_*` percent of detections eject. 100
+//!   · (out + 1) / n must stay ≤ `max_ejection_percent`.
+//! - Pathologies: with fewer than 10 targets the default of 10 % ejects none; among n targets one outlier is √(n − 1)
+//!   deviations away, so 4 never reach 1.9.
 //! - Source: Envoy `outlier_detection_impl.cc`. In the language: `outlier(...)`, with Envoy's names and defaults.
 
 use crate::config::Outlier;
@@ -17,7 +18,7 @@ use crate::health::eligibility::Reason;
 use crate::{Kind, Outcome};
 use weir_stats::{Key, math};
 
-/// What an outcome says of a target.
+/// What an outcome says about a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// A good answer.
@@ -33,7 +34,7 @@ pub enum Seen {
     Nothing,
 }
 
-/// What an outcome says, with the status of the answer where there was one.
+/// What an outcome says, with the status of the answer, if there was one.
 pub fn seen(outcome: Outcome, status: Option<u16>) -> Seen {
     match outcome {
         None => Seen::Good,
@@ -56,12 +57,12 @@ struct Record {
     gateway: u32,
     local: u32,
     bucket: Bucket,
-    /// When it was ejected; nothing while it is in.
+    /// When it was ejected; `None` while it is in.
     ejected_at: Option<u64>,
     until: u64,
     /// When it last came back.
     back_at: Option<u64>,
-    /// How many base times its next ejection is longer than none.
+    /// The length of its next ejection, in base times.
     ejections: u32,
 }
 
@@ -84,12 +85,12 @@ impl Outliers {
         Outliers { config, records: vec![record; n as usize], out: 0, next_sweep, draw, drawn: 0 }
     }
 
-    /// Other arguments from now on; what is known of the targets stays.
+    /// Replaces the arguments; the state of the targets stays.
     pub fn configure(&mut self, config: Outlier) {
         self.config = config;
     }
 
-    /// A new target, at the index of a removed one or the next; or (`exists` false) the end of one.
+    /// Adds a target, at the index of a removed one or the next; or (`exists` false) removes one.
     pub fn forget(&mut self, target: u32, exists: bool) {
         let i = target as usize;
         if i >= self.records.len() {
@@ -99,13 +100,13 @@ impl Outliers {
         self.records[i] = Record { exists, ..Record::default() };
     }
 
-    /// For how long a target is still out, ns, and how many base times its next ejection is longer than none.
+    /// The remaining time of a target's ejection, ns, and the length of its next, in base times.
     pub fn known(&self, now: u64, target: u32) -> (Option<u64>, u32) {
         let Some(record) = self.records.get(target as usize) else { return (None, 0) };
         (record.ejected_at.map(|_| record.until.saturating_sub(now)), record.ejections)
     }
 
-    /// A target is out for so long, as somebody else has found.
+    /// Ejects a target for this time, as found elsewhere.
     pub fn heed(&mut self, now: u64, target: u32, out_for_ns: u64, ejections: u32) {
         self.forget(target, true);
         let record = &mut self.records[target as usize];
@@ -114,7 +115,7 @@ impl Outliers {
         self.out += 1;
     }
 
-    /// Targets that are out.
+    /// Ejected targets.
     pub fn out(&self) -> u32 {
         self.out
     }
@@ -129,7 +130,7 @@ impl Outliers {
         self.draw.with(self.drawn).unit()
     }
 
-    /// A request came back from a target. Why it is ejected, if it is.
+    /// Notes the outcome of a request. Returns the reason of an ejection, if it causes one.
     pub fn outcome(&mut self, now: u64, target: u32, seen: Seen) -> Option<Reason> {
         let split = self.config.split_external_local_origin_errors;
         let record = self.records.get_mut(target as usize).filter(|r| r.exists)?;
@@ -146,7 +147,7 @@ impl Outliers {
             Seen::Bad { gateway } => (true, gateway, false),
             Seen::Local => (!split, !split, split),
         };
-        // A row of one kind ends with an answer of another that is not of it.
+        // A row of errors of one kind ends with an outcome of another kind.
         record.bad = if bad { record.bad + 1 } else { record.bad };
         record.gateway = if gateway {
             record.gateway + 1
@@ -224,7 +225,7 @@ impl Outliers {
         true
     }
 
-    /// A sweep if one is due; calls back with a reason for each target that comes back or goes.
+    /// Sweeps if a sweep is due; calls back with a reason for each target that comes back or goes.
     pub fn tick(&mut self, now: u64, mut changed: impl FnMut(u32, Reason)) {
         if now < self.next_sweep {
             return;
@@ -328,7 +329,7 @@ mod tests {
         }
     }
 
-    /// The notes' arithmetic: 50, 100, 100, 100, 100 have mean 90, deviation 20 and the threshold 52.
+    /// The arithmetic of the notes: 50, 100, 100, 100, 100 have mean 90, deviation 20 and the threshold 52.
     #[test]
     fn success_rates_are_compared_with_the_mean() {
         let rates = [50.0, 100.0, 100.0, 100.0, 100.0].map(|r| (0, r));
@@ -339,7 +340,7 @@ mod tests {
         assert_eq!(sweep(&mut five, 9 * S), []);
         assert_eq!(sweep(&mut five, 10 * S), [(0, Reason::EjectedSuccessRate)]);
         assert_eq!(sweep(&mut five, 20 * S), [], "a new interval begins empty");
-        // Among four the one stands only 1.73 deviations out, and four are too few anyway.
+        // Among four an outlier is only 1.73 deviations away, and four are too few anyway.
         let mut four = outliers(4, |c| c.success_rate_minimum_hosts = 4);
         traffic(&mut four, 0, 100, 100);
         (1..4).for_each(|t| traffic(&mut four, t, 200, 0));
@@ -350,7 +351,7 @@ mod tests {
         assert_eq!(sweep(&mut quiet, 10 * S), [], "too few requests to compare");
     }
 
-    /// Below ten targets the default share lets none go.
+    /// Below ten targets the default share ejects none.
     #[test]
     fn the_default_share_needs_ten_targets() {
         for (n, always, want) in [(9, false, 0), (10, false, 1), (19, false, 1), (20, false, 2), (9, true, 1)]

@@ -1,5 +1,5 @@
-//! What is done to an [`Upstream`], one deed after another: recorded in the proxy and acted again later, the picks are the same,
-//! since nothing but its deeds and what it was made of decides what it picks.
+//! The operations on an [`Upstream`], as data. A verification records them in the proxy and applies them again later:
+//! the picks are the same, since nothing but these operations and the configuration decides them.
 
 use crate::balance::prequal::Busy;
 use crate::health::snapshot::Snapshot;
@@ -7,39 +7,39 @@ use crate::{Ask, Outcome, Picked, Ticket, Upstream};
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;
 
-/// Something that is done to an upstream, with what it did.
+/// An operation on an upstream, with its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
-    /// What is due by itself is done.
+    /// Everything due by this time happens.
     Tick {
         /// When, ns.
         now: u64,
     },
-    /// A target is asked for.
+    /// A pick.
     Pick {
         /// When, ns.
         now: u64,
-        /// What is drawn by.
+        /// The key of its draws.
         draw: u64,
         /// The hash of the request's key.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<u64>,
-        /// Who is left out.
+        /// Targets that are left out.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         exclude: Vec<u32>,
-        /// To whom it should return.
+        /// The target that it should return to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sticky: Option<u32>,
-        /// What was picked.
+        /// The result.
         picked: Choice,
     },
-    /// A target was picked and could not be had.
+    /// A target was picked and could not be reached.
     GiveUp {
-        /// What was given back.
+        /// The hold that was given back.
         ticket: Ticket,
     },
-    /// A request is back.
+    /// A request has come back.
     Done {
         /// When, ns.
         now: u64,
@@ -59,68 +59,68 @@ pub enum Deed {
         /// What it held.
         ticket: Ticket,
     },
-    /// What was held after a failure ends.
+    /// A hold after a failure ends.
     Release {
-        /// Where.
+        /// The target.
         target: u32,
     },
-    /// A target is full, or no longer.
+    /// A target became full, or is no longer.
     Full {
-        /// Which.
+        /// The target.
         target: u32,
-        /// Which of the two.
+        /// Whether it is full.
         full: bool,
     },
     /// A target is being tried, or no longer.
     Probing {
-        /// Which.
+        /// The target.
         target: u32,
-        /// Which of the two.
+        /// Whether it is being tried.
         probing: bool,
     },
-    /// Targets were asked how busy they are (`lb.prequal`).
+    /// Targets were probed (`lb.prequal`).
     Probed {
         /// When, ns.
         now: u64,
-        /// What is drawn by.
+        /// The key of its draws.
         draw: u64,
-        /// Those that were asked: in flight, and how long one takes alone, ns.
+        /// The probed targets: in flight, and the time of a request alone, ns.
         busy: Vec<(u32, u32, u64)>,
     },
-    /// Targets are being asked how busy they are, and answer later.
+    /// Targets are being probed, and answer later.
     Asked {
-        /// What is drawn by.
+        /// The key of its draws.
         draw: u64,
     },
-    /// One of them has answered.
+    /// A probed target has answered.
     Answered {
         /// When, ns.
         now: u64,
-        /// What is drawn by.
+        /// The key of its draws.
         draw: u64,
-        /// Which.
+        /// The target.
         target: u32,
-        /// In flight there, and how long one takes alone, ns.
+        /// In flight there, and the time of a request alone, ns.
         busy: (u32, u64),
     },
-    /// The health of the targets is another.
+    /// The health of the targets has changed.
     Follow {
         /// When, ns.
         now: u64,
-        /// What it is.
+        /// The new health.
         health: Snapshot,
     },
 }
 
-/// What was picked.
+/// The result of a pick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// This target.
     Target(u32),
-    /// All that may be picked are full.
+    /// All targets that may be picked are full.
     Full,
-    /// Nobody is left.
+    /// No target is left.
     Empty,
 }
 
@@ -135,7 +135,7 @@ impl From<Picked> for Choice {
 }
 
 impl Deed {
-    /// A pick as it went.
+    /// A pick with its result.
     pub fn pick(ask: &Ask, picked: Picked) -> Deed {
         let Ask { draw, key, now_ns, exclude, sticky } = *ask;
         let exclude = exclude.to_vec();
@@ -144,7 +144,7 @@ impl Deed {
 }
 
 impl Upstream {
-    /// Does a deed again. Of a pick: what is picked now.
+    /// Applies an operation again. For a pick: the result now.
     pub fn act(&mut self, deed: &Deed) -> Option<Choice> {
         match deed {
             Deed::Tick { now } => self.tick(*now),

@@ -1,4 +1,4 @@
-//! Targets that no connection reached a moment ago, left out for a second as long as another is left.
+//! Targets that could not be connected to a moment ago, skipped for a second as long as another is left.
 //!
 //! State: the targets and until when, ordered by that as all last equally long. Cost: O(1) per failure; none without.
 //! Not health: panic ignores it. Source: HAProxy `redispatch`; `docs/spec/language.md#pass-over`.
@@ -16,22 +16,22 @@ pub struct PassedOver {
 }
 
 impl PassedOver {
-    /// None yet; each for so long. 0: never.
+    /// Empty; each is skipped for this time. 0: never.
     pub fn new(lasts_ns: u64) -> PassedOver {
         PassedOver { lasts_ns, targets: Bits::default(), ends: VecDeque::new() }
     }
 
-    /// For how long each is.
+    /// The time for which each is skipped.
     pub fn lasts_ns(&self) -> u64 {
         self.lasts_ns
     }
 
-    /// Who is passed over.
+    /// The skipped targets.
     pub fn targets(&self) -> &Bits {
         &self.targets
     }
 
-    /// A connection to a target, one of `n`, failed. Whether it is passed over from now on.
+    /// Notes a failed connection to a target, one of `n`. Returns whether it is skipped from now on.
     pub fn failed(&mut self, now: u64, target: u32, n: u32) -> bool {
         if self.lasts_ns == 0 {
             return false;
@@ -44,7 +44,7 @@ impl PassedOver {
         true
     }
 
-    /// A target is another one, or gone.
+    /// Forgets a target that was replaced or removed.
     pub fn forget(&mut self, target: u32) {
         if self.targets.set(target, false) {
             self.ends.retain(|e| e.1 != target);
@@ -56,7 +56,7 @@ impl PassedOver {
         self.ends.front().map(|e| e.0)
     }
 
-    /// Time has passed. Whether anyone may be picked again.
+    /// Advances the time. Returns whether any target may be picked again.
     pub fn tick(&mut self, now: u64) -> bool {
         let before = self.ends.len();
         while let Some(&(_, target)) = self.ends.front().filter(|e| e.0 <= now) {
