@@ -20,10 +20,20 @@ use std::task::Poll;
 use weir_net::io::Core;
 use weir_net::io::clock::Clock;
 use weir_net::io::runtime::Runtime;
+use weir_net::io::tcp::TcpSettings;
 use weir_net::transport::tls;
-use weir_plan::{KeySource, Point, Scenario, TlsClient, Window};
+use weir_plan::{KeySource, Point, Scenario, Window, fixed};
 use weir_stats::Key;
 use weir_workload::{Load, Requests, load_unless};
+
+/// The options of all TCP connections, as the balancer has them.
+const TCP: TcpSettings = TcpSettings {
+    user_timeout_ns: fixed::TCP_USER_TIMEOUT_NS,
+    keepalive_ns: fixed::TCP_KEEPALIVE_NS,
+    keepalive_interval_ns: fixed::TCP_KEEPALIVE_INTERVAL_NS,
+    keepalive_probes: fixed::TCP_KEEPALIVE_PROBES,
+    next_address_ns: fixed::NEXT_ADDRESS_NS,
+};
 
 /// How often the run checks whether to stop, ns.
 const TICK_NS: u64 = 100_000_000;
@@ -141,7 +151,7 @@ pub fn run(
     }
     let lanes = paired.map_or(1, |run| run.loops.len().max(1));
     let clock = paired.map_or_else(Clock::start, |run| Clock::beginning(run.begins_ns));
-    let core = Core::new(runtime.clone(), clock, key).map_err(Error::System)?;
+    let core = Core::new(runtime.clone(), clock, key, TCP).map_err(Error::System)?;
     let g = Rc::new(Generator {
         begun_ns: Cell::default(),
         core,
@@ -174,7 +184,8 @@ pub fn run(
 }
 
 fn client(insecure: bool) -> Result<Arc<tls::Client>, String> {
-    let client = if insecure { tls::Client::unverified() } else { tls::Client::read(&TlsClient::default()) };
+    let client =
+        if insecure { tls::Client::unverified() } else { tls::Client::read(&tls::ClientFiles::default()) };
     client.map(Arc::new).map_err(|e| e.to_string())
 }
 

@@ -101,7 +101,7 @@ pub(crate) fn begin(
     let is_own = listener.inner.is_some() && matches!(&accepted.socket, Raw::Unix(socket) if is_own(socket));
     // What cannot be watched is closed, as what cannot be accepted is.
     let Ok(socket) = accepted.socket.watch(&core.runtime) else { return };
-    socket.lasts_for(listener.http.write_timeout_ns);
+    socket.extend_user_timeout(listener.http.write_timeout_ns, lp.core.tcp.user_timeout_ns);
     let deadline = core.deadlines.add();
     // Only who tells origins of it has to know where the client came to.
     let ends = (accepted.peer, accepted.peer.and_then(|_| socket.local()));

@@ -443,6 +443,7 @@ mod tests {
     use crate::control::process::Mail;
     use crate::graph::state::ProcessState;
     use crate::log::ErrorLog;
+    use crate::transport::settings::TCP;
     use crate::upstream::connect::BuiltInServers;
     use std::sync::atomic::{AtomicBool, AtomicU32};
     use tokio::sync::mpsc::unbounded_channel;
@@ -481,7 +482,7 @@ mod tests {
     fn ends(drains: bool, task: impl Future<Output = ()> + 'static) -> io::Result<()> {
         let runtime = Runtime::new()?;
         let process = process()?;
-        let core = Core::new(runtime.clone(), process.clock, Key::new(2))?;
+        let core = Core::new(runtime.clone(), process.clock, Key::new(2), TCP)?;
         let state = LocalState::new(process.state.clone(), 0);
         runtime.clone().block_on(async move {
             let lp = Loop::new(0, core, process, state);

@@ -20,6 +20,7 @@ use crate::graph::state::ProcessState;
 use crate::health::snapshot::Snapshot;
 use crate::log::ErrorLog;
 use crate::metrics::{Exposition, ProcessMetrics};
+use crate::sync::buffered;
 use crate::transport::bind::CannotListen;
 use crate::transport::inherit::Inherited;
 use crate::transport::own::Reached;
@@ -36,7 +37,6 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use weir_net::io::clock::Clock;
-use weir_net::io::held;
 use weir_net::io::system::{explained, has_room_for, remedy};
 use weir_net::transport::tls::CannotUse;
 use weir_plan::Point;
@@ -258,7 +258,7 @@ pub fn start(
     let draws = Draws::new(point, paired.as_ref().map_or(nodes, |run| std::slice::from_ref(&run.root)), key);
     let errors = Arc::new(ErrorLog::start(clock, options.quiet)?);
     if let Some(bytes) = options.buffered {
-        held::limit_to(bytes);
+        buffered::set_limit(bytes);
     }
     // The loops, the owner, and for what is the process's the built-in servers too.
     let (mail, mailboxes): (Vec<_>, Vec<_>) = (0..=loops).map(|_| unbounded_channel()).unzip();

@@ -13,6 +13,7 @@ use crate::health::monitor::{Hearers, Monitor};
 use crate::metrics::Limit;
 use crate::nodes::lb::{Owner, ToOwner};
 use crate::transport::listening::LoopSocket;
+use crate::transport::settings::TCP;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::server::MakesRoom;
 use crate::verify_run::RunEvent;
@@ -231,7 +232,7 @@ impl Shared {
         let process = &self.process;
         let thread = if number == process.built_in() { Thread::BuiltIn } else { Thread::Proxy };
         let key = Key::new(process.seed).with(u64::from(number));
-        let core = Core::new(rt, process.clock, key)?;
+        let core = Core::new(rt, process.clock, key, TCP)?;
         let state = LocalState::new(process.state.clone(), number as usize);
         let lp = Loop::new(number, core, process.clone(), state);
         lp.needs("the mail of the process's state", lp.state.clone().read(notified));

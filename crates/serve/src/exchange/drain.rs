@@ -8,11 +8,11 @@ use super::failure::Why;
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
 use crate::message::Piece;
+use crate::sync::buffered::BufferedBytes;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_net::io::Core;
-use weir_net::io::held::Held;
 use weir_net::io::timers::Sleep;
 use weir_plan::fixed::{ON_CANCEL_DRAIN_NS, ON_CANCEL_SILENCE_NS};
 use weir_policy::{Kind, Outcome};
@@ -25,7 +25,7 @@ pub(crate) async fn drain(
     in_all: Option<Sleep>,
 ) {
     let _background = core.begin_background();
-    reply.held = Held::default();
+    reply.held = BufferedBytes::default();
     reply.origin.set_deadline(Some(ON_CANCEL_SILENCE_NS));
     let mut in_all = in_all.unwrap_or_else(|| core.timers.after(ON_CANCEL_DRAIN_NS));
     let ended = poll_fn(|cx| {

@@ -8,10 +8,10 @@ use super::{Exchange, Failure, failure_log};
 use crate::log::Line;
 use crate::message::{Disposition, Piece, ResponseHead};
 use crate::metrics::RequestLimit;
+use crate::sync::buffered::BufferedBytes;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use weir_net::io::held::Held;
 use weir_net::io::runtime::AfterOthers;
 use weir_policy::Kind;
 
@@ -44,7 +44,7 @@ pub(super) async fn relay(
     let close = close || !ex.is_complete() || ex.core.is_draining() || session.is_ending();
     ex.begin_answer();
     // What was read with the head goes on at once.
-    reply.held = Held::default();
+    reply.held = BufferedBytes::default();
     ex.name(&mut reply.edits);
     ex.client.send_head(&ResponseHead {
         response: reply.response(),

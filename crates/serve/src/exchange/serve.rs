@@ -13,6 +13,7 @@ use crate::h2::Reason;
 use crate::log::{Entry, History, Line};
 use crate::message::{Disposition, Piece, heads};
 use crate::metrics::{Exchanged, RequestLimit};
+use crate::sync::buffered::BufferedBytes;
 use crate::verify_run::{RequestEnded, RunEvent};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -20,7 +21,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Framing, Here, Request, Version};
 use weir_net::io::Core;
-use weir_net::io::held::Held;
 use weir_policy::Kind;
 use weir_workload::{Drawn, OfRun};
 
@@ -325,7 +325,7 @@ async fn upgrade(
     line: &mut Line,
 ) -> Disposition {
     holds.end_timeouts();
-    reply.held = Held::default();
+    reply.held = BufferedBytes::default();
     ex.name(&mut reply.edits);
     ex.client.send_switch(reply.response(), &reply.edits, &reply.add);
     let up_from = reply.origin.queued();

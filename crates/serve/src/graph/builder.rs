@@ -15,6 +15,7 @@ use crate::nodes::{
 };
 use crate::nodes::{rate, redirect, retry, rewrite, route, sequence, split, timeout, warmup};
 use crate::transport::own::Reached;
+use crate::transport::settings::client_files;
 use crate::upstream::alone::Alone;
 use crate::upstream::connect::{Addresses, BuiltInServers, Place};
 use crate::upstream::limit::ConnectionLimit;
@@ -342,7 +343,7 @@ impl Builder<'_> {
             // The plan was checked: it says the name.
             _ => String::new(),
         };
-        Some(Secure { client: self.tls.get(tls)?, host: host.into() })
+        Some(Secure { client: self.tls.get(&client_files(tls))?, host: host.into() })
     }
 
     fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {

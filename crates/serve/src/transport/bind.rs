@@ -1,5 +1,6 @@
 //! Listening sockets: one for each loop of a listener, and the errors that people meet here.
 
+use crate::transport::settings::TCP;
 use crate::transport::socket_file::{SocketFile, SocketFiles};
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fmt;
@@ -11,7 +12,6 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use weir_net::io::system::explained;
-use weir_net::transport::socket::watch_peer;
 use weir_plan::fixed;
 
 /// Sockets of one listener, one for each loop.
@@ -107,7 +107,7 @@ fn tcp(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     // Without it room is told only when a third of a buffer of megabytes is free, so that a slow but steady reader would look
     // like one that has stopped.
     socket.set_tcp_notsent_lowat(fixed::TCP_NOTSENT_LOWAT_BYTES)?;
-    watch_peer(&(&socket).into())?;
+    TCP.watch_peer(&(&socket).into())?;
     socket.bind(&SockAddr::from(address))?;
     Ok(socket)
 }
@@ -131,7 +131,7 @@ pub(crate) fn given(
         // What a parent has bound may lack what connections are to inherit.
         socket.set_tcp_nodelay(true)?;
         socket.set_tcp_notsent_lowat(fixed::TCP_NOTSENT_LOWAT_BYTES)?;
-        watch_peer(&socket.into())?;
+        TCP.watch_peer(&socket.into())?;
     }
     Ok(Bound::Tcp(sockets.into_iter().map(Into::into).collect(), address))
 }

@@ -9,5 +9,6 @@ pub(crate) mod listening;
 pub(crate) mod own;
 pub(crate) mod proxy_protocol;
 pub(crate) mod session;
+pub(crate) mod settings;
 pub(crate) mod socket_file;
 pub(crate) mod write_limit;

@@ -7,11 +7,11 @@ use crate::exchange::progress::Sending;
 use crate::exchange::upload::{BrokenUpload, Upload};
 use crate::exchange::{Exchange, Failure, OriginConn, RequestContext, built_in};
 use crate::message::{HeadError, HeadKind, OutgoingRequest};
+use crate::sync::buffered;
 use crate::verify_run::RunEvent;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use weir_http1::{Edits, Response, Version};
-use weir_net::io::held;
 use weir_net::io::timers::Sleep;
 use weir_plan::fixed::{
     CONTINUE_AFTER_NS, MAX_INTERIM as MOST_INTERIM, MAX_RESEND_BYTES as RESEND, ON_CANCEL_SILENCE_NS,
@@ -91,7 +91,7 @@ impl Attempt {
         }
         loop {
             let counts = ex.client.counts();
-            match self.reply.origin.poll_head(cx, &ex.core, counts && held::is_over()) {
+            match self.reply.origin.poll_head(cx, &ex.core, counts && buffered::is_over_limit()) {
                 Poll::Ready(Ok(HeadKind::Final)) => {
                     let kept = if counts { self.reply.origin.input().kept() } else { 0 };
                     self.reply.held.set(kept);

@@ -385,7 +385,7 @@ impl Server {
         };
         match within(limit, self.open(ex)).await {
             Some(Ok(socket)) => {
-                socket.lasts_for(self.origin.body_timeout_ns);
+                socket.extend_user_timeout(self.origin.body_timeout_ns, core.tcp.user_timeout_ns);
                 let socket = self.secured(core, socket, offers).await?;
                 // Not before: what closes while it shakes hands would be known for longer than it is open.
                 let own = self.own.as_ref().and_then(|own| own.made(&socket));

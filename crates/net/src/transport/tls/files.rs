@@ -10,7 +10,15 @@ use rustls::{Error, InconsistentKeys, RootCertStore};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use weir_plan::CertificateFiles;
+
+/// A chain of certificates and its key, both PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The chain, beginning with the certificate of the key.
+    pub cert: String,
+    /// The private key.
+    pub key: String,
+}
 
 /// Why a file is of no use, with its path and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,10 +11,10 @@ mod verify;
 mod why;
 
 pub use agreed::Agreed;
-pub use client::{Client, Clients};
-pub use files::CannotUse;
+pub use client::{Client, ClientFiles, Clients};
+pub use files::{CannotUse, CertificateFiles};
 pub use pinned::OwnListener;
-pub use server::Server;
+pub use server::{Server, ServerFiles};
 pub use stream::Stream;
 pub use why::Why;
 

@@ -1,7 +1,7 @@
 //! `listen(tls=tls.server(...))`: a listener's certificates, as they are now. Read at start and again when told; what is open
 //! keeps what it began with.
 
-use super::files::{CannotUse, authorities, certified};
+use super::files::{CannotUse, CertificateFiles, authorities, certified};
 use super::validity::Validity;
 use super::{Agreed, Stream, provider};
 use crate::io::buffers::Buffers;
@@ -16,12 +16,22 @@ use rustls::{ServerConfig, ServerConnection};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock};
-use weir_plan::{ClientAuth, TlsServer};
+
+/// What a listener shows, and how it verifies clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerFiles {
+    /// At least one; the first that covers a client's name is shown, else the first.
+    pub certificates: Vec<CertificateFiles>,
+    /// Authorities of clients' certificates; `None`: clients are not asked for one.
+    pub client_ca: Option<String>,
+    /// Whether a client without a certificate is refused where there are such authorities.
+    pub requires_certificate: bool,
+}
 
 /// A listener's TLS, for all loops.
 #[derive(Debug)]
 pub struct Server {
-    files: TlsServer,
+    files: ServerFiles,
     /// Locked once for each handshake.
     now: RwLock<Current>,
 }
@@ -38,7 +48,7 @@ impl Server {
     ///
     /// # Errors
     /// The first file that is of no use.
-    pub fn read(files: &TlsServer, protocols: &[&str]) -> Result<Server, CannotUse> {
+    pub fn read(files: &ServerFiles, protocols: &[&str]) -> Result<Server, CannotUse> {
         Ok(Server { files: files.clone(), now: RwLock::new(current(files, protocols)?) })
     }
 
@@ -99,7 +109,7 @@ impl Accepting {
     }
 }
 
-fn current(files: &TlsServer, protocols: &[&str]) -> Result<Current, CannotUse> {
+fn current(files: &ServerFiles, protocols: &[&str]) -> Result<Current, CannotUse> {
     let all: Result<Vec<_>, _> = files.certificates.iter().map(certified).collect();
     let certificates = Arc::new(Certificates(all?));
     let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
@@ -110,10 +120,8 @@ fn current(files: &TlsServer, protocols: &[&str]) -> Result<Current, CannotUse> 
         Some(path) => {
             let roots = Arc::new(authorities(path)?.0);
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider());
-            let verifier = match files.client_auth {
-                ClientAuth::Require => verifier,
-                ClientAuth::Request => verifier.allow_unauthenticated(),
-            };
+            let verifier =
+                if files.requires_certificate { verifier } else { verifier.allow_unauthenticated() };
             let unusable = |e| CannotUse(format!("the bundle of authorities \"{path}\" cannot be used: {e}"));
             builder.with_client_cert_verifier(verifier.build().map_err(unusable)?)
         }

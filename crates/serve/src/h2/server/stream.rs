@@ -8,6 +8,7 @@ use crate::h2::send::{Data, FRAME, Outgoing};
 use crate::h2::stall::Stall;
 use crate::message::{Disposition, Piece, RequestBodyError, ResponseHead};
 use crate::metrics::RequestLimit;
+use crate::sync::buffered;
 use crate::transport::session::Session;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
@@ -18,7 +19,6 @@ use std::task::{Context, Poll};
 use weir_http1::{Client, Edits, Framing, Request, Response, Trailers, Version};
 use weir_net::io::buffers::Input;
 use weir_net::io::deadlines::{Deadline, TICK_NS};
-use weir_net::io::held;
 
 /// Bytes of an answer that wait before more are read from its origin.
 const AHEAD: usize = 8 * 1024;
@@ -225,7 +225,7 @@ impl Stream {
         if send.unsent() > AHEAD.max(ahead) {
             return send.poll_flush(cx);
         }
-        if !counted && held::is_over() {
+        if !counted && buffered::is_over_limit() {
             let _ = send.poll_flush(cx)?;
             let pause = self.pause.get_or_init(|| self.session().deadline.another(None));
             pause.set(Some(TICK_NS));

@@ -1,75 +1,75 @@
-//! Bytes of HTTP/2 bodies that wait in this process, over all loops, and how many may (`docs/spec/serving.md#buffered-bytes`):
-//! a part of the memory, or of what its control group allows. HTTP/1.1 needs no such count: of each connection a buffer waits
-//! at most.
+//! Bytes of HTTP/2 bodies that are buffered in this process, over all loops, and their limit
+//! (`docs/spec/serving.md#buffered-bytes`): a part of the memory, or of the limit of the control group. HTTP/1.1 needs no such
+//! count: each of its connections buffers at most one buffer.
 
 use std::fs::read_to_string;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use weir_plan::fixed::H2_BUFFERED_PART as PART;
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static MOST: OnceLock<usize> = OnceLock::new();
+static BUFFERED: AtomicUsize = AtomicUsize::new(0);
+static LIMIT: OnceLock<usize> = OnceLock::new();
 
-/// Where a machine does not tell of its memory.
+/// Memory that is assumed where the machine does not report its own.
 const UNKNOWN: usize = 1 << 30;
 
-/// Bytes that count, until it is dropped.
+/// Bytes that count as buffered until this is dropped.
 #[derive(Debug, Default)]
-pub struct Held(usize);
+pub(crate) struct BufferedBytes(usize);
 
-impl Held {
-    /// So many more.
-    pub fn new(bytes: usize) -> Held {
-        HELD.fetch_add(bytes, Relaxed);
-        Held(bytes)
+impl BufferedBytes {
+    /// Counts this number of bytes.
+    pub fn new(bytes: usize) -> BufferedBytes {
+        BUFFERED.fetch_add(bytes, Relaxed);
+        BufferedBytes(bytes)
     }
 
-    /// It is so many now.
+    /// Replaces the number.
     pub fn set(&mut self, bytes: usize) {
         if bytes != self.0 {
-            *self = Held::new(bytes);
+            *self = BufferedBytes::new(bytes);
         }
     }
 
-    /// So many of them go on by themselves.
-    pub fn split(&mut self, bytes: usize) -> Held {
+    /// Splits off this number of bytes, which are then counted separately.
+    pub fn split(&mut self, bytes: usize) -> BufferedBytes {
         let bytes = bytes.min(self.0);
         self.0 -= bytes;
-        Held(bytes)
+        BufferedBytes(bytes)
     }
 }
 
-impl Drop for Held {
+impl Drop for BufferedBytes {
     fn drop(&mut self) {
-        HELD.fetch_sub(self.0, Relaxed);
+        BUFFERED.fetch_sub(self.0, Relaxed);
     }
 }
 
-/// No more than so many may wait, instead of a part of the memory. Said once, before anything waits.
-pub fn limit_to(bytes: usize) {
-    let _ = MOST.set(bytes);
+/// Sets the limit, instead of a part of the memory; to be called before anything is buffered.
+pub(crate) fn set_limit(bytes: usize) {
+    let _ = LIMIT.set(bytes);
 }
 
-/// Whether more wait than may.
-pub fn is_over() -> bool {
-    HELD.load(Relaxed) > *MOST.get_or_init(most)
+/// Whether more is buffered than the limit.
+pub(crate) fn is_over_limit() -> bool {
+    BUFFERED.load(Relaxed) > *LIMIT.get_or_init(default_limit)
 }
 
-fn most() -> usize {
+fn default_limit() -> usize {
     let total = total(&read_to_string("/proc/meminfo").unwrap_or_default());
     let limit = read_to_string("/proc/self/cgroup").ok().and_then(|groups| limit(&groups));
     let memory = total.into_iter().chain(limit).min().unwrap_or(UNKNOWN as u64);
     usize::try_from(memory / PART).unwrap_or(usize::MAX)
 }
 
-/// The machine's memory, of /proc/meminfo.
+/// The machine's memory in bytes, from the text of /proc/meminfo.
 fn total(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.split_whitespace().next()?.parse().ok().map(|kib: u64| kib * 1024)
 }
 
-/// The least that a group above this process allows, of /proc/self/cgroup: version 2, or version 1, which says a number beyond
-/// all memory where it sets none.
+/// The smallest limit of the control groups that contain this process, from the text of /proc/self/cgroup: version 2, or
+/// version 1, which shows a number beyond all memory where no limit is set.
 fn limit(groups: &str) -> Option<u64> {
     let two = groups.lines().find_map(|line| line.strip_prefix("0::"));
     let one = groups.lines().find_map(|line| line.split_once(":memory:")).map(|(_, path)| path);
@@ -78,7 +78,7 @@ fn limit(groups: &str) -> Option<u64> {
     two.into_iter().chain(one).min()
 }
 
-/// The least that this file says in a group's folder and those above it.
+/// The smallest number in this file, over a group's folder and those above it.
 fn least(root: &str, path: &str, file: &str) -> Option<u64> {
     let own = std::path::Path::new(root).join(path.trim_start_matches('/'));
     let above = own.ancestors().take_while(|at| at.starts_with(root));
@@ -90,8 +90,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_is_given_back() {
-        let mut held = Held::new(100);
+    fn buffered_bytes_are_counted_once() {
+        let mut held = BufferedBytes::new(100);
         let part = held.split(30);
         assert_eq!((held.0, part.0), (70, 30));
         held.set(5);
@@ -100,6 +100,6 @@ mod tests {
         assert_eq!(held.split(9).0, 5);
         assert_eq!(total("MemFree: 1 kB\nMemTotal:   2048 kB\n"), Some(2 << 20));
         assert_eq!(total(""), None);
-        assert!(most() > 1 << 20);
+        assert!(default_limit() > 1 << 20);
     }
 }
