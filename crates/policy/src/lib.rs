@@ -1,8 +1,8 @@
 //! Balancing, retry and limit decisions as sans-I/O state machines: time and randomness are arguments.
 //!
-//! Nothing here knows a clock, a socket, a thread or a global generator. The simulator and the proxy call the same
-//! objects; a policy that existed in one world only would be a defect. One policy, one file; each opens with its idea,
-//! the signal it uses, its state and cost, its formula, its known pathologies and its source.
+//! This crate has no clock, socket, thread or global generator. The simulator and the proxy call the same objects; a
+//! policy that existed in one world only would be a defect. One policy, one file; each opens with its idea, the
+//! signal it uses, its state and cost, its formula, its known pathologies and its source.
 #![forbid(unsafe_code)]
 
 pub mod attempts;

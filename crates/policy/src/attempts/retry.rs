@@ -1,7 +1,7 @@
 //! Whether a request is tried again, and which targets the next attempt leaves out.
 //!
-//! The table of what may be retried is [`may_retry`]: one function that both worlds call. Sources: RFC 9110, 9.2.2
-//! (idempotent methods); `docs/spec/language.md#kinds` and `docs/spec/background.md#safe-retries`; HAProxy `retry-on`, Envoy's
+//! The rules of safe retries are in [`may_retry`]: one function for both worlds. Sources: RFC 9110, 9.2.2 (idempotent
+//! methods); `docs/spec/language.md#kinds` and `docs/spec/background.md#safe-retries`; HAProxy `retry-on`, Envoy's
 //! previous-hosts predicate.
 
 use crate::config::{Exclude, Methods, Retry};
@@ -9,19 +9,19 @@ use crate::{Kind, Outcome};
 use smallvec::SmallVec;
 use weir_stats::Key;
 
-/// Which attempt a request is in: the first is 1.
+/// The attempt that a request is in: the first is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt(pub u32);
 
 impl Attempt {
-    /// The first.
+    /// The first attempt.
     pub const FIRST: Attempt = Attempt(1);
 }
 
-/// Whether an outcome of this kind may be tried again at all, whatever the file says.
+/// Whether an outcome of this kind may be tried again at all, whichever kinds the file lists.
 ///
-/// `connect_failed`, `refused` and `overloaded` mean that no work was done: any method. All others may have had effects:
-/// idempotent requests only, unless the file says `methods="any"`.
+/// `connect_failed`, `refused` and `overloaded` mean that no work was done: any method. All other kinds may have had
+/// effects: idempotent requests only, unless the file has `methods="any"`.
 pub fn may_retry(kind: Kind, idempotent: bool, methods: Methods) -> bool {
     match kind {
         Kind::ConnectFailed | Kind::Refused | Kind::Overloaded => true,
@@ -36,8 +36,8 @@ pub fn is_idempotent(method: &str) -> bool {
 }
 
 impl Retry {
-    /// The attempt that follows one with this outcome, or `None` if its outcome is the answer. `status`: that of the
-    /// server's answer, where it gave one.
+    /// The attempt after one with this outcome, or `None` if its outcome is the answer. `status`: that of the
+    /// server's answer, if there was one.
     #[inline]
     pub fn next(
         &self,
@@ -50,14 +50,14 @@ impl Retry {
             return None;
         }
         let by_kind = |kind| self.on.contains(&kind) && may_retry(kind, idempotent, self.methods);
-        // An answer has had its effects, whatever its status says.
+        // An answer has had its effects, with any status.
         let by_status =
             |s| self.on_status.contains(&s) && may_retry(Kind::Status5xx, idempotent, self.methods);
         (outcome.is_some_and(by_kind) || status.is_some_and(by_status)).then_some(Attempt(attempt.0 + 1))
     }
 
-    /// How long attempt `next` (2 and above) waits: drawn uniformly from 0 to `backoff_ns` doubled for each attempt after
-    /// the second, at most `backoff_max_ns` ("full jitter": clients that failed together come back apart).
+    /// The wait before attempt `next` (2 and above): drawn uniformly from 0 to `backoff_ns` doubled for each attempt
+    /// after the second, at most `backoff_max_ns` ("full jitter": clients that failed together come back apart).
     #[inline]
     pub fn backoff_ns(&self, next: Attempt, draw: Key) -> u64 {
         if self.backoff_ns == 0 {
@@ -82,19 +82,19 @@ pub struct Tried {
 }
 
 impl Tried {
-    /// Whether it has tried none.
+    /// Whether it has tried no target.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Forgets all: a new request.
+    /// Forgets all, for a new request.
     #[inline]
     pub fn clear(&mut self) {
         self.list.clear();
     }
 
-    /// A balancer picked a target for an attempt under this rule.
+    /// Notes the target that a balancer picked for an attempt under this rule.
     #[inline]
     pub fn picked(&mut self, rule: Exclude, balancer: u32, target: u32) {
         if rule == Exclude::Tried && !self.list.contains(&(balancer, target)) {
@@ -102,14 +102,14 @@ impl Tried {
         }
     }
 
-    /// That attempt came back.
+    /// Notes that the attempt has come back.
     pub fn came_back(&mut self, rule: Exclude, balancer: u32, target: u32, outcome: Outcome) {
         if rule == Exclude::ConnectFailed && outcome == Some(Kind::ConnectFailed) {
             self.list.push((balancer, target));
         }
     }
 
-    /// The targets that the next pick of a balancer leaves out, into `out`.
+    /// Writes the targets that the next pick of a balancer leaves out into `out`.
     pub fn at(&self, balancer: u32, out: &mut Vec<u32>) {
         out.clear();
         out.extend(self.list.iter().filter(|(b, _)| *b == balancer).map(|(_, t)| *t));
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(r.next(Attempt(1), Some(Kind::Timeout), None, true), None);
     }
 
-    /// A status of `on` is tried again whether it is an error or not, but never without leave for a POST.
+    /// A status of `on` is tried again whether it is an error or not, but a POST never without permission.
     #[test]
     fn statuses() {
         let mut r = retry(3, &[], Methods::Idempotent);

@@ -2,10 +2,10 @@
 //!
 //! - Idea: all requests go to the first eligible target, in the order of the file; the next is a spare.
 //! - Signal: eligibility alone. State: the targets of positive weight, in order.
-//! - Cost of a decision: O(1); with targets left out O(those).
+//! - Cost of a decision: O(1); with targets left out, O(their number).
 //! - Formula: none; availability of n targets that fail independently with share p of the time is 1 - p^n.
-//! - Pathologies: without health checks or retries a dead first target takes everything; the spare is cold when its hour
-//!   comes. Its `panic` is 0 unless given: half of two targets being down is what it is for.
+//! - Pathologies: without health checks or retries a dead first target takes everything; the spare is cold when it is
+//!   needed. Its `panic` is 0 by default: one of two targets being down is its normal case.
 //! - Source: HAProxy `balance first` and `backup`; Kingsbury, Timelike's hot spare.
 //! - In the language: `lb.first(targets)`.
 
@@ -23,13 +23,13 @@ impl First {
         lb
     }
 
-    /// Other weights from now on, of these and perhaps of more targets.
+    /// Replaces the weights, of these and perhaps of more targets.
     pub fn refresh(&mut self, weights: &[f64]) {
         self.open.clear();
         self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
     }
 
-    /// The first; of the excluded only where nothing else is left.
+    /// The first target; an excluded one only if no other is left.
     #[inline]
     pub fn pick(&self, exclude: &[u32]) -> Option<u32> {
         if exclude.is_empty() {
@@ -38,7 +38,7 @@ impl First {
         self.pick_where(|t| exclude.contains(&t)).or_else(|| self.open.first().copied())
     }
 
-    /// The first that is not barred.
+    /// The first target that is not barred.
     pub fn pick_where(&self, barred: impl Fn(u32) -> bool) -> Option<u32> {
         self.open.iter().copied().find(|&t| !barred(t))
     }

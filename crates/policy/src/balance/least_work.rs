@@ -1,11 +1,13 @@
-//! The target with the least work left: clairvoyant, a lower bound for all that cannot know.
+//! The target with the least work left: clairvoyant, a lower bound for all policies that cannot know it.
 //!
 //! - Idea: send the request where it would wait least.
-//! - Signal: the work of all requests picked for a target and not yet done, less what has been served, which the caller tells.
+//! - Signal: the work of all requests picked for a target and not yet done, less what has been served, given by the
+//!   caller.
 //! - State: the targets of positive weight. Cost of a decision: O(n).
 //! - Formula: argmin of work left; ties uniformly. With one server each and first come first served it minimises each
 //!   request's own wait; n such targets behave as one queue before n servers.
-//! - Pathologies: none, and none can have it: simulation only. - Source: "join the least work", e.g. Harchol-Balter 2013, ch. 24.
+//! - Pathologies: none; but no real balancer can know it: simulation only. Source: "join the least work", e.g.
+//!   Harchol-Balter 2013, ch. 24.
 //! - In the language: `lb.least_work(targets)`.
 
 use weir_stats::Key;
@@ -14,7 +16,7 @@ use weir_stats::Key;
 #[derive(Clone, Debug, Default)]
 pub struct LeastWork {
     open: Vec<u32>,
-    /// What was said last to be left at each target, ns; none where nobody says.
+    /// The last known work left at each target, ns; 0 if unknown.
     left_ns: Vec<u64>,
 }
 
@@ -26,14 +28,14 @@ impl LeastWork {
         lb
     }
 
-    /// Other weights from now on, of these and perhaps of more targets.
+    /// Replaces the weights, of these and perhaps of more targets.
     pub fn refresh(&mut self, weights: &[f64]) {
         self.open.clear();
         self.open.extend((0..weights.len() as u32).filter(|&i| weights[i as usize] > 0.0));
         self.left_ns.resize(weights.len(), 0);
     }
 
-    /// What is left at each target as of now.
+    /// Sets the work left at each target as of now.
     pub fn tell(&mut self, left_ns: impl Fn(u32) -> u64) {
         for &target in &self.open {
             self.left_ns[target as usize] = left_ns(target);
@@ -48,7 +50,7 @@ impl LeastWork {
             match best {
                 Some((least, _)) if work > least => {}
                 Some((least, _)) if work == least => {
-                    // The k-th of equals replaces with probability 1/k: each is left with the same.
+                    // The k-th of equals replaces with probability 1/k: each is chosen equally often.
                     ties += 1;
                     if draw.nth(ties).below(ties + 1) == 0 {
                         best = Some((work, target));

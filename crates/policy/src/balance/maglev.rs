@@ -1,15 +1,17 @@
-//! Maglev's table: consistent hashing with even shares and one look.
+//! Maglev's table: consistent hashing with even shares and one lookup.
 //!
-//! - Idea: each target has a permutation of the table's slots; in turn each takes the next of its own that is free.
+//! - Idea: each target has a permutation of the table's slots; in turn each takes the next free slot of its own.
 //! - Signal: the request's key; with `bound` requests in flight too. State: a table of `table_size` (prime) slots, a count per target.
-//! - Cost of a decision: O(1); where targets are left out a jump for each of their slots that is met. A change of weights or targets fills a new table,
-//!   O(M log M), off that path where another brings it ([`crate::balance::table`]); eligibility changes nothing but where the jumps end, so that it moves the fewest keys.
+//! - Cost of a decision: O(1); if targets are left out, a jump for each of their slots that is met. A change of
+//!   weights or targets fills a new table, O(M log M), off that path if another balancer shares it
+//!   ([`crate::balance::table`]); eligibility changes only where the jumps end, so that it moves the fewest keys.
 //! - Formula: offset = h1 mod M, skip = h2 mod (M − 1) + 1; slot j of the permutation is (offset + j·skip) mod M. By weight: the
 //!   k-th turn of a target comes at k/w. Slots of equal targets differ by 1 at most.
-//! - Choices: a key whose target is left out jumps to another slot that its hash gives, and again. Neighbouring slots will not
-//!   do: with few targets their owners follow each other in patterns, and one would inherit more than its share.
-//! - Pathologies: a popular key is one target's (hence `bound`); a target removed moves up to a hundredth of the others' slots
-//!   as well at 1,000 targets. Slow start does not act on it: it would move keys.
+//! - Choices: a key whose target is left out jumps to another slot that its hash gives, and again. Neighbouring slots
+//!   do not work: with few targets their owners follow each other in patterns, and one would inherit more than its
+//!   share.
+//! - Pathologies: a popular key belongs to one target (hence `bound`); the removal of a target also moves up to a
+//!   hundredth of the others' slots at 1,000 targets. Slow start does not act on it: it would move keys.
 //! - Source: jumps: Chen et al., "Revisiting Consistent Hashing with Bounded Loads" (2019); table: Eisenbud et al., "Maglev: A Fast and Reliable Software Network Load Balancer" (NSDI 2016), 3.4; Envoy.
 //! - In the language: `lb.maglev(targets, key=, table_size=65537, bound=None)`.
 
@@ -21,18 +23,18 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// The size of the table where the file says nothing.
+/// The default size of the table.
 pub const TABLE_SIZE: u32 = 65_537;
-/// The greatest that may be asked for, as Envoy's.
+/// The greatest size, as Envoy's.
 pub const GREATEST_TABLE: u32 = 5_000_011;
 
-/// Whether a table may have this size: a skip must meet every slot.
+/// Whether a table may have this size: a skip must visit every slot.
 pub fn is_table_size(n: u32) -> bool {
     let prime = n > 1 && (2..).take_while(|d| d * d <= n).all(|d| !n.is_multiple_of(d));
     prime && n <= GREATEST_TABLE
 }
 
-/// Slots that a key looks at before it goes on from one to the next.
+/// Slots that a key visits by jumps before it walks from one to the next.
 const JUMPS: u32 = 256;
 
 /// A slot of a table without targets.
@@ -51,7 +53,7 @@ pub struct Maglev {
     load: Bounded,
     size: u32,
     table: Arc<Slots>,
-    /// Of what a table is to be made before the next pick; `None`: the table is of that.
+    /// The input of the table to be made before the next pick; `None`: the table is current.
     wanted: Option<MadeOf>,
 }
 
@@ -68,13 +70,13 @@ impl Maglev {
         &self.load
     }
 
-    /// The counts, to be changed.
+    /// The counts, mutable.
     pub fn load_mut(&mut self) -> &mut Bounded {
         &mut self.load
     }
 
-    /// The targets have changed. If weights or names did, a new table is filled, at the next pick or by [`Maglev::table`],
-    /// unless [`Maglev::share`] brings it before.
+    /// Notes that the targets have changed. If weights or names did, a new table is filled at the next pick or by
+    /// [`Maglev::table`], unless [`Maglev::share`] provides it before.
     pub fn refresh(&mut self, roster: &Roster) {
         self.load.refresh(roster.effective());
         self.wanted = (!self.table.made_of.is(roster)).then(|| MadeOf::of(roster));
@@ -88,7 +90,7 @@ impl Maglev {
         &self.table
     }
 
-    /// Takes a table that another has filled, if one is wanted and this is it.
+    /// Accepts a table that another balancer has filled, if one is needed and it is the same.
     pub(crate) fn share(&mut self, table: &Arc<Slots>) {
         let is_it = table.slots.len() == self.size as usize;
         if is_it && self.wanted.as_ref() == Some(&table.made_of) {
@@ -122,7 +124,7 @@ impl Maglev {
                 return Some(target);
             }
         }
-        // Nearly all are out: whatever comes next.
+        // Nearly all are out: take the next one.
         let (before, after) = self.table.slots.split_at((slot % u64::from(self.size)) as usize);
         after.iter().chain(before).copied().find(|&t| fits(t))
     }
@@ -139,7 +141,7 @@ impl Slots {
     }
 }
 
-/// Where a key looks next.
+/// The next slot of a key.
 #[inline]
 fn hash_on(slot: &mut u64, hash: u64) {
     *slot = key::spread(slot.wrapping_add(hash));
@@ -230,7 +232,7 @@ mod tests {
         }
     }
 
-    /// A target that is out loses its keys and nobody else any; one that is removed moves at most a hundredth besides.
+    /// An ineligible target loses its keys and no other does; a removed one moves at most a hundredth besides.
     #[test]
     fn disruption_is_small() {
         for n in [10usize, 100] {

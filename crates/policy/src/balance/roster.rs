@@ -1,19 +1,20 @@
-//! Who a balancer's targets are: their weights, who is eligible, who is gone. It changes while requests are in flight.
+//! The targets of a balancer: their weights, and which are eligible or removed. It changes while requests are in
+//! flight.
 //!
-//! A target keeps its index for as long as it exists, so that what is in flight at it stays counted; one that was removed
-//! leaves its index behind until nothing is in flight there any more. Eligibility is apart from weight: a target comes
-//! back with the weight that it had.
+//! A target keeps its index for as long as it exists, so that its requests in flight stay counted; the index of a
+//! removed one is free once nothing is in flight there. Eligibility is separate from weight: a target comes back with
+//! the weight that it had.
 
 /// The targets of one balancer.
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
-    /// What is configured; 0 for those that are gone.
+    /// The configured weight; 0 for removed targets.
     weights: Vec<f64>,
-    /// The weight that a pick sees: 0 where not eligible.
+    /// The weight that a pick sees: 0 if not eligible.
     effective: Vec<f64>,
     eligible: Vec<bool>,
     gone: Vec<bool>,
-    /// What a hashing policy knows a target by; empty for the others.
+    /// The name that a hashing policy uses for a target; empty for other policies.
     names: Vec<Box<str>>,
 }
 
@@ -46,17 +47,17 @@ impl Roster {
         self.weights.is_empty()
     }
 
-    /// Configured weights; 0 for those that are gone.
+    /// Configured weights; 0 for removed targets.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// The weights that a pick sees: 0 for those that are gone or not eligible.
+    /// The weights that a pick sees: 0 for targets that are removed or not eligible.
     pub fn effective(&self) -> &[f64] {
         &self.effective
     }
 
-    /// Names, where they were given.
+    /// Names, if they were given.
     pub fn names(&self) -> &[Box<str>] {
         &self.names
     }
@@ -71,7 +72,7 @@ impl Roster {
         self.eligible.get(target as usize) == Some(&true)
     }
 
-    /// Those that are gone.
+    /// The removed targets.
     pub fn gone(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.len()).filter(|&t| self.gone[t as usize])
     }
@@ -84,7 +85,7 @@ impl Roster {
         changed
     }
 
-    /// Another weight. Whether a pick sees the difference. A target that is gone is left alone.
+    /// Sets a weight. Returns whether a pick sees the difference. A removed target is left alone.
     pub fn set_weight(&mut self, target: u32, weight: f64) -> bool {
         if !self.exists(target) {
             return false;
@@ -93,7 +94,7 @@ impl Roster {
         self.see(target)
     }
 
-    /// Whether it may be picked. Whether a pick sees the difference.
+    /// Sets whether it may be picked. Returns whether a pick sees the difference.
     pub fn set_eligible(&mut self, target: u32, eligible: bool) -> bool {
         if !self.exists(target) {
             return false;
@@ -102,7 +103,7 @@ impl Roster {
         self.see(target)
     }
 
-    /// A new, eligible target at an index that is gone or the next one.
+    /// Adds an eligible target at a free index or the next one.
     pub fn add_at(&mut self, target: u32, weight: f64, name: &str) {
         let i = target as usize;
         debug_assert!(i <= self.weights.len() && !self.exists(target), "that index is taken");
@@ -123,13 +124,13 @@ impl Roster {
         self.see(target);
     }
 
-    /// Takes a target away. What is in flight at it goes on.
+    /// Removes a target. Its requests in flight continue.
     pub fn remove(&mut self, target: u32) {
         if self.exists(target) {
             let i = target as usize;
             self.weights[i] = 0.0;
             (self.eligible[i], self.gone[i]) = (false, true);
-            // It is free for one that is added under it.
+            // The name is free for a target that is added under it.
             if let Some(name) = self.names.get_mut(i) {
                 *name = "".into();
             }

@@ -1,8 +1,8 @@
-//! Shares: one of several ways, by draw or by key.
+//! Shares: one of several nodes, by draw or by key.
 //!
-//! - Idea: a share of the requests tries something else; with a key, always the same clients do.
-//! - State: none. Cost: O(log n). - Formula: the number from 0 to 1 that the draw or the key's hash makes, looked up in the
-//!   cumulated shares; a key moves only where its share ends, so a growing share keeps whoever was in it.
+//! - Idea: a share of the requests takes another node; with a key, always those of the same clients.
+//! - State: none. Cost: O(log n). Formula: the number from 0 to 1 made of the draw or the key's hash, looked up in
+//!   the cumulated shares; a key moves only if its share ends, so a growing share keeps its clients.
 //! - In the language: `split([(weight, node), ...], key=None)`.
 
 /// Cumulated shares.
@@ -21,14 +21,14 @@ impl Split {
             sum
         };
         let mut upto: Vec<f64> = weights.iter().map(cumulate).collect();
-        // What rounding leaves at the end belongs to the last that has a share.
+        // The remainder of rounding belongs to the last node with a share.
         if let Some(last) = weights.iter().rposition(|w| *w > 0.0) {
             upto[last..].fill(f64::INFINITY);
         }
         Split { upto }
     }
 
-    /// The way of these bits, all of which must be mixed (a draw's, or [`crate::key::spread`] of a hash).
+    /// The node for these bits, all of which must be mixed (a draw's, or [`crate::key::spread`] of a hash).
     #[inline]
     pub fn pick(&self, bits: u64) -> u32 {
         // 53 bits, as a number from 0 to 1.

@@ -1,9 +1,9 @@
-//! Stickiness: a client returns to the target that answered it, by a cookie; where that is simulated, its key keeps it.
+//! Stickiness: a client returns to the target that answered it, by a cookie; simulated, clients keep cookies by key.
 //!
-//! The cookie holds a keyed hash of the target's name: it says nothing of the name, cannot be made up without the secret,
-//! and means the same target on every loop and after a restart with the same secret. Where the target is gone, not
-//! eligible, full or excluded the policy picks, and the client is given the new one. Source: HAProxy `cookie insert`, nginx
-//! `sticky cookie`. In the language: `sticky="cookie name"` of a balancer.
+//! The cookie holds a keyed hash of the target's name: it does not reveal the name, cannot be forged without the
+//! secret, and means the same target on every loop and after a restart with the same secret. If the target is
+//! removed, not eligible, full or excluded the policy picks, and the client gets the cookie of the new target.
+//! Source: HAProxy `cookie insert`, nginx `sticky cookie`. In the language: `sticky="cookie name"` of a balancer.
 
 use crate::key::{self, distinct};
 use crate::outcome::{Kind, Outcome};
@@ -27,7 +27,7 @@ impl Cookies {
         Cookies { secret, ..Cookies::default() }
     }
 
-    /// The cookies of these targets, in order, told apart as hashes tell them apart.
+    /// The cookies of these targets, in order, distinguished as hashes distinguish them.
     pub fn of(secret: [u64; 2], names: &[impl AsRef<str>]) -> Cookies {
         let mut cookies = Cookies::new(secret);
         for (target, name) in (0..).zip(distinct(names)) {
@@ -36,7 +36,7 @@ impl Cookies {
         cookies
     }
 
-    /// A target's name; `None`: it is gone. Not for the path of a request.
+    /// Sets a target's name; `None`: it is removed. Not for the path of a request.
     pub fn set(&mut self, target: u32, name: Option<&str>) {
         let i = target as usize;
         if i >= self.numbers.len() {
@@ -50,23 +50,23 @@ impl Cookies {
         }
     }
 
-    /// What the cookie of this target says, as a number.
+    /// The cookie of this target, as a number.
     pub fn number(&self, target: u32) -> Option<u64> {
         self.numbers.get(target as usize).copied().flatten()
     }
 
-    /// The value that a client of this target is given: the number in sixteen letters.
+    /// The value for a client of this target: the number in sixteen letters.
     pub fn value(&self, target: u32) -> Option<String> {
         self.number(target).map(|number| format!("{number:0width$x}", width = LENGTH))
     }
 
-    /// The target that a number names.
+    /// The target of a number.
     pub fn named(&self, number: u64) -> Option<u32> {
         let at = self.sorted.partition_point(|e| e.0 < number);
         self.sorted.get(at).filter(|e| e.0 == number).map(|e| e.1)
     }
 
-    /// The target that a value names.
+    /// The target of a value.
     pub fn target(&self, value: &[u8]) -> Option<u32> {
         let is_ours = |letter: &u8| matches!(letter, b'0'..=b'9' | b'a'..=b'f');
         let text = std::str::from_utf8(value)
@@ -118,29 +118,30 @@ fn round(v: &mut [u64; 4]) {
     v[2] = v[2].rotate_left(32);
 }
 
-/// The cookies that clients keep, where they are simulated: what each says, by client and cookie. Bounded: what was set first of all is
+/// The cookies that clients keep, simulated: values by client and cookie. Bounded: the oldest entry is forgotten
+/// first.
 /// forgotten first.
 #[derive(Clone, Debug)]
 pub struct Jar {
     capacity: usize,
     /// Client and cookie to number.
     numbers: BTreeMap<(u64, u64), u64>,
-    /// Those, in the order in which they were first set.
+    /// The same keys, in the order in which they were first set.
     order: VecDeque<(u64, u64)>,
 }
 
 impl Jar {
-    /// Keeps at most so many.
+    /// Keeps at most `most` entries.
     pub fn new(capacity: usize) -> Jar {
         Jar { capacity: capacity.max(1), numbers: BTreeMap::new(), order: VecDeque::new() }
     }
 
-    /// What a client's cookie says.
+    /// The value of a client's cookie.
     pub fn number(&self, client: u64, cookie: u64) -> Option<u64> {
         self.numbers.get(&(client, cookie)).copied()
     }
 
-    /// A client is given a cookie.
+    /// Stores a client's cookie.
     pub fn keep(&mut self, client: u64, cookie: u64, number: u64) {
         if self.numbers.insert((client, cookie), number).is_some() {
             return;
@@ -154,16 +155,17 @@ impl Jar {
     }
 }
 
-/// A balancer's cookies, where they are simulated.
+/// A balancer's cookies, simulated.
 #[derive(Clone, Debug)]
 pub struct Simulated {
-    /// What its name is.
+    /// The hash of the cookie's name.
     cookie: u64,
     cookies: Cookies,
 }
 
 impl Simulated {
-    /// The cookies of this name of a balancer with these targets; `key_file`: what makes their values, or else the name does. Balancers
+    /// The cookies of this name of a balancer with these targets; `key_file`: the secret of their values, by default
+    /// the name. Balancers with both alike share them, as they do when served.
     /// with both alike share them, as they do when served.
     pub fn new(name: &str, key_file: Option<&str>, targets: &[impl AsRef<str>]) -> Simulated {
         let cookie = key::hash(name.as_bytes());
@@ -176,7 +178,7 @@ impl Simulated {
         self.cookies.named(jar.number(client, self.cookie)?)
     }
 
-    /// A target has answered a client, by an error too: an answer brings a cookie, whatever its status.
+    /// Notes that a target has answered a client, even with an error: every answer sets the cookie.
     pub fn answered(&self, jar: &mut Jar, client: u64, target: u32, outcome: Outcome) {
         let is_answer = outcome.is_none_or(|kind| kind == Kind::Status5xx);
         if let Some(number) = self.cookies.number(target).filter(|_| is_answer) {

@@ -1,8 +1,9 @@
-//! What a hash chooses by: large, a function of the targets' names and weights alone, and so made once and shared.
+//! The tables of hashing policies: large, a function of the targets' names and weights alone, so made once and
+//! shared.
 //!
-//! A balancer whose targets have changed makes its table at its next pick. A caller with several balancers over the same
-//! targets (one on each loop) has one of them make it elsewhere ([`Balancer::table`]) and gives it to the others before
-//! ([`Balancer::share`]), so that no request waits for it.
+//! A balancer whose targets have changed makes its table at its next pick. A caller with several balancers over the
+//! same targets (one on each loop) lets one of them make it elsewhere ([`Balancer::table`]) and shares it with the
+//! others before ([`Balancer::share`]), so that no request waits for it.
 //!
 //! [`Balancer::table`]: crate::Balancer::table
 //! [`Balancer::share`]: crate::Balancer::share
@@ -16,24 +17,24 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Table(pub(crate) Kind);
 
-/// Of which policy.
+/// The policy.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Ring(Arc<Ring>),
     Slots(Arc<Slots>),
 }
 
-/// Of what a table is made: the targets that have a weight, by index.
+/// The input of a table: the targets that have a weight, by index.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct MadeOf(Vec<(u32, Box<str>, f64)>);
 
 impl MadeOf {
-    /// Of these targets.
+    /// The input for these targets.
     pub fn of(roster: &Roster) -> MadeOf {
         MadeOf(weighed(roster).map(|(target, name, weight)| (target, name.into(), weight)).collect())
     }
 
-    /// Whether it is these targets.
+    /// Whether it is for these targets.
     pub fn is(&self, roster: &Roster) -> bool {
         let own = self.0.iter().map(|(target, name, weight)| (*target, &**name, *weight));
         own.eq(weighed(roster))
@@ -44,7 +45,7 @@ impl MadeOf {
         self.0.iter().map(|(_, _, weight)| *weight)
     }
 
-    /// By name, so that the order of the targets is of no matter.
+    /// By name, so that the order of the targets does not matter.
     pub fn by_name(&self) -> impl Iterator<Item = (u32, &str, f64)> {
         let mut all: Vec<_> =
             self.0.iter().map(|(target, name, weight)| (*target, &**name, *weight)).collect();
@@ -66,7 +67,8 @@ mod tests {
     use std::sync::Arc;
     use weir_stats::Key;
 
-    /// What one has made another takes, and picks as if it had made it; what is of other targets it does not take.
+    /// A balancer accepts a table that another has made, and picks as if it had made it; it rejects one of other
+    /// targets.
     #[test]
     fn a_table_is_made_once() {
         for balance in [Balance::RingHash { bound: None }, Balance::Maglev { table_size: 1009, bound: None }]
@@ -96,7 +98,7 @@ mod tests {
         assert!(Balancer::new(&Balance::Random, &[1.0], Key::new(1)).table().is_none());
     }
 
-    /// Several changes before a pick make one table, and who comes back finds the old one.
+    /// Several changes before a pick make one table, and a target that returns finds the old one.
     #[test]
     fn what_comes_back_makes_no_table() {
         let balance = Balance::Maglev { table_size: 1009, bound: None };

@@ -5,8 +5,9 @@
 //!   each hundredth.
 //! - Formula: weight · max(min_weight, (elapsed / window)^(1/aggression)), in steps of a hundredth; 1 after the window.
 //!   Policies that compare requests in flight divide by that weight, so that they are scaled too.
-//! - Choices: it begins at every change from not eligible to eligible after the start, and for targets added later, never at
-//!   start-up. Weights are relative: where all targets are new it changes nothing. It does not act on hashes, whose keys it would move.
+//! - Choices: it begins at every change from not eligible to eligible after the start, and for targets added later,
+//!   never at start-up. Weights are relative: if all targets are new it changes nothing. It does not act on hashes,
+//!   whose keys it would move.
 //! - Pathologies: two new targets among few share the ramp; with round robin over a long window a step comes late.
 //! - Source: Envoy `slow_start_config`, HAProxy `slowstart`. In the language: `slow_start(window, aggression=1.0, min_weight=0.1)`.
 
@@ -16,19 +17,19 @@ use weir_stats::math;
 /// Steps of the ramp.
 const STEPS: f64 = 100.0;
 
-/// The share of its weight that a target has so long after it became eligible.
+/// The share of its weight that a target has this long after it became eligible.
 pub fn factor(config: &SlowStart, elapsed_ns: u64) -> f64 {
     if elapsed_ns >= config.window_ns {
         return 1.0;
     }
     let share = elapsed_ns as f64 / config.window_ns as f64;
     let grown = if config.aggression == 1.0 { share } else { math::pow(share, 1.0 / config.aggression) };
-    // Rounding must not cost a step that has just been reached.
+    // Rounding must not lose a step that has just been reached.
     let step = (grown * STEPS + 1e-9).floor() / STEPS;
     step.max(config.min_weight).min(1.0)
 }
 
-/// When, after it became eligible, a target reaches the step after this share.
+/// The time, after it became eligible, at which a target reaches the step after this share.
 fn next_step_ns(config: &SlowStart, share: f64) -> u64 {
     let next = ((share * STEPS + 1e-9).floor() + 1.0) / STEPS;
     let at = if config.aggression == 1.0 { next } else { math::pow(next, config.aggression) };
@@ -51,17 +52,17 @@ pub struct Ramps {
 }
 
 impl Ramps {
-    /// None is.
+    /// No target is on its ramp.
     pub fn new(config: SlowStart) -> Ramps {
         Ramps { config, ramps: Vec::new() }
     }
 
-    /// Other arguments from now on; what is known of the targets stays.
+    /// Replaces the arguments; the state of the targets stays.
     pub fn configure(&mut self, config: SlowStart) {
         self.config = config;
     }
 
-    /// A target has become eligible.
+    /// Starts the ramp of a target that has become eligible.
     pub fn begin(&mut self, now: u64, target: u32) {
         self.end(target);
         let share = factor(&self.config, 0);
@@ -71,7 +72,7 @@ impl Ramps {
         }
     }
 
-    /// A target is not eligible any more, or gone.
+    /// Ends the ramp of a target that is not eligible any more, or removed.
     pub fn end(&mut self, target: u32) {
         self.ramps.retain(|r| r.target != target);
     }
@@ -110,7 +111,7 @@ mod tests {
         SlowStart { window_ns: 60 * S, aggression, min_weight: 0.1 }
     }
 
-    /// Envoy's curve: the notes' points.
+    /// Envoy's curve, at the points of the notes.
     #[test]
     fn points_of_the_curve() {
         for (aggression, seconds, want) in [
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!(factor(&SlowStart { min_weight: 1.0, ..config(1.0) }, 0), 1.0);
     }
 
-    /// From deadline to deadline the share rises step by step to 1, at the times at which the curve gets there.
+    /// From deadline to deadline the share rises step by step to 1, at the times of the curve.
     #[test]
     fn deadlines_follow_the_curve() {
         for aggression in [0.5, 1.0, 2.0, 3.7] {

@@ -1,6 +1,6 @@
-//! What the loops of a process know of the health that one of them keeps: a copy of what each balancer must see.
+//! The health that one thread keeps, as the loops of a process see it: a copy of what each balancer needs.
 //!
-//! The owner takes one whenever [`Health::version`] has changed and sends it; a loop shows it to its balancer
+//! The owner takes one whenever [`Health::version`] has changed and sends it; a loop passes it to its balancer
 //! ([`crate::upstream::Upstream::follow`]). Cost: one small allocation per change, none per request.
 
 use crate::health::{Health, View};
@@ -21,7 +21,7 @@ impl Snapshot {
         Snapshot { version: health.version(), targets: (0..health.len()).map(target).collect() }
     }
 
-    /// The version of the health that it shows.
+    /// The version of the health at that moment.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -36,7 +36,7 @@ impl Snapshot {
         self.targets.is_empty()
     }
 
-    /// What a balancer must know of a target; `ramped`: its weight with its ramp.
+    /// What a pick needs to know of a target; `ramped`: its weight with its ramp.
     pub fn view(&self, target: u32, ramped: bool) -> View {
         let (view, whole) = self.targets[target as usize];
         if ramped { view } else { View { weight: whole, ..view } }

@@ -2,18 +2,20 @@
 //!
 //! - Idea: `per_s` on average, `burst` at once. - State: per key how full its bucket was and when. - Cost: O(1), no allocation
 //!   once the table has grown.
-//! - Formula: tokens = min(burst, tokens + per_s · dt); a request takes 1, or is refused and told when the next will be there.
-//! - Bounded: at most [`KEYS`] keys. A bucket that is full again is as good as none; where all places that a key may have are
-//!   taken, the fullest goes: whoever is limited stays limited. A caller with very many keys can still push others' out.
-//! - Poisson arrivals at rate λ pass as customers of M/D/1 with `burst` places.
+//! - Formula: tokens = min(burst, tokens + per_s · dt); a request takes 1, or is refused with the time until the
+//!   next.
+//! - Bounded: at most [`KEYS`] keys. A full bucket is as good as none; if all slots that a key may have are taken,
+//!   the fullest bucket is dropped: a limited key stays limited. A caller with very many keys can still displace
+//!   those of others.
+//! - Poisson arrivals at rate λ pass as customers of M/D/1 with `burst` waiting slots.
 //! - Source: Turner 1986; nginx `limit_req`. In the language: `limit.rate(node, per_s, burst=per_s, key=None)`.
 
 use crate::config::Rate;
 use crate::key;
 
-/// Keys that are remembered at most.
+/// The most keys that are remembered.
 pub const KEYS: usize = 1 << 18;
-/// Places that a key may have.
+/// Slots that a key may have.
 const WAYS: usize = 8;
 /// A token.
 const TOKEN: u64 = 1_000_000_000;
@@ -43,7 +45,8 @@ impl RateLimit {
         RateLimit { per_s: config.per_s, burst, buckets: vec![Bucket::default(); WAYS], used: 0 }
     }
 
-    /// A request under a key (its hash; `None`: the common bucket). `Err` says in how many ns there will be a token for it.
+    /// Admits a request under a key (its hash; `None`: the common bucket). `Err`: the time in ns until there is a
+    /// token.
     pub fn take(&mut self, now: u64, key: Option<u64>) -> Result<(), u64> {
         let (per_s, burst) = (self.per_s, self.burst);
         let bucket = self.bucket(now, key.map_or(u64::MAX, key::spread));
@@ -53,11 +56,11 @@ impl RateLimit {
             return Ok(());
         }
         let wait = (TOKEN - bucket.tokens) as f64 / per_s;
-        // Rounded up: asked again after it, the token is there. Where none ever comes, an age.
+        // Rounded up: after this time the token is there. If none ever comes, an age.
         Err(if wait < 1e18 { wait as u64 + 1 } else { u64::MAX })
     }
 
-    /// Keys that are remembered.
+    /// The number of remembered keys.
     pub fn keys(&self) -> usize {
         self.used
     }
@@ -103,7 +106,7 @@ impl RateLimit {
         let double = self.buckets.len() * 2;
         let old = std::mem::replace(&mut self.buckets, vec![Bucket::default(); double]);
         for bucket in old.into_iter().filter(|b| b.key != 0) {
-            // Each set splits in two, so that there is a place.
+            // Each set splits in two, so that there is a free slot.
             if let Some(at) = self.places(bucket.key).find(|&i| self.buckets[i].key == 0) {
                 self.buckets[at] = bucket;
             }
@@ -118,7 +121,7 @@ fn level(bucket: &Bucket, now: u64, per_s: f64, burst: u64) -> u64 {
 
 fn fill(bucket: &mut Bucket, now: u64, per_s: f64, burst: u64) {
     let level = level(bucket, now, per_s, burst);
-    // Where rounding leaves nothing the clock stands still, so that slow refills are not lost.
+    // If rounding leaves nothing the clock does not advance, so that slow refills are not lost.
     if level > bucket.tokens || level == burst {
         (bucket.tokens, bucket.stamp) = (level, bucket.stamp.max(now));
     }
@@ -148,8 +151,8 @@ mod tests {
         assert!((0..3).all(|_| lim.take(100 * S, None).is_ok()) && lim.take(100 * S, None).is_err());
     }
 
-    /// Poisson arrivals at 100/s against 80/s, burst 10, and 110/s, burst 5: M/D/1 with so many places (acceptance's `rate`
-    /// and `rate_burst`).
+    /// Poisson arrivals at 100/s against 80/s, burst 10, and 110/s, burst 5: M/D/1 with `burst` slots (the acceptance
+    /// checks `rate` and `rate_burst`).
     #[test]
     fn the_share_that_passes_is_that_of_a_queue() {
         for (per_s, burst, want) in
@@ -166,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Share of M/D/1/K that is served, from the chain at departures.
+    /// The share of M/D/1/K that is served, from the chain at departures.
     fn lossy(rho: f64, places: usize) -> f64 {
         let mut a = vec![math::exp(-rho)];
         (1..=places).for_each(|k| a.push(a[k - 1] * rho / k as f64));
@@ -178,7 +181,7 @@ mod tests {
         1.0 / (1.0 / p.iter().sum::<f64>() + rho)
     }
 
-    /// The model that a reader believes at sight: a map of exact buckets. Fewer keys than there is room for: the same.
+    /// The obvious model: a map of exact buckets. With fewer keys than slots both agree.
     #[test]
     fn keys_have_buckets_of_their_own() {
         let mut lim = limit(2.0, 4.0);
@@ -197,7 +200,7 @@ mod tests {
         assert!(lim.take(0, Some(0)).is_ok() && lim.take(0, Some(u64::MAX)).is_ok());
     }
 
-    /// Memory is bounded, and an unlimited number of new keys frees nobody who is limited from his limit at once.
+    /// Memory is bounded, and an unlimited number of new keys frees no limited key from its limit at once.
     #[test]
     fn memory_is_bounded() {
         let mut lim = limit(1.0, 2.0);

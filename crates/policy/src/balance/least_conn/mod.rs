@@ -3,8 +3,8 @@
 //! - Idea: send the request where the fewest are in flight; by weight, where (in flight + 1) / weight is least.
 //! - Signal: requests in flight from this balancer, counted from the pick until the whole response is back.
 //! - State: a count per target, bitmaps per level ([`Levels`]), one set of them per distinct weight.
-//! - Cost of a decision: O(distinct weights) for random ties, whatever the number of targets; a scan of n/64 words at
-//!   most for the others. A change of one target's weight is O(distinct weights), or O(n) where the weight is new to it.
+//! - Cost of a decision: O(distinct weights) for random ties, for any number of targets; a scan of n/64 words at most
+//!   for the others. A change of one target's weight is O(distinct weights), or O(n) if the weight is new to it.
 //! - Ties: `random` uniformly, `first` the lowest index, `rotate` the next after the last chosen.
 //! - Pathologies: a target that fails fast has the fewest in flight and draws all traffic (`error_hold` keeps a failed
 //!   request counted); several balancers over the same targets with `first` pile onto the same few (the Timelike posts'
@@ -30,12 +30,12 @@ pub struct LeastConn {
     ties: Ties,
     cursor: u32,
     n: u32,
-    /// All targets, where none differ in weight; else nobody.
+    /// All targets, if none differ in weight; otherwise empty.
     alike: Levels,
     weight: f64,
-    /// Those of each weight, where some differ; else empty.
+    /// The targets of each weight, if some differ; otherwise empty.
     classes: Vec<Class>,
-    /// Class and index there of each target; empty where none differ.
+    /// Class of each target and its index there; empty if none differ.
     position: Vec<(u32, u32)>,
     error_hold_ns: u64,
     /// Barred targets that a pick met; empty between picks.
@@ -72,7 +72,7 @@ impl LeastConn {
         self.alike = Levels::new(Vec::new());
         self.position = vec![(0, 0); weights.len()];
         for (c, &weight) in distinct.iter().enumerate() {
-            // Those of weight 0 stand in the first class, absent, so that they can be counted.
+            // Targets of weight 0 are in the first class, absent, so that they can be counted.
             let members: Vec<u32> = (0..self.n)
                 .filter(|&i| weights[i as usize] == weight || c == 0 && weights[i as usize] == 0.0)
                 .collect();
@@ -84,7 +84,7 @@ impl LeastConn {
         }
     }
 
-    /// Other weights from now on, of these and perhaps of more targets; counts go on.
+    /// Replaces the weights, of these and perhaps of more targets; counts stay.
     pub fn refresh(&mut self, weights: &[f64]) {
         let n = weights.len() as u32;
         if self.only_come_and_go(weights) {
@@ -108,14 +108,14 @@ impl LeastConn {
         self.tidy();
     }
 
-    /// Whether targets that did not differ still do not, but for those that may be picked no more or may be again: no class
-    /// is of use, which is most of what health ever says.
+    /// Whether targets that did not differ still do not, except for those that may be picked no more or may be again:
+    /// then classes are of no use, as for most changes of health.
     fn only_come_and_go(&self, weights: &[f64]) -> bool {
         let alike = self.classes.is_empty() && weights.len() as u32 == self.n;
         alike && weights.iter().all(|&w| w <= 0.0 || w == self.weight)
     }
 
-    /// One target's weight. Where it is 0 the target stays in its class, absent.
+    /// Sets one target's weight. With 0 the target stays in its class, absent.
     fn reweigh(&mut self, target: u32, weight: f64) {
         let (from, at) = self.locate(target);
         let class = &mut self.classes[from];
@@ -139,7 +139,7 @@ impl LeastConn {
         self.classes[to].levels.set_present(slot, true);
     }
 
-    /// Where a target stands in a class; it gets a place there if it has none. Members stay in order, for `first`.
+    /// The position of a target in a class; it gets one there if it has none. Members stay in order, for `first`.
     fn slot(&mut self, class: usize, target: u32) -> u32 {
         let of = &mut self.classes[class];
         let at = match of.members.binary_search(&target) {
@@ -162,7 +162,7 @@ impl LeastConn {
         at as u32
     }
 
-    /// Writes down who stands where, which targets that do not differ do without.
+    /// Stores the positions, which targets that do not differ do without.
     fn name_members(&mut self) {
         if self.classes.is_empty() {
             self.position = (0..self.n).map(|t| (0, t)).collect();
@@ -171,7 +171,7 @@ impl LeastConn {
         }
     }
 
-    /// Drops classes in which no target stands any more, and what one alone does without.
+    /// Drops classes without targets, and the tables that a single class does without.
     fn tidy(&mut self) {
         let mut used = vec![false; self.classes.len()];
         self.position.iter().for_each(|&(class, _)| used[class as usize] = true);
@@ -188,7 +188,7 @@ impl LeastConn {
             let mut used = used.into_iter();
             self.classes.retain(|_| used.next() == Some(true));
         }
-        // The members of one alone are all there are, in order.
+        // The members of a single class are all targets, in order.
         if self.classes.len() == 1
             && let Some(only) = self.classes.pop()
         {
@@ -196,7 +196,7 @@ impl LeastConn {
         }
     }
 
-    /// How much longer a failed request is counted, ns.
+    /// The additional time for which a failed request is counted, ns.
     pub fn error_hold_ns(&self) -> u64 {
         self.error_hold_ns
     }
@@ -247,8 +247,8 @@ impl LeastConn {
 
     /// Chooses and counts a target that is not barred; `None` if there is none.
     ///
-    /// Barred ones are taken out as they come up, and put back: those that are barred because they are full have much in
-    /// flight, so that few come up.
+    /// Barred targets are taken out as they come up, and put back: targets that are barred because they are full have
+    /// much in flight, so that few come up.
     #[cold]
     pub fn pick_where(&mut self, draw: Key, barred: impl Fn(u32) -> bool) -> Option<u32> {
         let mut aside = std::mem::take(&mut self.aside);
@@ -257,7 +257,7 @@ impl LeastConn {
             let place = self.place(target);
             self.set_present(place, false);
             aside.push(place);
-            // A draw of its own each time, else the neighbour of a barred target would be taken too often.
+            // A new draw each time, otherwise the neighbour of a barred target would be taken too often.
             chosen = self.choose_again(draw.with(aside.len() as u64));
         }
         aside.drain(..).for_each(|place| self.set_present(place, true));
@@ -303,7 +303,7 @@ impl LeastConn {
         self.classes[class].levels.down(at);
     }
 
-    /// As `choose`, off the beaten track: that must be inlined there, and stays so only if it is not everywhere.
+    /// As `choose`, for rare cases: `choose` must be inlined, and is only if this is not.
     #[inline(never)]
     fn choose_again(&self, draw: Key) -> Option<u32> {
         self.choose(draw)

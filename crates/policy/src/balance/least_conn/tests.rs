@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The model that a reader believes at sight: scan all, keep the least.
+/// The obvious model: scan all, keep the least.
 fn naive(weights: &[f64], counts: &[u32], exclude: &[u32]) -> Vec<u32> {
     let load = |i: usize| f64::from(counts[i] + 1) / weights[i];
     let open = |i: &usize| weights[*i] > 0.0 && !exclude.contains(&(*i as u32));
@@ -58,7 +58,7 @@ fn random_ties_are_uniform_over_idle_targets() {
     assert!(chi < 8.0 + 5.0 * 4.0, "{chi}");
 }
 
-/// Health that takes targets away and gives them back leaves one level of counts, as it was.
+/// Health that removes targets and returns them leaves one level of counts, as it was.
 #[test]
 fn coming_and_going_divides_nobody() {
     for ties in [Ties::Random, Ties::First, Ties::Rotate] {
