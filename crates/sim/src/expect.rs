@@ -1,4 +1,4 @@
-//! What a file expects of a scenario, and whether that holds: where the whole interval meets the condition.
+//! The expectations of a file about a scenario, and whether they hold: the whole interval must meet the condition.
 
 use crate::replicate::Program;
 use crate::result::{Expected, ScenarioResult};
@@ -8,7 +8,7 @@ use weir_stats::Estimate;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// What a point expects of a scenario, condition by condition.
+/// The expectations of a point about a scenario, condition by condition.
 pub(crate) fn judged(
     point: &Point,
     scenario: &Scenario,
@@ -40,13 +40,13 @@ pub(crate) fn judged(
         .collect()
 }
 
-/// Whether the whole interval meets the condition; `None`: a part of it does, or nobody knows how wide it is.
+/// Whether the whole interval meets the condition; `None`: only a part of it does, or its width is unknown.
 fn holds(condition: &Condition, e: &Estimate) -> Option<bool> {
     let (low, high) = (condition.is_met(e.low?), condition.is_met(e.high?));
     (low == high).then_some(low)
 }
 
-/// The rows of the queues (or servers that share their cores) of that name, and whether they share.
+/// The rows of the queues (or servers that share their cores) with that name, and whether they share.
 fn rows<'p>(point: &Point, program: &'p Program, node: &str) -> Vec<(usize, &'p Row, bool)> {
     let named = |row: &Row| {
         let (stage, member) = *row.parts().first()?;
@@ -63,7 +63,7 @@ fn rows<'p>(point: &Point, program: &'p Program, node: &str) -> Vec<(usize, &'p 
     program.rows.iter().enumerate().filter_map(wanted).collect()
 }
 
-/// What a replication says of these rows together: slots busy over all slots, or the wait of each entry.
+/// The value of a replication for these rows together: busy slots over all slots, or the mean wait of an entry.
 fn at_rows(program: &Program, rows: &[(usize, &Row, bool)], r: &Replication, metric: Metric) -> Option<f64> {
     let (mut sum, mut weight) = (0.0, 0.0);
     for (index, row, shares) in rows {

@@ -1,4 +1,5 @@
-//! Replications spread over threads: which thread runs one changes nothing, for they are gathered in their order.
+//! Spreads replications over threads. Which thread runs one does not matter: results are gathered in the order of
+//! replications.
 
 use crate::job::Job;
 use crate::latency::Pooled;
@@ -8,24 +9,24 @@ use crate::summary::Replication;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// All that a run is made of.
+/// What a run consists of.
 pub(crate) struct Run<'a> {
     pub jobs: Vec<Job<'a>>,
     pub options: &'a Options,
     pub progress: &'a (dyn Fn(u64, u64) + Sync),
     pub stop: &'a AtomicBool,
-    /// Whether the engine runs it, and not the reference of tests.
+    /// Whether the fast engine runs it, rather than the reference.
     pub fast: bool,
 }
 
-/// The replications of a job, in their order, and their latencies together.
+/// The replications of a job in order, and their latencies pooled.
 #[derive(Default)]
 pub(crate) struct Gathered {
     pub runs: Vec<Replication>,
     pub pooled: Pooled,
 }
 
-/// Those that have come in so far.
+/// The replications of a job that have finished so far.
 struct Coming {
     runs: Vec<Option<Replication>>,
     missing: usize,
@@ -33,7 +34,7 @@ struct Coming {
 }
 
 impl Coming {
-    /// Takes one in; all of them, where it was the last.
+    /// Adds a finished replication; returns all of them if it was the last.
     fn take_in(&mut self, index: usize, done: Done) -> Option<Gathered> {
         self.runs[index] = Some(done.run);
         self.pooled.add(done.ok, done.failed);
@@ -45,12 +46,12 @@ impl Coming {
     }
 }
 
-/// What a thread reports: job, index of the replication, outcome (`None`: stopped).
+/// A thread's report: job, index of the replication, result (`None`: stopped).
 type Report = (usize, usize, Result<Option<Done>, String>);
 
 impl Run<'_> {
-    /// Runs the replications of these numbers of every job. `full` gets those of a job once the last of them has come in; of
-    /// a run that was stopped it gets the jobs that were finished.
+    /// Runs the replications with these numbers of every job. `full` receives those of a job once the last of them
+    /// has finished; when the run is stopped, it receives only the jobs that were finished.
     pub fn replicate(
         &self,
         numbers: &[u32],
@@ -82,7 +83,7 @@ impl Run<'_> {
                         coming[job].take_in(index, replicated).map_or(Ok(()), |all| full(job, all))
                     }
                     Err(reason) => {
-                        // Nobody begins another.
+                        // No thread begins another one.
                         next.store(items, Ordering::Relaxed);
                         Err(Error::Plan(reason))
                     }
@@ -95,7 +96,7 @@ impl Run<'_> {
         outcome
     }
 
-    /// What each thread does: the next one, until there is none.
+    /// The loop of each thread: runs the next replication until there is none left.
     fn work(&self, numbers: &[u32], items: usize, next: &AtomicUsize, send: &mpsc::Sender<Report>) {
         while !self.stop.load(Ordering::Relaxed) {
             let item = next.fetch_add(1, Ordering::Relaxed);

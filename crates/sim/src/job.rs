@@ -1,4 +1,4 @@
-//! What there is to run: the scenarios that were asked for, at each point of the sweep.
+//! What there is to run: the selected scenarios, at each point of the sweep.
 
 use crate::replicate::{Program, program};
 use crate::run::{Error, Options};
@@ -14,11 +14,11 @@ pub(crate) struct Job<'a> {
     compiled: OnceLock<Result<Program, String>>,
 }
 
-/// How many requests were asked for.
+/// How many requests were requested.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
     pub requests: Option<u64>,
-    /// On the command line.
+    /// Whether the command line said so.
     pub overridden: bool,
 }
 
@@ -32,7 +32,7 @@ impl Job<'_> {
         compiled.as_ref().map_err(Clone::clone)
     }
 
-    /// The same for the reference, which notes of all time which request's it is.
+    /// The same for the reference, which notes the request to which each time belongs.
     pub fn noted_program(&self) -> Result<&Program, String> {
         let compiled = self.compiled.get_or_init(|| {
             let mut program = program(self.point, self.scenario, false, false)

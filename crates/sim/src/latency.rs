@@ -1,7 +1,8 @@
-//! Latencies: what one replication says of them, and what all say together.
+//! Latencies of single replications and of all replications together.
 //!
-//! Quantiles are those of the samples of all replications together; each replication's own ones give the interval
-//! (sectioning). Samples are added up as replications finish, in any order: counts and whole sums do not depend on it.
+//! Quantiles are those of the samples of all replications pooled; the quantiles of the single replications give the
+//! interval (sectioning). Samples are added up as replications finish, in any order: counts and integer sums do not
+//! depend on it.
 
 use crate::result::AtQuantile;
 use serde::{Deserialize, Serialize};
@@ -9,13 +10,14 @@ use weir_stats::{Counts, Estimate, Histogram, Latency, Within};
 
 const NS_PER_MS: f64 = 1e6;
 
-/// The quantiles of a curve: close together where the axis is, which is linear in nines. Those of a result are among them.
+/// The quantiles of a curve: close together where the axis is, which is linear in nines. They include those of a
+/// result.
 const CURVE: [f64; 30] = [
     0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.94, 0.95, 0.96, 0.97, 0.98, 0.985,
     0.99, 0.992, 0.994, 0.995, 0.997, 0.998, 0.999, 0.9992, 0.9995, 0.9997, 0.9999,
 ];
 
-/// The quantiles of a result, by name, and where they are on a curve.
+/// The quantiles of a result by name, and their indices in a curve.
 const QUANTILES: [(&str, usize); 5] = [("p50", 5), ("p90", 11), ("p95", 14), ("p99", 19), ("p99.9", 25)];
 
 /// The latencies of selected requests that succeeded, and of all, in all replications so far.
@@ -26,7 +28,7 @@ pub(crate) struct Pooled {
     failed: Option<Histogram>,
 }
 
-/// A histogram as a part of a run keeps it: buckets and counts, the sum's high and low half, the least, the greatest.
+/// A histogram in a shard's file: buckets and counts, the sum's high and low half, the least, the greatest.
 #[derive(Serialize, Deserialize)]
 struct Kept(Vec<(usize, u64)>, [u64; 2], u64, u64);
 
@@ -55,7 +57,7 @@ impl TryFrom<[Kept; 2]> for Pooled {
 }
 
 impl Pooled {
-    /// Adds those of a replication.
+    /// Adds the latencies of a replication.
     pub fn add(&mut self, ok: Histogram, failed: Histogram) {
         let add = |sum: &mut Option<Histogram>, more: Histogram| match sum {
             Some(sum) => sum.merge(&more),
@@ -65,13 +67,13 @@ impl Pooled {
         add(&mut self.failed, failed);
     }
 
-    /// Adds those of further replications.
+    /// Adds the latencies of further replications.
     pub fn join(&mut self, more: Pooled) {
         let Pooled { ok, failed } = more;
         self.add(ok.unwrap_or_default(), failed.unwrap_or_default());
     }
 
-    /// Those of the successes, and of all requests.
+    /// The latencies of successes, and of all requests.
     pub fn into_parts(self) -> (Histogram, Histogram) {
         let ok = self.ok.unwrap_or_default();
         let mut all = ok.clone();
@@ -80,7 +82,7 @@ impl Pooled {
     }
 }
 
-/// What one replication says, ms.
+/// The latencies of one replication, ms.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Own {
     min: Option<f64>,
@@ -101,7 +103,7 @@ impl Own {
     }
 }
 
-/// What all replications say together, and the same at all quantiles of the curve.
+/// The latencies of all replications together, in a result's quantiles and in all quantiles of the curve.
 pub(crate) fn together(pooled: &Histogram, own: &[&Own]) -> (Latency, Vec<AtQuantile>) {
     let ms = |w: Within| Within { value: w.value / NS_PER_MS, off: w.off / NS_PER_MS };
     let within = pooled.quantiles_within(CURVE);
@@ -122,7 +124,7 @@ pub(crate) fn together(pooled: &Histogram, own: &[&Own]) -> (Latency, Vec<AtQuan
     (latency, curve)
 }
 
-/// What each replication says of every figure that all of them can say, by the figure's name in the JSON.
+/// The values of single replications for every figure that all of them have, by the figure's name in the JSON.
 pub(crate) fn each(own: &[&Own]) -> Vec<(&'static str, Vec<f64>)> {
     const NAMES: [&str; QUANTILES.len()] = ["p50", "p90", "p95", "p99", "p999"];
     let mean = ("mean", own.iter().map(|o| o.mean).collect::<Option<Vec<f64>>>());
@@ -133,11 +135,11 @@ pub(crate) fn each(own: &[&Own]) -> Vec<(&'static str, Vec<f64>)> {
     std::iter::once(mean).chain(quantiles).filter_map(|(name, values)| Some((name, values?))).collect()
 }
 
-/// Values closer than this share of one are the same to a histogram.
+/// Values closer than this share of one are equal to a histogram.
 const SAME: f64 = 1e-3;
 
-/// The quantiles that single replications are too short for: there what samples hang together by has not faded, so the mean
-/// of their own ones lies away from that of all together by much of the interval.
+/// The quantiles for which single replications are too short: the correlation of samples has not faded there, so the
+/// mean of the single ones is off the pooled one by much of the interval.
 pub(crate) fn too_short(latency: &Latency, own: &[&Own]) -> Vec<&'static str> {
     let estimates = [&latency.p50, &latency.p90, &latency.p95, &latency.p99, &latency.p999];
     let apart = QUANTILES.iter().zip(estimates).filter(|((_, at), e)| {
@@ -147,9 +149,9 @@ pub(crate) fn too_short(latency: &Latency, own: &[&Own]) -> Vec<&'static str> {
     apart.map(|((name, _), _)| *name).collect()
 }
 
-/// Whether the mean of the own ones differs from the pooled one by more than a quarter of the interval's half. Where samples
-/// lie apart themselves (whole milliseconds; what fails at once and what is served) the own ones are often equal and jump,
-/// and their mean lies between the next of them and the pooled one: that is no bias.
+/// Whether the mean of the single ones differs from the pooled one by more than a quarter of the interval's half.
+/// Where samples themselves lie apart (whole milliseconds; instant failures among served requests) the single ones
+/// are often equal and jump, and their mean lies between the nearest of them and the pooled one: that is not a bias.
 fn lie_apart(e: &Estimate, own: &[f64]) -> bool {
     let (Some(pooled), Some(half)) = (e.value, e.half_width()) else { return false };
     let n = own.len() as f64;
@@ -176,7 +178,7 @@ mod tests {
         assert!(CURVE.is_sorted_by(|a, b| a < b));
     }
 
-    /// Own quantiles all below the pooled one are biased; on a lattice some are one step above.
+    /// Single quantiles that are all below the pooled one are biased; on a lattice some are one step above it.
     #[test]
     fn a_bias_is_told_from_a_step() {
         let apart = |pooled: f64, own: &[f64]| {

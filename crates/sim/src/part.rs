@@ -1,7 +1,9 @@
-//! A part of a run: every n-th replication, kept so that all parts together give the result of one run, byte for byte.
+//! A shard of a run: every n-th replication, kept so that all shards together give the result of one run, byte for
+//! byte.
 //!
-//! Replications share nothing, histograms add up in any order, and values stand in the order of replications: so a part holds
-//! what each of its replications says and the histograms of all of them, beside the plan and what was asked.
+//! Replications share nothing, histograms add up in any order, and values are listed in the order of replications: so
+//! a shard holds the sums of each of its replications and the histograms of all of them, beside the plan and the
+//! options.
 
 use crate::gather::{Gathered, Run};
 use crate::job::jobs;
@@ -16,23 +18,23 @@ use weir_plan::Plan;
 
 const SCHEMA: &str = "weir.part/1";
 
-/// Which part of a run: the k-th (from 1) of n.
+/// Which shard of a run: the k-th (from 1) of n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shard {
     /// From 1 to `n`.
     pub k: u32,
-    /// How many parts there are.
+    /// How many shards there are.
     pub n: u32,
 }
 
 impl Shard {
-    /// The numbers of its replications, of so many.
+    /// The numbers of its replications out of `replications`.
     fn numbers(self, replications: u32) -> Vec<u32> {
         (self.k - 1..replications).step_by(self.n as usize).collect()
     }
 }
 
-/// What was asked of the whole run.
+/// The options of the whole run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Asked {
     seed: u64,
@@ -42,7 +44,7 @@ struct Asked {
     scenarios: Vec<String>,
 }
 
-/// A part of a run.
+/// A shard of a run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Part {
     schema: String,
@@ -61,12 +63,12 @@ struct PartOfJob {
     runs: Vec<Replication>,
 }
 
-/// Why parts are not those of one run.
+/// Why shards do not make up one run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NotWhole {
-    /// A part is missing, doubled, or of another run; or a file is no part: a sentence.
+    /// A shard is missing, doubled, or of another run; or a file is not a shard: a sentence.
     Parts(String),
-    /// They are, but a self-check fails, or the plan cannot be simulated.
+    /// They do, but a self-check fails, or the plan cannot be simulated.
     Run(Error),
 }
 
@@ -79,7 +81,7 @@ impl fmt::Display for NotWhole {
     }
 }
 
-/// Runs a part; `None`: it was stopped.
+/// Runs a shard; `None`: it was stopped.
 ///
 /// # Errors
 /// As [`crate::run`].
@@ -120,18 +122,18 @@ pub fn run_part(
 }
 
 impl Part {
-    /// The part as JSON.
+    /// The shard as JSON.
     pub fn to_json(&self) -> Vec<u8> {
-        // Writing to memory does not fail, and parts hold nothing that JSON lacks.
+        // Writing to memory does not fail, and a shard holds nothing that JSON lacks.
         let mut bytes = serde_json::to_vec(self).unwrap_or_default();
         bytes.push(b'\n');
         bytes
     }
 
-    /// Reads a part.
+    /// Reads a shard.
     ///
     /// # Errors
-    /// What is no part, or one of another version, whose draws may be others.
+    /// A file that is not a shard, or was made by another version, whose draws may differ.
     pub fn from_json(bytes: &[u8]) -> Result<Part, NotWhole> {
         let no_part = |why: String| NotWhole::Parts(format!("it is no part of `--shard`: {why}"));
         let part: Part = serde_json::from_slice(bytes).map_err(|e| no_part(e.to_string()))?;
@@ -157,10 +159,10 @@ impl Part {
     }
 }
 
-/// The result of the run that these are all the parts of.
+/// Merges all shards of a run into its result.
 ///
 /// # Errors
-/// Parts that are missing, doubled, or of another run.
+/// Shards that are missing, doubled, or of another run.
 pub fn merge(parts: Vec<Part>, each: bool) -> Result<Results, NotWhole> {
     let parts = in_order(parts)?;
     let Some(first) = parts.first() else { return Err(NotWhole::Parts("there is no part".to_owned())) };
@@ -191,7 +193,7 @@ pub fn merge(parts: Vec<Part>, each: bool) -> Result<Results, NotWhole> {
     Ok(results_of(&plan, &options, options.replications, results, events, Vec::new()))
 }
 
-/// The replications of a job in their order: the i-th is of part i mod n.
+/// The replications of a job in order: the i-th comes from shard i mod n.
 fn together(parts: Vec<PartOfJob>, replications: u32) -> Result<(Pooled, Vec<Replication>), NotWhole> {
     let mut pooled = Pooled::default();
     let mut runs = Vec::with_capacity(parts.len());
@@ -207,7 +209,7 @@ fn together(parts: Vec<PartOfJob>, replications: u32) -> Result<(Pooled, Vec<Rep
     }
 }
 
-/// The parts by their number, each once.
+/// The shards by their number, each once.
 fn in_order(mut parts: Vec<Part>) -> Result<Vec<Part>, NotWhole> {
     parts.sort_by_key(|p| p.shard.k);
     let Some(first) = parts.first() else { return Ok(parts) };

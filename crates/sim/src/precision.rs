@@ -1,6 +1,6 @@
-//! Replications until figures are known well enough (Law and Kelton, Simulation Modeling and Analysis, 9.4.1): half of each
-//! interval at most so large a share of its value. All scenarios get as many as the worst of them needs, so that they can
-//! be compared. What is done next depends on figures alone, never on time or threads.
+//! Runs replications until figures are known well enough (Law and Kelton, Simulation Modeling and Analysis, 9.4.1):
+//! until half of each interval is at most a given share of its value. All scenarios get as many as the worst of them
+//! needs, so that they can be compared. The next step depends on figures alone, never on time or threads.
 
 use crate::gather::{Gathered, Run};
 use crate::result::{Results, ScenarioResult};
@@ -11,35 +11,35 @@ use weir_plan::{Metric, Value};
 /// How well figures are to be known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Precision {
-    /// Which figures; at least one.
+    /// The figures; at least one.
     pub goals: Vec<Goal>,
-    /// No more replications than that.
+    /// The most replications.
     pub most: u32,
 }
 
 /// How well one figure is to be known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
-    /// Which.
+    /// The figure.
     pub metric: Metric,
     /// Half of its interval over its value, at most.
     pub share: f64,
 }
 
-/// A figure that is not known as well as was wanted.
+/// A figure that is not known as well as requested.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shortfall {
-    /// Whose.
+    /// The scenario.
     pub scenario: String,
-    /// At which parameters.
+    /// Its parameters.
     pub params: Vec<(String, Value)>,
-    /// What was wanted.
+    /// What was requested.
     pub goal: Goal,
-    /// How well it is known; `None`: it cannot be said at all.
+    /// How well it is known; `None`: it has no interval.
     pub share: Option<f64>,
 }
 
-/// With fewer an interval is not to be trusted to end a run.
+/// With fewer replications an interval is too unreliable to end a run.
 const FEWEST: u32 = 10;
 
 /// Runs replications until every goal is met, or cannot be.
@@ -60,7 +60,7 @@ pub(crate) fn run(
             more[job] = Some(gathered);
             Ok(())
         })?;
-        // A round that was stopped counts for nothing; the one before stands.
+        // A round that was stopped does not count; the results of the one before it are kept.
         let Some(more) = more.into_iter().collect::<Option<Vec<Gathered>>>() else {
             let events = events(&all);
             let mut stopped = results_of(plan, run.options, done, results, events, Vec::new());
@@ -103,8 +103,8 @@ fn missed<'a>(s: &'a ScenarioResult, precision: &'a Precision) -> impl Iterator<
     })
 }
 
-/// How many replications the worst of them asks for: half an interval falls with the root of their number. Twice as many at
-/// most, since an interval of few is a guess itself.
+/// How many replications the worst of them needs: half an interval shrinks with the root of their number. At most
+/// twice as many, since an interval of few is itself a guess.
 fn further(done: u32, shortfalls: &[Shortfall]) -> u32 {
     let times = |s: &Shortfall| s.share.map_or(1.0, |share| share / s.goal.share);
     let worst = shortfalls.iter().map(times).fold(1.0, f64::max);

@@ -1,4 +1,4 @@
-//! One replication of a scenario: compiled once, run by the engine, summed up.
+//! Runs one replication of a scenario: the scenario is compiled once, run by an engine, and summed up.
 
 use crate::blocks::Layout;
 use crate::bounds::{Cut, MOST_AT_ONCE};
@@ -17,7 +17,7 @@ use weir_plan::{Point, Scenario};
 use weir_stats::{Histogram, Key};
 use weir_workload::{Load, load_unless};
 
-/// A scenario made ready to run.
+/// A scenario that is ready to run.
 pub(crate) struct Program {
     pub code: Code,
     /// What its stages do, where the reference runs it.
@@ -25,7 +25,7 @@ pub(crate) struct Program {
     pub rows: Vec<Row>,
 }
 
-/// A replication summed up, and its latencies: of successes, and of failures.
+/// The summary of a replication, and its latencies: of successes, and of failures.
 pub(crate) struct Done {
     pub run: Replication,
     pub ok: Histogram,
@@ -55,7 +55,7 @@ pub(crate) fn replicate(
     }
 }
 
-/// A replication that was stopped has no result; why another has none.
+/// `None` for a replication that was stopped; otherwise why it has no result.
 pub(crate) fn none_or_why<T>(name: &str, cut: Cut) -> Result<Option<T>, String> {
     let why = match cut {
         Cut::Stopped => return Ok(None),
@@ -66,7 +66,7 @@ pub(crate) fn none_or_why<T>(name: &str, cut: Cut) -> Result<Option<T>, String> 
             "one request has more than {RANKS} branches at once, fan-outs and hedges within each other: give them fewer targets, \
              or fewer attempts"
         ),
-        // The rest of the sentence is another.
+        // The rest of the sentence differs.
         Cut::TooMany => {
             return Err(format!(
                 "scenario \"{name}\" is overloaded beyond what can be simulated: more than {MOST_AT_ONCE} requests in flight \
@@ -83,7 +83,7 @@ pub(crate) fn none_or_why<T>(name: &str, cut: Cut) -> Result<Option<T>, String> 
     Err(format!("scenario \"{name}\": {why}"))
 }
 
-/// Makes a scenario ready to run.
+/// Prepares a scenario to be run.
 pub(crate) fn program(
     point: &Point,
     scenario: &Scenario,
@@ -101,17 +101,17 @@ pub(crate) fn program(
     Ok(Program { code, tables: None, rows })
 }
 
-/// A finished replication: what it added up, how long its window was, and which laws it broke.
+/// A finished replication: its sums, the length of its window, and the laws that it broke.
 pub(crate) struct Ran {
     pub ledger: Ledger,
     pub window_ns: u64,
     pub violations: Vec<String>,
-    /// Where it had settled, with `window="auto"`.
+    /// Where it settled, with `window="auto"`.
     pub settled: Option<Settled>,
 }
 
-/// Runs a replication. Where the window turns out to be another than was taken, since requests ran out before the time did or
-/// since it has none, the replication is run again with that.
+/// Runs a replication. If the window turns out to differ from the assumed one, because requests ran out before the
+/// time did or because there is none, the replication is repeated with the actual one.
 fn run_whole(program: &Program, mut load: Load, key: Key, stop: &AtomicBool) -> Result<Ran, Cut> {
     let settled = if load.auto { Some(settle(program, &mut load, key, stop)?) } else { None };
     let ran = run_until_windowed(load, |load| {
@@ -122,7 +122,8 @@ fn run_whole(program: &Program, mut load: Load, key: Key, stop: &AtomicBool) -> 
     Ok(Ran { settled, ..ran })
 }
 
-/// Runs something (which tells arrivals, the last one's time, and how many were selected) until its window is the one that was.
+/// Repeats `run` (which returns the arrivals, the time of the last one, and the number selected) until the window it
+/// used is the actual one.
 fn run_until_windowed<T>(
     mut load: Load,
     mut run: impl FnMut(Load) -> Result<((u64, u64, u64), T), Cut>,
@@ -136,8 +137,8 @@ fn run_until_windowed<T>(
     }
 }
 
-/// Runs a replication by the reference, with a recorder of requests. `fast`: the same scenario for the engine, which says where it
-/// settles.
+/// Runs a replication by the reference, with a recorder of requests. `fast`: the same scenario for the engine, which
+/// finds where it settles.
 pub(crate) fn run_recorded(
     (program, fast): (&Program, Option<&Program>),
     mut load: Load,
@@ -158,7 +159,7 @@ pub(crate) fn run_recorded(
     })
 }
 
-/// Sees where a replication settles, and takes the window from there on.
+/// Finds where a replication settles, and begins the window there.
 fn settle(program: &Program, load: &mut Load, key: Key, stop: &AtomicBool) -> Result<Settled, Cut> {
     let whole = Load { window: load.window.whole(load.requests, load.until_ns), all: true, ..load.clone() };
     let Ledger { arrived, series, .. } = run_once(program, whole, key, stop, Some(Series::new()))?.ledger;

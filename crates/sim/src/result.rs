@@ -1,4 +1,5 @@
-//! What a simulation found out: one entry per scenario and sweep point, as the JSON of `docs/spec/language.md#sim-json` has it.
+//! The results of a simulation: one entry per scenario and sweep point, as the JSON of
+//! `docs/spec/language.md#sim-json` has it.
 
 use crate::precision::Shortfall;
 use crate::record::{Series, Typical};
@@ -7,9 +8,8 @@ use weir_plan::{Metric, Value};
 use weir_policy::Kind;
 use weir_stats::{Estimate, Latency};
 
-/// What single replications say of estimates, in the replications' order, by the estimate's path in the JSON (`success`,
-/// `latency_ms.all.p99`); of quantiles each replication's own. Empty unless it was asked for; estimates of which nothing can
-/// be said are missing.
+/// The values of single replications, in order, by the estimate's path in the JSON (`success`, `latency_ms.all.p99`);
+/// for quantiles, each replication's own. Empty unless requested; estimates that cannot be computed are missing.
 pub type Each = BTreeMap<&'static str, Vec<f64>>;
 
 /// A finished simulation.
@@ -27,11 +27,11 @@ pub struct Results {
     pub replications: u32,
     /// In the order of the file, then sweep point.
     pub scenarios: Vec<ScenarioResult>,
-    /// Events that the finished scenarios took, all replications.
+    /// Events that the finished scenarios processed, in all replications.
     pub events: u64,
-    /// Where figures are not known as well as was wanted; always empty where nothing was.
+    /// Figures that are not known as well as requested; empty where no precision was requested.
     pub shortfalls: Vec<Shortfall>,
-    /// Whether it was stopped; then `scenarios` has only what was finished.
+    /// Whether the run was stopped; then `scenarios` has only those that were finished.
     pub interrupted: bool,
 }
 
@@ -52,34 +52,35 @@ pub struct ScenarioResult {
     pub request_rate_per_s: Estimate,
     /// Selected requests over last less first end.
     pub response_rate_per_s: Estimate,
-    /// 1 and every attempt beyond the first.
+    /// 1, and every attempt beyond the first.
     pub attempts_per_request: Estimate,
-    /// How often balancers ejected a target, summed over replications; from the start to the last end, whatever the window.
+    /// How often balancers ejected a target, summed over replications, from the start to the last end: the window
+    /// does not matter.
     pub ejections: u64,
     /// Latencies of all selected requests.
     pub latency_all: Latency,
     /// Latencies of the selected requests that succeeded.
     pub latency_ok: Latency,
-    /// Latencies of all selected requests by quantile, more finely: what a curve is drawn from.
+    /// Latencies of all selected requests at more quantiles, for drawing a curve.
     pub curve_all: Vec<AtQuantile>,
     /// The same of those that succeeded.
     pub curve_ok: Vec<AtQuantile>,
-    /// One entry per site (or member), in order of the request's way.
+    /// One entry per site (or member), in order of the request's path.
     pub nodes: Vec<NodeResult>,
-    /// What would mislead, in words.
+    /// Warnings about figures that would mislead, in words.
     pub warnings: Vec<String>,
-    /// What the file expects of it, and whether that holds.
+    /// The file's expectations about it, and whether they hold.
     pub expectations: Vec<Expected>,
-    /// What single replications say.
+    /// The values of single replications.
     pub each: Each,
-    /// What typical requests consist of, and how the run went over time; only where somebody asked for it.
+    /// What typical requests consist of, and how the run went over time; only on request.
     pub explained: Option<Explained>,
 }
 
-/// What only a second look at the first replication tells.
+/// What a second run of the first replication found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explained {
-    /// By quantile; those of which something can be said.
+    /// By quantile; quantiles with too few requests are missing.
     pub typical: Vec<Typical>,
     /// How the replication went over time.
     pub series: Series,
@@ -90,18 +91,18 @@ pub struct Explained {
 pub struct Expected {
     /// The condition: `p99<300ms`.
     pub expect: String,
-    /// What came out, in the unit of the JSON.
+    /// The value, in the unit of the JSON.
     pub value: Estimate,
-    /// Of what, which tells its unit.
+    /// The metric, which implies the unit.
     pub metric: Metric,
-    /// Whether the whole interval meets the condition (or none of it does); `None`: that cannot be decided.
+    /// Whether the whole interval meets the condition, or none of it does; `None`: that cannot be decided.
     pub holds: Option<bool>,
-    /// Where the file says so, `file:line:column`.
+    /// Where the file states it, `file:line:column`.
     pub span: String,
 }
 
 impl ScenarioResult {
-    /// The estimate of a figure that needs no more than its name; others are empty.
+    /// The estimate of a metric that needs nothing but its name; empty for others.
     pub fn estimate(&self, metric: Metric) -> Estimate {
         let (all, ok) = (&self.latency_all, &self.latency_ok);
         match metric {
@@ -128,7 +129,7 @@ impl ScenarioResult {
 /// A point of a latency curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AtQuantile {
-    /// Which: 0.5 is the median.
+    /// The quantile: 0.5 is the median.
     pub q: f64,
     /// The latency, ms.
     pub ms: Estimate,
@@ -145,7 +146,7 @@ pub struct Requests {
     pub ok: u64,
     /// Selected and failed.
     pub failed: u64,
-    /// The failed by kind; kinds that occurred only, in the order of [`Kind::ALL`].
+    /// The failed by kind, in the order of [`Kind::ALL`]; only kinds that occurred.
     pub errors: Vec<(Kind, u64)>,
 }
 
@@ -170,7 +171,7 @@ pub struct NodeResult {
     pub utilisation: Estimate,
     /// Mean number waiting at a member.
     pub queue_mean: Estimate,
-    /// The most that ever waited at one member.
+    /// The longest line at any one member.
     pub queue_max: Option<u64>,
     /// Mean wait per entry, ms; queues only.
     pub wait_ms: Estimate,
@@ -184,6 +185,6 @@ pub struct NodeResult {
     pub spread_max: Option<f64>,
     /// See `spread_min`.
     pub spread_cv: Estimate,
-    /// What single replications say.
+    /// The values of single replications.
     pub each: Each,
 }

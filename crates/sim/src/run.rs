@@ -14,12 +14,12 @@ pub(crate) use crate::replicate::program;
 #[cfg(test)]
 pub(crate) use crate::source::load;
 
-/// What `weir sim` is asked for.
+/// The options of `weir sim`.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The seed of all draws.
     pub seed: u64,
-    /// The first replication, by its number: 0, where no single one is asked for.
+    /// The number of the first replication: 0, unless a single one is requested.
     pub first: u32,
     /// Independent replications; at least 1.
     pub replications: u32,
@@ -27,34 +27,34 @@ pub struct Options {
     pub requests: Option<u64>,
     /// Threads to spread replications over; at least 1. Changes no byte of the result.
     pub threads: usize,
-    /// One entry for every member of a site rather than one per site.
+    /// List every member of a site rather than one entry per site.
     pub members: bool,
-    /// The scenarios to run; all if empty. An unknown name is an error.
+    /// The scenarios to run; empty: all. An unknown name is an error.
     pub scenarios: Vec<String>,
 }
 
-/// Why a simulation could not be done.
+/// Why a simulation failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Error {
     /// No scenario of that name; the second field lists those that exist.
     UnknownScenario(String, Vec<String>),
-    /// The plan asks for what cannot be simulated: a sentence with place and remedy.
+    /// The plan contains something that cannot be simulated: a sentence with place and remedy.
     Plan(String),
     /// A self-check failed: weir is at fault (exit code 4). Sentences that name scenario, replication and check.
     SelfCheck(Vec<String>),
 }
 
-/// What is wanted beside the figures.
+/// What to compute beside the figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wants {
     /// Each estimate's values by replication.
     pub each: bool,
-    /// Further replications, until figures are known that well.
+    /// Run further replications until the figures are known this well.
     pub precision: Option<Precision>,
 }
 
-/// Runs the scenarios of a plan. `progress` hears (replications done, replications in all) from any thread; when `stop`
-/// becomes true, what is finished comes back with [`Results::interrupted`] set.
+/// Runs the scenarios of a plan. `progress` receives (replications done, replications in all) from any thread; once
+/// `stop` is true, what is finished is returned with [`Results::interrupted`] set.
 ///
 /// # Errors
 /// An unknown scenario, a plan that cannot be simulated, or a failed self-check.
@@ -67,7 +67,7 @@ pub fn run(
     run_wanting(plan, options, &Wants::default(), progress, stop)
 }
 
-/// As [`run`], with more than the figures.
+/// Like [`run`], with more than the figures.
 ///
 /// # Errors
 /// As [`run`].
@@ -85,7 +85,7 @@ pub fn run_wanting(
     }
 }
 
-/// As [`run`]; without `fast` everything is run by the reference of tests, which changes nothing but the time it takes.
+/// Like [`run`]; without `fast` the reference runs everything, which changes nothing but the time it takes.
 #[cfg(test)]
 pub(crate) fn run_with(
     plan: &Plan,
@@ -98,7 +98,7 @@ pub(crate) fn run_with(
     run_all(plan, &run, &Wants::default())
 }
 
-/// Runs as many replications as were asked for. A job is summed up once its last one has come in, so that no more is kept.
+/// Runs the given number of replications. A job is summed up once its last one has finished, so that no more is kept.
 fn run_all(plan: &Plan, run: &Run<'_>, wants: &Wants) -> Result<Results, Error> {
     let numbers: Vec<u32> = (0..run.options.replications.max(1)).collect();
     let mut results: Vec<Option<ScenarioResult>> = run.jobs.iter().map(|_| None).collect();
@@ -111,7 +111,7 @@ fn run_all(plan: &Plan, run: &Run<'_>, wants: &Wants) -> Result<Results, Error> 
     Ok(results_of(plan, run.options, numbers.len() as u32, results, events, Vec::new()))
 }
 
-/// The whole, where some may be missing.
+/// The results of all jobs that finished.
 pub(crate) fn results_of(
     plan: &Plan,
     options: &Options,

@@ -18,14 +18,14 @@ use weir_stats::Estimate;
 const NS_PER_MS: f64 = 1e6;
 const NS_PER_S: f64 = 1e9;
 
-/// A line of the result: the stages (all members of each, or one) that it sums.
+/// A row of the result: the stages (all members of each, or one) that it adds up.
 pub(crate) struct Row {
     site: u32,
     /// Stage, and the index of one member in it.
     parts: Vec<(u32, Option<u32>)>,
 }
 
-/// The rows of a compiled scenario: one per site in order of the request's way, or one per member.
+/// The rows of a compiled scenario, in order of the request's path: one per site, or one per member.
 pub(crate) fn rows(code: &Code) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for &stage in &code.order {
@@ -42,21 +42,21 @@ pub(crate) fn rows(code: &Code) -> Vec<Row> {
     rows
 }
 
-/// What one replication says of a row.
+/// The sums of one replication for a row.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct RowSums {
     requests: u64,
-    /// Entries that the stage itself turned away.
+    /// Entries that the stage itself refused.
     refused: u64,
-    /// By kind; empty if there are none.
+    /// By kind; empty if there are no errors.
     errors: Vec<u64>,
-    /// Time that is part of latencies, and all time of its requests.
+    /// Time that is part of latencies, and all time that requests spent there.
     part_ns: u64,
     time_ns: u64,
     /// Entries that got a slot.
     started: u64,
     served_ns: u64,
-    /// Slot time over window and slots; time in line over window and members; the most in line.
+    /// Slot time over window and slots; waiting time over window and members; the longest line.
     utilisation: Option<f64>,
     queue_mean: Option<f64>,
     queue_max: u64,
@@ -66,11 +66,11 @@ struct RowSums {
 /// What is kept of a replication.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Replication {
-    /// Events that it took.
+    /// Events that it processed.
     pub events: u64,
     pub total: u64,
     pub selected: u64,
-    /// Those of them that are not lost.
+    /// Selected requests that are not lost.
     answered: u64,
     ok: u64,
     errors: [u64; KINDS],
@@ -81,7 +81,7 @@ pub(crate) struct Replication {
     all: Own,
     successes: Own,
     halves: [Option<f64>; 2],
-    /// Whether sums of times over the whole run are exact; where not, what is made of them is not said.
+    /// Whether sums of times over the whole run are exact; if not, no figure is derived from them.
     exact: bool,
     rows: Vec<RowSums>,
     /// How often nodes failed.
@@ -90,7 +90,7 @@ pub(crate) struct Replication {
     ejections: u64,
     /// Attempts made only because requests are taken as GET.
     pub as_get: u64,
-    /// Where it had settled, if that was asked.
+    /// Where it settled, if that was requested.
     pub settled: Option<Settled>,
     /// Broken laws; empty in a sound weir.
     pub violations: Vec<String>,
@@ -177,7 +177,7 @@ fn row_sums(code: &Code, row: &Row, ledger: &Ledger) -> RowSums {
         sums.queue_mean = Some(waiting / (marked_ns as f64 * queues));
     }
     let mean = sums.requests as f64 / n.max(1) as f64;
-    // Exact in whole numbers where they are equal; rounding of the squares must not show as spread.
+    // Where all are equal the spread is exactly zero; rounding of the squares must not show as spread.
     let variance = if least == most { 0.0 } else { (squares / n.max(1) as f64 - mean * mean).max(0.0) };
     let cv = if mean > 0.0 { variance.sqrt() / mean } else { 0.0 };
     sums.spread = (least as f64, most as f64, cv);
@@ -219,7 +219,8 @@ pub(crate) fn scenario(
             errors,
         },
         success: over("success", &|r| share(r.ok, r.selected)),
-        // What came back in time, over the time in which it came back: overload delays answers, it makes no more of them.
+        // Answers in time, over the time in which they came back: overload delays answers, it does not make more of
+        // them.
         goodput_per_s: over("goodput_per_s", &|r| answers_per_s(r, r.good)),
         request_rate_per_s: over("request_rate_per_s", &|r| per_s(r.selected, r.window_ns)),
         response_rate_per_s: over("response_rate_per_s", &|r| answers_per_s(r, r.answered)),
@@ -249,7 +250,7 @@ pub(crate) fn scenario(
     result
 }
 
-/// The paths of latencies in the JSON.
+/// The paths of the latencies in the JSON.
 const ALL: [&str; 6] = [
     "latency_ms.all.mean",
     "latency_ms.all.p50",
@@ -267,7 +268,7 @@ const OK: [&str; 6] = [
     "latency_ms.ok.p999",
 ];
 
-/// The estimate of these values; they themselves are kept where there is room for them.
+/// The estimate of these values; `room` keeps the values themselves.
 fn kept(path: &'static str, values: impl Iterator<Item = Option<f64>>, room: Option<&mut Each>) -> Estimate {
     let values: Option<Vec<f64>> = values.collect();
     let Some(values) = values else { return Estimate::default() };
@@ -278,7 +279,7 @@ fn kept(path: &'static str, values: impl Iterator<Item = Option<f64>>, room: Opt
     estimate
 }
 
-/// Answers over the time between the first and the last; none are none, whatever the time.
+/// Answers over the time between the first and the last; zero if there are none, however long the time.
 fn answers_per_s(r: &Replication, answers: u64) -> Option<f64> {
     match (answers, r.selected) {
         (0, 1..) => Some(0.0),
@@ -328,7 +329,7 @@ fn node(
     let shares = matches!(first, Some(Spec::Concurrent { .. }));
     let queue = shares || matches!(first, Some(Spec::Queue { .. }));
     let delay = matches!(first, Some(Spec::Delay { .. }));
-    // Who was turned away did not wait.
+    // A refused request did not wait.
     let wait = |r: &RowSums| {
         per(r.time_ns.wrapping_sub(if shares { r.served_ns } else { 0 }), r.requests - r.refused)
     };
@@ -365,17 +366,17 @@ fn node(
 }
 
 impl Replication {
-    /// Selected requests that nothing ever answered.
+    /// Selected requests that were never answered.
     pub fn lost(&self) -> u64 {
         self.errors[Kind::Lost as usize]
     }
 
-    /// Mean latency of the window's first and second half, ns.
+    /// Mean latency in the first and the second half of the window, ns.
     pub fn halves(&self) -> [Option<f64>; 2] {
         self.halves
     }
 
-    /// By how much longer than the window's arrivals their answers took, as a share.
+    /// By what share of the time of the window's arrivals their answers took longer.
     pub fn behind(&self) -> Option<f64> {
         (self.window_ns > 0).then(|| self.ends_ns as f64 / self.window_ns as f64 - 1.0)
     }
@@ -385,13 +386,13 @@ impl Replication {
         self.exact
     }
 
-    /// The share of selected requests that failed in that way.
+    /// The share of selected requests that failed with `kind`.
     pub fn share_of(&self, kind: Kind) -> Option<f64> {
         (self.selected > 0).then(|| self.errors[kind as usize] as f64 / self.selected as f64)
     }
 
-    /// Time that requests waited at a row's queues or servers, ns, and how many did; nothing where it is not known exactly.
-    /// `shares`: its servers share their cores, so that the time there is not all waiting.
+    /// The time that requests waited at a row's queues or servers, ns, and how many waited; `None` where it is not
+    /// known exactly. `shares`: its servers share their cores, so not all time there is waiting.
     pub fn waited(&self, row: usize, shares: bool) -> Option<(u64, u64)> {
         let r = &self.rows[row];
         let ns = r.time_ns.wrapping_sub(if shares { r.served_ns } else { 0 });
@@ -405,12 +406,12 @@ impl Replication {
 }
 
 impl Row {
-    /// Stages, and the index of one member in each, where it stands for one.
+    /// Stages, each with the index of one member where the row is for a single one.
     pub fn parts(&self) -> &[(u32, Option<u32>)] {
         &self.parts
     }
 
-    /// The site that it stands for.
+    /// The site of the row.
     pub fn site(&self) -> u32 {
         self.site
     }

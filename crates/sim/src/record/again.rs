@@ -1,4 +1,4 @@
-//! Running replications again, with somebody who notes what happens.
+//! Runs replications a second time with a recorder attached.
 
 use super::history::{self, History, MOST_STAGES, Selection};
 use super::series::Series;
@@ -15,31 +15,31 @@ use weir_plan::Point;
 use weir_stats::Key;
 use weir_workload::load_unless;
 
-/// What is wanted.
+/// What to record.
 #[derive(Clone, Debug, Default)]
 pub struct Looks {
     /// Histories of requests.
     pub trace: Option<Selection>,
-    /// What typical requests of the first replication consist of, and how that went over time.
+    /// What typical requests of the first replication consist of, and how that replication went over time.
     pub explain: bool,
 }
 
-/// What was noted of a scenario, at a point of the sweep.
+/// What was recorded of a scenario at one point of the sweep.
 #[derive(Clone, Debug)]
 pub struct Recording<'p> {
     /// The point.
     pub point: &'p Point,
     /// The scenario's name.
     pub scenario: &'p str,
-    /// The histories that were asked for: the slowest first, else by replication and request.
+    /// The selected histories: the slowest first, otherwise by replication and request.
     pub histories: Vec<History>,
-    /// By quantile; those of which something can be said.
+    /// By quantile; quantiles with too few requests are missing.
     pub typical: Vec<Typical>,
     /// Of the first replication.
     pub series: Option<Series>,
 }
 
-/// What a replication gives.
+/// What one replication yields.
 #[derive(Default)]
 struct Found {
     histories: Vec<History>,
@@ -47,11 +47,11 @@ struct Found {
     series: Option<Series>,
 }
 
-/// Runs what was simulated again, and notes what is wanted. One entry for each scenario and point, in the order of the results;
-/// `None`: it was stopped. `progress` hears (replications done, replications in all).
+/// Repeats the replications of a run and records what `looks` selects: one entry per scenario and point, in the order
+/// of the results; `None` if it was stopped. `progress` receives (replications done, replications in all).
 ///
 /// # Errors
-/// As [`crate::run`]; and where more was to be kept than there is room for.
+/// As [`crate::run`]; also when more would have to be kept than there is room for.
 pub fn record<'p>(
     plan: &'p Plan,
     options: &Options,
@@ -92,7 +92,7 @@ struct Again<'a, 'p> {
 }
 
 impl Again<'_, '_> {
-    /// So many replications of each job, in their order.
+    /// Runs `each` replications of every job, in order.
     fn all(&self, each: usize, progress: &(dyn Fn(u64, u64) + Sync)) -> Result<Option<Vec<Found>>, String> {
         let items = self.slow.len() * each;
         let next = AtomicUsize::new(0);

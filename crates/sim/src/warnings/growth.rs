@@ -1,4 +1,4 @@
-//! Latencies that hang on how long the run is: lines that grow, and means that drift.
+//! Latencies that depend on how long the run is: queues that grow, and means that drift.
 
 use super::Finished;
 use crate::summary::Replication;
@@ -7,14 +7,14 @@ use weir_plan::bounded_sites;
 use weir_plan::{Point, Spec};
 use weir_stats::Estimate;
 
-/// A queue or server busier than this may be one that cannot keep up.
+/// Above this utilisation a queue or server may be unable to keep up.
 const BUSY: f64 = 0.98;
-/// Answers that take longer than the arrivals by this share of their time stay behind.
+/// Answers that take longer than the arrivals by this share of their time are falling behind.
 const BEHIND: f64 = 0.02;
-/// Growth of the mean latency from the window's first to its second half that is worth a word.
+/// The growth of the mean latency from the first to the second half of the window that deserves a warning.
 const DRIFT: f64 = 0.1;
 
-/// Overload, or else drift, in words.
+/// The warning about overload, or else about drift.
 pub(super) fn of(finished: &Finished) -> Option<String> {
     if let Some((site, busy, behind)) = overloaded_site(finished) {
         let Point { nodes, specs, sites, .. } = finished.point;
@@ -38,10 +38,10 @@ pub(super) fn of(finished: &Finished) -> Option<String> {
     ))
 }
 
-/// The busiest queue or server whose line nothing bounds, if it is busy all the time and answers stay behind requests.
+/// The busiest queue or server with an unbounded line, if it is always busy and answers fall behind requests.
 fn overloaded_site(finished: &Finished) -> Option<(u32, f64, f64)> {
     let Finished { point, scenario, program, runs, .. } = finished;
-    // Users wait for their answers.
+    // In a closed loop users wait for their answers.
     if matches!(scenario.traffic, Traffic::Closed { .. }) {
         return None;
     }
@@ -59,7 +59,8 @@ fn overloaded_site(finished: &Finished) -> Option<(u32, f64, f64)> {
     Some((site, busy, behind))
 }
 
-/// By how much the mean latency of the second half exceeds the first one's, if that is beyond chance and worth a word.
+/// By how much the mean latency of the second half exceeds that of the first, if it is significant and large enough
+/// to report.
 fn drift(runs: &[Replication]) -> Option<f64> {
     let growth = |r: &Replication| match r.halves() {
         [Some(first), Some(second)] if first > 0.0 => Some(second / first - 1.0),
@@ -68,12 +69,12 @@ fn drift(runs: &[Replication]) -> Option<f64> {
     beyond_chance(&Estimate::of(runs.iter().map(growth)), DRIFT)
 }
 
-/// A change, if it is at least so large and more than chance.
+/// The mean change, if it is at least `least` and more than chance.
 fn beyond_chance(change: &Estimate, least: f64) -> Option<f64> {
     let value = change.value?;
     let certain = match (change.low, change.high) {
         (Some(low), Some(high)) => low > 0.0 || high < 0.0,
-        // A single replication has no interval; then only what nobody would call chance.
+        // A single replication has no interval; then only a change that cannot be chance counts.
         _ => value.abs() > 5.0 * least,
     };
     (value.abs() > least && certain).then_some(value)

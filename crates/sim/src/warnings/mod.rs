@@ -1,4 +1,4 @@
-//! What would mislead a reader of the figures, in words; what grows or drifts is in `warnings/growth.rs`.
+//! Warnings about figures that would mislead a reader; those about growth and drift are in `warnings/growth.rs`.
 
 mod growth;
 
@@ -9,18 +9,18 @@ use crate::summary::Replication;
 use weir_model::Traffic;
 use weir_plan::{Listen, Point, Scenario, Scope, Spec, To, listeners};
 
-/// What a finished scenario is judged by.
+/// What the warnings about a finished scenario are derived from.
 pub(crate) struct Finished<'a> {
     pub point: &'a Point,
     pub scenario: &'a Scenario,
     pub program: &'a Program,
     pub runs: &'a [Replication],
     pub asked: Asked,
-    /// Quantiles that single replications are too short for.
+    /// Quantiles for which single replications are too short.
     pub too_short: Vec<&'static str>,
 }
 
-/// The warnings of a finished scenario, the gravest first: what it did, then what was known before it ran.
+/// The warnings of a finished scenario, the gravest first: what happened in the run, then what was known before.
 pub(crate) fn of(finished: &Finished) -> Vec<String> {
     let Finished { point, scenario, program, runs, .. } = finished;
     let mut warnings = Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn of(finished: &Finished) -> Vec<String> {
     let overloaded = grows.iter().any(|w| w.starts_with("overloaded"))
         || known.iter().any(|w| w.contains("the run will not settle"));
     warnings.extend(grows);
-    // What grows with the run is not told better by a longer one.
+    // A longer run does not help where latencies grow with it.
     if !overloaded {
         warnings.extend(too_short(finished));
     }
@@ -46,7 +46,7 @@ pub(crate) fn of(finished: &Finished) -> Vec<String> {
     warnings
 }
 
-/// A window without a request.
+/// The window contains no request.
 fn nothing_selected(finished: &Finished) -> Option<String> {
     let Finished { scenario, runs, .. } = finished;
     if runs.iter().any(|r| r.selected > 0) {
@@ -68,7 +68,7 @@ fn nothing_selected(finished: &Finished) -> Option<String> {
     Some(format!("nothing selected: no request counts, so there are no figures: {why}"))
 }
 
-/// Fewer requests than were asked for.
+/// Fewer requests were simulated than requested.
 fn ended_early(finished: &Finished) -> Option<String> {
     let Finished { scenario, runs, asked, .. } = finished;
     let wanted = asked.requests?;
@@ -77,7 +77,7 @@ fn ended_early(finished: &Finished) -> Option<String> {
         (Traffic::Closed { .. }, None) => {
             "its users wait for answers that never come; a `timeout` around what loses them, or `patience`, lets them go on"
         }
-        // The file says both, and gets what it says.
+        // The file limits both, and gets what it says.
         (_, Some(_)) if !asked.overridden => return None,
         (_, Some(_)) => "the scenario's `duration` ended first; give it a longer one",
         (Traffic::Trace { .. }, _) => "its trace has no more",
@@ -86,7 +86,7 @@ fn ended_early(finished: &Finished) -> Option<String> {
     Some(format!("ended early: of {wanted} requests {fewest} were sent in a replication: {why}"))
 }
 
-/// Runs that never settle, as far as they go.
+/// Runs that never settle.
 fn unsettled(runs: &[Replication]) -> Option<String> {
     let asked = runs.iter().filter(|r| r.settled.is_some()).count();
     let never = runs.iter().filter(|r| r.settled.is_some_and(|s| !s.settled)).count();
@@ -98,7 +98,7 @@ fn unsettled(runs: &[Replication]) -> Option<String> {
     })
 }
 
-/// Quantiles of which a single replication sees too little.
+/// Quantiles for which a single replication has too few samples.
 fn too_short(finished: &Finished) -> Option<String> {
     let quantiles = &finished.too_short;
     (!quantiles.is_empty()).then(|| {
@@ -118,7 +118,7 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// Sums of times beyond what can be added up.
+/// Sums of times too large to be exact.
 fn inexact(runs: &[Replication]) -> Option<String> {
     (!runs.iter().all(Replication::is_exact)).then(|| {
         "too long to add up: the times of all requests together may be more than 584 years, which is more than is added up \
@@ -127,7 +127,7 @@ fn inexact(runs: &[Replication]) -> Option<String> {
     })
 }
 
-/// Requests without any answer have no latency, so they are missing in the figures.
+/// Requests without an answer have no latency, so the figures leave them out.
 fn lost(runs: &[Replication]) -> Option<String> {
     let lost: u64 = runs.iter().map(Replication::lost).sum();
     let selected: u64 = runs.iter().map(|r| r.selected).sum();
@@ -150,10 +150,11 @@ fn taken_as_get(runs: &[Replication]) -> Option<String> {
     })
 }
 
-/// Served, a listener on the way would have several event loops, and balancers that see less each.
+/// In the proxy, a listener on the path would have several event loops, and their balancers would each see fewer
+/// requests.
 fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
     let spec = |id: u32| &point.specs[point.nodes[id as usize].spec as usize];
-    // Requests enter at a listener, or right behind one, and come through others.
+    // Requests enter at a listener or right behind one, and pass others.
     let on_the_way = || {
         let stages = code.order.iter().map(|s| &code.stages[*s as usize]);
         let says_nothing = |stage: &&Stage| {
@@ -168,7 +169,7 @@ fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
         _ => false,
     });
     let listener = before.or_else(on_the_way)?;
-    // What a policy knows of its own picks it knows less of where others pick too.
+    // A policy that remembers its own picks knows less where other loops pick too.
     let remembers = |stage: &&Stage| match &point.specs[stage.spec as usize] {
         Spec::Lb(lb) => {
             lb.scope == Scope::Loop && lb.balance.counts_in_flight() | lb.balance.remembers_picks()
@@ -188,16 +189,16 @@ fn one_loop(point: &Point, scenario: &Scenario, code: &Code) -> Option<String> {
     ))
 }
 
-/// Fewer outages than this per replication say little of what outages do.
+/// With fewer outages per replication the figures say little about outages.
 const FEW: f64 = 20.0;
 
-/// Too few outages: replications differ by chance more than their interval tells.
+/// Too few outages: replications differ by chance more than their interval shows.
 fn few_outages(point: &Point, scenario: &Scenario, code: &Code, runs: &[Replication]) -> Option<String> {
     let longest_ns = scenario.duration_ns.or_else(|| {
         let rate = scenario.traffic.rate_per_s()?;
         Some((runs.first()?.total as f64 / rate * 1e9) as u64)
     });
-    // What never comes back within the run is no outage of it, but how the system is.
+    // A node that never comes back within the run is not an outage, but the state of the system.
     let comes_back = |mttr_ns: u64| longest_ns.is_none_or(|run| mttr_ns / 2 < run);
     let fails = code.stages.iter().any(|s| match &point.specs[s.spec as usize] {
         Spec::Faulty(fault) => comes_back(fault.mttr_ns),

@@ -61,7 +61,7 @@ impl Reference<'_> {
             self.ledger.error_at(part as usize, kind);
         }
         if let (Act::Hop { .. }, NOBODY) = (node.act, branch.check) {
-            // What went wrong it knows itself; who stands before it is answered.
+            // It knows by itself what went wrong; the side before it is answered.
             self.leave_hop(slot);
         }
         let branch = &mut self.branches.slots[slot as usize];
