@@ -2,6 +2,7 @@
 
 mod net;
 mod plan;
+mod policy;
 mod serve;
 mod xtask;
 
@@ -40,4 +41,4 @@ pub(super) struct Few {
 }
 
 /// A crate without an entry is not held to anything.
-pub(super) const TABLE: &[Held] = &[net::NET, plan::PLAN, serve::SERVE, xtask::XTASK];
+pub(super) const TABLE: &[Held] = &[net::NET, plan::PLAN, policy::POLICY, serve::SERVE, xtask::XTASK];

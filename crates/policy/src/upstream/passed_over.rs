@@ -3,7 +3,7 @@
 //! State: the targets and until when, ordered by that as all last equally long. Cost: O(1) per failure; none without.
 //! Not health: panic ignores it. Source: HAProxy `redispatch`; `docs/spec/language.md#pass-over`.
 
-use crate::bits::Bits;
+use crate::ds::bits::Bits;
 use std::collections::VecDeque;
 
 /// The targets that one balancer passes over.

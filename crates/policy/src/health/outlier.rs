@@ -13,8 +13,8 @@
 //! - Source: Envoy `outlier_detection_impl.cc`. In the language: `outlier(...)`, with Envoy's names and defaults.
 
 use crate::config::Outlier;
-use crate::eject::is_failure;
-use crate::eligibility::Reason;
+use crate::health::eject::is_failure;
+use crate::health::eligibility::Reason;
 use crate::{Kind, Outcome};
 use weir_stats::{Key, math};
 

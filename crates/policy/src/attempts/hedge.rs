@@ -11,8 +11,8 @@
 //! - Pathologies: under overload every request is late, and hedging doubles the load: give it a budget.
 //! - Source: Dean, Barroso, "The Tail at Scale" (2013). In the language: `hedge(after, node, attempts=2, methods=, budget=)`.
 
+use crate::attempts::retry::may_retry;
 use crate::config::{Hedge, Methods};
-use crate::retry::may_retry;
 use crate::{Kind, Outcome};
 
 /// The next step of a hedged request.

@@ -4,7 +4,7 @@
 //! metrics and logs name it. A target on probation (its ejection has ended) may be picked for one request, and counts
 //! as not eligible.
 
-use crate::bits::Bits;
+use crate::ds::bits::Bits;
 
 /// The operator's setting of a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -24,7 +24,7 @@
 mod busy;
 mod doubts;
 
-use crate::random::Random;
+use crate::balance::random::Random;
 use crate::{Kind, Outcome};
 pub use busy::Busy;
 use doubts::Doubts;

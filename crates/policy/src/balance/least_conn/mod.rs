@@ -13,7 +13,7 @@
 //! - In the language: `lb.least_conn(targets, ties="random", error_hold=0*s)`.
 
 use crate::config::Ties;
-use crate::levels::Levels;
+use crate::ds::levels::Levels;
 use weir_stats::Key;
 
 /// Targets of one weight: their levels, and the global index of each.

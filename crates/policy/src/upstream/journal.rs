@@ -1,8 +1,8 @@
 //! The operations on an [`Upstream`], as data. A verification records them in the proxy and applies them again later:
 //! the picks are the same, since nothing but these operations and the configuration decides them.
 
-use crate::prequal::Busy;
-use crate::snapshot::Snapshot;
+use crate::balance::prequal::Busy;
+use crate::health::snapshot::Snapshot;
 use crate::{Ask, Outcome, Picked, Ticket, Upstream};
 use serde::{Deserialize, Serialize};
 use weir_stats::Key;

@@ -2,16 +2,16 @@
 //!
 //! They stand apart so that a balancer of the others is small and the choice between those takes one comparison less.
 
-use crate::ask::Ask;
+use crate::balance::Ask;
+use crate::balance::first::First;
+use crate::balance::least_work::LeastWork;
+use crate::balance::maglev::Maglev;
+use crate::balance::peak_ewma::PeakEwma;
+use crate::balance::prequal::{Prequal, Probing};
+use crate::balance::ring_hash::RingHash;
+use crate::balance::roster::Roster;
+use crate::balance::table::{self, Table};
 use crate::config::Balance;
-use crate::first::First;
-use crate::least_work::LeastWork;
-use crate::maglev::Maglev;
-use crate::peak_ewma::PeakEwma;
-use crate::prequal::{Prequal, Probing};
-use crate::ring_hash::RingHash;
-use crate::roster::Roster;
-use crate::table::{self, Table};
 use crate::{Kind, Outcome};
 
 /// The state of one of these policies.

@@ -3,17 +3,17 @@
 mod others;
 
 use crate::Outcome;
-use crate::ask::Ask;
+use crate::balance::Ask;
+use crate::balance::least_conn::LeastConn;
+use crate::balance::least_work::LeastWork;
+use crate::balance::p2c::{Choices, P2c};
+use crate::balance::prequal::Prequal;
+use crate::balance::random::Random;
+use crate::balance::roster::Roster;
+use crate::balance::round_robin::RoundRobin;
+use crate::balance::table::Table;
 use crate::config::Balance;
 use crate::key;
-use crate::least_conn::LeastConn;
-use crate::least_work::LeastWork;
-use crate::p2c::{Choices, P2c};
-use crate::prequal::Prequal;
-use crate::random::Random;
-use crate::roster::Roster;
-use crate::round_robin::RoundRobin;
-use crate::table::Table;
 use others::Others;
 use weir_stats::Key;
 

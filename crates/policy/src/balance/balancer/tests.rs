@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::Kind;
+use crate::balance::prequal::Busy;
 use crate::config::{Start, Ties};
-use crate::prequal::Busy;
 
 const ALL_TIES: [Ties; 3] = [Ties::Random, Ties::First, Ties::Rotate];
 

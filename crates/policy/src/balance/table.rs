@@ -8,9 +8,9 @@
 //! [`Balancer::table`]: crate::Balancer::table
 //! [`Balancer::share`]: crate::Balancer::share
 
-use crate::maglev::Slots;
-use crate::ring_hash::Ring;
-use crate::roster::Roster;
+use crate::balance::maglev::Slots;
+use crate::balance::ring_hash::Ring;
+use crate::balance::roster::Roster;
 use std::sync::Arc;
 
 /// A table that balancers may share.
@@ -61,8 +61,8 @@ fn weighed(roster: &Roster) -> impl Iterator<Item = (u32, &str, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use crate::balance::table::Kind;
     use crate::config::Balance;
-    use crate::table::Kind;
     use crate::{Ask, Balancer};
     use std::sync::Arc;
     use weir_stats::Key;

@@ -3,7 +3,7 @@
 //! - Idea: each target owns many points of a ring; a key belongs to the first point at or after its hash.
 //! - Signal: the request's key; with `bound` requests in flight too. State: 160 points per unit of weight, a count per target.
 //! - Cost of a decision: O(1) by a table of starts; a step per point of a target that is left out. A change of the targets
-//!   sorts the ring anew, off that path where another brings it ([`crate::table`]); eligibility changes nothing but where a
+//!   sorts the ring anew, off that path where another brings it ([`crate::balance::table`]); eligibility changes nothing but where a
 //!   walk stops.
 //! - Formula: point k of a target is crc32(host, 0, port, point k−1), little-endian; key: crc32. When a target goes, its
 //!   keys move and no others; the most loaded of n equal targets has about 1 + 2.5/√160 of the mean.
@@ -12,10 +12,10 @@
 //! - Source: Karger et al. 1997; libketama; nginx `hash ... consistent`.
 //! - In the language: `lb.ring_hash(targets, key=, bound=None)`.
 
-use crate::bounded::Bounded;
+use crate::balance::roster::Roster;
+use crate::balance::table::MadeOf;
+use crate::ds::bounded::Bounded;
 use crate::key;
-use crate::roster::Roster;
-use crate::table::MadeOf;
 use std::sync::Arc;
 
 /// Points per unit of weight, as in nginx.

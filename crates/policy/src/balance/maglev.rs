@@ -4,7 +4,7 @@
 //! - Signal: the request's key; with `bound` requests in flight too. State: a table of `table_size` (prime) slots, a count per target.
 //! - Cost of a decision: O(1); if targets are left out, a jump for each of their slots that is met. A change of
 //!   weights or targets fills a new table, O(M log M), off that path if another balancer shares it
-//!   ([`crate::table`]); eligibility changes only where the jumps end, so that it moves the fewest keys.
+//!   ([`crate::balance::table`]); eligibility changes only where the jumps end, so that it moves the fewest keys.
 //! - Formula: offset = h1 mod M, skip = h2 mod (M − 1) + 1; slot j of the permutation is (offset + j·skip) mod M. By weight: the
 //!   k-th turn of a target comes at k/w. Slots of equal targets differ by 1 at most.
 //! - Choices: a key whose target is left out jumps to another slot that its hash gives, and again. Neighbouring slots
@@ -15,10 +15,10 @@
 //! - Source: jumps: Chen et al., "Revisiting Consistent Hashing with Bounded Loads" (2019); table: Eisenbud et al., "Maglev: A Fast and Reliable Software Network Load Balancer" (NSDI 2016), 3.4; Envoy.
 //! - In the language: `lb.maglev(targets, key=, table_size=65537, bound=None)`.
 
-use crate::bounded::Bounded;
+use crate::balance::roster::Roster;
+use crate::balance::table::MadeOf;
+use crate::ds::bounded::Bounded;
 use crate::key;
-use crate::roster::Roster;
-use crate::table::MadeOf;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
