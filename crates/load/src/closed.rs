@@ -60,7 +60,7 @@ pub(crate) async fn send(sender: &Sender, thinking: Thinking) {
 /// Waits until a user has an answer, or until the given time.
 async fn answer(sender: &Sender, until_ns: Option<u64>) {
     let g = &sender.g;
-    let mut sleep = until_ns.map(|at_ns| g.core.timers.at(g.begun_ns.get() + at_ns));
+    let mut sleep = until_ns.map(|at_ns| g.core.timers.sleep_until(g.begun_ns.get() + at_ns));
     poll_fn(|cx| {
         *g.watcher.borrow_mut() = Some(cx.waker().clone());
         let answered = !g.answered.borrow().is_empty();

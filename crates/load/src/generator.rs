@@ -172,7 +172,7 @@ impl Generator {
     /// The deadline of a request.
     pub fn limit(&self, job: &Job) -> Sleep {
         let at = self.begun_ns.get().saturating_add(job.intended_ns).saturating_add(self.limit_ns);
-        self.core.timers.at(at)
+        self.core.timers.sleep_until(at)
     }
 
     /// Ends a request.

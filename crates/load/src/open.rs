@@ -47,7 +47,7 @@ pub(crate) async fn send(sender: Sender) {
     while g.due_ns.get() < u64::MAX {
         let due_ns = g.due_ns.get();
         if due_ns > g.now() || g.has_not_begun() {
-            g.core.timers.at(g.begun_ns.get() + due_ns).await;
+            g.core.timers.sleep_until(g.begun_ns.get() + due_ns).await;
         }
         if send_due(&g, g.now()) == ROW {
             g.core.runtime.next_turn().await;

@@ -282,7 +282,7 @@ pub(crate) fn at(ns: u64, speed: f64) -> u64 {
 /// Reports each second.
 async fn tick(g: &Generator, tell: impl Fn(&Second)) {
     for second in 1.. {
-        g.core.timers.at(g.begun_ns.get() + second * 1_000_000_000).await;
+        g.core.timers.sleep_until(g.begun_ns.get() + second * 1_000_000_000).await;
         let heard = g.tally.borrow_mut().second(second, g.in_flight.get());
         tell(&heard);
     }

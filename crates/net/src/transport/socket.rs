@@ -121,7 +121,7 @@ impl Socket {
     }
 
     /// Why TLS on it failed, if it did.
-    pub fn tls_failure(&self) -> Option<tls::Why> {
+    pub fn tls_failure(&self) -> Option<tls::TlsError> {
         if let Socket::Tls(s) = self { s.failure() } else { None }
     }
 

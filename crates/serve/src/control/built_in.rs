@@ -57,7 +57,7 @@ async fn accept(lp: Rc<Loop>, listener: Rc<Listener>, socket: ListeningSocket) {
 async fn measure_timers(lp: Rc<Loop>, run: Arc<VerifyRun>) {
     loop {
         let at_ns = lp.core.now() + BETWEEN_TIMERS_NS;
-        lp.core.timers.at(at_ns).await;
+        lp.core.timers.sleep_until(at_ns).await;
         run.report(RunEvent::TimerLate(lp.core.now().saturating_sub(at_ns)));
     }
 }

@@ -6,7 +6,7 @@ use super::handshake;
 use super::protocol::{self, Protocol};
 use super::proxied;
 use crate::exchange::serve::serve;
-use crate::exchange::{Bound, ClientEnd};
+use crate::exchange::{ClientEnd, PinnedConnection};
 use crate::h1;
 use crate::h2;
 use crate::message::Disposition;
@@ -28,7 +28,7 @@ use weir_net::transport::wire::Wire;
 struct Requests {
     lp: Rc<Loop>,
     session: Rc<Session>,
-    bound: Rc<Bound>,
+    pinned: Rc<PinnedConnection>,
     /// That a request will come, until the first has.
     fresh: Cell<Option<Carried>>,
 }
@@ -56,14 +56,14 @@ impl Requests {
         request: Box<Request>,
         last: bool,
     ) -> impl Future<Output = Disposition> + use<> + 'static {
-        let (core, bound) = (self.lp.core.clone(), self.bound.clone());
+        let (core, pinned) = (self.lp.core.clone(), self.pinned.clone());
         let graph = self.lp.graph_of(self.session.listener.entry);
         let carried = self.fresh.take().unwrap_or_else(|| Carried::by(&self.lp));
         async move {
             let _carried = carried;
             // Nobody comes in before there is a graph.
             let Some((graph, node)) = graph else { return Disposition::Abort };
-            serve(core, (graph, node), (client, bound), request, last).await
+            serve(core, (graph, node), (client, pinned), request, last).await
         }
     }
 }
@@ -109,15 +109,15 @@ pub(crate) fn begin(
     let ending = core.is_draining() && lp.closing.borrow().levels > listener.level;
     let session = Rc::new(Session::new(listener.clone(), ends, deadline, ending, place));
     if is_own {
-        session.is_own();
+        session.mark_own();
     }
     listener.counts.accepted.one();
-    let bound = Rc::<Bound>::default();
-    let known = lp.know(session.clone(), bound.clone());
+    let pinned = Rc::<PinnedConnection>::default();
+    let known = lp.know(session.clone(), pinned.clone());
     let fresh = Cell::new(Some(Carried::by(lp)));
     // The loop knows it now, and counts it itself.
     drop(transit);
-    let handler = Requests { lp: lp.clone(), session: session.clone(), bound, fresh };
+    let handler = Requests { lp: lp.clone(), session: session.clone(), pinned, fresh };
     let wire = Wire::new(socket, core.buffers.clone());
     let greeting = Box::pin(greet(lp.clone(), session.clone(), wire));
     lp.core.runtime.spawn(async move {

@@ -23,7 +23,7 @@ use crate::metrics::{Exposition, ProcessMetrics};
 use crate::sync::buffered;
 use crate::transport::bind::CannotListen;
 use crate::transport::inherit::Inherited;
-use crate::transport::own::Reached;
+use crate::transport::own::InnerAddress;
 use crate::transport::socket_file::SocketFiles;
 use crate::upstream::connect::BuiltInServers;
 use crate::upstream::names::{Audience, Following, Names};
@@ -37,7 +37,7 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use weir_net::io::clock::Clock;
-use weir_net::io::system::{explained, has_room_for, remedy};
+use weir_net::io::system::{ensure_descriptors, explain, remedy};
 use weir_net::transport::tls::CannotUse;
 use weir_plan::Point;
 use weir_plan::diagnostic::Diagnostic;
@@ -110,8 +110,8 @@ impl fmt::Display for Error {
                 let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();
                 f.write_str(&wrong.join("\n"))
             }
-            Error::Full(e) => write!(f, "no client could be accepted: {}", explained(e)),
-            Error::System(e) => write!(f, "cannot start: {}", explained(e)),
+            Error::Full(e) => write!(f, "no client could be accepted: {}", explain(e)),
+            Error::System(e) => write!(f, "cannot start: {}", explain(e)),
         }
     }
 }
@@ -267,7 +267,7 @@ pub fn start(
     let (built_in, handed) = unbounded_channel();
     let (built_in, listening_servers) = match paired.as_ref().map(|run| &run.role) {
         Some(RunRole::Routes { servers, listeners }) => {
-            let reached = |(id, address): (&NodeId, &SocketAddr)| (*id, Reached::Tcp(*address));
+            let reached = |(id, address): (&NodeId, &SocketAddr)| (*id, InnerAddress::Tcp(*address));
             inner.at.extend(listeners.iter().map(reached));
             (BuiltInServers::There(Arc::new(servers.clone())), Vec::new())
         }
@@ -290,7 +290,7 @@ pub fn start(
     let draw = Key::new(seed).with(NAMES);
     let following =
         Following { nameserver: options.nameserver, clock, draw, audience, errors: errors.clone() };
-    let names = Arc::new(Names::default().of_plan(point, serving, &following)?);
+    let names = Arc::new(Names::default().update(point, serving, &following)?);
     let (to_built_in, built_in_mail) = unbounded_channel();
     let process = Arc::new(Process {
         clock,
@@ -351,7 +351,7 @@ impl Running {
 
     /// Whether a client could be accepted, and a connection made for it: to be asked once all else is open.
     pub fn check_room(&self) -> Result<(), Error> {
-        has_room_for(2).map_err(Error::Full)
+        ensure_descriptors(2).map_err(Error::Full)
     }
 
     /// Waits for the end: of a drain, or of a loop that has failed, which ends the others too.

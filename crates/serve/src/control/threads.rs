@@ -194,7 +194,7 @@ fn on_runtime<F: Future<Output = io::Result<()>>>(main: impl FnOnce(Runtime) -> 
 struct Room(Weak<Loop>);
 
 impl MakesRoom for Room {
-    fn is_wanted(&self) {
+    fn note_demand(&self) {
         if let Some(lp) = self.0.upgrade() {
             lp.state.metrics.limits.one(Limit::MaxConnections);
         }

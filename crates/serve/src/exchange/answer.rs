@@ -1,6 +1,6 @@
 //! Answers of weir's own: refusals, failures, `respond`, `redirect`, built-in servers.
 
-use super::reply::Own;
+use super::reply::LocalAnswer;
 use super::serve::left;
 use super::{ClientEnd, Exchange, Failure, built_in};
 use crate::log::Line;
@@ -51,7 +51,7 @@ pub(super) async fn fail(ex: &Exchange, failure: Failure, close: bool, line: &mu
 }
 
 /// Sends a response of weir's own.
-pub(super) async fn own(ex: &Exchange, own: &Own, close: bool, line: &mut Line) -> Disposition {
+pub(super) async fn own(ex: &Exchange, own: &LocalAnswer, close: bool, line: &mut Line) -> Disposition {
     let extra: Vec<(&str, &[u8])> = own.headers.iter().map(|(n, v)| (n.as_str(), v.as_bytes())).collect();
     write(ex, (own.status, &extra, &own.body), close, line).await
 }

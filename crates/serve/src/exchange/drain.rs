@@ -4,7 +4,7 @@
 //! five minutes (`docs/spec/serving.md#on-cancel`). Before its head the attempt itself sees to the 30 s, and the `queue` to the
 //! five minutes.
 
-use super::failure::Why;
+use super::failure::FailureCause;
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
 use crate::message::Piece;
@@ -62,7 +62,7 @@ fn poll(cx: &mut Context<'_>, reply: &mut OriginReply) -> Poll<Outcome> {
                 reply.origin.set_deadline(Some(ON_CANCEL_SILENCE_NS));
             }
             Poll::Ready(Ok(Piece::End)) => return Poll::Ready(None),
-            Poll::Ready(Err(broken)) => return Poll::Ready(Some(Why::of_body(broken).0)),
+            Poll::Ready(Err(broken)) => return Poll::Ready(Some(FailureCause::from_body_error(broken).0)),
             Poll::Pending if reply.origin.is_late(cx) => return Poll::Ready(Some(Kind::Timeout)),
             Poll::Pending => return Poll::Pending,
         }

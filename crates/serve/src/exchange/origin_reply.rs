@@ -97,7 +97,7 @@ impl OriginReply {
         let OriginReply { upstream, origin, .. } = *self;
         if let Some(conn) = origin.end(sent) {
             match conn.is_bound() {
-                true => ex.bound.put(&*upstream, conn, ex.core.recent()),
+                true => ex.pinned.put(&*upstream, conn, ex.core.recent()),
                 false => upstream.put(&ex.core, conn),
             }
         }

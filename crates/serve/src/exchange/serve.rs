@@ -2,12 +2,13 @@
 
 use super::abort::{Abort, AbortFlag};
 use super::built_in;
-use super::failure::{Failure, Why};
+use super::failure::{Failure, FailureCause};
 use super::hold::Holds;
 use super::origin_reply::OriginReply;
-use super::reply::{Answer, From, Own, Reply};
+use super::reply::{Answer, LocalAnswer, Reply, ReplySource};
 use super::{
-    Bound, ClientEnd, Exchange, Graph, NodeId, RequestContext, answer, failure_log, hop, relay, tunnel,
+    ClientEnd, Exchange, Graph, NodeId, PinnedConnection, RequestContext, answer, failure_log, hop, relay,
+    tunnel,
 };
 use crate::h2::Reason;
 use crate::log::{Entry, History, Line};
@@ -45,7 +46,7 @@ pub(crate) trait Serves: Graph + Sized + 'static {
 pub(crate) async fn serve<G: Serves>(
     core: Rc<Core>,
     (graph, node): (Rc<G>, NodeId),
-    (client, bound): (ClientEnd, Rc<Bound>),
+    (client, pinned): (ClientEnd, Rc<PinnedConnection>),
     request: Box<Request>,
     last: bool,
 ) -> Disposition {
@@ -57,7 +58,9 @@ pub(crate) async fn serve<G: Serves>(
             return Box::pin(answer::refuse(&core, &client, &request, refusal.status())).await;
         }
     };
-    if !request.is_connect() && client.session().agreed().is_some_and(|tls| !tls.covers(request.host())) {
+    if !request.is_connect()
+        && client.session().tls_parameters().is_some_and(|tls| !tls.covers(request.host()))
+    {
         client.session().listener.counts.broke("misdirected");
         return Box::pin(answer::refuse(&core, &client, &request, MISDIRECTED)).await;
     }
@@ -69,14 +72,14 @@ pub(crate) async fn serve<G: Serves>(
     let close = last || checked.close || !request.keep_alive();
     let here = checked.here;
     client.session().deadline.set(None);
-    let ex = Rc::new(Exchange::new(core, graph.clone(), client, bound, request, checked));
+    let ex = Rc::new(Exchange::new(core, graph.clone(), client, pinned, request, checked));
     ex.listener().counts.in_flight.one();
     let mut unlogged = Unlogged { ex: ex.clone(), line: Line::default(), has_ended: false };
     let line = &mut unlogged.line;
     let after = match here {
         _ if is_too_large => {
             ex.listener().counts.broke("body-too-large");
-            let failure = Failure::client(413).by(Why::Client(RequestLimit::MaxBody));
+            let failure = Failure::client(413).with_cause(FailureCause::Client(RequestLimit::MaxBody));
             (line.status, line.failure, line.limit) = (failure.status, Some(failure.kind), failure.limit());
             Box::pin(answer::fail(&ex, failure, true, line)).await
         }
@@ -193,7 +196,7 @@ async fn answer_here(ex: &Exchange, here: Here, close: bool, line: &mut Line) ->
         Here::Options => {
             let headers =
                 vec![("Allow".to_owned(), "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS".to_owned())];
-            let own = Own { status, headers, body: Rc::from(&b""[..]), by_server: false };
+            let own = LocalAnswer { status, headers, body: Rc::from(&b""[..]), by_server: false };
             answer::own(ex, &own, close, line).await
         }
         Here::Trace => answer::fail(ex, Failure::client(status), close, line).await,
@@ -208,7 +211,7 @@ async fn find<G: Serves>(ex: &Rc<Exchange>, graph: Rc<G>, node: NodeId) -> Answe
         ex.name(&mut edits);
         ctx.edits = Some(Rc::new(edits));
     }
-    ctx.abort = Abort::of(graph.ends());
+    ctx.abort = Abort::new(graph.ends());
     if let Some(token) = ex.listener().believes {
         if let Some(Drawn { of_run, factor, way }) = built_in::read_drawn(&ex.request, token) {
             (ctx.factor, ctx.way) = (factor, way);
@@ -279,13 +282,13 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
             let close = close || failure.is_clients() || ex.core.is_draining();
             Box::pin(answer::fail(ex, failure, close, line)).await
         }
-        Ok(Reply { from: From::Own(own), holds }) => {
+        Ok(Reply { source: ReplySource::Local(own), holds }) => {
             line.status = own.status;
             let after = answer::own(ex, &own, close || ex.core.is_draining(), line).await;
             holds.finish((own.status >= 500).then_some(Kind::Status5xx), Some(own.status));
             after
         }
-        Ok(Reply { from: From::Origin(reply), holds }) => {
+        Ok(Reply { source: ReplySource::Origin(reply), holds }) => {
             line.status = reply.response().status();
             match line.status {
                 101 => Box::pin(upgrade(ex, reply, holds, line)).await,
@@ -301,8 +304,10 @@ async fn pass_on(ex: &Rc<Exchange>, answered: Answer, close: bool, line: &mut Li
 fn passes_reset_on(ex: &Exchange, failure: &Failure) -> Option<Reason> {
     let is_grpc =
         || ex.request.field("content-type").is_some_and(|kind| kind.starts_with(b"application/grpc"));
-    match failure.why {
-        Why::StreamReset(reason) if reason == Reason::CANCEL && ex.version() == Version::H2 && is_grpc() => {
+    match failure.cause {
+        FailureCause::StreamReset(reason)
+            if reason == Reason::CANCEL && ex.version() == Version::H2 && is_grpc() =>
+        {
             Some(reason)
         }
         _ => None,

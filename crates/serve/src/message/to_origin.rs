@@ -2,7 +2,7 @@
 
 use crate::metrics::{Ending, OpenConnection};
 use crate::sync::counter::Counted;
-use crate::transport::own::Own;
+use crate::transport::own::OwnConnection;
 use h2::Reason;
 use weir_http1::{Checked, Edits, Hop, Limits, Refusal, Request};
 use weir_net::transport::tls;
@@ -56,7 +56,7 @@ pub(crate) enum HeadError {
     /// weir has ended the connection, since the origin floods it (HTTP/2).
     Flooded,
     /// TLS was refused after the handshake, for example because a client certificate is missing.
-    Tls(tls::Why),
+    Tls(tls::TlsError),
 }
 
 /// Why an answer's body is incomplete.
@@ -78,7 +78,7 @@ pub(crate) enum ResponseBodyError {
 #[derive(Default)]
 pub(crate) struct ConnectionHold {
     /// Present if it leads to one of this process's own listeners.
-    pub own: Option<Own>,
+    pub own: Option<OwnConnection>,
     /// Its place among the connections that the server may have.
     pub _counted: Option<Counted>,
     /// Counts it as open.

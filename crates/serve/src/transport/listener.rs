@@ -22,7 +22,7 @@ pub(crate) enum Entry {
 
 /// What a listener behind others believes of its own process.
 #[derive(Clone)]
-pub(crate) struct Believed {
+pub(crate) struct OwnProcessTrust {
     pub own: Arc<OwnConnections>,
     /// Whose X-Forwarded-For the listeners before it believe, and it itself; a connection of its own process is taken for one
     /// without an address of its own.
@@ -61,7 +61,7 @@ pub(crate) struct Listener {
     /// How many listeners stand before it; see [`weir_plan::levels`].
     pub level: u32,
     /// Of a listener behind others: whom it believes.
-    pub inner: Option<Believed>,
+    pub inner: Option<OwnProcessTrust>,
 }
 
 impl Listener {

@@ -3,7 +3,7 @@
 
 use super::files::{CannotUse, CertificateFiles, authorities, certified, system_authorities};
 use super::verify::Verifier;
-use super::{Stream, Why, provider};
+use super::{Stream, TlsError, provider};
 use crate::io::Core;
 use crate::transport::socket::Socket;
 use rustls::client::{ClientConfig, ClientConnection, Resumption};
@@ -62,12 +62,13 @@ impl Client {
         plain: Socket,
         host: &str,
         offers: &[&str],
-    ) -> Result<Socket, Why> {
+    ) -> Result<Socket, TlsError> {
         let name = self.files.name.as_deref().unwrap_or(host);
-        let name = ServerName::try_from(name.to_owned()).map_err(|_| Why::WrongName)?;
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| TlsError::WrongName)?;
         let config = self.now.read().unwrap_or_else(PoisonError::into_inner).clone();
         let offers = offers.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
-        let tls = ClientConnection::new_with_alpn(config, name, offers).map_err(|e| Why::of(&e))?;
+        let tls =
+            ClientConnection::new_with_alpn(config, name, offers).map_err(|e| TlsError::from_rustls(&e))?;
         let mut stream = Box::new(Stream::new(plain, tls, core.buffers.clone()));
         // What is broken by then shows in the handshake.
         let _ = poll_fn(|cx| stream.poll_answered(cx)).await;
@@ -83,11 +84,11 @@ impl Client {
     /// # Errors
     /// When TLS cannot be set up.
     pub fn unverified() -> Result<Client, CannotUse> {
-        Client::by(Verifier::of_anyone(), None)
+        Client::with_verifier(Verifier::of_anyone(), None)
     }
 
     /// One that trusts whom this verifier does, and asks for this name, else for the host of the address. It reads no files.
-    pub(super) fn by(verifier: Verifier, name: Option<&str>) -> Result<Client, CannotUse> {
+    pub(super) fn with_verifier(verifier: Verifier, name: Option<&str>) -> Result<Client, CannotUse> {
         let failed = |e: rustls::Error| CannotUse(format!("TLS cannot be set up: {e}"));
         let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
         let mut config = builder

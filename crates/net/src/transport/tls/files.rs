@@ -43,7 +43,7 @@ const MOST_BYTES: u64 = 8 << 20;
 pub(super) fn certified(files: &CertificateFiles) -> Result<Arc<CertifiedKey>, CannotUse> {
     let CertificateFiles { cert, key } = files;
     let chain = certificates("certificate", cert)?;
-    match chain.first().and_then(|own| Validity::of(own)).map(Validity::today) {
+    match chain.first().and_then(|own| Validity::from_der(own)).map(Validity::today) {
         Some(Today::Valid) => {}
         Some(Today::Expired) => return wrong("certificate", cert, "has expired; renew it"),
         Some(Today::NotYet) => {

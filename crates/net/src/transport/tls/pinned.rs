@@ -26,7 +26,7 @@ impl OwnListener {
     pub fn new(listener: &Server) -> Result<OwnListener, CannotUse> {
         let pinned = Pinned::default();
         pinned.are(listener.shown());
-        let client = Arc::new(Client::by(Verifier::of_pinned(pinned.clone()), Some(NO_NAME))?);
+        let client = Arc::new(Client::with_verifier(Verifier::of_pinned(pinned.clone()), Some(NO_NAME))?);
         Ok(OwnListener { client, pinned })
     }
 

@@ -3,7 +3,7 @@
 
 use super::files::{CannotUse, CertificateFiles, authorities, certified};
 use super::validity::Validity;
-use super::{Agreed, Stream, provider};
+use super::{Stream, TlsParameters, provider};
 use crate::io::buffers::Buffers;
 use crate::transport::socket::Socket;
 use rustls::client::verify_server_name;
@@ -74,7 +74,7 @@ impl Server {
     /// Until when its certificates are valid, s since 1970, by the files that they are from.
     pub fn not_after(&self) -> Vec<(String, u64)> {
         let Current { certificates, .. } = self.current();
-        let own = |one: &CertifiedKey| one.cert.first().and_then(|own| Validity::of(own));
+        let own = |one: &CertifiedKey| one.cert.first().and_then(|own| Validity::from_der(own));
         let all = self.files.certificates.iter().zip(&certificates.0);
         all.filter_map(|(file, one)| Some((file.cert.clone(), own(one)?.to_s.max(0) as u64))).collect()
     }
@@ -98,13 +98,13 @@ pub struct Accepting {
 
 impl Accepting {
     /// The connection, and what was agreed on.
-    pub fn done(self) -> (Socket, Agreed) {
+    pub fn done(self) -> (Socket, TlsParameters) {
         let tls = self.stream.tls();
         let name = match tls {
             rustls::Connection::Server(tls) => tls.server_name(),
             rustls::Connection::Client(_) => None,
         };
-        let agreed = Agreed::new(name, tls.alpn_protocol(), self.certificates.clone());
+        let agreed = TlsParameters::new(name, tls.alpn_protocol(), self.certificates.clone());
         (Socket::Tls(Box::new(self.stream)), agreed)
     }
 }

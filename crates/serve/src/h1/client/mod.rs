@@ -7,7 +7,7 @@ pub(crate) use stream::Stream;
 
 use crate::message::ConnectionHold;
 use crate::metrics::Ending;
-use crate::transport::own::Own;
+use crate::transport::own::OwnConnection;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use weir_net::io::Core;
@@ -18,7 +18,7 @@ use weir_net::transport::wire::Wire;
 /// A connection to an origin.
 pub(crate) struct Conn {
     /// Given up before the connection closes.
-    _own: Option<Own>,
+    _own: Option<OwnConnection>,
     wire: Wire,
     /// Silence of the origin.
     pub deadline: Deadline,

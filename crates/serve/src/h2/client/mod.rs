@@ -71,7 +71,7 @@ impl Conn {
         socket: Socket,
         (old_ns, most_requests): (u64, Option<u64>),
         held: ConnectionHold,
-    ) -> Result<Rc<Conn>, Option<tls::Why>> {
+    ) -> Result<Rc<Conn>, Option<tls::TlsError>> {
         let (peer, https) = (socket.peer(), matches!(socket, Socket::Tls(_)));
         let frames = Frames::of_origin(PREFACE.len());
         let shared = Shared::new(core, Wire::new(socket, core.buffers.clone()), frames);

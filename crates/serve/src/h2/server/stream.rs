@@ -45,7 +45,7 @@ pub(crate) struct Stream {
 }
 
 /// Whom answers go to: HTTP/2 has trailers for everybody, and nothing to say of its connection.
-pub(super) fn to(head: bool) -> Client {
+pub(super) fn client_traits(head: bool) -> Client {
     Client { version: Version::H2, head, te_trailers: true, close: false, keep_alive_10: false }
 }
 
@@ -144,7 +144,15 @@ impl Stream {
     pub fn send_interim(&self, response: &Response) {
         let mut head = Vec::new();
         let none = Edits::default();
-        weir_http1::render_response(response, to(false), &none, &[], Framing::None, None, &mut head);
+        weir_http1::render_response(
+            response,
+            client_traits(false),
+            &none,
+            &[],
+            Framing::None,
+            None,
+            &mut head,
+        );
         self.inform(response.status(), &head);
     }
 
@@ -157,7 +165,7 @@ impl Stream {
 
     /// Sends the head of the final response; its body follows by [`Stream::send_data`].
     pub fn send_head(&self, head: &ResponseHead<'_>) {
-        let to = to(self.is_head);
+        let to = client_traits(self.is_head);
         let body = weir_http1::body_to_client(head.response, to);
         self.render(head, to, body, Some(&head.date), matches!(body, Framing::None | Framing::Length(0)));
     }
@@ -165,7 +173,7 @@ impl Stream {
     /// Sends the head after which the stream is a tunnel (CONNECT).
     pub fn send_switch(&self, response: &Response, edits: &Edits, add: &[(&'static str, Vec<u8>)]) {
         let head = ResponseHead { response, edits, add, close: false, date: [0; 29] };
-        self.render(&head, to(false), Framing::None, None, false);
+        self.render(&head, client_traits(false), Framing::None, None, false);
     }
 
     fn render(&self, head: &ResponseHead<'_>, to: Client, body: Framing, date: Option<&[u8]>, ends: bool) {
@@ -191,7 +199,7 @@ impl Stream {
     pub fn send_answer(&self, status: u16, fields: &[(&str, &[u8])], body: &[u8], date: [u8; 29]) -> usize {
         let mut rendered = self.conn.core.buffers.small();
         // The head alone, as to HEAD.
-        weir_http1::render_answer(status, fields, body, to(true), Some(&date), &mut rendered);
+        weir_http1::render_answer(status, fields, body, client_traits(true), Some(&date), &mut rendered);
         let bodiless = self.is_head || matches!(status, 204 | 304) || body.is_empty();
         self.respond(status, &rendered, bodiless);
         self.conn.core.buffers.keep_small(rendered);
