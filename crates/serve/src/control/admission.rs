@@ -1,8 +1,9 @@
-//! Who may come in: the limits of clients, and how room is made at them.
+//! Which clients may come in: the limits of clients, and how room is made at them.
 //!
-//! At a limit the client connection that has been idle for longest is closed to make room, as nginx does: only after a whole
-//! answer and [`IDLE_BEFORE_ROOM_NS`] of idleness, read once more before it is closed. First one of the accepting loop, then
-//! one of another. Without one the newcomer waits. That a limit is reached is said once, with its name.
+//! At a limit the client connection that has been idle for longest is closed to make room, as nginx does: only after
+//! a whole answer and [`IDLE_BEFORE_ROOM_NS`] of idleness, read once more before it is closed. First one of the
+//! accepting loop, then one of another. Without one the new client waits. That a limit is reached is reported once,
+//! with its name.
 
 use super::clients::{Clients, Counted};
 use super::event_loop::Loop;
@@ -15,19 +16,19 @@ use weir_plan::fixed::IDLE_BEFORE_ROOM_NS;
 /// The limits of one listener.
 #[derive(Clone)]
 pub(crate) struct Admission {
-    /// How many are connected, over all loops.
+    /// The clients of the listener, over all loops.
     pub clients: Clients,
-    /// The same for all listeners that say nothing of it.
+    /// The clients of all listeners without a limit of their own.
     pub common: Option<Clients>,
 }
 
-/// A client's places, until it is dropped: among those of its listener, and of all that have no limit of their own.
+/// A client's counts, until it is dropped: at its listener, and among all clients without a listener's limit.
 pub(crate) struct Place {
     pub own: Counted,
     pub common: Option<Counted>,
 }
 
-/// Whose idle connection makes room.
+/// Which idle connection makes room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
     /// Any of a listener.
@@ -39,7 +40,7 @@ pub(crate) enum Whose {
 }
 
 impl Admission {
-    /// A place for a client; `None` if there is none left.
+    /// Counts a client; `None` if there is no room.
     pub fn take_place(&self) -> Option<Place> {
         let common = match &self.common {
             Some(common) => Some(common.take_place()?),
@@ -48,7 +49,7 @@ impl Admission {
         Some(Place { own: self.clients.take_place()?, common })
     }
 
-    /// The limit at which there is no place.
+    /// The limit at which there is no room.
     pub fn limit(&self) -> Limit {
         match &self.common {
             Some(_) if !self.clients.is_full() => Limit::OpenFiles,
@@ -56,7 +57,7 @@ impl Admission {
         }
     }
 
-    /// A client waits for a place of this listener: somebody idle makes room, if there is one.
+    /// A client waits for room at this listener: an idle one makes room, if there is one.
     pub fn make_room(&self, lp: &Rc<Loop>, listener: usize) {
         let own = self.clients.is_full();
         let (whose, limits) = match &self.common {
@@ -73,7 +74,7 @@ impl Admission {
         make_room(lp, whose);
     }
 
-    /// A client waits for a place among those of its address.
+    /// A client waits for room among those of its address.
     pub fn make_room_for(&self, lp: &Rc<Loop>, listener: usize, address: IpAddr) {
         if self.clients.says(true) {
             let name = lp.listener(listener).map_or_else(String::new, |(listener, _)| listener.name.clone());
@@ -85,10 +86,10 @@ impl Admission {
     }
 }
 
-/// Has somebody idle close, here or else on another loop.
+/// Closes an idle connection, here or else on another loop.
 pub(crate) fn make_room(lp: &Rc<Loop>, whose: Whose) {
     if !close_idle(lp, whose) {
-        // One after another, so that one newcomer does not cost as many as there are loops.
+        // One after another, so that one new client does not cost as many as there are loops.
         let loops = lp.process.loops().max(1);
         let other = (lp.number + 1 + lp.turn() % (loops - 1).max(1)) % loops;
         if other != lp.number {
@@ -97,7 +98,7 @@ pub(crate) fn make_room(lp: &Rc<Loop>, whose: Whose) {
     }
 }
 
-/// Has somebody idle close on this loop, if there is one.
+/// Closes an idle connection of this loop, if there is one.
 pub(crate) fn close_idle(lp: &Loop, whose: Whose) -> bool {
     let number = |session: &crate::transport::session::Session| session.listener.number();
     let found = lp.longest_idle(IDLE_BEFORE_ROOM_NS, |session| match whose {

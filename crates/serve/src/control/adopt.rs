@@ -1,7 +1,7 @@
-//! How a thread comes to its graph: the first one, and those of files that were read again (`docs/spec/operating.md#reload`).
+//! How a thread gets its graph: the first one, and those of reloads (`docs/spec/operating.md#reload`).
 //!
-//! The owner of the process's state adopts a new generation first and passes it on to the loops in the mail by which it tells them of
-//! health: what they hear before belongs to the old generation, what comes after it to the new one.
+//! The owner of the process's state adopts a new generation first and passes it on to the loops in the mail that
+//! carries news of health: news before it belongs to the old generation, news after it to the new one.
 
 use super::accept;
 use super::admission::Admission;
@@ -35,12 +35,12 @@ pub(super) struct Conf {
     pub listen: Listen,
     pub node: NodeId,
     pub port: Option<u16>,
-    /// How many listeners stand before it, and of one behind others: whom it believes.
+    /// The number of listeners before it, and for a listener behind others the peers that it trusts.
     pub level: u32,
     pub inner: Option<OwnProcessTrust>,
     /// Loops that accept there.
     pub loops: usize,
-    /// Where it is reached from this process.
+    /// Where this process reaches it.
     pub reached: Option<InnerAddress>,
     pub tls: Option<Arc<tls::Server>>,
     pub admission: Admission,
@@ -48,7 +48,7 @@ pub(super) struct Conf {
     pub traces: Option<AccessLog>,
 }
 
-/// A file as it is served, from when it was read.
+/// A topology as it is served, from the time when it was read.
 pub(super) struct Generation {
     pub blueprint: Arc<Blueprint>,
     pub names: Arc<Names>,
@@ -70,13 +70,13 @@ pub(crate) struct Reload {
     /// Sockets of new listeners, by their numbers: of each loop, and of this one.
     pub(super) sockets: Vec<Vec<(usize, LoopSocket)>>,
     pub(super) own: Vec<(usize, LoopSocket)>,
-    /// What the owner knows of the health of each balancer in it.
+    /// The owner's knowledge of the health of each balancer in it.
     pub(super) seen: Vec<(Id, Arc<HealthUpdate>)>,
-    /// Told by each loop that has adopted it.
+    /// Each loop sends here once it has adopted the generation.
     pub(super) done: Sender<()>,
 }
 
-/// Builds a thread's graph of a generation. What of its balancers' targets is gone has their `drain_timeout` to end.
+/// Builds a thread's graph of a generation. Requests at removed targets have their `drain_timeout` to end.
 pub(super) fn build(lp: &Rc<Loop>, generation: &Generation) -> Option<Rc<Graph>> {
     let Maker { thread, owner, room } = lp.maker()?;
     let process = &lp.process;
@@ -105,7 +105,7 @@ pub(super) fn build(lp: &Rc<Loop>, generation: &Generation) -> Option<Rc<Graph>>
     Some(graph)
 }
 
-/// Requests at targets that are gone end as `drain_timeout` is over: nobody is blamed.
+/// Ends requests at removed targets when `drain_timeout` is over: no target is blamed.
 fn end_later(lp: &Rc<Loop>, gone: Vec<(Id, u32, AbortFlag)>) {
     if gone.is_empty() {
         return;
@@ -115,7 +115,7 @@ fn end_later(lp: &Rc<Loop>, gone: Vec<(Id, u32, AbortFlag)>) {
     lp.core.runtime.spawn(async move {
         core.timers.after(timeout_ns).await;
         gone.iter().for_each(|(_, _, abort)| abort.set(true));
-        // Whoever waits for an origin waits for a deadline as well.
+        // A request that waits for an origin waits for a deadline as well.
         core.deadlines.wake_all();
     });
 }
@@ -148,7 +148,7 @@ pub(super) fn listeners(lp: &Loop, generation: &Generation) -> BTreeMap<usize, (
     listeners
 }
 
-/// Takes a generation over: on the owner's thread, a loop's, or that of the built-in servers.
+/// Adopts a generation: on the owner's thread, a loop's, or that of the built-in servers.
 pub(super) fn adopt(lp: &Rc<Loop>, reload: Reload) {
     let Reload { generation, sockets, own, mut seen, done } = reload;
     let Some(graph) = build(lp, &generation) else { return };
@@ -179,6 +179,6 @@ pub(super) fn adopt(lp: &Rc<Loop>, reload: Reload) {
             lp.process.tell(number, ToLoop::Reload(Box::new(reload)));
         }
     }
-    // Who began this may have gone.
+    // The thread that began this may have ended.
     let _ = done.send(());
 }

@@ -1,6 +1,6 @@
 //! The thread of the built-in servers: it owns them all, with their models on real timers.
 //!
-//! Loops reach them by the ordinary HTTP/1.1 path, over one end of a socket pair; the other end is handed over here and
+//! Loops reach them by the ordinary HTTP/1.1 path, over one end of a socket pair; the other end is sent here and
 //! served like a client's connection whose requests enter at the root of that server's nodes.
 
 use super::connection;
@@ -42,10 +42,10 @@ pub(super) fn bind(roots: &[NodeId]) -> Result<Vec<(NodeId, SocketAddr, LoopSock
     Ok(bound)
 }
 
-/// Serves those who come by a socket.
+/// Serves the connections of a socket.
 async fn accept(lp: Rc<Loop>, listener: Rc<Listener>, socket: ListeningSocket) {
     loop {
-        // One that broke before it was accepted is passed over; without descriptors who comes next waits.
+        // A connection that broke before it was accepted is skipped; without descriptors the next one waits.
         match poll_fn(|cx| socket.poll_accept(cx)).await {
             Ok(accepted) => connection::begin(&lp, &listener, accepted, Box::new(()), None),
             Err(_) => lp.core.timers.after(PAUSE_NS).await,
@@ -53,7 +53,7 @@ async fn accept(lp: Rc<Loop>, listener: Rc<Listener>, socket: ListeningSocket) {
     }
 }
 
-/// Tells how late timers ring, again and again.
+/// Reports how late timers fire, periodically.
 async fn measure_timers(lp: Rc<Loop>, run: Arc<VerifyRun>) {
     loop {
         let at_ns = lp.core.now() + BETWEEN_TIMERS_NS;
@@ -62,13 +62,13 @@ async fn measure_timers(lp: Rc<Loop>, run: Arc<VerifyRun>) {
     }
 }
 
-/// How often it is measured how late timers ring, ns: at odd instants.
+/// How often the lateness of timers is measured, ns: at odd times.
 const BETWEEN_TIMERS_NS: u64 = 7_130_000;
 
-/// Insides of servers that are kept though nobody may use them any more.
+/// Interiors of servers that are kept though they may not be used any more.
 const MOST_UNUSED: usize = 10_000;
 
-/// How long nobody is accepted when that failed, ns.
+/// The pause after a failed accept, ns.
 const PAUSE_NS: u64 = 10_000_000;
 
 /// Serves connections for as long as any loop is there.
@@ -97,7 +97,7 @@ pub(super) async fn run(lp: Rc<Loop>, arrivals: Arrivals) {
     }
 }
 
-/// No limits but those of memory: both ends are ours.
+/// No limits but those of memory: both ends are weir's.
 fn inside(root: u32, server: Option<NodeId>, process: &Process) -> Listener {
     let http = Http {
         versions: vec![HttpVersion::H1],
@@ -114,12 +114,12 @@ fn inside(root: u32, server: Option<NodeId>, process: &Process) -> Listener {
         name: String::new(),
         addr: String::new(),
         http,
-        // What weir adds to a head comes on top of what it lets in.
+        // The fields that weir adds to a head come on top of what it accepts.
         limits: Limits {
             max_head: 1 << 20,
             max_headers: 11_000,
             max_target: 1 << 16,
-            // Of an HTTP/1.0 request without one.
+            // For an HTTP/1.0 request without one.
             empty_host: true,
             ..Limits::default()
         },

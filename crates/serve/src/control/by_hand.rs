@@ -1,4 +1,5 @@
-//! Targets as an operator sets them (`docs/spec/operating.md#targets-by-hand`), and what a process tells its successor of targets.
+//! Targets as an operator sets them (`docs/spec/operating.md#targets-by-hand`), and the health of targets for a
+//! successor.
 
 use super::mailbox::ToLoop;
 use super::reload::{Reloader, lock};
@@ -10,21 +11,21 @@ use std::collections::BTreeSet;
 use weir_plan::{Point, Spec, To, label, target_labels};
 use weir_policy::eligibility::Admin;
 
-/// What is set of a target by hand.
+/// The settings of a target by hand.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SetTarget {
-    /// `None`: as it is.
+    /// `None`: unchanged.
     pub state: Option<TargetState>,
-    /// Its weight; `None`: as it is.
+    /// Its weight; `None`: unchanged.
     pub weight: Option<f64>,
-    /// For how long, ns; `None`: until it is taken back.
+    /// The duration, ns; `None`: until it is revoked.
     pub for_ns: Option<u64>,
 }
 
-/// The state of a target that is set by hand.
+/// The state of a target set by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetState {
-    /// Up, whatever checks say.
+    /// Up, regardless of checks.
     Up,
     /// No new requests.
     Drain,
@@ -35,7 +36,8 @@ pub enum TargetState {
 }
 
 impl Reloader {
-    /// Sets targets by hand, on all loops once it returns. A name may be that of several, and a site is that of all its members: all
+    /// Sets targets by hand, on all loops once it returns. A name may belong to several, and a site means all its
+    /// members: all of them are set.
     /// are meant.
     pub fn set_target(&self, pool: &str, target: &str, set: SetTarget) -> Result<(), String> {
         let point = lock(&self.state).current.blueprint.point.clone();
@@ -44,14 +46,14 @@ impl Reloader {
             return Err("a weight is a number, 0 or more".to_owned());
         }
         meant.iter().for_each(|at| self.override_target(&at.0, &at.1, set));
-        // The owner has told the loops by its answer; theirs come after they have read that.
+        // The owner has sent it to the loops before it answered; theirs come after they have read that.
         (0..2).for_each(|_| drop(self.process.ask_all(|_| ())));
         Ok(())
     }
 
     fn override_target(&self, pool: &str, target: &str, set: SetTarget) {
         let at = (pool.to_owned(), target.to_owned());
-        // What was said last holds, also for how long.
+        // The last setting holds, and its duration.
         let set_by_hand = move |monitor: &Monitor| {
             let until_ns = set.for_ns.map(|ns| monitor.core.now().saturating_add(ns));
             let before = monitor.by_hand().get(&at).copied().unwrap_or_default();
@@ -69,13 +71,13 @@ impl Reloader {
         self.tell_monitor(self.process.built_in(), set_by_hand);
     }
 
-    /// What is known of targets, for a successor.
+    /// The health of targets, for a successor.
     pub fn snapshot(&self) -> Snapshot {
         let known = self.process.ask_all(|lp| lp.monitor().map(|monitor| monitor.snapshot()));
         known.into_iter().flatten().flatten().next().unwrap_or_default()
     }
 
-    /// What a predecessor knew of targets is known here, too.
+    /// Restores a predecessor's knowledge of targets.
     pub fn heed(&self, snapshot: &Snapshot) {
         let snapshot = snapshot.clone();
         self.tell_monitor(self.process.owner(), move |monitor| monitor.heed(&snapshot));
@@ -100,7 +102,8 @@ fn admin(state: TargetState) -> Admin {
     }
 }
 
-/// Who is meant, by balancer and target: those of these names, or all of these sites; else a sentence with those that there are.
+/// The selected targets, by balancer and target: those of these names, or all of these sites; otherwise an error that
+/// lists the existing ones.
 fn meant(point: &Point, pool: &str, target: &str) -> Result<BTreeSet<(String, String)>, String> {
     let is_lb = |id: &NodeId| matches!(point.specs[point.nodes[*id as usize].spec as usize], Spec::Lb(_));
     let site =
@@ -128,7 +131,7 @@ fn meant(point: &Point, pool: &str, target: &str) -> Result<BTreeSet<(String, St
     Err(format!("no target of {pool:?} is called {target:?}; there are {}", listed(known)))
 }
 
-/// Some names, and how many more.
+/// Some names, and the number of others.
 fn listed(names: BTreeSet<String>) -> String {
     const MOST: usize = 20;
     let some = names.iter().take(MOST).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");

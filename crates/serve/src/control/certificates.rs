@@ -9,19 +9,19 @@ use weir_plan::{HttpVersion, Listen, NodeId, Point, Spec, levels, listeners, wit
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Certificates {
-    /// By the listener's node: what it shows.
+    /// By the listener's node: the certificates that it shows.
     listeners: BTreeMap<NodeId, Arc<tls::Server>>,
-    /// By the node of a listener behind others: how those reach it.
+    /// By the node of a listener behind others: how those connect to it.
     inner: BTreeMap<NodeId, tls::OwnListener>,
-    /// What servers say of TLS.
+    /// The TLS settings of servers.
     pub origins: tls::Clients,
 }
 
 impl Certificates {
-    /// Reads what these listeners, those behind them (which may be other processes), and all servers name.
+    /// Reads the files that these listeners, those behind them (which may be other processes), and all servers name.
     ///
     /// # Errors
-    /// Each file that is of no use.
+    /// Each unusable file.
     pub fn read(point: &Point, nodes: &[NodeId]) -> Result<Certificates, Vec<tls::CannotUse>> {
         let (mut all, mut wrong) = (Certificates::default(), Vec::new());
         let levels = levels(point);
@@ -50,21 +50,21 @@ impl Certificates {
         Ok(())
     }
 
-    /// How listeners behind others are spoken to, by their nodes; cleartext where there is nothing.
+    /// How listeners behind others are connected to, by their nodes; cleartext without an entry.
     pub fn to_inner(&self) -> BTreeMap<NodeId, Arc<tls::Client>> {
         self.inner.iter().map(|(id, own)| (*id, own.client.clone())).collect()
     }
 
-    /// What a listener shows; `None`: it speaks cleartext.
+    /// The certificates of a listener; `None`: it speaks cleartext.
     pub fn of(&self, listener: NodeId) -> Option<Arc<tls::Server>> {
         self.listeners.get(&listener).cloned()
     }
 
-    /// What another plan's listeners and servers name; listeners that are to show the same as before go on with what clients know of
-    /// them. `same`: which listener of the plan before each is.
+    /// Reads the files of another plan's listeners and servers; listeners that are to show the same as before keep
+    /// what clients know of them. `same`: which listener of the plan before each is.
     ///
     /// # Errors
-    /// Each file that is of no use; then all is as it was.
+    /// Each unusable file; then nothing has changed.
     pub fn renewed(
         &self,
         (point, nodes): (&Point, &[NodeId]),
@@ -76,7 +76,7 @@ impl Certificates {
             let Spec::Listen(now) = &point.specs[point.nodes[*node as usize].spec as usize] else { continue };
             let Some(known) = self.listeners.get(before) else { continue };
             if let Some(own) = new.inner.get_mut(node) {
-                // Graphs of before go on with theirs.
+                // Earlier graphs continue with theirs.
                 if let Some(was) = self.inner.get(before) {
                     *own = was.clone();
                 }
@@ -91,10 +91,10 @@ impl Certificates {
     }
 }
 
-/// Whether all certificates, keys and bundles that a topology names can be used, as far as this machine knows.
+/// Checks that all certificates, keys and bundles that a topology names can be used, as far as this machine can tell.
 ///
 /// # Errors
-/// Each file that is of no use.
+/// Each unusable file.
 pub fn check_certificates(point: &Point) -> Result<(), Vec<tls::CannotUse>> {
     Certificates::read(point, &listeners(point)).map(drop)
 }

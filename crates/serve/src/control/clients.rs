@@ -1,4 +1,4 @@
-//! How many clients may be connected: the limit of descriptors, a listener's own, one address's.
+//! The number of clients that may be connected: the limit of descriptors, a listener's own, one address's.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::HashMap;
@@ -8,22 +8,23 @@ use std::sync::{Arc, Mutex};
 use weir_net::io::system::descriptors;
 use weir_plan::fixed::{DESCRIPTORS_RESERVE, MIN_CLIENTS};
 
-/// Raises the soft limit of descriptors to the hard one; how many clients that allows, each with one origin connection.
+/// Raises the soft limit of descriptors to the hard one; returns the number of clients that allows, each with one
+/// origin connection.
 pub(crate) fn most_clients() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.or(limit.current);
-    // It fails only where the system says less than it did; the limit stays what it was.
+    // It fails only if the system permits less than it reported; the limit stays what it was.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: limit.maximum });
     (descriptors() / 2).saturating_sub(DESCRIPTORS_RESERVE as usize).max(MIN_CLIENTS as usize)
 }
 
-/// As many as come.
+/// No limit.
 const NOT_LIMITED: usize = usize::MAX;
 
 /// No loop.
 const NOWHERE: usize = usize::MAX;
 
-/// Connections that a loop may have more than another, or requests that it may carry more, beside a quarter.
+/// Connections that a loop may have more than another, or requests that it may carry more, besides a quarter.
 const SLACK: usize = 2;
 
 /// The clients of one listener, over all loops.
@@ -35,11 +36,12 @@ struct Inner {
     /// The same for each loop of the listener.
     on_loop: Vec<AtomicUsize>,
     most: AtomicUsize,
-    /// From one address; the greatest number: not limited.
+    /// The limit per address; the greatest number: none.
     most_each: AtomicUsize,
-    /// By address, where that is limited. Locked once when a connection is accepted and once when it ends, never for a request.
+    /// By address, if that is limited. Locked once when a connection is accepted and once when it ends, never for a
+    /// request.
     each: Mutex<HashMap<IpAddr, usize>>,
-    /// Whether it was said that the limits are reached: all clients, one address's.
+    /// Whether it was reported that the limits are reached: of all clients, of one address.
     said: [AtomicBool; 2],
 }
 
@@ -51,7 +53,7 @@ pub(crate) struct Counted {
 }
 
 impl Clients {
-    /// So many at once at most, and so many from one address, on so many loops.
+    /// With this limit of clients, and of clients per address, on this number of loops.
     pub fn new(most: usize, most_each: Option<u64>, loops: usize) -> Clients {
         let on_loop = (0..loops).map(|_| AtomicUsize::new(0)).collect();
         let clients = Clients(Arc::new(Inner {
@@ -66,7 +68,7 @@ impl Clients {
         clients
     }
 
-    /// So many at once from now on, and so many from one address; who is connected stays.
+    /// Changes the limits; connected clients stay.
     pub fn limit_to(&self, most: usize, most_each: Option<u64>) {
         let most_each = most_each.map_or(NOT_LIMITED, |n| usize::try_from(n).unwrap_or(NOT_LIMITED));
         self.0.most.store(most, Ordering::Relaxed);
@@ -77,7 +79,7 @@ impl Clients {
         Some(self.0.most_each.load(Ordering::Relaxed)).filter(|most| *most != NOT_LIMITED)
     }
 
-    /// The loop on which a client that loop `me` has accepted is to be served. `carries`: what a loop carries.
+    /// The loop that is to serve a client that loop `me` has accepted. `carries`: the load of a loop.
     pub fn lightest(&self, me: usize, carries: impl Fn(usize) -> usize) -> usize {
         let has = |on: usize| self.0.on_loop.get(on).map_or(usize::MAX, |n| n.load(Ordering::Relaxed));
         let loops = 0..self.0.on_loop.len();
@@ -92,22 +94,22 @@ impl Clients {
         fewest.filter(|fewest| is_more(has(me), has(*fewest))).unwrap_or(me)
     }
 
-    /// Whether a limit is to be said of, which is once: `each`: that of one address.
+    /// Whether a limit is to be reported, which is once: `each`: that of one address.
     pub fn says(&self, each: bool) -> bool {
         !self.0.said[usize::from(each)].swap(true, Ordering::Relaxed)
     }
 
-    /// How many are connected.
+    /// The number of connected clients.
     pub fn connected(&self) -> usize {
         self.0.connected.load(Ordering::Relaxed)
     }
 
-    /// Whether no further one may be accepted.
+    /// Whether no further client may be accepted.
     pub fn is_full(&self) -> bool {
         self.0.connected.load(Ordering::Relaxed) >= self.0.most.load(Ordering::Relaxed)
     }
 
-    /// One of the places for clients; `None` if there is none left.
+    /// Counts a client; `None` if there is no room.
     pub fn take_place(&self) -> Option<Counted> {
         let most = self.0.most.load(Ordering::Relaxed);
         let one_more = |n: usize| (n < most).then_some(n + 1);
@@ -122,7 +124,7 @@ impl Clients {
 }
 
 impl Counted {
-    /// Counted for that loop and address; as it was if there are too many from it.
+    /// Counts it for that loop and address; unchanged if there are too many from the address.
     pub fn on(mut self, address: Option<IpAddr>, on: usize) -> Result<Counted, Counted> {
         let most_each = self.clients.most_each();
         let limited = address.filter(|_| most_each.is_some());
@@ -145,7 +147,7 @@ impl Counted {
 }
 
 impl Counted {
-    /// One that counts for its loop already is counted for an address, too; as it was if there are too many from it.
+    /// Counts a client of the loop for its address, too; unchanged if there are too many from it.
     pub fn of(mut self, address: IpAddr) -> Result<Counted, Counted> {
         let on = std::mem::replace(&mut self.on, NOWHERE);
         let counted = self.on(Some(address), NOWHERE);
@@ -212,11 +214,11 @@ mod tests {
         };
         let _held = on(&[(0, 1), (1, 100), (2, 30)]);
         for (carry, expected) in [
-            // A connection that carries a hundred requests weighs more than a hundred that rest.
+            // A connection that carries a hundred requests weighs more than a hundred idle ones.
             ([100, 0, 0], [2, 2, 2]),
             ([0, 0, 0], [0, 0, 0]),
             ([1, 0, 0], [0, 0, 0]),
-            // About the same: by their number.
+            // With about the same load: by their number.
             ([90, 100, 100], [0, 0, 0]),
             ([90, 120, 100], [0, 0, 0]),
             ([100, 90, 70], [2, 2, 2]),

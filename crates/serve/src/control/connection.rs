@@ -1,4 +1,4 @@
-//! A client's connection on its loop: from when it was accepted, or handed over, to its end.
+//! A client's connection on its loop: from when it was accepted, or received from another loop, to its end.
 
 use super::event_loop::Loop;
 use super::handoff::InTransit;
@@ -24,16 +24,16 @@ use weir_http1::Request;
 use weir_net::transport::socket::Raw;
 use weir_net::transport::wire::Wire;
 
-/// Answers the requests of one connection: each in the graph that is its loop's as it comes.
+/// Answers the requests of one connection: each in the graph that its loop has at that time.
 struct Requests {
     lp: Rc<Loop>,
     session: Rc<Session>,
     pinned: Rc<PinnedConnection>,
-    /// That a request will come, until the first has.
+    /// Counts an expected request, until the first has come.
     fresh: Cell<Option<Carried>>,
 }
 
-/// A request under way, or a client that will ask soon: its loop carries it until it is dropped.
+/// A request in progress, or a client that will send one soon: its loop carries it until it is dropped.
 struct Carried(Rc<Loop>);
 
 impl Carried {
@@ -61,7 +61,7 @@ impl Requests {
         let carried = self.fresh.take().unwrap_or_else(|| Carried::by(&self.lp));
         async move {
             let _carried = carried;
-            // Nobody comes in before there is a graph.
+            // No client comes in before there is a graph.
             let Some((graph, node)) = graph else { return Disposition::Abort };
             serve(core, (graph, node), (client, pinned), request, last).await
         }
@@ -89,7 +89,7 @@ impl h2::server::Handler for Requests {
     }
 }
 
-/// Serves an accepted connection in a task of its own. `place`: what counts it; `transit`: what its loop waits for it by.
+/// Serves an accepted connection in a task of its own. `place`: its count; `transit`: by which its loop waits for it.
 pub(crate) fn begin(
     lp: &Rc<Loop>,
     listener: &Rc<Listener>,
@@ -99,13 +99,14 @@ pub(crate) fn begin(
 ) {
     let core = &lp.core;
     let is_own = listener.inner.is_some() && matches!(&accepted.socket, Raw::Unix(socket) if is_own(socket));
-    // What cannot be watched is closed, as what cannot be accepted is.
+    // A connection that cannot be watched is closed, like one that cannot be accepted.
     let Ok(socket) = accepted.socket.watch(&core.runtime) else { return };
     socket.extend_user_timeout(listener.http.write_timeout_ns, lp.core.tcp.user_timeout_ns);
     let deadline = core.deadlines.add();
-    // Only who tells origins of it has to know where the client came to.
+    // The address that the client connected to is needed only if origins receive it.
     let ends = (accepted.peer, accepted.peer.and_then(|_| socket.local()));
-    // A listener behind others goes on until they are empty: HTTP/2 would refuse requests once told of the end.
+    // A listener behind others continues until they are empty: HTTP/2 would refuse requests after the announcement of
+    // the end.
     let ending = core.is_draining() && lp.closing.borrow().levels > listener.level;
     let session = Rc::new(Session::new(listener.clone(), ends, deadline, ending, place));
     if is_own {
@@ -122,7 +123,8 @@ pub(crate) fn begin(
     let greeting = Box::pin(greet(lp.clone(), session.clone(), wire));
     lp.core.runtime.spawn(async move {
         let _known = known;
-        // Each in one piece of its own: a connection keeps no room for what it has behind it, or never comes to.
+        // Each in an allocation of its own: a connection keeps no memory for phases that it has passed, or never
+        // reaches.
         if let Some(serving) = greeting.await.and_then(|greeted| serving(greeted, &session, handler)) {
             serving.await;
         }
@@ -145,7 +147,7 @@ fn serving(
     }
 }
 
-/// What comes before requests: who the client is, TLS, the protocol.
+/// Everything before requests: the client's address, TLS, the protocol.
 async fn greet(lp: Rc<Loop>, session: Rc<Session>, mut wire: Wire) -> Option<(Protocol, Wire)> {
     session.parting.set(Parting::Greeting);
     if !proxied::learn(&lp, &session, &mut wire).await {

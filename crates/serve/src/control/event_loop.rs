@@ -1,5 +1,5 @@
-//! One event loop: a thread with its own listeners, connections, targets and graph; nothing of it is shared. The threads that
-//! serve no client (the owner of the process's state, the built-in servers) are loops without listeners.
+//! One event loop: a thread with its own listeners, connections, targets and graph; it shares nothing. The threads
+//! that serve no client (the owner of the process's state, the built-in servers) are loops without listeners.
 
 use super::admission::Admission;
 use super::adopt::Maker;
@@ -31,44 +31,45 @@ use weir_plan::Http;
 
 /// A loop.
 pub(crate) struct Loop {
-    /// Which thread.
+    /// The thread's number.
     pub number: u32,
     pub core: Rc<Core>,
     pub process: Arc<Process>,
-    /// The targets that it has.
+    /// Its targets.
     pub targets: Rc<Targets>,
-    /// The process's state, as it has it.
+    /// Its view of the process's state.
     pub state: Rc<LocalState>,
     graph: RefCell<Option<Rc<Graph>>>,
-    /// All that are left, the oldest first.
+    /// All graphs that remain, the oldest first.
     graphs: RefCell<Vec<Weak<Graph>>>,
     /// How its graphs are built.
     maker: OnceCell<Maker>,
-    /// Graphs that go on for clients of what the present one has no entry for.
+    /// Graphs that continue for clients whose entry the present one lacks.
     retired: RefCell<Vec<Retired>>,
     monitor: OnceCell<Rc<Monitor>>,
     /// By number.
     listeners: RefCell<BTreeMap<usize, (Rc<Listener>, Admission)>>,
-    /// All that some connection still has, those of before reloads too.
+    /// Listeners still referenced by a connection, including ones from before a reload.
     ever: RefCell<Vec<Weak<Listener>>>,
-    /// Those that the last reload has removed: a client that was accepted there may be on its way from another loop.
+    /// Listeners that the last reload has removed: a client that was accepted there may be on its way from another
+    /// loop.
     former: RefCell<BTreeMap<usize, (Rc<Listener>, Admission)>>,
     clients: RefCell<Slab<Client>>,
-    /// Counts how often another loop was asked for room.
+    /// Counts requests to other loops for room.
     turn: Cell<u32>,
-    /// Listeners before which somebody waits though the listening sockets are closing.
+    /// Listeners before which clients wait though the listening sockets are closing.
     late: Cell<u32>,
-    /// The tasks that accept, each with how many listeners stand before its own.
+    /// The tasks that accept, each with the number of listeners before its own.
     pub accepting: RefCell<Vec<(u32, JoinHandle)>>,
     /// The sockets that they accept from, by the listener's number.
     sockets: RefCell<Vec<(usize, Weak<ListeningSocket>)>>,
     /// Where accepting has ended.
     pub closing: tokio::sync::watch::Sender<Closing>,
-    /// The task that the loop cannot do without and that has ended, if one has.
+    /// The essential task that has ended, if one has.
     failed: tokio::sync::watch::Sender<Option<&'static str>>,
 }
 
-/// However it ends, its last lines are handed over, and nobody is to wonder why its clock does not beat.
+/// However it ends, its last lines are written, and the watchdog is not to report its clock.
 impl Drop for Loop {
     fn drop(&mut self) {
         self.hand_over_logs();
@@ -78,14 +79,14 @@ impl Drop for Loop {
     }
 }
 
-/// A graph that goes on for clients of an entry that later ones have not.
+/// A graph that continues for clients of an entry that later ones lack.
 struct Retired {
     entry: Entry,
     graph: Rc<Graph>,
     since_ns: u64,
 }
 
-/// A connection that was accepted, or made to a built-in server, may be on its way to its loop for so long, ns.
+/// The time that a connection, accepted or made to a built-in server, may be on its way to its loop, ns.
 const ON_THE_WAY_NS: u64 = 1_000_000_000;
 
 /// A connection that the loop serves.
@@ -124,7 +125,7 @@ impl Loop {
         lp
     }
 
-    /// Begins a task that the loop cannot do without before it drains: should it end sooner, as by a panic, so does the loop.
+    /// Spawns a task that the loop needs until it drains: if the task ends sooner, as by a panic, the loop ends.
     pub fn needs(
         self: &Rc<Self>,
         what: &'static str,
@@ -137,7 +138,7 @@ impl Loop {
         })
     }
 
-    /// Does something until it ends, or until something that the loop cannot do without has.
+    /// Runs a future until it ends, or until an essential task has ended.
     pub async fn run<T>(&self, main: impl Future<Output = io::Result<T>>) -> io::Result<T> {
         let mut failed = self.failed.subscribe();
         let mut fails = std::pin::pin!(failed.wait_for(|what| what.is_some()));
@@ -152,7 +153,7 @@ impl Loop {
         .await
     }
 
-    /// The nodes that it runs from now on. Clients of listeners and built-in servers that are gone keep those that they had.
+    /// Replaces the graph. Clients of listeners and built-in servers that are gone keep theirs.
     pub fn has_graph(&self, graph: Rc<Graph>) {
         self.graphs.borrow_mut().retain(|graph| graph.strong_count() > 0);
         self.graphs.borrow_mut().push(Rc::downgrade(&graph));
@@ -163,18 +164,18 @@ impl Loop {
         self.retired.borrow_mut().extend(retired);
     }
 
-    /// Ends what is left of a graph of an epoch, as a drain would.
+    /// Ends the remaining requests of a graph of an epoch, as a drain would.
     pub fn cut(&self, epoch: u32) {
         let graphs: Vec<_> = self.graphs.borrow().iter().filter_map(Weak::upgrade).collect();
         for graph in graphs.iter().filter(|graph| graph.blueprint.epoch == epoch) {
             graph.cut.set(true);
         }
         self.retired.borrow_mut().retain(|retired| retired.graph.blueprint.epoch != epoch);
-        // Whoever waits for an origin waits for a deadline as well.
+        // A request that waits for an origin waits for a deadline as well.
         self.core.deadlines.wake_all();
     }
 
-    /// How its graphs are built, said once.
+    /// Sets how its graphs are built, once.
     pub fn builds_by(&self, maker: Maker) {
         let _ = self.maker.set(maker);
     }
@@ -184,12 +185,12 @@ impl Loop {
         self.maker.get()
     }
 
-    /// The nodes that new requests meet; `None` only while it starts.
+    /// The graph of new requests; `None` only while it starts.
     pub fn graph(&self) -> Option<Rc<Graph>> {
         self.graph.borrow().clone()
     }
 
-    /// The nodes that requests of an entry meet, and the first of them.
+    /// The graph of an entry's requests, and its first node.
     pub fn graph_of(&self, entry: Entry) -> Option<(Rc<Graph>, NodeId)> {
         let graph = self.graph()?;
         if let Some(node) = graph.entry(entry) {
@@ -200,12 +201,12 @@ impl Loop {
         Some((graph.clone(), graph.entry(entry)?))
     }
 
-    /// A balancer as other threads name it; `None`: it is of another graph.
+    /// A balancer by its identity between threads; `None`: it belongs to another graph.
     pub fn lb(&self, id: Id) -> Option<Rc<Lb>> {
         self.graph.borrow().as_ref()?.lb(id).cloned()
     }
 
-    /// From now on this loop monitors the health of all targets.
+    /// Makes this loop the monitor of the health of all targets.
     pub fn monitors(self: &Rc<Self>, monitor: Rc<Monitor>) {
         if self.monitor.set(monitor.clone()).is_ok() {
             self.needs("the health monitor", monitor.run());
@@ -217,7 +218,8 @@ impl Loop {
         self.monitor.get()
     }
 
-    /// The listeners of the process, by their numbers, for connections that begin from now on. Those that are gone are closed, their
+    /// Replaces the listeners of the process, by their numbers, for connections that begin from now on. Removed ones
+    /// are closed, and their connections end.
     /// connections end.
     pub fn has_listeners(&self, listeners: BTreeMap<usize, (Rc<Listener>, Admission)>) {
         self.hand_over_logs();
@@ -239,19 +241,19 @@ impl Loop {
         }
     }
 
-    /// A listener, and who may come in.
+    /// A listener, and its admission.
     pub fn listener(&self, number: usize) -> Option<(Rc<Listener>, Admission)> {
         self.listeners.borrow().get(&number).cloned()
     }
 
-    /// A listener, though it was removed just now.
+    /// A listener, even if it was removed just now.
     pub fn listener_or_former(&self, number: usize) -> Option<(Rc<Listener>, Admission)> {
         self.listener(number).or_else(|| self.former.borrow().get(&number).cloned())
     }
 
-    /// Hands the lines of access logs over that were gathered since the last time.
+    /// Writes out the lines of access logs that were gathered since the last time.
     fn hand_over_logs(&self) {
-        // Connections that began before a reload write by the listener of then.
+        // Connections from before a reload log by the listener of that time.
         for listener in self.ever.borrow().iter().filter_map(Weak::upgrade) {
             listener.log.iter().chain(&listener.traces).for_each(LoopLog::hand_over);
         }
@@ -270,24 +272,24 @@ impl Loop {
         open.filter_map(|(address, socket)| Some((address, socket.acceptor().duplicate().ok()?))).collect()
     }
 
-    /// One listening socket more.
+    /// Adds a listening socket.
     pub fn listens(&self, number: usize, socket: &Rc<ListeningSocket>) {
         let mut sockets = self.sockets.borrow_mut();
         sockets.retain(|(_, socket)| socket.strong_count() > 0);
         sockets.push((number, Rc::downgrade(socket)));
     }
 
-    /// On how many levels there are listeners.
+    /// The number of levels with listeners.
     pub fn levels(&self) -> u32 {
         self.listeners.borrow().values().map(|(listener, _)| listener.level + 1).max().unwrap_or(1)
     }
 
-    /// The longest that any listener lets a drain take, ns.
+    /// The longest drain that any listener allows, ns.
     pub fn drain_timeout_ns(&self) -> u64 {
         self.longest_ns(|http| http.drain_timeout_ns)
     }
 
-    /// Lets go of what no client needs any more.
+    /// Drops everything that no client needs any more.
     fn forget_retired(&self) {
         let (clients, now_ns) = (self.clients.borrow(), self.core.now());
         let is_needed = |r: &Retired| {
@@ -300,7 +302,7 @@ impl Loop {
         self.targets.forget();
     }
 
-    /// Keeps a connection in mind for as long as it lasts, to be told to end.
+    /// Registers a connection for as long as it lasts, so that it can be ended.
     pub fn know(self: &Rc<Self>, session: Rc<Session>, pinned: Rc<PinnedConnection>) -> Known {
         let key = self.clients.borrow_mut().insert(Client { session, pinned });
         Known { lp: self.clone(), key }
@@ -332,7 +334,7 @@ impl Loop {
         }
     }
 
-    /// Begins nothing new at listeners before which so few stand: idle connections close, busy ones after their answer.
+    /// Begins nothing new at listeners up to this level: idle connections close, busy ones after their answer.
     pub fn drain(&self, level: u32) {
         self.core.drain();
         for (_, client) in self.clients.borrow().iter() {
@@ -342,7 +344,7 @@ impl Loop {
         }
     }
 
-    /// The connection that has been idle for longest, for so long at least, of those that `which` takes.
+    /// The connection that has been idle for longest, for at least this time, among those that `which` accepts.
     pub fn longest_idle(&self, least_ns: u64, which: impl Fn(&Session) -> bool) -> Option<Rc<Session>> {
         let latest_ns = self.core.now().checked_sub(least_ns)?;
         let clients = self.clients.borrow();
@@ -351,22 +353,22 @@ impl Loop {
         idle.min_by_key(|s| s.idle_since_ns.get()).cloned()
     }
 
-    /// How often this was asked before.
+    /// The number of earlier calls.
     pub fn turn(&self) -> u32 {
         self.turn.replace(self.turn.get().wrapping_add(1))
     }
 
-    /// Each client that is connected.
+    /// Calls `each` for each connected client.
     pub fn each_client(&self, mut act: impl FnMut(&Session)) {
         self.clients.borrow().iter().for_each(|(_, client)| act(&client.session));
     }
 
-    /// Clients that are connected.
+    /// The number of connected clients.
     pub fn clients(&self) -> usize {
         self.clients.borrow().len()
     }
 
-    /// Whether clients of listeners before which so few stand are connected, or some wait for a place, or something goes on
+    /// Whether clients of listeners up to this level are connected, or some wait for room, or a request continues
     /// without them.
     pub fn is_busy(&self, level: u32) -> bool {
         let of_level = |client: &Client| client.session.listener.level <= level;
@@ -374,14 +376,14 @@ impl Loop {
         self.late.get() > 0 || connected() || self.core.has_background()
     }
 
-    /// From now on some wait for a place, until it is dropped.
+    /// Notes that clients wait for room, until it is dropped.
     pub fn clients_wait(self: &Rc<Self>) -> Waits {
         self.late.set(self.late.get() + 1);
         Waits(self.clone())
     }
 }
 
-/// A task that its loop cannot do without.
+/// A task that its loop needs.
 struct Needed {
     lp: Rc<Loop>,
     what: &'static str,
@@ -389,7 +391,7 @@ struct Needed {
 
 impl Drop for Needed {
     fn drop(&mut self) {
-        // Accepting ends as a drain begins, or as its listener goes; a panic may come at any time.
+        // Accepting ends as a drain begins, or as its listener is removed; a panic may come at any time.
         if std::thread::panicking() || !self.lp.closing.borrow().has_begun() {
             self.lp.failed.send_replace(Some(self.what));
         }
@@ -399,9 +401,9 @@ impl Drop for Needed {
 /// Where accepting has ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Closing {
-    /// On so many levels of listeners, from the outermost on.
+    /// On this number of levels of listeners, from the outermost on.
     pub levels: u32,
-    /// At listeners that are no more.
+    /// At removed listeners.
     pub gone: Vec<usize>,
 }
 
@@ -411,13 +413,13 @@ impl Closing {
         self.levels > 0 || !self.gone.is_empty()
     }
 
-    /// Whether a listener is.
+    /// Whether a listener is closed.
     pub fn has(&self, number: usize, level: u32) -> bool {
         self.levels > level || self.gone.contains(&number)
     }
 }
 
-/// Clients that wait for a place.
+/// Clients that wait for room.
 pub(crate) struct Waits(Rc<Loop>);
 
 impl Drop for Waits {
@@ -426,7 +428,7 @@ impl Drop for Waits {
     }
 }
 
-/// A connection kept in mind.
+/// A registered connection.
 pub(crate) struct Known {
     lp: Rc<Loop>,
     key: usize,
@@ -482,7 +484,7 @@ mod tests {
         }))
     }
 
-    /// What becomes of a loop with this task, which may begin a drain first.
+    /// The result of a loop with this task, which may begin a drain first.
     fn ends(drains: bool, task: impl Future<Output = ()> + 'static) -> io::Result<()> {
         let runtime = Runtime::new()?;
         let process = process()?;
@@ -503,7 +505,7 @@ mod tests {
         })?
     }
 
-    /// Without accepting or mail a loop would look alive and serve nobody.
+    /// Without accepting or mail a loop would look alive and serve no client.
     #[test]
     fn a_loop_ends_in_words_with_what_it_needs() {
         async fn panics() {

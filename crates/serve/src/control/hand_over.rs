@@ -1,9 +1,9 @@
-//! One process takes the place of another without a connection being refused (`docs/spec/operating.md#replace`): it is given
-//! the listening sockets, accepts, and says so; only then the old one drains.
+//! One process takes the place of another without a refused connection (`docs/spec/operating.md#replace`): it
+//! receives the listening sockets, accepts, and reports that; only then the old one drains.
 //!
-//! Over a Unix socket: the new one sends [`MAGIC`]; the old one answers with a line of JSON ([`Offer`]) and the sockets it names, in
-//! messages of a byte with as many descriptors as one may carry; the new one sends [`ACCEPTING`]. Ends the connection before that, the
-//! old one goes on as if nothing had been.
+//! Over a Unix socket: the new process sends [`MAGIC`]; the old one answers with a line of JSON ([`Offer`]) and the
+//! sockets it names, in messages of a byte with as many descriptors as one may carry; the new one sends
+//! [`ACCEPTING`]. If the connection ends before that, the old one continues unaffected.
 
 use super::process::Process;
 use super::start::Remote;
@@ -22,21 +22,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a successor begins with: no request begins so.
+/// The first bytes of a successor: no request begins with them.
 pub const MAGIC: &[u8] = b"\0weir hand-over 1\n";
-/// What it says once it accepts.
+/// The message of a successor that accepts.
 const ACCEPTING: &[u8] = b"accepting\n";
-/// So long the successor may take to start: names, certificates, a large file.
+/// The time that a successor may take to start: names, certificates, a large file.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long a predecessor may take to say what it has.
+/// The time that a predecessor may take to make its offer.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Descriptors of one message; Linux allows 253.
 const AT_ONCE: usize = 64;
-/// A snapshot is not longer, bytes.
+/// The longest snapshot, bytes.
 const LONGEST: u64 = 256 << 20;
 
-/// What the old process offers.
+/// The offer of the old process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Offer {
     /// Addresses as written, once for each socket, in their order.
@@ -44,7 +44,7 @@ struct Offer {
     snapshot: Snapshot,
 }
 
-/// The process whose place another takes, from the side of that.
+/// The predecessor, as its successor sees it.
 #[derive(Debug)]
 pub struct Predecessor {
     stream: UnixStream,
@@ -54,10 +54,10 @@ pub struct Predecessor {
 }
 
 impl Predecessor {
-    /// Asks the process at a path for its sockets; `None`: nobody is there.
+    /// Asks the process at a path for its sockets; `None`: no process listens there.
     ///
     /// # Errors
-    /// It is none that hands over, or went away.
+    /// It is a process that cannot hand over, or it ended.
     pub fn ask(path: &Path) -> Result<Option<Predecessor>, String> {
         let failed = |what: &str, e: io::Error| format!("the process at {} {what}: {e}", path.display());
         let mut stream = match UnixStream::connect(path) {
@@ -76,7 +76,8 @@ impl Predecessor {
             _ => failed("went away before it had handed over, or is another kind of process", e),
         };
         let mut line = Vec::new();
-        // Byte by byte would take long, and a buffer might swallow what the descriptors come with: the length comes first.
+        // Byte by byte would take long, and a buffer might swallow the data that descriptors come with: the length
+        // comes first.
         let mut length = [0; 8];
         stream.read_exact(&mut length).map_err(gone)?;
         let length = u64::from_be_bytes(length);
@@ -94,10 +95,10 @@ impl Predecessor {
         Ok(Some(Predecessor { stream, sockets, snapshot: offer.snapshot }))
     }
 
-    /// The new process accepts: the old one may go.
+    /// Reports that the new process accepts: the old one may drain.
     ///
     /// # Errors
-    /// It has gone already, which is no matter to anybody.
+    /// It has ended already, which does not matter.
     pub fn relieve(mut self) -> io::Result<()> {
         self.stream.write_all(ACCEPTING)
     }
@@ -138,11 +139,12 @@ fn send(stream: &UnixStream, sockets: &[OwnedFd]) -> io::Result<()> {
 }
 
 impl Remote {
-    /// Hands this process's place to the one at the other end, who has said [`MAGIC`], and drains once that accepts. `extra`: more
-    /// sockets that listen, with their addresses as written. It waits for that; if nothing comes of it, this process goes on.
+    /// Hands over to the process at the other end, which has sent [`MAGIC`], and drains once that accepts. `extra`:
+    /// more listening sockets, with their addresses as written. It waits for the outcome; on failure this process
+    /// continues.
     ///
     /// # Errors
-    /// Why nothing came of it, in a sentence.
+    /// Why the hand-over failed, in a sentence.
     pub fn hand_over(&self, mut stream: UnixStream, extra: Vec<(String, OwnedFd)>) -> Result<(), String> {
         if self.is_draining() {
             return Err("this process is ending already".to_owned());
@@ -161,7 +163,7 @@ impl Remote {
             .and_then(|()| stream.write_all(&line))
             .map_err(failed)?;
         send(&stream, &sockets).map_err(failed)?;
-        // The successor has them now: should it end, they close with it, and those of this process are as they were.
+        // The successor has them now: should it end, they close with it, and those of this process are unaffected.
         drop(sockets);
         let mut word = Vec::new();
         BufReader::new(&stream).read_until(b'\n', &mut word).map_err(failed)?;

@@ -1,12 +1,13 @@
-//! Handing an accepted connection to another loop: the system spreads connections over sockets by a hash, which is lumpy where
-//! they are few, and one loop may get all that stay long.
+//! Passes an accepted connection to another loop: the system spreads connections over sockets by a hash, which is
+//! uneven for few connections, and one loop may get all long-lived ones.
 //!
-//! A loop hands over what it accepts while it carries more than a quarter and a few more requests than the loop that carries
-//! least ([`super::load`]): a connection may carry a hundred. Where they carry the same it does so by the connections of that
-//! listener. So with many connections nothing is moved, and with few the loops differ by a handful at most.
+//! A loop passes on what it accepts while it carries more than a quarter and a few more requests than the loop that
+//! carries least ([`super::load`]): a connection may carry a hundred. With equal loads it compares the connections of
+//! that listener. So with many connections none is moved, and with few the loops differ by a handful at most.
 //!
-//! Once any loop has closed its listening sockets nothing is handed over any more. A loop that drains waits for what was on its
-//! way to it before: who hands over counts first and looks whether all is closed then, who closes does it the other way round.
+//! Once any loop has closed its listening sockets no connection is passed on any more. A loop that drains first waits
+//! for connections on their way to it: the sender counts first and then checks whether all is closed; the loop that
+//! closes does it in the other order.
 
 use super::admission::Place;
 use super::connection;
@@ -40,24 +41,24 @@ pub(crate) struct InTransit {
 }
 
 impl Transits {
-    /// Of so many loops.
+    /// State for `n` loops.
     pub fn new(loops: usize) -> Transits {
         Transits { coming: (0..loops).map(|_| AtomicU32::new(0)).collect(), closed: AtomicBool::new(false) }
     }
 
-    /// A loop closes its listening sockets, or has ended: from now on nothing is handed over.
+    /// A loop closes its listening sockets, or has ended: from now on no connection is passed on.
     pub fn close(&self) {
         self.closed.store(true, SeqCst);
     }
 
-    /// How many are on their way to a loop.
+    /// The number of connections on their way to a loop.
     pub fn coming(&self, to: usize) -> usize {
         self.coming.get(to).map_or(0, |n| n.load(SeqCst) as usize)
     }
 }
 
 impl InTransit {
-    /// To be handed to that loop; `None`: nothing is any more.
+    /// Announces a connection to that loop; `None`: none is passed on any more.
     pub fn to(process: &Arc<Process>, to: usize) -> Option<InTransit> {
         process.transits.coming.get(to)?.fetch_add(1, SeqCst);
         let transit = InTransit { process: process.clone(), to };
@@ -71,7 +72,7 @@ impl Drop for InTransit {
     }
 }
 
-/// Hands a connection to another loop, for which it is counted already.
+/// Passes a connection to another loop, for which it is counted already.
 pub(crate) fn send(lp: &Loop, transit: InTransit, listener: usize, accepted: Accepted, place: Place) {
     let to = transit.to as u32;
     lp.process.tell(to, ToLoop::Client(Box::new(HandedOver { listener, accepted, place, transit })));

@@ -1,7 +1,9 @@
-//! A client's TLS handshake, before anything else is spoken: it has the time of a head, and one that speaks cleartext is told.
+//! A client's TLS handshake, before anything else: it has the time of a head, and a client that speaks cleartext gets
+//! an explanation.
 //!
-//! Handshakes cost a thousand times what a request does, and up to some milliseconds with RSA keys. A loop does one step of
-//! one of them between two looks at its sockets, so that a storm of them delays others by no more than that.
+//! A handshake costs a thousand times as much as a request, up to some milliseconds with RSA keys. A loop does one
+//! step of one handshake between two polls of its sockets, so that a storm of them delays others by no more than
+//! that.
 
 use crate::h1;
 use crate::metrics::Handshake;
@@ -17,18 +19,18 @@ use weir_plan::fixed::{DRAIN_NEW_CLIENT_NS, LINGER_SILENCE_NS};
 /// The first byte of a TLS record with a part of a handshake in it.
 const HANDSHAKE: u8 = 0x16;
 
-/// Does the handshake if the listener wants one; `None`: there is nobody to serve.
+/// Does the handshake if the listener requires one; `None`: the client is gone.
 pub(super) async fn perhaps(core: &Core, session: &Session, wire: Wire) -> Option<Wire> {
     let Some(tls) = &session.listener.tls else { return Some(wire) };
     let (plain, came) = wire.into_parts();
-    // Boxed, so that the connection does not carry the place for it to its end.
+    // Boxed, so that the connection does not carry its memory to the end.
     let secured = Box::pin(secured(core, session, tls, (plain, came))).await;
     session.listener.counts.handshakes.one(secured.as_ref().err().copied().unwrap_or(Handshake::Done));
     let secured = secured.ok()?;
     Some(Wire::new(secured, core.buffers.clone()))
 }
 
-/// Does the handshake on a socket of which some bytes were read already.
+/// Does the handshake on a socket from which some bytes were read already.
 async fn secured(
     core: &Core,
     session: &Session,
@@ -40,7 +42,7 @@ async fn secured(
     if came.is_empty() {
         let mut first = [0];
         let read = poll_fn(|cx| {
-            // Whoever says nothing is not waited for by a drain.
+            // A drain does not wait for a silent client.
             if session.is_ending()
                 && let Some(until_ns) = until_ns.take()
             {
@@ -83,7 +85,7 @@ async fn secured(
     }
 }
 
-/// What comes of it, unless the time of a head is over.
+/// Its result, unless the time of a head is over.
 fn in_time<T>(
     cx: &mut Context<'_>,
     session: &Session,
@@ -96,7 +98,7 @@ fn in_time<T>(
     }
 }
 
-/// Of clients' certificates it is said what is wrong, for whoever issues them; the rest is the noise of any open port.
+/// Errors of clients' certificates are logged, for their issuers; the rest is the noise of any open port.
 fn tell(session: &Session, why: tls::TlsError) {
     let Some(errors) = session.listener.errors.as_ref().filter(|_| why.is_of_certificate()) else { return };
     errors.request_failed(|| {
@@ -106,7 +108,7 @@ fn tell(session: &Session, why: tls::TlsError) {
     });
 }
 
-/// A client that speaks HTTP where TLS is wanted reads why it gets nothing.
+/// Answers a client that speaks HTTP where TLS is required.
 async fn answer_in_cleartext(core: &Core, session: &Session, mut plain: Socket) {
     let text = "400 Bad Request: this port speaks HTTPS (TLS); write https:// in place of http://\n";
     let mut out = Vec::new();
@@ -129,8 +131,8 @@ async fn answer_in_cleartext(core: &Core, session: &Session, mut plain: Socket) 
     end(session, plain).await;
 }
 
-/// Ends a connection on which the last word was said. What still comes in a while is thrown away, so that it is not destroyed by
-/// a reset; the client counts for so long.
+/// Ends a connection after its last bytes. Input is discarded for a while, so that a reset does not destroy them; the
+/// client counts as connected for that time.
 async fn end(session: &Session, mut plain: Socket) {
     session.deadline.set(Some(LINGER_SILENCE_NS));
     if poll_fn(|cx| plain.poll_shutdown(cx)).await.is_err() {

@@ -1,8 +1,9 @@
-//! Those who came before the listening sockets closed and found no place: they get one as others go, until the drain's timeout.
+//! Clients that connected before the listening sockets closed and found no room: they are let in as others leave,
+//! until the drain's timeout.
 //!
-//! A listening socket should close soon, so that nobody new comes and a successor can bind. So they are taken out of the system's queue
-//! and wait here, as far as an eighth of the descriptors goes: the others are needed for the connections behind those who are
-//! served. Where that is not enough, the socket stays open for as long.
+//! A listening socket should close soon, so that no new client comes and a successor can bind. So waiting clients are
+//! taken out of the system's queue and wait here, up to an eighth of the descriptors: the others are needed for the
+//! upstream connections of clients being served. If that is not enough, the socket stays open longer.
 
 use super::let_in;
 use crate::control::admission::Admission;
@@ -14,7 +15,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_net::io::system::descriptors;
 
-/// How often it is looked whether there is a place, ns.
+/// How often room is looked for, ns.
 const LOOK_NS: u64 = 5_000_000;
 
 /// The part of the descriptors that they may have.
@@ -25,13 +26,14 @@ struct Late {
     listener: Rc<Listener>,
     admission: Admission,
     waiting: VecDeque<Accepted>,
-    /// How many may wait here.
+    /// The most clients that may wait here.
     most: usize,
-    /// Open until nobody is left before it.
+    /// Open until no client is left before it.
     socket: Option<Rc<ListeningSocket>>,
 }
 
-/// Lets in all that wait before a listening socket, and closes it: at once, or in a task for which the loop waits. `first`: who
+/// Lets in all clients that wait before a listening socket, and closes it: at once, or in a task for which the loop
+/// waits. `first`: a client that was accepted and found no room.
 /// was accepted and found no place.
 pub(super) fn begin(
     lp: &Rc<Loop>,
@@ -39,11 +41,11 @@ pub(super) fn begin(
     socket: Rc<ListeningSocket>,
     first: Option<Accepted>,
 ) {
-    // It is looked at by the clock from now on.
+    // From now on the clock looks at it.
     socket.acceptor().quiet();
     let most = descriptors() / SHARE / lp.process.loops().max(1) as usize;
     let waiting = first.into_iter().collect();
-    // Whoever waits there is another process's, if one accepts in this one's place.
+    // Clients waiting there belong to another process, if one accepts in this one's place.
     let socket = Some(socket).filter(|_| !lp.process.replaced.load(Relaxed));
     let mut late = Late { number, listener, admission, waiting, most, socket };
     if late.look(lp) {
@@ -53,7 +55,7 @@ pub(super) fn begin(
     lp.core.runtime.spawn(async move {
         let _waits = waits;
         let mut has_last = false;
-        // Those who were let in last are not known to the loop yet.
+        // The loop does not know the clients that were let in last yet.
         while !std::mem::replace(&mut has_last, late.look(&own)) {
             own.core.timers.after(LOOK_NS).await;
         }
@@ -61,7 +63,7 @@ pub(super) fn begin(
 }
 
 impl Late {
-    /// Lets in whom there is a place for; whether nobody is left.
+    /// Lets in the clients that there is room for; whether none is left.
     fn look(&mut self, lp: &Rc<Loop>) -> bool {
         self.take_in(lp);
         while !self.waiting.is_empty() {
@@ -77,7 +79,7 @@ impl Late {
         self.socket.is_none()
     }
 
-    /// Takes those in who wait before the socket; closes it after the last.
+    /// Accepts the clients that wait before the socket; closes it after the last.
     fn take_in(&mut self, lp: &Loop) {
         while let Some(socket) = &self.socket {
             if self.waiting.len() > self.most {

@@ -1,5 +1,5 @@
-//! Accepting: a task for each listener of a loop. Where descriptors run out it pauses, and never spins; at a limit somebody
-//! idle makes room. Who still waits as the listening sockets close: [`late`].
+//! Accepting: a task for each listener of a loop. Without descriptors it pauses, and never spins; at a limit an idle
+//! client makes room. For clients that still wait as the listening sockets close see [`late`].
 
 mod late;
 
@@ -28,7 +28,7 @@ pub(crate) fn begin(lp: &Rc<Loop>, number: usize, socket: ListeningSocket) {
     lp.accepting.borrow_mut().push((level, task));
 }
 
-/// Accepts until the loop closes its listening sockets; those who wait then are still let in.
+/// Accepts until the loop closes its listening sockets; clients that wait then are still let in.
 async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
     let Some((mut listener, mut admission)) = lp.listener(number) else { return };
     let (mut first, level) = (None, listener.level);
@@ -46,7 +46,7 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
                 if let Some(now) = lp.listener(number) {
                     (listener, admission) = now;
                 }
-                // One that waits in hand is told from those who still wait before the socket: it is let in first.
+                // A client that was accepted is let in before those that still wait before the socket.
                 let mut place = admission.take_place();
                 if place.is_none() {
                     lp.state.metrics.limits.one(admission.limit());
@@ -58,7 +58,7 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
                     }
                     place = admission.take_place();
                 }
-                // What waits already is to leave first.
+                // Requests that are waiting already go first.
                 if buffered::is_over_limit() {
                     lp.state.metrics.limits.one(Limit::Buffered);
                 }
@@ -69,12 +69,12 @@ async fn run(lp: Rc<Loop>, number: usize, socket: Rc<ListeningSocket>) {
                 };
                 let_in(&lp, &listener, &admission, accepted, place);
             }
-            // One connection that broke before it was accepted is no reason to wait.
+            // A connection that broke before it was accepted is not a reason to wait.
             Some(Err(e)) if e.kind() == io::ErrorKind::ConnectionAborted => {}
             Some(Err(e)) => {
                 lp.process.errors.cannot_accept(&e);
                 lp.state.metrics.limits.one(Limit::Descriptors);
-                // Of descriptors that are held for nobody some may do.
+                // Descriptors held by idle connections may be freed.
                 if !lp.targets.close_oldest() {
                     admission::make_room(&lp, Whose::Anybody);
                 }
@@ -94,7 +94,7 @@ fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, admission: &Admission, accepte
     let transit = if lightest == me { None } else { InTransit::to(&lp.process, lightest) };
     let on = transit.as_ref().map_or(me, |_| lightest);
     let Place { own, common } = place;
-    // Behind a balancer that says who its clients are, they are counted once that is known.
+    // Behind a balancer that sends PROXY headers, clients are counted once their address is known.
     let address = accepted.peer.map(|p| p.ip()).filter(|ip| !listener.proxy_from.contains(*ip));
     match (own.on(address, on), address) {
         (Ok(own), _) => {
@@ -107,7 +107,7 @@ fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, admission: &Admission, accepte
                 }
             }
         }
-        // One too many from an address waits until another of that address goes.
+        // One client too many of an address waits until another of that address leaves.
         (Err(own), Some(_)) => {
             drop(transit);
             lp.state.metrics.limits.one(Limit::MaxClientsPerAddress);
@@ -118,7 +118,7 @@ fn let_in(lp: &Rc<Loop>, listener: &Rc<Listener>, admission: &Admission, accepte
     }
 }
 
-/// Has a client wait for a place among those of its address. It counts as connected meanwhile.
+/// Queues a client behind the others of its address. It counts as connected meanwhile.
 async fn wait_for_address(lp: Rc<Loop>, listener: Rc<Listener>, accepted: Accepted, place: Place) {
     let (Some(number), Some(peer)) = (listener.number(), accepted.peer) else { return };
     let Some((_, admission)) = lp.listener(number) else { return };
@@ -137,7 +137,7 @@ async fn wait_for_address(lp: Rc<Loop>, listener: Rc<Listener>, accepted: Accept
     }
 }
 
-/// Lets a moment pass; `false` if the listening sockets close meanwhile.
+/// Pauses for a moment; `false` if the listening sockets close meanwhile.
 async fn pauses(lp: &Loop, acceptor: &Acceptor, mut closes: Pin<&mut impl Future>) -> bool {
     acceptor.quiet();
     let mut sleep = lp.core.timers.after(fixed::ACCEPT_PAUSE_NS / 10);
