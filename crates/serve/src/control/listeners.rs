@@ -1,4 +1,4 @@
-//! The listeners of a file: bound when it is served first; of a file that is read again those stay whose address does
+//! The listeners of a file: bound when it is served first; on a reload those with the same address stay
 //! (`docs/spec/operating.md#listeners-over-a-reload`), and new ones are bound before anything else is changed.
 
 use super::admission::Admission;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use weir_http1::Networks;
 use weir_plan::{Http, Listen, LogFormat, Point, Spec, levels, with_inner};
 
-/// The logs that are open, each once.
+/// The open logs, each once.
 #[derive(Clone, Default)]
 pub(super) struct Logs(Vec<(String, AccessLog)>);
 
@@ -30,7 +30,7 @@ impl Logs {
         self.0.iter().map(|(_, log)| log)
     }
 
-    /// The access log of a listener, and where histories of its requests go.
+    /// The access log of a listener, and the log of its requests' histories.
     fn of(&mut self, http: &Http) -> Result<(Option<AccessLog>, Option<AccessLog>), Error> {
         let log = http.access_log.as_deref().map(|to| self.open(to, http.log_format)).transpose()?;
         let traces = http.traces().map(|to| self.open(to, http.log_format)).transpose()?;
@@ -47,9 +47,9 @@ impl Logs {
     }
 }
 
-/// What is open before anything runs.
+/// Everything that is opened before anything runs.
 pub(super) struct Opened {
-    /// First, as the fields are dropped in this order: removed again while the sockets are open, should anything fail.
+    /// First, since fields are dropped in this order: removed again while the sockets are open, should anything fail.
     pub files: Arc<SocketFiles>,
     pub listening: Vec<Listening>,
     /// By number.
@@ -57,15 +57,15 @@ pub(super) struct Opened {
     /// By loop: the listener's number and the socket.
     pub sockets: Vec<Vec<(usize, LoopSocket)>>,
     pub logs: Logs,
-    /// Where those are reached that stand behind others.
+    /// Where listeners behind others are reached.
     pub inner: Inner,
     /// The least number that no listener has had.
     pub next: usize,
-    /// What only a new process can change, in words.
+    /// Changes that only a new process can make, in words.
     pub waits: Vec<String>,
 }
 
-/// What is open already.
+/// Everything that is open already.
 pub(super) struct Before<'a> {
     pub confs: &'a BTreeMap<usize, Conf>,
     pub inner: &'a Inner,
@@ -75,7 +75,7 @@ pub(super) struct Before<'a> {
     pub loops: usize,
 }
 
-/// Binds the listeners that are not there yet and opens their logs.
+/// Binds the missing listeners and opens their logs.
 pub(super) fn open(
     point: &Point,
     (nodes, certificates): (&[NodeId], &Certificates),
@@ -88,7 +88,7 @@ pub(super) fn open(
     let count = |l: &Listen| l.loops.map_or(default, |n| n as usize).max(1);
     let loops =
         before.map_or_else(|| listens.iter().map(|(_, l, _)| count(l)).max().unwrap_or(1), |b| b.loops);
-    // Descriptors are the process's: listeners without a limit of their own share them.
+    // Descriptors belong to the process: listeners without a limit of their own share them.
     let mut common = None;
     if let Some(before) = before {
         common = before.confs.values().find_map(|conf| conf.admission.common.clone());
@@ -157,7 +157,7 @@ pub(super) fn open(
     Ok(opened)
 }
 
-/// The limits of clients are those of these listeners from now on.
+/// Applies these listeners' limits of clients.
 pub(super) fn limit(confs: &BTreeMap<usize, Conf>) {
     for conf in confs.values() {
         let http = &conf.listen.http;
@@ -166,14 +166,14 @@ pub(super) fn limit(confs: &BTreeMap<usize, Conf>) {
     }
 }
 
-/// The listener that is there already under this address: the first that no other has taken.
+/// The open listener with this address: the first that no other has taken.
 fn kept<'a>(before: &Before<'a>, opened: &Opened, listen: &Listen) -> Option<(usize, &'a Conf)> {
     let mut all = before.confs.iter();
     all.find(|(number, conf)| conf.listen.addr == listen.addr && !opened.confs.contains_key(number))
         .map(|(number, conf)| (*number, conf))
 }
 
-/// Binds a listener: its port, and where it is reached.
+/// Binds a listener: its port, and the address where it is reached.
 fn bind(
     opened: &mut Opened,
     (name, listen): (&str, &Listen),
@@ -184,8 +184,8 @@ fn bind(
     if !given.is_empty() {
         return take(opened, (name, listen), (number, level), given);
     }
-    // In a verification ports are free ones, and each loop has one of its own, so that a request can meet the one that it meets in
-    // the simulation.
+    // In a verification ports are free ones, and each loop has one of its own, so that a request can meet the loop
+    // that it meets in the simulation.
     let at = if options.paired.is_some() { ANY_PORT } else { &listen.addr };
     let at_once = if options.paired.is_some() && level == 0 { 1 } else { loops };
     let (mut port, mut there) = (None, None);
@@ -207,7 +207,8 @@ fn bind(
     Ok((port, there))
 }
 
-/// Sockets that a listener was given: each loop has one at least, and all of them are accepted from, whatever their number.
+/// Sockets that a listener inherits: each loop has one at least, and all of them are accepted from, regardless of
+/// their number.
 fn take(
     opened: &mut Opened,
     (name, listen): (&str, &Listen),
@@ -233,7 +234,7 @@ fn take(
     Ok((port, there))
 }
 
-/// Listeners behind others believe their own process, as far as those before them believe their peers.
+/// Listeners behind others trust their own process as far as those before them trust their peers.
 fn believe(point: &Point, opened: &mut Opened) {
     let believes = opened.confs.values().filter(|conf| !conf.listen.http.trusted.is_empty());
     let believes: Vec<_> =
@@ -241,7 +242,7 @@ fn believe(point: &Point, opened: &mut Opened) {
     for conf in opened.confs.values_mut().filter(|conf| conf.level > 0) {
         let before = believes.iter().filter(|(_, behind)| behind.contains(&conf.node));
         let mut trusted: Vec<String> = before.flat_map(|(trusted, _)| trusted.iter().cloned()).collect();
-        // What its own process is taken for.
+        // The address by which its own process is recognised.
         trusted.push(Networks::UNIX.to_owned());
         let trusted = Networks::parse(&trusted).unwrap_or_default();
         conf.inner = Some(OwnProcessTrust { own: opened.inner.own.clone(), trusted });
@@ -255,7 +256,7 @@ fn reached(bound: &Bound, addr: &str) -> InnerAddress {
     }
 }
 
-/// On loopback, whichever is free.
+/// On loopback, any free port.
 const ANY_PORT: &str = "127.0.0.1:0";
 
 /// A listener of the plan: its name, its arguments, its node.

@@ -1,7 +1,7 @@
-//! What each loop carries: requests under way, and clients that have asked nothing yet and soon will. A client that rests
-//! between two requests weighs nothing, one connection of HTTP/2 as much as is asked on it.
+//! The load of each loop: requests in progress, and clients that will soon send their first. A client that rests
+//! between two requests weighs nothing, one connection of HTTP/2 as much as its requests.
 //!
-//! Each loop counts its own, by a load and a store; whoever accepts a connection reads those of all.
+//! Each loop counts its own, by a load and a store; the acceptor of a connection reads those of all.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -9,28 +9,28 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 #[derive(Debug)]
 pub(crate) struct LoopLoads(Box<[Load]>);
 
-/// The load of one, on a cache line of its own: the others look at theirs for each request.
+/// The load of one loop, on a cache line of its own: the others read theirs for each request.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Load(AtomicUsize);
 
 impl LoopLoads {
-    /// Of so many loops.
+    /// For `n` loops.
     pub fn new(loops: usize) -> LoopLoads {
         LoopLoads((0..loops).map(|_| Load::default()).collect())
     }
 
-    /// What a loop carries.
+    /// The load of a loop.
     pub fn of(&self, number: usize) -> usize {
         self.0.get(number).map_or(0, |load| load.0.load(Relaxed))
     }
 
-    /// A loop, whose thread this is, carries one more.
+    /// Adds one to the load of a loop, whose thread this is.
     pub fn begins(&self, number: u32) {
         self.set(number, |n| n + 1);
     }
 
-    /// It carries one less.
+    /// Subtracts one.
     pub fn ends(&self, number: u32) {
         self.set(number, |n| n.saturating_sub(1));
     }

@@ -1,5 +1,5 @@
-//! What threads tell each other. Each has a mailbox; sending takes no lock that waits and never blocks the sender. Things are
-//! named by their identity, never by a number that another graph may use for something else.
+//! Messages between threads. Each has a mailbox; sending takes no lock that waits and never blocks the sender.
+//! Messages refer to things by their identity, never by a number that another graph may use for something else.
 
 use super::admission::{self, Whose};
 use super::adopt::{self, Reload};
@@ -12,15 +12,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// Messages that are read before the sockets are asked again.
+/// Messages that are read before the sockets are polled again.
 const AT_ONCE: u32 = 64;
 
-/// What is answered on a thread itself.
+/// A question that is answered on the thread itself.
 pub(crate) type Question = Box<dyn FnOnce(&Rc<Loop>) + Send>;
 
 /// A message to a thread that runs a graph.
 pub(crate) enum ToLoop {
-    /// From the health monitor: the health of a balancer's targets is another.
+    /// From the health monitor: the health of a balancer's targets has changed.
     Health { lb: Id, seen: Arc<HealthUpdate> },
     /// A name has these addresses now.
     Addresses { name: u32, addresses: Arc<[SocketAddr]> },
@@ -30,11 +30,11 @@ pub(crate) enum ToLoop {
     CloseIdle { target: u32 },
     /// Another loop has no descriptor left.
     CloseOldest,
-    /// A client of another loop waits for a place.
+    /// A client of another loop waits for room.
     MakeRoom(Whose),
-    /// The file was read again. To the owner first, who passes it on with what loops must know of each balancer in it.
+    /// A reload. To the owner first, which passes it on with the health of each balancer in it.
     Reload(Box<Reload>),
-    /// Whoever looks from outside (metrics, the admin interface) is answered on the thread itself.
+    /// A question of the admin interface or a scrape, answered on the thread itself.
     Ask(Question),
 }
 
@@ -51,7 +51,7 @@ pub(crate) async fn run(lp: Rc<Loop>, mut mail: UnboundedReceiver<ToLoop>) {
     }
 }
 
-/// Reads what the owner of the process's state is told and asked, for ever.
+/// Reads the mail of the owner of the process's state, for ever.
 pub(crate) async fn run_owner(lp: Rc<Loop>, mut mail: UnboundedReceiver<ToOwner>) {
     let mut read_now = 0;
     while let Some(message) = mail.recv().await {

@@ -1,4 +1,4 @@
-//! The process: its threads, listeners, mail among them, and how it starts and ends.
+//! The process: its threads and listeners, the mail between them, and how it starts and ends.
 
 mod accept;
 mod admission;

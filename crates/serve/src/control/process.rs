@@ -1,5 +1,5 @@
-//! What all threads of a process share: the clock, the seed, their mailboxes, the way to the built-in servers, and state that
-//! is the process's.
+//! The state that all threads of a process share: the clock, the seed, their mailboxes, the connections to the
+//! built-in servers, and process-wide state of nodes.
 
 use super::event_loop::Loop;
 use super::handoff::Transits;
@@ -21,36 +21,36 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
 use weir_net::io::clock::Clock;
 
-/// How long whoever looks from outside waits for an answer.
+/// The time that a question from outside may take.
 const ANSWER: Duration = Duration::from_secs(1);
 
 /// Shared by all threads.
 pub(crate) struct Process {
     pub clock: Clock,
-    /// Where draws begin.
+    /// The root of draws.
     pub seed: u64,
-    /// What nobody outside can guess: the proof of health checks.
+    /// A secret: the proof of health checks.
     pub token: u64,
     pub built_in: BuiltInServers,
     /// The run of a verification that it serves.
     pub run: Option<Arc<VerifyRun>>,
-    /// What is said on standard error.
+    /// Messages on standard error.
     pub errors: Arc<ErrorLog>,
     /// Queues, limits, budgets, faults.
     pub state: Arc<ProcessState>,
-    /// What is counted once, and what threads have said last.
+    /// Process-wide counts, and the last counts of threads.
     pub metrics: ProcessMetrics,
-    /// Connections that are being handed over.
+    /// Connections on their way between loops.
     pub transits: Transits,
     /// What each loop carries.
     pub loads: LoopLoads,
     /// Loops that have not ended.
     pub serving: AtomicU32,
-    /// Told when the threads that serve no client are to end.
+    /// Raised when the threads that serve no client are to end.
     pub ending: tokio::sync::watch::Sender<bool>,
     /// Signs of life, by thread: the loops, then the owner.
     pub pulses: Arc<[Pulse]>,
-    /// Whether it was said that a drain is under way.
+    /// Whether a drain in progress was reported.
     pub drain_said: AtomicBool,
     /// By level of listeners: the loops that have nothing more to do there.
     pub drained: Box<[AtomicU32]>,
@@ -69,7 +69,7 @@ pub(crate) struct Mail(pub Arc<[UnboundedSender<ToLoop>]>);
 impl Audience for Mail {
     fn tell(&self, name: u32, addresses: &Arc<[SocketAddr]>) {
         for mailbox in self.0.iter() {
-            // A thread that has ended needs no telling.
+            // A thread that has ended needs no message.
             let _ = mailbox.send(ToLoop::Addresses { name, addresses: addresses.clone() });
         }
     }
@@ -80,12 +80,12 @@ impl Audience for Mail {
 }
 
 impl Process {
-    /// Loops that serve.
+    /// The number of loops that serve.
     pub fn loops(&self) -> u32 {
         self.owner()
     }
 
-    /// The number of the owner of what is the process's: health, and balancers that all loops share.
+    /// The number of the owner of process-wide state: health, and balancers that all loops share.
     pub fn owner(&self) -> u32 {
         self.mail.0.len() as u32 - 1
     }
@@ -95,7 +95,7 @@ impl Process {
         self.mail.0.len() as u32
     }
 
-    /// Tells a thread; one that has ended needs no telling.
+    /// Sends to a thread; one that has ended needs no message.
     pub fn tell(&self, number: u32, message: ToLoop) {
         let mail =
             self.mail.0.get(number as usize).or((number == self.built_in()).then_some(&self.to_built_in));
@@ -104,18 +104,18 @@ impl Process {
         }
     }
 
-    /// Tells all loops and the owner.
+    /// Sends to all loops and the owner.
     pub fn tell_all(&self, message: impl Fn() -> ToLoop) {
         (0..=self.owner()).for_each(|number| self.tell(number, message()));
     }
 
-    /// Tells all loops, and the owner, but this thread.
+    /// Sends to all loops and the owner, except this thread.
     pub fn tell_others(&self, me: u32, message: impl Fn() -> ToLoop) {
         (0..=self.owner()).filter(|number| *number != me).for_each(|number| self.tell(number, message()));
     }
 
-    /// Asks all loops, and the owner as the last; the answers by their numbers, `None` of those that do not answer within a second
-    /// (they hang, or have ended).
+    /// Asks all loops, and the owner as the last; returns answers by their numbers, `None` for those that do not
+    /// answer within a second (they hang, or have ended).
     pub fn ask_all<T: Send + 'static>(
         &self,
         question: impl Fn(&Rc<Loop>) -> T + Send + Sync + 'static,
@@ -126,7 +126,7 @@ impl Process {
             self.tell(
                 number,
                 ToLoop::Ask(Box::new(move |lp| {
-                    // Who asked may have gone.
+                    // The asking thread may have ended.
                     let _ = tell.send((number, question(lp)));
                 })),
             );
@@ -140,7 +140,7 @@ impl Process {
         answers
     }
 
-    /// What a loop carries, with what is on its way there.
+    /// The load of a loop, with the connections on their way there.
     pub fn carries(&self, number: usize) -> usize {
         self.loads.of(number) + self.transits.coming(number)
     }

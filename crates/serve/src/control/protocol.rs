@@ -1,5 +1,5 @@
-//! Which protocol a client speaks: what TLS agreed on (ALPN); in cleartext HTTP/2 is known by its preface (RFC 9113 §3.3), anything else is
-//! HTTP/1.1, as soon as a byte differs.
+//! The protocol of a client: the one that TLS agreed on (ALPN); in cleartext HTTP/2 is recognised by its preface (RFC
+//! 9113 §3.3), anything else is HTTP/1.1, as soon as a byte differs.
 
 use crate::h2::PREFACE;
 use crate::transport::session::Session;
@@ -10,16 +10,16 @@ use weir_net::transport::wire::Wire;
 use weir_plan::HttpVersion;
 use weir_plan::fixed::DRAIN_NEW_CLIENT_NS as NEW_NS;
 
-/// What is spoken.
+/// The protocol that is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     H1,
     H2,
-    /// Nothing: the client went, or was silent for too long.
+    /// None: the client left, or was silent for too long.
     None,
 }
 
-/// Waits until it is clear. What was read stays in the wire.
+/// Waits until it is clear. The bytes read stay in the wire.
 pub(super) async fn choose(core: &Core, session: &Session, wire: &mut Wire) -> Protocol {
     if let Some(agreed) = session.tls_parameters() {
         return if agreed.is_h2 { Protocol::H2 } else { Protocol::H1 };
@@ -57,7 +57,7 @@ pub(super) async fn choose(core: &Core, session: &Session, wire: &mut Wire) -> P
     .await
 }
 
-/// What these first bytes are, once that is clear.
+/// The protocol of these first bytes, once that is clear.
 fn known(input: &[u8]) -> Option<Protocol> {
     match input.iter().zip(PREFACE).all(|(a, b)| a == b) {
         false => Some(Protocol::H1),

@@ -1,5 +1,5 @@
-//! Clients that come through a balancer in front, which names them by the PROXY protocol (`proxy_from`): from such a peer,
-//! which may be that of a Unix socket, a header is mandatory, and limits by address count the client that it names.
+//! Clients behind a balancer that sends PROXY headers (`proxy_from`): from such a peer, possibly on a Unix socket, a
+//! header is mandatory, and limits by address count the client that it names.
 
 use super::admission::Place;
 use super::event_loop::Loop;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use weir_net::transport::wire::Wire;
 use weir_plan::fixed;
 
-/// Reads who the client is, if its peer is one that says so; `false`: the connection ends here.
+/// Reads the client's address, if its peer sends it; `false`: the connection ends here.
 pub(super) async fn learn(lp: &Rc<Loop>, session: &Rc<Session>, wire: &mut Wire) -> bool {
     let peer = session.peer();
     if !session.listener.proxy_from.trusts(peer.map(|p| p.ip())) {
@@ -33,7 +33,7 @@ pub(super) async fn learn(lp: &Rc<Loop>, session: &Rc<Session>, wire: &mut Wire)
     }
 }
 
-/// Counts a client among those of its address; one too many waits until another of them goes.
+/// Counts a client among those of its address; one too many waits until another of them leaves.
 async fn wait_for_place(lp: &Rc<Loop>, session: &Session, client: SocketAddr) -> bool {
     let place = session.take_place().and_then(|place| place.downcast::<Place>().ok());
     let Some((Place { mut own, common }, number)) = place.map(|p| *p).zip(session.listener.number()) else {

@@ -1,8 +1,9 @@
-//! Serving another topology without losing a request (`docs/spec/operating.md#reload`): the file is read again on a thread of
-//! its own, bound and built as far as that can fail, and then taken over by all threads, one after another.
+//! Serving another topology without losing a request (`docs/spec/operating.md#reload`): the file is read again on a
+//! thread of its own, everything that can fail is done, and then all threads adopt it, one after another.
 //!
-//! One reload at a time; who asks during one has another after it. Graphs that are left for their last requests are counted: while
-//! there are too many the next reload waits, and after a while the oldest is cut.
+//! One reload at a time; requests during one are answered by one more after it. Graphs that remain for their last
+//! requests are counted: while there are too many the next reload waits, and after a while the oldest one's requests
+//! are ended.
 
 use super::adopt::{Conf, Generation, Reload};
 use super::certificates::Certificates;
@@ -30,17 +31,17 @@ use weir_plan::sticky;
 use weir_plan::{Point, Spec};
 use weir_stats::Key;
 
-/// Graphs of earlier generations that may be left before another is built.
+/// Graphs of earlier generations that may remain before another is built.
 const MOST_LEFT: usize = 8;
-/// How long a thread may take to build its graph.
+/// The time that a thread may take to build its graph.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where a reload reads the file.
+/// The source of the file for a reload.
 pub trait Source: Send + Sync + fmt::Debug {
-    /// What is to be served from now on, or what is wrong with it, in words.
+    /// The topology to be served, or what is wrong with it, in words.
     fn read(&self) -> Result<Next, String>;
 
-    /// A reload has ended so; before it began [`Source::read`] was called.
+    /// Reports the result of a reload; before it began [`Source::read`] was called.
     fn done(&self, _result: &Result<String, String>) {}
 }
 
@@ -57,24 +58,24 @@ pub struct Next {
     pub plan: String,
 }
 
-/// What is served.
+/// The configuration that is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How often another was taken over.
+    /// The number of applied reloads.
     pub generation: u32,
     /// The plan's hash.
     pub plan: String,
-    /// Since when, in ms since 1970.
+    /// When it was applied, in ms since 1970.
     pub at_unix_ms: u64,
-    /// What became of the last reload: what has changed, or what was wrong.
+    /// The result of the last reload: the changes, or the error.
     pub last_reload: Option<Result<String, String>>,
-    /// Whether one is asked for and not done.
+    /// Whether one was requested and is not done.
     pub reload_under_way: bool,
-    /// What only a new process can change, in words.
+    /// Changes that only a new process can make, in words.
     pub waits_for_hand_over: Vec<String>,
 }
 
-/// What a reload begins from.
+/// The state from which a reload starts.
 pub(super) struct State {
     pub current: Arc<Generation>,
     pub logs: Logs,
@@ -82,7 +83,7 @@ pub(super) struct State {
     pub next: usize,
 }
 
-/// Who was asked, and how far it is.
+/// Requests for reloads, and their results.
 #[derive(Default)]
 struct Asked {
     asked: u64,
@@ -94,9 +95,9 @@ struct Asked {
 /// Reloads a process.
 pub(super) struct Reloader {
     pub(super) process: Arc<Process>,
-    /// Held for as long as a reload takes, which may wait for old requests; nothing else waits for that.
+    /// Held during a reload, which may wait for old requests; nothing else waits for that.
     applying: Mutex<()>,
-    /// Held for a look, or to put another in its place.
+    /// Held for a read, or to replace it.
     pub(super) state: Mutex<State>,
     config: Mutex<Config>,
     asked: Mutex<Asked>,
@@ -108,7 +109,7 @@ pub(super) struct Reloader {
 }
 
 impl Reloader {
-    /// With a thread that reads the file whenever it is asked to.
+    /// With a thread that reads the file on request.
     pub fn start(
         process: Arc<Process>,
         state: State,
@@ -142,7 +143,7 @@ impl Reloader {
         Ok(reloader)
     }
 
-    /// Reads the file soon.
+    /// Requests a reload.
     pub fn ask(&self) -> u64 {
         let mut asked = lock(&self.asked);
         asked.asked += 1;
@@ -150,7 +151,7 @@ impl Reloader {
         asked.asked
     }
 
-    /// Reads the file, and says what came of it.
+    /// Reloads the file, and returns the result.
     pub fn reload(&self) -> Result<String, String> {
         if self.options.source.is_none() {
             return Err("there is no file to read again".to_owned());
@@ -164,11 +165,11 @@ impl Reloader {
         if asked.done < own { ends() } else { asked.result.clone().unwrap_or_else(ends) }
     }
 
-    /// Nothing is reloaded any more.
+    /// Ends all reloading.
     pub fn stop(&self) {
         lock(&self.asked).stops = true;
         self.changed.notify_all();
-        // A reload that waits for a graph to end looks at `stops` whenever it is woken.
+        // A reload that waits for a graph to end checks `stops` whenever it is woken.
         self.process.state.graph_ended.raise();
     }
 
@@ -191,7 +192,7 @@ impl Reloader {
         }
     }
 
-    /// Waits until it is asked: what is answered by the next reload. `None`: nothing is reloaded any more.
+    /// Waits for requests; returns the number that the next reload answers. `None`: reloading has ended.
     fn next(&self) -> Option<u64> {
         let mut asked = lock(&self.asked);
         loop {
@@ -205,7 +206,7 @@ impl Reloader {
         }
     }
 
-    /// Serves another topology from now on, or goes on as before.
+    /// Serves another topology from now on; on an error nothing changes.
     pub fn apply(&self, next: Next) -> Result<String, String> {
         let _one_at_a_time = lock(&self.applying);
         let (before, logs, next_number) = {
@@ -271,7 +272,7 @@ impl Reloader {
         Ok(sentence)
     }
 
-    /// Waits while too many graphs are left; then the oldest is cut.
+    /// Waits while too many graphs remain; then ends the requests of the oldest.
     fn wait_for_room(&self, current: &Generation) -> Result<(), String> {
         let most = current.confs.values().map(|conf| conf.listen.http.drain_timeout_ns).max();
         let mut end = Instant::now() + Duration::from_nanos(most.unwrap_or_default());
@@ -294,8 +295,8 @@ impl Reloader {
         }
     }
 
-    /// Has all threads take a generation over: first the built-in servers, so that whoever is sent there finds them, then the owner of
-    /// the process's state, who passes it on to the loops. Whether one does not answer.
+    /// Sends a generation to all threads: first to the built-in servers, so that requests sent there find them, then
+    /// to the owner of process-wide state, which passes it on to the loops. Returns whether a thread does not answer.
     fn hand_out(
         &self,
         generation: &Arc<Generation>,
@@ -313,7 +314,7 @@ impl Reloader {
         !all_heard(&all, self.process.loops() + 1) || silent
     }
 
-    /// What is served.
+    /// The configuration that is served.
     pub fn config(&self) -> Config {
         let asked = lock(&self.asked);
         let reload_under_way = asked.asked > asked.done && !asked.stops;
@@ -321,18 +322,18 @@ impl Reloader {
         Config { reload_under_way, ..lock(&self.config).clone() }
     }
 
-    /// What is served, and how many lines of access logs were lost.
+    /// The generation that is served, and the number of lost lines of access logs.
     pub fn current(&self) -> (Arc<Generation>, u64) {
         let state = lock(&self.state);
         (state.current.clone(), state.logs.all().map(AccessLog::lost).sum())
     }
 
-    /// Log files are opened anew.
+    /// Reopens log files.
     pub fn reopen_logs(&self) {
         lock(&self.state).logs.all().for_each(AccessLog::reopen);
     }
 
-    /// The last lines are written.
+    /// Writes the last lines.
     pub fn finish_logs(&self) {
         lock(&self.state).logs.all().for_each(AccessLog::finish);
     }
@@ -346,7 +347,7 @@ fn certificates(before: &Generation, (point, nodes): (&Point, &[NodeId])) -> Res
     let (mut same, mut taken) = (BTreeMap::new(), BTreeSet::new());
     for node in nodes {
         let Some(now) = listen(*node) else { continue };
-        // As listeners are kept: of those that take a free port each goes on as one of before.
+        // As listeners are kept: each that takes a free port continues an earlier one.
         let mut all = before.confs.iter();
         let is_it = |number: &usize, conf: &Conf| conf.listen.addr == now.addr && !taken.contains(number);
         if let Some((number, conf)) = all.find(|(number, conf)| is_it(number, conf)) {
@@ -357,7 +358,7 @@ fn certificates(before: &Generation, (point, nodes): (&Point, &[NodeId])) -> Res
     before.certificates.renewed((point, nodes), &same).map_err(|wrong| told(&wrong))
 }
 
-/// What has changed, in a sentence: `+2 -1 targets, 1 weight, listener edge: certificate`.
+/// The changes, in a sentence: `+2 -1 targets, 1 weight, listener edge: certificate`.
 fn changes(before: &Generation, now: &Generation) -> String {
     let mut all = Vec::new();
     let counted = now.blueprint.changes;
@@ -394,7 +395,7 @@ fn changes(before: &Generation, now: &Generation) -> String {
     all.join(", ")
 }
 
-/// How many targets that stay have another weight.
+/// The number of remaining targets with another weight.
 fn weights(before: &Generation, now: &Generation) -> usize {
     let lbs = |generation: &Generation| -> BTreeMap<u32, Vec<f64>> {
         let blueprint = &generation.blueprint;
@@ -405,13 +406,13 @@ fn weights(before: &Generation, now: &Generation) -> usize {
     let (before, now) = (lbs(before), lbs(now));
     let differ = |(lb, weights): (&u32, &Vec<f64>)| {
         let was = before.get(lb).map_or(&[][..], |was| was);
-        // 0 is nobody; who comes or goes is counted as such.
+        // 0: no target; added and removed ones are counted as such.
         weights.iter().zip(was).filter(|(now, was)| now != was && **now > 0.0 && **was > 0.0).count()
     };
     now.iter().map(differ).sum()
 }
 
-/// Whether so many have answered.
+/// Whether this number of threads has answered.
 fn all_heard(from: &Receiver<()>, count: u32) -> bool {
     let end = Instant::now() + PATIENCE;
     (0..count).all(|_| from.recv_timeout(end.saturating_duration_since(Instant::now())).is_ok())

@@ -1,6 +1,6 @@
-//! A scrape: each thread is asked for what it has counted, and what the process has is looked at.
+//! A scrape: each thread is asked for its counts, and process-wide counts are read.
 //!
-//! Of a loop that hangs, or has ended, there is what it said last, so that no counter goes back.
+//! For a loop that hangs, or has ended, its last counts are used, so that no counter decreases.
 
 use super::adopt::Generation;
 use super::event_loop::Loop;
@@ -22,7 +22,7 @@ use weir_plan::serving::Role;
 
 /// All metrics. `lost`: lines of logs.
 pub(super) fn scrape(process: &Process, generation: &Generation, lost: u64, format: Exposition) -> Vec<u8> {
-    // What is in it is whole after every step.
+    // Its content is valid after every step.
     let mut said = process.metrics.said.lock().unwrap_or_else(PoisonError::into_inner);
     let answers = process.ask_all(|lp| Arc::new(gather(lp)));
     said.resize(answers.len(), None);
@@ -44,7 +44,7 @@ pub(super) fn scrape(process: &Process, generation: &Generation, lost: u64, form
     text::exposed(&all, format)
 }
 
-/// What nodes have that is the process's.
+/// Process-wide metrics of nodes.
 fn gather_shared(process: &Process, blueprint: &Blueprint, out: &mut Samples) {
     let now_ns = process.clock.now();
     for (id, key) in (0..).zip(&blueprint.keys.nodes) {
@@ -58,7 +58,7 @@ fn gather_shared(process: &Process, blueprint: &Blueprint, out: &mut Samples) {
             out.add(Of::QueueWaiting, [(&label).into()], waiting);
         }
         if let Some(budget) = process.state.budget(*key) {
-            // Whoever has it just now does some arithmetic.
+            // Its present holder only does some arithmetic.
             let left = (0..TRIES).find_map(|_| budget.try_with(|tokens| tokens.left(now_ns)));
             if let Some(left) = left {
                 out.add(Of::BudgetTokens, [(&label()).into()], left);
@@ -67,10 +67,10 @@ fn gather_shared(process: &Process, blueprint: &Blueprint, out: &mut Samples) {
     }
 }
 
-/// How often a budget is looked at that another thread has.
+/// How often a budget is tried that another thread holds.
 const TRIES: u32 = 1000;
 
-/// What a thread has counted.
+/// The counts of a thread.
 fn gather(lp: &Loop) -> Samples {
     let mut out = Samples::default();
     let metrics = &lp.state.metrics;
@@ -78,7 +78,7 @@ fn gather(lp: &Loop) -> Samples {
     if let Some(monitor) = lp.monitor() {
         monitor.gather(round, &mut out);
     }
-    // The owner serves nobody.
+    // The owner serves no client.
     if lp.number == lp.process.owner() {
         return out;
     }
@@ -187,7 +187,7 @@ fn pools(graph: &Graph, round: u64, out: &mut Samples) {
 /// A target's connections, and those of them that are idle.
 type Held<'a> = (&'a ConnectionCounts, u64);
 
-/// Connections, by the balancer next to their target; of several to one target by the first.
+/// Connections, by the balancer next to their target; if several lead to a target, by the first.
 fn connections(graph: &Graph, out: &mut Samples) {
     let mut homes: BTreeMap<u32, ([&Arc<str>; 2], Held<'_>)> = BTreeMap::new();
     for lb in graph.balancers() {

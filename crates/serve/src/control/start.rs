@@ -48,21 +48,21 @@ use weir_stats::Key;
 /// How a topology is served.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Event loops where the file does not say; `None`: one per core.
+    /// Event loops, if the file has none; `None`: one per core.
     pub loops: Option<usize>,
-    /// The name server that is asked in place of the system's.
+    /// The name server, instead of the system's.
     pub nameserver: Option<SocketAddr>,
-    /// Nothing is said on standard error of targets that go up and down, or of names; only why requests failed.
+    /// Do not report targets that go up and down, or names, on standard error; only failed requests.
     pub quiet: bool,
     /// The run of a verification that this process serves.
     pub paired: Option<Arc<VerifyRun>>,
-    /// Bytes of HTTP/2 bodies that may wait in this process, all told; `None`: a part of the memory. What is said first counts.
+    /// The limit of buffered HTTP/2 bytes in this process; `None`: a part of the memory. The first value holds.
     pub buffered: Option<usize>,
     /// The hash of the plan that is served first.
     pub plan: String,
-    /// Where a reload reads the file; `None`: nothing is reloaded.
+    /// The source of the file for reloads; `None`: there are none.
     pub source: Option<Arc<dyn Source>>,
-    /// Sockets that listen already, where listeners have their addresses.
+    /// Inherited listening sockets.
     pub inherited: Option<Arc<Inherited>>,
 }
 
@@ -71,16 +71,16 @@ pub struct Options {
 pub struct Listening {
     /// Its name.
     pub name: String,
-    /// Where: `127.0.0.1:8080`, `unix:/path`.
+    /// Its address: `127.0.0.1:8080`, `unix:/path`.
     pub addr: String,
-    /// How many listeners stand before it.
+    /// The number of listeners before it.
     pub level: u32,
 }
 
-/// Why nothing is served.
+/// Why a topology cannot be served.
 #[derive(Debug)]
 pub enum Error {
-    /// An address cannot be had.
+    /// An address is not available.
     Listen(CannotListen),
     /// An access log cannot be opened.
     Log(String, io::Error),
@@ -88,7 +88,7 @@ pub enum Error {
     StickyKey(Vec<Diagnostic>),
     /// Certificates or keys cannot be used.
     Tls(Vec<CannotUse>),
-    /// All is open, and nothing is left for clients.
+    /// Everything is open, and no descriptor is left for clients.
     Full(io::Error),
     /// The system refused something else.
     System(io::Error),
@@ -128,15 +128,15 @@ impl From<io::Error> for Error {
 pub struct Running {
     /// Its listeners, in the order of the file; in a verification once for each of their loops.
     pub listening: Vec<Listening>,
-    /// Where built-in servers listen that are a process of their own.
+    /// Where built-in servers listen that belong to another process.
     pub servers: Vec<(NodeId, SocketAddr)>,
     remote: Remote,
     threads: Vec<JoinHandle<io::Result<()>>>,
-    /// Told by each loop as it ends, and by the built-in servers as they fail.
+    /// Each loop sends here as it ends, and the built-in servers as they fail.
     ended: Receiver<Option<io::Error>>,
 }
 
-/// What can be said to a served topology, from any thread.
+/// Control of a served topology, from any thread.
 #[derive(Clone)]
 pub struct Remote {
     loops: Arc<[UnboundedSender<Drain>]>,
@@ -147,26 +147,26 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Ends it: after the drain delay listeners close, and what is in progress has the drain timeout.
+    /// Drains: after the drain delay listeners close, and requests in progress have the drain timeout.
     pub fn drain(&self) {
         if !self.draining.swap(true, Ordering::Relaxed) {
             self.reloader.stop();
             for tell in self.loops.iter() {
-                // A loop that has ended needs no telling.
+                // A loop that has ended needs no message.
                 let _ = tell.send(Drain);
             }
         }
     }
 
-    /// Another process accepts in this one's place: it ends what is in progress here, accepts nothing more, waits for no health
-    /// checks of balancers in front, and leaves socket files to the other.
+    /// Another process accepts in this one's place: it ends what is in progress here, accepts nothing more, does not
+    /// wait for health checks of balancers in front, and leaves socket files to the other.
     pub(super) fn give_place(&self) {
         self.process.replaced.store(true, Ordering::Relaxed);
         self.files.forget();
         self.drain();
     }
 
-    /// Whether it is ending.
+    /// Whether it is draining.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
     }
@@ -175,64 +175,65 @@ impl Remote {
         &self.process
     }
 
-    /// What is known of targets, for a successor.
+    /// The health of targets, for a successor.
     pub(super) fn snapshot(&self) -> Snapshot {
         self.reloader.snapshot()
     }
 
-    /// Says something in the error log.
+    /// Writes to the error log.
     pub fn say(&self, words: &str) {
         self.process.errors.urgent(|| words.to_owned());
     }
 
-    /// What must not be left behind is removed, since the process is to end at once.
+    /// Removes files that must not be left behind, before the process ends at once.
     pub fn abandon(&self) {
         self.files.remove(u32::MAX);
     }
 
-    /// Whether all event loops answer, and the thread that owns health, each within a second.
+    /// Whether all event loops, and the thread that owns health, answer within a second each.
     pub fn all_answer(&self) -> bool {
         self.process.ask_all(|_| ()).iter().all(Option::is_some)
     }
 
-    /// All metrics in this format, as they are now. It waits for the loops, a second at most; of one that does not answer it has what that
+    /// All current metrics in this format. It waits at most a second for the loops; for one that does not answer it
+    /// uses the last counts.
     /// said last.
     pub fn scrape(&self, format: Exposition) -> Vec<u8> {
         let (current, lost) = self.reloader.current();
         scrape::scrape(&self.process, &current, lost, format)
     }
 
-    /// Log files are opened anew.
+    /// Reopens log files.
     pub fn reopen_logs(&self) {
         self.reloader.reopen_logs();
     }
 
-    /// The file is read again and applied, or nothing (`docs/spec/operating.md#reload`), soon: what comes of it is said in the
-    /// error log.
+    /// Requests a reload (`docs/spec/operating.md#reload`), which applies everything or nothing; the result goes to
+    /// the error log.
     pub fn ask_reload(&self) {
         self.reloader.ask();
     }
 
-    /// The same, and waits for it: what has changed in a sentence, or what is wrong.
+    /// The same, and waits for the result: the changes in a sentence, or the error.
     pub fn reload(&self) -> Result<String, String> {
         self.reloader.reload()
     }
 
-    /// Another topology from now on, whatever the file says.
+    /// Serves another topology from now on, instead of the file.
     pub fn serve_instead(&self, next: Next) -> Result<String, String> {
         self.reloader.apply(next)
     }
 
-    /// What is served, since when, and what became of the last reload.
+    /// The configuration that is served, since when, and the result of the last reload.
     pub fn config(&self) -> Config {
         self.reloader.config()
     }
 
-    /// Sets a target's state or weight by hand, until it is taken back (`docs/spec/operating.md#targets-by-hand`); for so long,
-    /// ns, if said.
+    /// Sets a target's state or weight by hand, until it is revoked (`docs/spec/operating.md#targets-by-hand`); with
+    /// `for_ns` for that time.
     ///
     /// # Errors
-    /// There is no such target: a sentence with those that there are.
+    /// There is no such target: an error that lists the existing ones.
     pub fn set_target(&self, pool: &str, target: &str, by_hand: SetTarget) -> Result<(), String> {
         self.reloader.set_target(pool, target, by_hand)
     }
@@ -260,7 +261,7 @@ pub fn start(
     if let Some(bytes) = options.buffered {
         buffered::set_limit(bytes);
     }
-    // The loops, the owner, and for what is the process's the built-in servers too.
+    // The loops, the owner, and, for process-wide state, the built-in servers too.
     let (mail, mailboxes): (Vec<_>, Vec<_>) = (0..=loops).map(|_| unbounded_channel()).unzip();
     let (notices, notified): (Vec<_>, Vec<_>) = (0..loops + 2).map(|_| unbounded_channel()).unzip();
     let mail = Mail(mail.into());
@@ -328,10 +329,10 @@ pub fn start(
     Ok(Running { listening, servers, remote, threads, ended })
 }
 
-/// Listeners stand behind each other so often at most: more than anybody has.
+/// The most levels of listeners: more than any file has.
 const MOST_LAYERS: usize = 64;
 
-/// What is drawn by for names.
+/// The purpose of draws for names.
 const NAMES: u64 = 0x4e41_4d45;
 
 fn seed() -> io::Result<u64> {
@@ -339,17 +340,17 @@ fn seed() -> io::Result<u64> {
 }
 
 impl Running {
-    /// What a predecessor knew of targets is known here, too.
+    /// Restores a predecessor's knowledge of targets.
     pub fn heed(&self, predecessor: &Predecessor) {
         self.remote.reloader.heed(&predecessor.snapshot);
     }
 
-    /// How it is spoken to from elsewhere.
+    /// How it is reached from elsewhere.
     pub fn remote(&self) -> Remote {
         self.remote.clone()
     }
 
-    /// Whether a client could be accepted, and a connection made for it: to be asked once all else is open.
+    /// Whether a client could be accepted, and a connection made for it: checked once everything else is open.
     pub fn check_room(&self) -> Result<(), Error> {
         ensure_descriptors(2).map_err(Error::Full)
     }

@@ -1,5 +1,5 @@
-//! The threads of a process: one for each event loop, one that owns what is the process's (health, balancers that all loops
-//! share), one for the built-in servers.
+//! The threads of a process: one for each event loop, one that owns process-wide state (health, balancers that all
+//! loops share), one for the built-in servers.
 
 use super::admission::{Whose, make_room};
 use super::adopt::{self, Generation, Maker};
@@ -30,41 +30,41 @@ use weir_net::io::Core;
 use weir_net::io::runtime::Runtime;
 use weir_stats::Key;
 
-/// Told to a loop: begin nothing new, end what is in progress.
+/// Sent to a loop: begin nothing new, end what is in progress.
 pub(super) struct Drain;
 
-/// What every thread begins with.
+/// The start of every thread.
 #[derive(Clone)]
 pub(super) struct Shared {
     pub process: Arc<Process>,
-    /// Let go of once it is built: others may follow.
+    /// Dropped once it is built: other threads may follow.
     pub first: Arc<Generation>,
     pub to_owner: UnboundedSender<ToOwner>,
 }
 
-/// Where threads are told things: by number.
+/// The receivers of threads' messages, by number.
 pub(super) struct Inboxes {
     /// Of the loops, then of the owner.
     pub mailboxes: Vec<UnboundedReceiver<ToLoop>>,
-    /// The same, then the built-in servers: what of the process's state is to be looked at again.
+    /// The same, then the built-in servers: changes of process-wide state.
     pub notified: Vec<UnboundedReceiver<u32>>,
     pub owner_mail: UnboundedReceiver<ToOwner>,
     pub built_in_mail: UnboundedReceiver<ToLoop>,
     pub arrivals: built_in::Arrivals,
 }
 
-/// What a loop is given to begin with.
+/// The start of a loop.
 struct Inbox {
     sockets: Vec<(usize, LoopSocket)>,
     drain: UnboundedReceiver<Drain>,
     mailbox: UnboundedReceiver<ToLoop>,
     notified: UnboundedReceiver<u32>,
     files: Arc<SocketFiles>,
-    /// Told once it accepts.
+    /// Sent once it accepts.
     begun: Sender<()>,
 }
 
-/// Threads that serve, and how each is told to drain.
+/// Serving threads, and how each is drained.
 type Started = (Receiver<Option<io::Error>>, Arc<[UnboundedSender<Drain>]>, Vec<JoinHandle<io::Result<()>>>);
 
 /// Starts all threads, and waits until all have begun: one that cannot ends the others.
@@ -111,7 +111,7 @@ fn start_service<F: Future<Output = io::Result<()>>>(
     let end = end.clone();
     std::thread::Builder::new().name(name.to_owned()).spawn(move || {
         let result = on_runtime(|runtime| main(runtime, begin));
-        // Before it has begun the starting thread hears of it, later whoever waits for the end.
+        // An error before its start goes to the starting thread, a later one to the thread that waits for the end.
         if let Some(e) = result.err()
             && let Err(e) = failed.send(e)
         {
@@ -121,14 +121,14 @@ fn start_service<F: Future<Output = io::Result<()>>>(
     if begun.recv().is_ok() {
         return Ok(());
     }
-    // Nobody could say why, where the thread has panicked.
+    // A thread that panicked sends no reason.
     Err(failure.recv().unwrap_or_else(|_| io::Error::other(format!("the thread {name} has ended"))))
 }
 
-/// How loops are told to drain, and their threads.
+/// The senders by which loops are drained, and their threads.
 type Loops = (Arc<[UnboundedSender<Drain>]>, Vec<JoinHandle<io::Result<()>>>);
 
-/// A loop's sockets, and where it is told things.
+/// A loop's sockets, and its receivers.
 type ForLoop = (Vec<(usize, LoopSocket)>, (UnboundedReceiver<ToLoop>, UnboundedReceiver<u32>));
 
 /// Starts the loops, and waits until all accept: one that cannot ends the others.
@@ -160,7 +160,7 @@ fn start_loops(
     if begun.iter().count() == drains.len() {
         return Ok((drains.into(), threads));
     }
-    // Those that have begun end when nobody can tell them anything any more.
+    // Those that have begun end when their senders are gone.
     drop(drains);
     Err(all_ended(threads, result).err().unwrap_or_else(|| io::Error::other("an event loop has ended")))
 }
@@ -173,7 +173,7 @@ pub(super) fn all_ended(threads: Vec<JoinHandle<io::Result<()>>>, before: io::Re
     })
 }
 
-/// Tells that a thread has ended, however.
+/// Reports that a thread has ended, in any way.
 struct Ends(Sender<Option<io::Error>>, Arc<Process>);
 
 impl Drop for Ends {
@@ -190,7 +190,7 @@ fn on_runtime<F: Future<Output = io::Result<()>>>(main: impl FnOnce(Runtime) -> 
     runtime.block_on(main(runtime.clone()))?
 }
 
-/// How a loop has room made.
+/// How a loop makes room.
 struct Room(Weak<Loop>);
 
 impl MakesRoom for Room {
@@ -202,7 +202,7 @@ impl MakesRoom for Room {
 
     fn close_idle(&self, target: u32) {
         if let Some(lp) = self.0.upgrade() {
-            // Of this loop's own there may be one as well, if it was not to be reused.
+            // Another connection of this loop may be idle, if it was not reusable.
             lp.targets.close_idle(target);
             lp.process.tell_others(lp.number, || ToLoop::CloseIdle { target });
         }
@@ -276,13 +276,13 @@ impl Shared {
         self.monitor(&lp, |_| {});
         lp.needs("the owner's mail", mailbox::run_owner(lp.clone(), owner_mail));
         lp.needs("the mailbox", mailbox::run(lp.clone(), mail));
-        // Whoever waits has no other way to hear of it.
+        // The waiting thread has no other way to learn of it.
         let _ = begun.send(());
         drop((begun, self));
         until_the_end(&lp, built_in::run(lp.clone(), arrivals)).await
     }
 
-    /// Owns what is the process's, for as long as any loop is there.
+    /// Owns process-wide state, for as long as any loop is there.
     async fn own(
         self,
         rt: Runtime,
@@ -319,7 +319,7 @@ impl Shared {
             for (listener, socket) in sockets {
                 accept::begin(&lp, listener, socket.watch(&lp.core.runtime)?);
             }
-            // Whoever waits for all loops hears of this one, or that it is gone.
+            // The thread that waits for all loops learns of this one's end.
             let _ = begun.send(());
             drop(begun);
             let Some(Drain) = drain.recv().await else { return Ok(()) };
@@ -340,10 +340,10 @@ async fn drain(process: &Process, lp: &Rc<Loop>, files: &SocketFiles) {
     process.transits.close();
     let end_ns = lp.core.now().saturating_add(lp.drain_timeout_ns());
     let word_ns = lp.core.now().saturating_add(DRAIN_WORD_NS);
-    // Requests on their way may still come to listeners behind those that they came in by.
+    // Requests in flight may still come to listeners behind those that they came in by.
     let levels = lp.levels() as usize;
     for (level, drained) in (0..).zip(process.drained.iter().take(levels)) {
-        // Before the queues are looked at for the last time: nobody new finds the way in then.
+        // Before the queues are read for the last time: no new client finds the way in then.
         files.remove(level);
         lp.closing.send_modify(|closing| closing.levels = level + 1);
         let closing: Vec<_> = lp.accepting.borrow_mut().extract_if(.., |(at, _)| *at <= level).collect();
@@ -351,7 +351,7 @@ async fn drain(process: &Process, lp: &Rc<Loop>, files: &SocketFiles) {
             task.await;
         }
         lp.drain(level);
-        // Those who were let in last are not known yet.
+        // The loop does not know the clients that were let in last yet.
         lp.core.timers.after(LOOK_NS).await;
         let are_coming = || process.transits.coming(lp.number as usize) > 0;
         while (lp.is_busy(level) || are_coming()) && lp.core.now() < end_ns {
@@ -378,7 +378,7 @@ async fn drain(process: &Process, lp: &Rc<Loop>, files: &SocketFiles) {
     }
 }
 
-/// Says once, after a while, that a drain is under way.
+/// Reports once, after a while, that a drain is in progress.
 fn say_drain(process: &Process, lp: &Loop, word_ns: u64, end_ns: u64) {
     if lp.core.now() >= word_ns && !process.drain_said.swap(true, Ordering::Relaxed) {
         process.errors.note(|| {
@@ -388,7 +388,7 @@ fn say_drain(process: &Process, lp: &Loop, word_ns: u64, end_ns: u64) {
     }
 }
 
-/// Does something on a thread that serves no client, until all loops have ended.
+/// Runs a future on a thread that serves no client, until all loops have ended.
 async fn until_the_end(lp: &Loop, main: impl Future<Output = ()>) -> io::Result<()> {
     let mut ending = lp.process.ending.subscribe();
     let mut ends = std::pin::pin!(ending.wait_for(|ending| *ending));
@@ -400,8 +400,8 @@ async fn until_the_end(lp: &Loop, main: impl Future<Output = ()>) -> io::Result<
     lp.run(either).await
 }
 
-/// After so long it is said that a drain is under way, ns: those that end at once need no word.
+/// The time after which a drain is reported, ns: a short one needs no message.
 const DRAIN_WORD_NS: u64 = 1_500_000_000;
 
-/// How often a draining loop looks whether somebody is left, ns.
+/// How often a draining loop checks whether a client is left, ns.
 const LOOK_NS: u64 = 5_000_000;

@@ -1,5 +1,5 @@
-//! Signs of life: each loop's clock beats ten times a second, between its clients' turns, and the watchdog, a thread of its own,
-//! says in words when one stands still, whatever keeps it.
+//! Signs of life: each loop's clock beats ten times a second, between its clients' turns, and the watchdog, a thread
+//! of its own, reports when one stops, for any reason.
 
 use crate::log::ErrorLog;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use weir_net::io::clock::Clock;
 use weir_plan::fixed::LOOP_STALL_NS;
 
-/// How often it looks, ns.
+/// How often it checks, ns.
 const LOOK_NS: u64 = 250_000_000;
 
 /// The loop has not begun, or has ended.
@@ -20,9 +20,9 @@ const NEVER: u64 = u64::MAX;
 pub(crate) struct Pulse {
     /// When its clock beat last, ns.
     beat_ns: AtomicU64,
-    /// How late any beat was since the watchdog looked, ns.
+    /// The greatest lateness of a beat since the watchdog checked, ns.
     lag_ns: AtomicU64,
-    /// Whether it was said that it stands still.
+    /// Whether its stop was reported.
     said: AtomicBool,
 }
 
@@ -37,21 +37,21 @@ impl Pulse {
     /// Its clock beats now, and should have at `due_ns`.
     pub fn beats(&self, now_ns: u64, due_ns: u64) {
         self.lag_ns.fetch_max(now_ns.saturating_sub(due_ns), Relaxed);
-        // Whoever sees the beat sees how late it was.
+        // A reader of the beat sees its lateness.
         self.beat_ns.store(now_ns, Release);
     }
 
-    /// It beats no more, since its loop ends.
+    /// Ends the beats, since its loop ends.
     pub fn ends(&self) {
         self.beat_ns.store(NEVER, Release);
     }
 
-    /// For how long it has stood still, ns, if that is known of it.
+    /// For how long it has been stuck, ns, if known.
     pub fn stands_ns(&self, now_ns: u64) -> Option<u64> {
         self.said.load(Relaxed).then(|| now_ns.saturating_sub(self.beat_ns.load(Acquire)))
     }
 
-    /// What is to be said of it now, if something has changed. `resumed_ns`: since when the process has run without a stop.
+    /// The message about it, if something has changed. `resumed_ns`: since when the process has run without a stop.
     fn news(&self, now_ns: u64, resumed_ns: u64) -> Option<News> {
         let beat_ns = self.beat_ns.load(Acquire);
         if beat_ns == NEVER {
@@ -71,7 +71,7 @@ impl Pulse {
     }
 }
 
-/// What has changed of a loop.
+/// A change of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum News {
     Stands { for_ns: u64 },
@@ -92,8 +92,8 @@ impl News {
     }
 }
 
-/// Since when the process has run without a stop, as far as the watchdog can tell by itself: where it comes late, all have stood
-/// still, as under SIGSTOP, and it is not the loops' fault.
+/// Since when the process has run without a stop, as far as the watchdog can tell by itself: where it comes late, all
+/// have stopped, as under SIGSTOP, and the loops are not to blame.
 struct Running {
     looked_ns: u64,
     resumed_ns: u64,
@@ -108,7 +108,7 @@ impl Running {
     }
 }
 
-/// Watches until nobody else has the pulses.
+/// Watches until no other thread has the pulses.
 #[expect(clippy::disallowed_methods, reason = "that a loop stands still shows in time only")]
 pub(crate) fn watch(clock: Clock, pulses: Arc<[Pulse]>, errors: Arc<ErrorLog>) -> std::io::Result<()> {
     std::thread::Builder::new().name("weir-watchdog".to_owned()).spawn(move || {
@@ -127,7 +127,7 @@ pub(crate) fn watch(clock: Clock, pulses: Arc<[Pulse]>, errors: Arc<ErrorLog>) -
     Ok(())
 }
 
-/// What a thread is called.
+/// The name of a thread.
 pub(crate) fn name(number: usize, owner: usize) -> String {
     match number == owner {
         true => "the thread of health checks and balancers of the process".to_owned(),
@@ -141,7 +141,7 @@ mod tests {
 
     const S: u64 = 1_000_000_000;
 
-    /// Each is said once: that it stands still, and that it goes on.
+    /// Reports once that it is stuck, and once that it continues.
     #[test]
     fn a_loop_that_stands_still_is_said_once() {
         let pulse = Pulse::default();
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(look(99 * S + 1), Some(News::GoesOn { late_ns: 94 * S }));
         assert_eq!(look(99 * S + 2), None, "that is known too");
         assert_eq!(pulse.stands_ns(99 * S + 2), None);
-        // The next time is another one.
+        // The next stop is a new one.
         assert!(matches!(look(101 * S), Some(News::Stands { .. })));
         pulse.beats(102 * S, 99 * S);
         assert_eq!(look(102 * S), Some(News::GoesOn { late_ns: 3 * S }));
@@ -171,7 +171,7 @@ mod tests {
         );
     }
 
-    /// A stop of the whole process is no loop's; one that stood still before it does so behind it as well.
+    /// A stop of the whole process is not a loop's; a loop that was stuck before it still is.
     #[test]
     fn a_process_that_was_stopped_accuses_nobody() {
         let mut running = Running { looked_ns: 10 * S, resumed_ns: 0 };

@@ -1,4 +1,5 @@
-//! A plan as all threads build their graphs from it: one epoch, with who is who in it and what its balancers share.
+//! A plan as all threads build their graphs from it: one epoch, with its identities and the shared state of its
+//! balancers.
 
 use super::draws::Draws;
 use super::ends::Ends;
@@ -17,29 +18,29 @@ use weir_stats::Key;
 
 /// A plan that is served.
 pub(crate) struct Blueprint {
-    /// Which one, counted by reloads.
+    /// Its number: 0, and one more for each reload.
     pub epoch: u32,
     pub point: Arc<Point>,
     pub serving: Arc<Serving>,
     pub keys: Arc<GraphKeys>,
-    /// The targets of each balancer by their indices; `None`: nobody any more.
+    /// The targets of each balancer by their indices; `None`: no target any more.
     targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
-    /// How many targets it has that the one before had not, and the other way round.
+    /// The number of targets that were added and removed since the one before.
     pub changes: Changes,
-    /// Servers that may have so many connections only, and how long room is waited for, ns.
+    /// Servers with a limit of connections, and the time that a request waits for one, ns.
     pub connections: BTreeMap<NodeId, (u32, Option<u64>)>,
     /// The keys of sticky cookies, by the nodes of their balancers.
     pub sticky_keys: BTreeMap<NodeId, [u64; 2]>,
     /// When it was made, ns since the start of the process.
     pub made_ns: u64,
-    /// What its nodes draw by.
+    /// The keys of its nodes' draws.
     pub draws: Draws,
     /// Where its own listeners behind others are reached.
     pub inner: Inner,
 }
 
 impl Blueprint {
-    /// The first epoch, or a later one: what its nodes have in the process is there already or is made.
+    /// A blueprint of the first epoch, or a later one: shared state of its nodes is taken over, or created.
     pub fn new(
         epoch: u32,
         (point, serving): (Arc<Point>, Arc<Serving>),
@@ -66,7 +67,7 @@ impl Blueprint {
         }
     }
 
-    /// How other threads know a node.
+    /// The identity of a node.
     pub fn id(&self, node: NodeId) -> Id {
         Id(self.keys.nodes[node as usize])
     }
@@ -81,7 +82,7 @@ impl Blueprint {
         &self.point.specs[self.point.nodes[node as usize].spec as usize]
     }
 
-    /// What a node with several behind it leads to.
+    /// The node or nodes behind a node.
     pub fn list(&self, node: NodeId) -> &[NodeId] {
         match self.point.nodes[node as usize].to {
             To::List(list) => &self.point.lists[list as usize],
@@ -97,7 +98,7 @@ impl Blueprint {
         }
     }
 
-    /// What a node is when served.
+    /// The role of a node when served.
     pub fn role(&self, node: NodeId) -> Role {
         self.serving.roles.get(node as usize).copied().unwrap_or_default()
     }
@@ -112,7 +113,7 @@ impl Blueprint {
         self.targets(lb).iter().map(weight).collect()
     }
 
-    /// What people call the targets of a balancer, by index; nobody is called nothing.
+    /// The display names of a balancer's targets, by index; empty for removed ones.
     pub fn labels(&self, lb: NodeId) -> Vec<String> {
         let by_node: BTreeMap<NodeId, String> =
             self.list(lb).iter().copied().zip(target_labels(&self.point, lb)).collect();
@@ -121,13 +122,13 @@ impl Blueprint {
         self.targets(lb).iter().map(label).collect()
     }
 
-    /// What the targets of a balancer are hashed by, by index.
+    /// The names by which targets of a balancer are hashed, by index.
     pub fn hash_names(&self, lb: NodeId) -> Vec<String> {
         let name = |target: &Option<NodeId>| target.map_or_else(String::new, |target| self.hash_name(target));
         self.targets(lb).iter().map(name).collect()
     }
 
-    /// The health of a balancer's targets at the beginning: the same on all threads.
+    /// The initial health of a balancer's targets: the same on all threads.
     pub fn health(&self, node: NodeId, lb: &Lb) -> Health {
         let (config, draw) = self.health_config(node, lb);
         let mut health = Health::new(config, &self.weights(node), self.made_ns, draw);
@@ -137,7 +138,7 @@ impl Blueprint {
         health
     }
 
-    /// What of health a balancer has, and what that draws by.
+    /// The health settings of a balancer, and the key of their draws.
     pub fn health_config(&self, node: NodeId, lb: &Lb) -> (HealthConfig, Key) {
         let config = HealthConfig {
             check: lb.health.as_ref().map(|h| h.check.clone()),
@@ -158,8 +159,8 @@ impl Blueprint {
         self.targets(lb).iter().map(behind).collect()
     }
 
-    /// What a person is told of a target: the server or listener that its only way leads to, with its address, else what its ways
-    /// part at.
+    /// The display name of a target: the server or listener that its only way leads to, with its address, otherwise
+    /// the node where its ways part.
     pub fn described(&self, mut id: NodeId) -> String {
         loop {
             let node = &self.point.nodes[id as usize];
@@ -179,7 +180,8 @@ impl Blueprint {
         }
     }
 
-    /// What a target is hashed by: the address of the server or listener that its way comes to first, else that server's name.
+    /// The name by which a target is hashed: the address of the first server or listener on its way, otherwise that
+    /// server's name.
     pub fn hash_name(&self, mut id: NodeId) -> String {
         loop {
             let node = &self.point.nodes[id as usize];
@@ -198,8 +200,8 @@ impl Blueprint {
     }
 }
 
-/// The servers of a plan that may have so many connections only: the lowest limit of the balancers that lead there, and the
-/// shortest time for which they let a request wait.
+/// The servers with a limit of connections: the lowest limit of the balancers that lead there, and the shortest time
+/// for which they let a request wait.
 fn limits(point: &Point, serving: &Serving) -> BTreeMap<NodeId, (u32, Option<u64>)> {
     let mut limits = BTreeMap::new();
     for node in &point.nodes {

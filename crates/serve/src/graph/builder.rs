@@ -1,4 +1,4 @@
-//! From a plan to the nodes that a loop, the owner of the process's state, or the thread of the built-in servers runs.
+//! From a plan to the nodes that a loop, the owner of process-wide state, or the thread of the built-in servers runs.
 
 use super::Graph;
 use super::blueprint::Blueprint;
@@ -44,40 +44,40 @@ use weir_policy::split::Split as Shares;
 /// What kind of thread a graph is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Thread {
-    /// It serves clients, or owns what is the process's.
+    /// It serves clients, or owns process-wide state.
     Proxy,
     /// It runs the built-in servers.
     BuiltIn,
 }
 
-/// Builds what one thread runs.
+/// Builds the graph of one thread.
 pub(crate) struct Builder<'a> {
     pub blueprint: &'a Arc<Blueprint>,
     pub core: &'a Rc<Core>,
     pub thread: Thread,
-    /// The process's state, as this thread has it.
+    /// This thread's view of process-wide state.
     pub state: &'a LocalState,
-    /// The targets that this thread has.
+    /// The targets of this thread.
     pub targets: &'a Targets,
-    /// Whoever has health, and balancers of the process.
+    /// The owner of health, and of balancers of the process.
     pub owner: &'a Owner,
     /// The names of targets.
     pub names: &'a Names,
     pub built_in: &'a BuiltInServers,
-    /// What those know this process, or its run, by.
+    /// The token by which those recognise this process, or its run.
     pub token: u64,
     pub room: &'a Rc<dyn MakesRoom>,
-    /// Whom all that is done to balancers is told.
+    /// Receives every operation on balancers.
     pub records: Option<Arc<VerifyRun>>,
     /// Whether it is for a run of a verification.
     pub in_run: bool,
     /// The number of this thread.
     pub number: u32,
-    /// What servers say of TLS.
+    /// The TLS settings of servers.
     pub tls: &'a tls::Clients,
     /// The listeners' numbers and nodes.
     pub listeners: &'a [(usize, NodeId)],
-    /// Told which targets are gone, by what ends their requests.
+    /// Receives removed targets, with the flag that ends their requests.
     pub gone: &'a RefCell<Vec<(Id, u32, AbortFlag)>>,
 }
 
@@ -145,7 +145,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A node that acts on this thread.
+    /// Makes a node that acts on this thread.
     fn make(&self, id: NodeId) -> Node {
         let node = &self.blueprint.point.nodes[id as usize];
         let next = self.blueprint.next(id);
@@ -291,7 +291,7 @@ impl Builder<'_> {
             _ => None,
         };
         let listens = matches!(self.blueprint.spec(id), Spec::Listen(_));
-        // A listener is told of draws in a verification only: else it draws for itself.
+        // A listener receives draws in a verification only: otherwise it draws for itself.
         let told = self.blueprint.role(id) == Role::BuiltIn || listens && self.in_run;
         let key = self.blueprint.keys.targets[id as usize];
         let most = self
@@ -317,12 +317,12 @@ impl Builder<'_> {
         }))
     }
 
-    /// What a node counts by.
+    /// The counters of a node.
     fn counts(&self, id: NodeId, is: Counting) -> Rc<NodeCounts> {
         self.state.metrics.node(&self.blueprint.point, id, is)
     }
 
-    /// Servers at these ends, before which no balancer is, count by themselves.
+    /// Servers at these ends, without a balancer before them, have counters of their own.
     fn count_alone(&self, nodes: &[Node], outer: &[End]) {
         for end in outer {
             if let End::Server(id) = end
@@ -340,7 +340,7 @@ impl Builder<'_> {
         let host = match Address::parse(addr) {
             Some(Address::Ip(address)) => address.ip().to_string(),
             Some(Address::Name(host, _)) => host.to_string(),
-            // The plan was checked: it says the name.
+            // The plan was checked: it has the name.
             _ => String::new(),
         };
         Some(Secure { client: self.tls.get(&client_files(tls))?, host: host.into() })
@@ -348,7 +348,7 @@ impl Builder<'_> {
 
     fn balancer(&self, id: NodeId, lb: &Lb) -> lb::Lb {
         let targets = self.blueprint.targets(id).to_vec();
-        // Health is the process's, and what is in flight is limited by its permits.
+        // Health belongs to the process, and its permits limit requests in flight.
         let listens = lb.eject.is_some() || lb.outlier.is_some();
         let own_id = self.blueprint.id(id);
         let shape = Shape {
@@ -404,7 +404,7 @@ impl Builder<'_> {
             let acts = |id: &NodeId| {
                 let role = self.blueprint.role(*id);
                 is_built_in |= role == Role::BuiltIn;
-                // The model of a real server is there for simulations only.
+                // The model of a real server is for simulations only.
                 matches!(role, Role::Model | Role::BuiltIn) || is_built_in && role == Role::Inside
             };
             let nodes = target.iter().flat_map(|target| only_way(point, *target));
@@ -413,7 +413,7 @@ impl Builder<'_> {
         lb::Probes::new(self.blueprint.targets(id).iter().map(way).collect())
     }
 
-    /// What this thread has of a balancer, which has this shape from now on.
+    /// This thread's state of a balancer, which has this shape from now on.
     fn state_of(&self, id: NodeId, lb: &Lb, shape: &Shape) -> Rc<LbState> {
         let own_id = self.blueprint.id(id);
         let flags = self.state.process().flags(own_id.0);
@@ -443,7 +443,7 @@ impl Builder<'_> {
         state
     }
 
-    /// On which loop's behalf a balancer's state is kept: what is the process's is kept once.
+    /// The loop for which a balancer's state is kept: process-wide state is kept once.
     fn on_loop(&self, lb: &Lb) -> u32 {
         if lb.scope == Scope::Process || self.is_built_in() { 0 } else { self.number }
     }
@@ -453,7 +453,7 @@ impl Builder<'_> {
         Some(Sticky::new(lb.sticky.as_deref()?, &shape.names, &shape.exists, *key))
     }
 
-    /// Where a server with this address is.
+    /// The address of a server.
     fn place(&self, addr: &str) -> Place {
         let list: &[_] = match Address::parse(addr) {
             Some(Address::Unix(path)) => return Place::Unix(path.into()),
@@ -470,12 +470,12 @@ impl Builder<'_> {
     }
 }
 
-/// How a listener of this process is spoken to: as a server is by default, in a version that it takes.
+/// How a listener of this process is connected to: as a server is by default, in a version that it accepts.
 fn as_origin(listen: &plan::Listen) -> Origin {
     let takes = |version| listen.http.versions.contains(&version);
     let protocol = match (takes(HttpVersion::H1), takes(HttpVersion::H2)) {
         (false, _) => OriginProtocol::H2,
-        // TLS has a word for which of them.
+        // TLS negotiates the version.
         (true, true) if listen.tls.is_some() => OriginProtocol::Auto,
         (true, _) => OriginProtocol::H1,
     };

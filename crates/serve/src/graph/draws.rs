@@ -1,4 +1,4 @@
-//! What the nodes of a plan draw by: the simulator's keys, of the same seed the same.
+//! The keys of draws of a plan's nodes: those of the simulator for the same seed.
 
 use crate::exchange::NodeId;
 use crate::nodes::cable;
@@ -13,12 +13,12 @@ use weir_workload::Places;
 pub(crate) struct Draws {
     places: Places,
     key: Key,
-    /// Blocks by their numbers in the file: which of those of their place they are.
+    /// Blocks by their numbers in the file: their numbers among the blocks of their place.
     blocks: BTreeMap<u32, u64>,
 }
 
 impl Draws {
-    /// Those of nodes that are met from these on; `key`: the seed's, of a replication.
+    /// The keys of nodes that are met from these on; `key`: the seed's, of a replication.
     pub fn new(point: &Point, roots: &[NodeId], key: Key) -> Draws {
         let places = Places::of(point, roots);
         let mut met: BTreeSet<(u32, u32)> = BTreeSet::new();
@@ -64,13 +64,13 @@ impl Draws {
         self.places.node(node, self.key.with(purpose::CHOICE))
     }
 
-    /// What a balancer has of its own on a loop.
+    /// A key of a balancer's own on a loop.
     pub fn state(&self, node: NodeId, on_loop: u32) -> Key {
         let own = self.places.node(node, self.key.with(purpose::NODE));
         if on_loop == 0 { own } else { own.with(purpose::LOOP).with(u64::from(on_loop)) }
     }
 
-    /// The time-line of a faulty node.
+    /// The timeline of a faulty node.
     pub fn time_line(&self, node: NodeId, line: &Line) -> Key {
         let key = self.key.with(purpose::NODE);
         match line {

@@ -1,4 +1,5 @@
-//! Where the ways behind a balancer's targets end: what a check asks, and what must be there for a target to be of use.
+//! Where the ways behind a balancer's targets end: what a check connects to, and what must exist for a target to be
+//! usable.
 
 use crate::exchange::NodeId;
 use weir_plan::serving::{Role, Serving};
@@ -18,11 +19,11 @@ pub(crate) enum End {
 /// What a check finds behind a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checked {
-    /// A server that can be asked.
+    /// A server that can be checked.
     Server(NodeId),
     /// A fixed answer.
     Status(u16),
-    /// Something that decides for each request: who stands there is alive, what is behind has checks of its own.
+    /// A node that decides for each request: it is alive, and the nodes behind it have checks of their own.
     Alive,
 }
 
@@ -41,12 +42,12 @@ impl Ends {
         self.all.iter().filter_map(|end| if let End::Server(id) = end { Some(*id) } else { None })
     }
 
-    /// Nobody is there any more.
+    /// There is no target any more.
     pub fn nowhere() -> Ends {
         Ends { all: Vec::new(), way: Vec::new(), checked: Checked::Alive }
     }
 
-    /// What is behind a node. `built_in`: for the thread of the built-in servers, whose servers are models.
+    /// The ends behind a node. `built_in`: for the thread of the built-in servers, whose servers are models.
     pub fn behind(point: &Point, serving: &Serving, built_in: bool, node: NodeId) -> Ends {
         let walk = Walk { point, serving, built_in };
         let mut all = Vec::new();

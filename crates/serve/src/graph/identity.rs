@@ -1,21 +1,21 @@
-//! Who is who across graphs (`docs/spec/operating.md#identity`): state belongs to identities, so that a graph that is built
-//! later takes over what stays. An identity is interned to a number that is the same on all threads, in every graph.
+//! Identities across graphs (`docs/spec/operating.md#identity`): state belongs to identities, so that a later graph
+//! takes over what stays. An identity is interned to a number that is the same on all threads, in every graph.
 //!
-//! A node with `name=` is its kind (of balancers there is one) and name; one behind which lies one addressed server is its place and that address; others
-//! are place and number there. A target is what its `server` says: address as written, TLS and protocol;
-//! one without address is known as a node, and so is a `listen` that takes a free port; with TLS it is another. Those of one
-//! identity are told apart by their order.
+//! A node with `name=` is its kind (one kind for all balancers) and name; one with a single addressed server behind
+//! it is its place and that address; others are place and number there. A target is the address of its `server` as
+//! written, TLS and protocol; one without address is identified as a node, and so is a `listen` that takes a free
+//! port; with TLS it is another. Targets of one identity are distinguished by their order.
 
 use crate::exchange::NodeId;
 use std::collections::BTreeMap;
 use weir_plan::address::Address;
 use weir_plan::{Node, Origin, Place, Point, Spec, To};
 
-/// The identities of all graphs that are left, by number.
+/// The identities of all remaining graphs, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     known: BTreeMap<String, u32>,
-    /// Numbers that were ever given: none is given twice.
+    /// The count of numbers ever given: none is given twice.
     given: u32,
 }
 
@@ -44,7 +44,7 @@ impl Interner {
         })
     }
 
-    /// Forgets all but these.
+    /// Forgets all others.
     pub fn keep(&mut self, is_left: impl Fn(u32) -> bool) {
         self.known.retain(|_, key| is_left(*key));
     }
@@ -68,7 +68,7 @@ impl Interner {
             Spec::Listen(listen) => match (is_free_port(&listen.addr), listen.tls.is_some()) {
                 (false, false) => self.key(format!("listener {}", listen.addr)),
                 (false, true) => self.key(format!("listener {} by TLS", listen.addr)),
-                // Of those that take a free port each is known by its name alone.
+                // Listeners that take a free port are identified by their name alone.
                 (true, false) => *own,
                 (true, true) => self.key(format!("listener of node {own} by TLS")),
             },
@@ -89,7 +89,7 @@ fn is_free_port(addr: &str) -> bool {
 fn of_node(point: &Point, node: &Node, address: Option<&str>) -> String {
     let spec = &point.specs[node.spec as usize];
     let is_server = matches!(spec, Spec::Server { .. });
-    // A balancer stays itself with another policy, and with one target or several.
+    // A balancer stays the same with another policy, and with one target or several.
     let is_lb = matches!(spec, Spec::Lb(_));
     let kind = if is_lb { LB } else { spec.kind() };
     match (&node.name, address.filter(|_| !is_lb)) {
@@ -106,7 +106,7 @@ fn of_target(addr: &str, origin: &Origin) -> String {
     }
 }
 
-/// Where in the text a node is made.
+/// The place of a node in the text.
 fn place(point: &Point, node: &Node) -> String {
     let site = point.sites.get(node.site as usize);
     match site.and_then(|site| point.places.get(site.place as usize)) {
@@ -118,14 +118,14 @@ fn place(point: &Point, node: &Node) -> String {
     }
 }
 
-/// The address of the one addressed server or listener behind each node; `None` where there is none, or more than one.
+/// The address of the one addressed server or listener behind each node; `None` if there is none, or more than one.
 fn addresses_behind(point: &Point) -> Vec<Option<&str>> {
     enum Behind<'a> {
         Nothing,
         One(&'a str),
         More,
     }
-    // A node comes after all that it leads to.
+    // A node comes after all nodes behind it.
     let mut behind: Vec<Behind<'_>> = Vec::with_capacity(point.nodes.len());
     for node in &point.nodes {
         let found = match (&point.specs[node.spec as usize], node.to) {
@@ -150,7 +150,7 @@ fn addresses_behind(point: &Point) -> Vec<Option<&str>> {
     behind.into_iter().map(|b| if let Behind::One(addr) = b { Some(addr) } else { None }).collect()
 }
 
-/// Where requests enter, by index of the node; for whoever names a listener's inside.
+/// Where requests enter, by index of the node; for nodes that name a listener's inside.
 pub(crate) fn inside(point: &Point, listener: NodeId) -> NodeId {
     match point.nodes[listener as usize].to {
         To::Node(next) => next,

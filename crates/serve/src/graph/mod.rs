@@ -1,7 +1,7 @@
 //! The nodes of a topology as one thread serves them, built from a plan.
 //!
-//! A graph has an epoch; requests stay in the graph they began in, and what outlives a graph belongs to identities
-//! ([`identity`], [`state`]).
+//! A graph has an epoch; requests stay in the graph they began in, and state that outlives a graph belongs to
+//! identities ([`identity`], [`state`]).
 
 pub(crate) mod blueprint;
 pub(crate) mod builder;
@@ -32,7 +32,7 @@ use weir_plan as plan;
 
 /// The nodes, by their number in the plan.
 pub(crate) struct Graph {
-    /// What it was built from; it is known to be there for as long as any graph has it.
+    /// Its blueprint, which lives as long as any graph has it.
     pub blueprint: Arc<Blueprint>,
     nodes: Vec<Node>,
     /// Whether its requests end now.
@@ -45,7 +45,7 @@ pub(crate) struct Graph {
     lbs: BTreeMap<u32, NodeId>,
     /// Where the ways of balancers' targets end.
     ends: BTreeMap<NodeId, Rc<[Ends]>>,
-    /// Where ways end that lead through no balancer's targets: from listeners, and of nodes that stand in.
+    /// Where ways end that lead through no balancer's targets: from listeners, and of spare nodes.
     outer: Vec<End>,
 }
 
@@ -107,7 +107,7 @@ impl Graph {
         listeners.chain(self.roots.keys().map(|root| Entry::BuiltIn(*root)))
     }
 
-    /// A balancer as other threads name it; `None`: it is of another graph.
+    /// A balancer by its identity between threads; `None`: it belongs to another graph.
     pub fn lb(&self, id: Id) -> Option<&Rc<Lb>> {
         if let Node::Lb(lb) = self.node(*self.lbs.get(&id.0)?) { Some(lb) } else { None }
     }
@@ -135,12 +135,12 @@ impl Graph {
         self.reachable().iter().filter_map(server).collect()
     }
 
-    /// The same, to look at.
+    /// The same, for display.
     pub fn ends_of(&self, lb: NodeId) -> Option<&[Ends]> {
         self.ends.get(&lb).map(|ends| &**ends)
     }
 
-    /// Servers to which some way leads through targets that were not removed.
+    /// Servers that requests can reach through targets that were not removed.
     fn reachable(&self) -> BTreeSet<NodeId> {
         let (mut servers, mut lbs) = (BTreeSet::new(), BTreeSet::new());
         let mut open = self.outer.clone();

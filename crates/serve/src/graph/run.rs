@@ -1,4 +1,4 @@
-//! A request's way through the nodes: one future, in which each node does its part before and after what is behind it.
+//! A request's way through the nodes: one future, in which each node acts before and after the nodes behind it.
 
 use super::Graph;
 use crate::exchange::hold::{Hold, Holds};
@@ -100,7 +100,7 @@ mod tests {
         size_of::<F>()
     }
 
-    /// What is rare is boxed on its way, so that the future of a plain request stays small: it is made for each.
+    /// Rare nodes are boxed, so that the future of a plain request stays small: it is made for each.
     #[test]
     fn a_request_is_a_small_future() {
         let bytes = size(super::run);

@@ -1,7 +1,7 @@
-//! Which index each target of a balancer has, the same on all threads and in every graph: a target keeps its index for as long as it
-//! is there, whatever stands before it in the file. Counts, permits and health are kept by it.
+//! The index of each target of a balancer, the same on all threads and in every graph: a target keeps its index as
+//! long as it exists, regardless of its position in the file. Counts, permits and health are kept by it.
 //!
-//! The index of one that is gone is used again once no graph is left whose requests could be at it.
+//! The index of a removed target is used again once no graph is left whose requests could be at it.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,13 +11,13 @@ pub(crate) struct Slots(Vec<Slot>);
 
 #[derive(Clone, Copy, Debug)]
 enum Slot {
-    /// The identity of who is there.
+    /// The identity of its target.
     Taken(u32),
-    /// Nobody, from this epoch on.
+    /// No target, from this epoch on.
     Free(u32),
 }
 
-/// What has become of them.
+/// Numbers of added and removed targets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub added: u32,
@@ -25,8 +25,8 @@ pub(crate) struct Changes {
 }
 
 impl Slots {
-    /// Gives these targets, by identity, their indices in a new epoch. By index, where in the list each is; `oldest`: the oldest epoch
-    /// of which a graph is left.
+    /// Gives these targets, by identity, their indices in a new epoch. Returns, by index, the position of each in the
+    /// list; `oldest`: the oldest epoch with a remaining graph.
     pub fn assign(&mut self, targets: &[u32], epoch: u32, oldest: u32) -> (Box<[Option<u32>]>, Changes) {
         let mut open: BTreeMap<u32, VecDeque<u32>> = BTreeMap::new();
         for (at, target) in (0..).zip(targets) {
@@ -79,7 +79,7 @@ mod tests {
         // 8 goes, 5 comes first in the file: its requests of epoch 0 may still be there.
         assert_eq!(assign(&[5, 9, 7], 1, 0), [Some(2), None, Some(1), Some(0)]);
         assert_eq!(assign(&[5, 9, 7, 4], 2, 0), [Some(2), None, Some(1), Some(0), Some(3)]);
-        // From epoch 1 on nobody is sent to index 1.
+        // From epoch 1 on no request is sent to index 1.
         assert_eq!(assign(&[5, 9, 7, 4, 3], 3, 1), [Some(2), Some(4), Some(1), Some(0), Some(3)]);
         let same = Slots::default().assign(&[1, 1], 0, 0);
         assert_eq!(same, ([Some(0), Some(1)].into(), Changes { added: 2, removed: 0 }));

@@ -1,10 +1,10 @@
-//! What nodes have in the process, whatever loop and whatever graph they are in: semaphores, token buckets, budgets, faults; and
-//! what a thread has of its balancers.
-//! It belongs to identities ([`super::identity`]), so that a later graph takes over what stays.
+//! Process-wide state of nodes, shared by all loops and graphs: semaphores, token buckets, budgets, faults; and a
+//! thread's state of its balancers. It belongs to identities ([`super::identity`]), so that a later graph takes over
+//! what stays.
 //!
-//! Shared by atomics and messages; no request waits for a lock (`docs/spec/serving.md#loop-and-process`): the two locks here
-//! are taken while a graph is built. Every thread has a number and a mailbox: a message is the identity of a semaphore (or of a
-//! time-line of faults) that is to be looked at again.
+//! Shared by atomics and messages; no request waits for a lock (`docs/spec/serving.md#loop-and-process`): the two
+//! locks here are taken while a graph is built. Every thread has a number and a mailbox: a message is the identity of
+//! a semaphore (or of a timeline of faults) that has changed.
 
 use super::draws::Draws;
 use super::identity::{Interner, Keys};
@@ -29,24 +29,24 @@ use weir_policy::budget::Tokens;
 use weir_policy::config::{Budget, Rate};
 use weir_policy::rate::RateLimit;
 
-/// What a node has that is the process's, and what it was made for.
+/// The shared state of a node, and the arguments that it was made for.
 #[derive(Clone)]
 enum State {
     /// Permits with a wait queue: a queue's, a balancer's.
     Semaphore(Arc<Semaphore>, Arc<SharedQueue>),
     /// The buckets of a limit.
     Rate(Arc<TryCell<RateLimit>>, Rate),
-    /// What further attempts are charged to.
+    /// The budget of further attempts.
     Budget(Arc<TryCell<Tokens>>, Budget),
-    /// How warm it is.
+    /// The progress of a warm-up.
     Warmup(Arc<TryCell<Warmup>>),
-    /// Its time-line of faults.
+    /// A timeline of faults.
     Fault(Arc<TimeLine>, Box<plan::Faulty>),
 }
 
-/// What a node is to have.
+/// The shared state that a node needs.
 enum Wanted<'a> {
-    /// So many counters, of so many permits each.
+    /// A number of counters, of this number of permits each.
     Permits(usize, u32),
     Rate(&'a Rate),
     Budget(&'a Budget),
@@ -56,7 +56,7 @@ enum Wanted<'a> {
 /// The process's state.
 pub(crate) struct ProcessState {
     mail: Arc<[UnboundedSender<u32>]>,
-    /// Raised whenever no thread has a graph any more that some thread had.
+    /// Raised when the last graph of an epoch is gone on all threads.
     pub graph_ended: Arc<Signal>,
     known: Mutex<Known>,
 }
@@ -64,15 +64,15 @@ pub(crate) struct ProcessState {
 #[derive(Default)]
 struct Known {
     interner: Interner,
-    /// Who is who in each graph of which some thread still has one, by epoch.
+    /// The identities of each graph that some thread still has, by epoch.
     graphs: Vec<(u32, Weak<GraphKeys>)>,
     /// By identity.
     states: BTreeMap<u32, State>,
     /// The targets of balancers, by the balancer's identity.
     slots: BTreeMap<u32, Slots>,
-    /// What all loops know of them.
+    /// State of the targets that all loops share.
     flags: BTreeMap<u32, Arc<TargetFlags>>,
-    /// How busy targets are that probes ask, by identity.
+    /// The load of targets that are probed, by identity.
     loads: Loads,
     /// Connections to targets, by identity.
     open: BTreeMap<u32, Arc<Counter>>,
@@ -99,26 +99,26 @@ impl Drop for GraphKeys {
     }
 }
 
-/// Who is who in a plan.
+/// The identities of a plan.
 pub(crate) struct Prepared {
     pub keys: Arc<GraphKeys>,
-    /// The targets of each balancer by their indices; `None`: nobody any more.
+    /// The targets of each balancer by their indices; `None`: no target any more.
     pub targets: BTreeMap<NodeId, Box<[Option<NodeId>]>>,
     pub changes: Changes,
 }
 
 impl ProcessState {
-    /// Of threads with these mailboxes.
+    /// For threads with these mailboxes.
     pub fn new(mail: Arc<[UnboundedSender<u32>]>) -> ProcessState {
         ProcessState { mail, graph_ended: Arc::default(), known: Mutex::default() }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        // What is in it is whole after every step.
+        // Its content is valid after every step.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who is who in a plan; its nodes have all that they need from now on.
+    /// Interns the identities of a plan and creates the shared state of its nodes.
     pub fn prepare(&self, epoch: u32, point: &Point, draws: &Draws, now_ns: u64) -> Prepared {
         let mut known = self.known();
         let oldest = known.forget(epoch);
@@ -146,7 +146,7 @@ impl ProcessState {
         Prepared { keys, targets, changes }
     }
 
-    /// Gives a node what it is to have; what it has already goes on where it is of that kind.
+    /// Creates the shared state of a node; existing state of that kind is kept.
     fn renew(&self, known: &mut Known, key: u32, wanted: Option<Wanted<'_>>, now_ns: u64) {
         let new = match (wanted, known.states.get(&key)) {
             (None, Some(State::Fault(..)) | None) | (Some(Wanted::Warmup), Some(State::Warmup(_))) => return,
@@ -179,7 +179,7 @@ impl ProcessState {
         State::Semaphore(Arc::new(Semaphore::new(n, most)), queue)
     }
 
-    /// The time-lines of faulty nodes, one for all that share it. The messages of each name its first node.
+    /// The timelines of faulty nodes, one for all that share it. The messages of each name its first node.
     fn time_lines(&self, point: &Point, (keys, draws): (&Keys, &Draws), known: &mut Known) {
         let mut first_of: BTreeMap<plan::Line, NodeId> = BTreeMap::new();
         let mut together: BTreeMap<NodeId, Vec<(NodeId, &plan::Faulty)>> = BTreeMap::new();
@@ -212,7 +212,7 @@ impl ProcessState {
         (first, nodes): (NodeId, &[(NodeId, &plan::Faulty)]),
         known: &Known,
     ) -> TimeLine {
-        // Those on one line have the same law.
+        // Nodes on one timeline have the same law.
         let faulty = nodes[0].1;
         let lazy = faulty.clock == Clock::Lazy;
         let law = faulty.law();
@@ -242,18 +242,19 @@ impl ProcessState {
         if let Some(State::Budget(budget, _)) = self.get(key) { Some(budget) } else { None }
     }
 
-    /// How many are inside of a queue, or at a balancer's limited targets, and how many wait; `None`: it is none.
+    /// The number inside a queue, or at a balancer's limited targets, and the number waiting; `None`: it has no such
+    /// state.
     pub fn inside(&self, key: u32) -> Option<(u64, u64)> {
         let Some(State::Semaphore(semaphore, queue)) = self.get(key) else { return None };
         Some((semaphore.all_inside(), queue.waiting()))
     }
 
-    /// How warm a node is.
+    /// The warmth of a node.
     pub fn warmup(&self, key: u32) -> Option<Arc<TryCell<Warmup>>> {
         if let Some(State::Warmup(warmup)) = self.get(key) { Some(warmup) } else { None }
     }
 
-    /// What all loops know of a balancer's targets; nothing, if there is no such balancer.
+    /// The state of a balancer's targets that all loops share; empty, if there is no such balancer.
     pub fn flags(&self, key: u32) -> Arc<TargetFlags> {
         let none = || Arc::new(TargetFlags::new(0, false, Box::default()));
         self.known().flags.get(&key).cloned().unwrap_or_else(none)
@@ -276,7 +277,8 @@ impl ProcessState {
 }
 
 impl Known {
-    /// Forgets what no graph has any more. The oldest epoch of which a graph is left, before one is built of `epoch`.
+    /// Forgets what no graph has any more. Returns the oldest epoch with a remaining graph, before one is built of
+    /// `epoch`.
     fn forget(&mut self, epoch: u32) -> u32 {
         self.graphs.retain(|(_, keys)| keys.strong_count() > 0);
         let graphs: Vec<Arc<GraphKeys>> = self.graphs.iter().filter_map(|(_, keys)| keys.upgrade()).collect();
@@ -292,7 +294,7 @@ impl Known {
     }
 }
 
-/// What a node is to have; `targets`: indices of a balancer.
+/// The shared state that a node needs; `targets`: indices of a balancer.
 fn wanted(spec: &Spec, targets: usize) -> Option<Wanted<'_>> {
     match spec {
         Spec::Queue { concurrency, .. } => Some(Wanted::Permits(1, *concurrency)),
@@ -308,7 +310,7 @@ fn wanted(spec: &Spec, targets: usize) -> Option<Wanted<'_>> {
     }
 }
 
-/// What all loops know of the targets of each balancer of a plan; of targets that stay as it was.
+/// The shared state of the targets of each balancer of a plan; that of remaining targets is kept.
 fn flags(point: &Point, keys: &Keys, targets: &BTreeMap<NodeId, Box<[Option<NodeId>]>>, known: &mut Known) {
     known.loads.add(point, &keys.nodes);
     for (id, targets) in targets {
@@ -342,26 +344,26 @@ fn behind(point: &Point, id: NodeId) -> BTreeSet<NodeId> {
     seen
 }
 
-/// The process's state as one thread has it, and who is told there when something is to be looked at again.
+/// Process-wide state as one thread sees it, with that thread's listeners for changes.
 pub(crate) struct LocalState {
     process: Arc<ProcessState>,
     me: usize,
     semaphores: RefCell<BTreeMap<u32, Rc<LocalSemaphore>>>,
     timelines: RefCell<BTreeMap<u32, Rc<LocalTimeLine>>>,
     balancers: RefCell<BTreeMap<u32, Rc<LbState>>>,
-    /// What the thread counts.
+    /// The thread's counters.
     pub metrics: Metrics,
 }
 
 impl LocalState {
-    /// Of the thread with this number.
+    /// For the thread with this number.
     pub fn new(process: Arc<ProcessState>, me: usize) -> Rc<LocalState> {
         let (semaphores, timelines) = (RefCell::default(), RefCell::default());
         let metrics = Metrics::default();
         Rc::new(LocalState { process, me, semaphores, timelines, balancers: RefCell::default(), metrics })
     }
 
-    /// What is not a thread's own.
+    /// The part that is not a thread's own.
     pub fn process(&self) -> &ProcessState {
         &self.process
     }
@@ -378,7 +380,7 @@ impl LocalState {
         Some(new)
     }
 
-    /// What the thread has of a balancer; new, if it has nothing.
+    /// The thread's state of a balancer; new, if it has none.
     pub fn balancer(&self, key: u32, new: impl FnOnce() -> LbState) -> (Rc<LbState>, bool) {
         let mut balancers = self.balancers.borrow_mut();
         if let Some(state) = balancers.get(&key) {
@@ -396,7 +398,7 @@ impl LocalState {
         self.balancers.borrow_mut().retain(|_, one| Rc::strong_count(one) > 1);
     }
 
-    /// The time-line of a faulty node.
+    /// The timeline of a faulty node.
     pub fn time_line(&self, key: u32) -> Option<Rc<LocalTimeLine>> {
         let Some(State::Fault(shared, _)) = self.process.get(key) else { return None };
         let mut all = self.timelines.borrow_mut();

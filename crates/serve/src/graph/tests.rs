@@ -50,7 +50,7 @@ fn plan(ports: [u16; 2]) -> (Arc<plan::Point>, Arc<weir_plan::serving::Serving>)
     (point, roles)
 }
 
-/// What is in flight, and who is on probation, is so in the graph that is built next as well.
+/// Requests in flight and probation carry over to the next graph.
 #[test]
 fn a_later_graph_goes_on_with_the_state() {
     let core = Core::new(Runtime::new().expect("epoll"), Clock::start(), Key::new(1), TCP).expect("timers");
@@ -101,11 +101,11 @@ fn a_later_graph_goes_on_with_the_state() {
     assert_eq!(old.id, new.id, "it is the same balancer");
     assert!(new.state.flags().has_probation());
     assert_eq!(pick(&new), 1 - first, "the other has fewer in flight");
-    // Whatever their order in the file, targets are known by who they are.
+    // Whatever their order in the file, targets are recognised by identity.
     let (turned, _of_turned) = graph(2, plan([2, 1]));
     assert!(turned.state.flags().has_probation() && Rc::ptr_eq(&turned.state, &new.state));
     assert_eq!(turned.targets.len(), 2);
-    // One goes and another comes: its index is new, since requests of older graphs may be at the old one's.
+    // One is removed and another added: its index is new, since requests of older graphs may be at the old one's.
     let (other, _of_other) = graph(3, plan([2, 3]));
     assert_eq!(other.targets.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, true]);
     assert!(!other.has_target(0) && other.has_target(2));

@@ -1,7 +1,7 @@
 //! One health check of a server: a connection of its own, never from a pool, and one request on it.
 //!
-//! A built-in server is asked over its socket with [`built_in::CHECK`] in the head, so that its models take the check for
-//! one: it costs what the file says, and skips what checks skip.
+//! A built-in server is asked over its socket with [`built_in::CHECK`] in the head, so that its models recognise the
+//! check: it costs what the file specifies, and skips what checks skip.
 
 use crate::exchange::{NodeId, RequestContext, built_in};
 use crate::graph::Graph;
@@ -18,15 +18,15 @@ use weir_net::io::system::is_exhausted;
 use weir_net::io::timers::has_ended;
 use weir_plan::{HealthCheck, OriginProtocol, TlsClient};
 
-/// This process has no descriptor or port left to ask with: that says nothing of the target.
+/// This process has no descriptor or port left for a check: that says nothing about the target.
 pub(crate) struct NothingLeft;
 
-/// What is asked of one target.
+/// The check of one target.
 pub(crate) struct Question {
     /// The head of the request; `None`: a connection is enough.
     head: Option<Vec<u8>>,
     is_head: bool,
-    /// Another port than the target's.
+    /// The port to check, if it is not the target's.
     port: Option<u16>,
     /// Statuses that pass; empty: all below 500.
     expect: Vec<(u16, u16)>,
@@ -64,7 +64,7 @@ impl Question {
         }
     }
 
-    /// Whether what is behind a target passes, within the time that it has.
+    /// Whether the end behind a target passes, within its time.
     pub async fn ask(&self, core: &Rc<Core>, graph: &Graph, ends: &Ends) -> Result<bool, NothingLeft> {
         let mut limit = Some(core.timers.after(self.timeout_ns));
         let mut asking = std::pin::pin!(self.go(core, graph, ends));
@@ -75,7 +75,7 @@ impl Question {
         .await
     }
 
-    /// There and back: through cables, queues and faults, as a request.
+    /// There and back: through links, queues and faults, as a request.
     async fn go(&self, core: &Rc<Core>, graph: &Graph, ends: &Ends) -> Result<bool, NothingLeft> {
         let (mut ctx, mut permits, mut cables) = (RequestContext::new(core.draw()), Vec::new(), Vec::new());
         for node in ends.way.iter().map(|id: &NodeId| graph.node(*id)) {
@@ -115,7 +115,7 @@ impl Question {
             Err(e) if is_exhausted(&e) => return Err(NothingLeft),
             Err(_) => return Ok(false),
         };
-        // What listens on another port may speak another version.
+        // A service on another port may speak another version.
         let by_h2 = server.origin.protocol == OriginProtocol::H2 && self.port.is_none();
         let offers = if by_h2 { ["h2"] } else { ["http/1.1"] };
         let socket = match &server.tls {

@@ -1,4 +1,4 @@
-//! Health is the process's: the owner's thread has it, all loops follow.
+//! Health is process-wide: the owner's thread has it, all loops follow.
 //!
 //! ```text
 //!   owner: monitor ── checks ──> targets          loops: requests
@@ -8,8 +8,9 @@
 //!     +---- snapshots on every change -------------->+  Upstream::follow
 //! ```
 //!
-//! [`monitor`] has the state and the clock, [`check`] asks a target over a connection of its own, [`by_hand`] is what an
-//! operator has set. The one request that may try a target on probation is told by an atomic ([`crate::nodes::lb::TargetFlags`]).
+//! [`monitor`] has the state and the clock, [`check`] asks a target over a connection of its own, [`by_hand`] has the
+//! operator's settings. The trial of a target on probation is signalled by an atomic
+//! ([`crate::nodes::lb::TargetFlags`]).
 
 pub(crate) mod by_hand;
 mod check;

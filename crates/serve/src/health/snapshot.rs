@@ -1,4 +1,5 @@
-//! What a process tells its successor of targets: health, ejections, what was set by hand. By what people call balancers and targets.
+//! A process's knowledge of targets, for its successor: health, ejections, settings by hand. By the display names of
+//! balancers and targets.
 
 use super::by_hand::{ByHand, Overrides};
 use super::monitor::Monitor;
@@ -9,18 +10,18 @@ use weir_policy::health::Known;
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
-    /// Balancer, which of those that are called so, target; what is known.
+    /// Balancer, index among targets of that name, target; its health.
     pub health: Vec<(String, u32, String, Known)>,
-    /// Balancer, target; what was set.
+    /// Balancer, target; its setting.
     pub by_hand: Vec<(String, String, ByHandSaid)>,
 }
 
-/// What was set of a target.
+/// The setting of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ByHandSaid {
     state: Option<Said>,
     weight: Option<f64>,
-    /// It is taken back after so long, ns.
+    /// It is revoked after this time, ns.
     #[serde(default)]
     left_ns: Option<u64>,
 }
@@ -34,7 +35,7 @@ enum Said {
 }
 
 impl Monitor {
-    /// What a successor is told.
+    /// The state for a successor.
     pub fn snapshot(&self) -> Snapshot {
         let now_ns = self.core.now();
         let said = |by_hand: &ByHand| ByHandSaid {
@@ -52,7 +53,7 @@ impl Monitor {
         Snapshot { health: self.known(), by_hand }
     }
 
-    /// What a predecessor has told.
+    /// The state of a predecessor.
     pub fn heed(&self, snapshot: &Snapshot) {
         self.believe(&snapshot.health);
         let now_ns = self.core.now();

@@ -1,4 +1,5 @@
-//! What one thread says of itself: on a loop what its balancers count and believe, on the owner's what belongs to the process.
+//! One thread's part of the view: on a loop the counts and estimates of its balancers, on the owner process-wide
+//! state.
 
 use crate::exchange::NodeId;
 use crate::graph::Graph;
@@ -15,23 +16,23 @@ use std::sync::Arc;
 use weir_plan::{Scope, Spec, listeners};
 use weir_policy::eligibility::{Admin, Reason};
 
-/// What a thread says.
+/// The answer of a thread.
 #[derive(Default)]
 pub(super) struct Said {
-    /// Of the balancers whose state it has. They are named by their identity: threads take another topology over one after another.
+    /// The balancers whose state it has, by identity: threads adopt a generation one after another.
     pub pools: Vec<(Id, Vec<TargetSaid>)>,
-    /// Of all balancers by target: attempts here so far, and those of them that have failed.
+    /// Of all balancers by target: attempts so far, and failed ones.
     pub attempts: Vec<(Id, Vec<Attempts>)>,
     /// Clients that it serves.
     pub clients: usize,
-    /// What only the owner knows.
+    /// The part that only the owner knows.
     pub of_owner: Option<OwnerSaid>,
 }
 
-/// A target's index, and attempts there with those of them that have failed.
+/// A target's index, attempts there, and failed ones.
 pub(super) type Attempts = (u32, (u64, u64));
 
-/// A target as the thread has it.
+/// A target as the thread sees it.
 pub(super) struct TargetSaid {
     pub index: u32,
     pub weight: f64,
@@ -40,9 +41,9 @@ pub(super) struct TargetSaid {
     pub passed_over: bool,
 }
 
-/// What only the owner knows.
+/// The part that only the owner knows.
 pub(super) struct OwnerSaid {
-    /// What it serves; all numbers of nodes are of this.
+    /// The topology it serves; all numbers of nodes belong to it.
     pub plan: Arc<Blueprint>,
     pub pools: Vec<PoolHealth>,
     pub queues: Vec<(NodeId, u32, u64)>,
@@ -69,7 +70,7 @@ pub(super) struct PoolHealth {
     pub targets: Vec<TargetHealth>,
 }
 
-/// That of one.
+/// The health of one target.
 pub(super) struct TargetHealth {
     pub index: u32,
     pub node: NodeId,
@@ -80,7 +81,7 @@ pub(super) struct TargetHealth {
     pub may_be_picked: bool,
     pub admin: Admin,
     pub against: Vec<Reason>,
-    /// Requests in flight over all loops, where they are limited.
+    /// Requests in flight over all loops, if they are limited.
     pub inside: Option<u32>,
 }
 
@@ -118,7 +119,7 @@ fn targets(lb: &Lb, now_ns: u64) -> Vec<TargetSaid> {
     there.map(said).collect()
 }
 
-/// What the process has. `all`: its listeners, and how many clients each has.
+/// Process-wide state. `all`: its listeners, and the number of clients of each.
 pub(super) fn of_owner(
     graph: &Graph,
     monitor: &Monitor,
@@ -167,7 +168,7 @@ fn of_pool(plan: &Blueprint, lb: &Lb, monitor: &Monitor) -> Option<PoolHealth> {
         let (of, eligible) = health.count();
         let waiting = lb.semaphore.as_ref().map(|semaphore| semaphore.queue.waiting());
         let mut targets: Vec<TargetHealth> = (0..health.len()).filter_map(target).collect();
-        // As the file has them: those that came later may have the index of one that is gone.
+        // In the order of the file: later targets may have the index of a removed one.
         let places: BTreeMap<NodeId, usize> = plan.list(lb.node).iter().copied().zip(0..).collect();
         targets.sort_by_key(|target| places.get(&target.node).copied());
         PoolHealth {
@@ -182,7 +183,7 @@ fn of_pool(plan: &Blueprint, lb: &Lb, monitor: &Monitor) -> Option<PoolHealth> {
     })
 }
 
-/// How many may be inside of a queue.
+/// The capacity of a queue.
 pub(super) fn concurrency(plan: &Blueprint, queue: NodeId) -> u32 {
     if let Spec::Queue { concurrency, .. } = plan.spec(queue) { *concurrency } else { 0 }
 }

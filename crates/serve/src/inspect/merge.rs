@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use weir_plan::{Lb, Scope, Spec, label};
 use weir_policy::eligibility::Admin;
 
-/// By balancer and target: what each thread has of it.
+/// By balancer and target: the state on each thread.
 #[derive(Default)]
 struct OnLoops<'a> {
     targets: BTreeMap<(Id, u32), Vec<(u32, &'a TargetSaid)>>,
@@ -19,7 +19,7 @@ struct OnLoops<'a> {
     attempts: BTreeMap<(Id, u32), (u64, u64)>,
 }
 
-/// The view; the owner's answer is the last. `carried`: what each loop carries.
+/// The view; the owner's answer is the last. `carried`: the load of each loop.
 pub(super) fn view(said: Vec<Option<Said>>, carried: &[usize], by_loop: bool) -> View {
     let owner = said.len().saturating_sub(1);
     let silent = (0..).zip(&said).filter(|(_, said)| said.is_none());

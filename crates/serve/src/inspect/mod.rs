@@ -1,7 +1,9 @@
-//! What whoever looks from outside sees: each balancer and its targets, queues, listeners, loops; whether it is well, and ready.
+//! The read-only view for the admin interface: each balancer and its targets, queues, listeners, loops; health and
+//! readiness.
 //!
-//! A look asks every loop and the owner by mail and adds up what they answer; who does not answer within a second is named. So it
-//! costs nothing while nobody looks, and a loop that hangs only itself. To be called from threads that serve nobody.
+//! A view asks every loop and the owner by mail and adds up their answers; threads that do not answer within a second
+//! are named. So it costs nothing unless it is used, and a loop that hangs delays only itself. To be called from
+//! threads that serve no client.
 
 mod gather;
 mod merge;
@@ -20,14 +22,14 @@ use std::sync::atomic::Ordering::Relaxed;
 pub enum Readiness {
     /// All listeners accept and each has a target.
     Ready,
-    /// It is to end.
+    /// It is draining.
     Draining,
-    /// Something is missing, in words.
+    /// A condition is missing, in words.
     NotReady(Vec<String>),
 }
 
 impl Remote {
-    /// How it is now; `by_loop`: with what each loop has by itself.
+    /// The current view; `by_loop`: with the state of each loop.
     pub fn view(&self, by_loop: bool) -> View {
         let process = self.process();
         let said = process.ask_all(|lp| {
@@ -48,7 +50,7 @@ impl Remote {
         View { draining: self.is_draining(), ..merge::view(said, &carried, by_loop) }
     }
 
-    /// Threads that have stood still for more than a second, each in words; none: all is well.
+    /// Threads that have been stuck for more than a second, each in words; empty: healthy.
     pub fn stalled(&self) -> Vec<String> {
         let process = self.process();
         let (now_ns, owner) = (process.clock.now(), process.owner());

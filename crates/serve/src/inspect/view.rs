@@ -1,4 +1,4 @@
-//! How a served topology is at one moment, as plain data.
+//! A served topology at one moment, as plain data.
 
 use serde::Serialize;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use weir_plan::Point;
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct View {
-    /// The topology; `None`: nobody has answered who knows it.
+    /// The hash of the topology; `None`: the owner has not answered.
     #[serde(skip)]
     pub point: Option<Arc<Point>>,
-    /// Which topology, counted by reloads.
+    /// The generation, counted by reloads.
     pub generation: u32,
-    /// Whether it is to end.
+    /// Whether it is draining.
     pub draining: bool,
-    /// Threads that did not answer within a second, in words: what they have is missing below.
+    /// Threads that did not answer within a second, in words: their state is missing below.
     pub silent: Vec<String>,
     /// Listeners, in the order of the file.
     pub listeners: Vec<ListenerView>,
@@ -33,11 +33,11 @@ pub struct ListenerView {
     pub node: u32,
     /// Its name.
     pub name: String,
-    /// Where it listens.
+    /// Its address.
     pub addr: String,
     /// Clients that are connected.
     pub connections: usize,
-    /// Whether a request that enters here may find somebody.
+    /// Whether a request that enters here may find a target.
     pub has_target: bool,
 }
 
@@ -46,17 +46,17 @@ pub struct ListenerView {
 pub struct PoolView {
     /// Its number among the plan's nodes.
     pub node: u32,
-    /// What it is called: its `name=`, else its site.
+    /// Its `name=`, or its site.
     pub name: String,
     /// Its policy, as the language has it.
     pub policy: &'static str,
-    /// Whose its state is: each loop's, or the process's.
+    /// The scope of its state: each loop, or the process.
     pub scope: &'static str,
     /// Targets that may be picked, of those with a weight above 0.
     pub eligible: u32,
     /// Targets with a weight above 0.
     pub of: u32,
-    /// Whether health is ignored now, since too few are left.
+    /// Whether health is ignored now, since too few targets are left.
     pub panic: bool,
     /// Requests that wait while all targets are full; `None`: they are not limited.
     pub waiting: Option<u64>,
@@ -71,46 +71,46 @@ pub struct TargetView {
     pub index: u32,
     /// Its number among the plan's nodes.
     pub node: u32,
-    /// What it is called.
+    /// Its display name.
     pub name: String,
     /// In one word.
     pub state: State,
-    /// Whether new requests may come to it.
+    /// Whether new requests may be sent to it.
     pub picked: bool,
-    /// Why it is not picked, or not as others are: a sentence for each reason.
+    /// Why it is not picked, or not like others: a sentence for each reason.
     pub why: Vec<String>,
-    /// What was set of it by hand: `up`, `drain`, `eject`; `file`: nothing.
+    /// Its setting by hand: `up`, `drain`, `eject`; `file`: none.
     pub admin: &'static str,
     /// Its weight, without a ramp.
     pub weight: f64,
-    /// What the file says of that; it is another one where it was set by hand.
+    /// Its weight in the file; it differs if it was set by hand.
     pub file_weight: f64,
     /// Requests in flight; `None`: no loop has answered.
     pub in_flight: Option<u64>,
-    /// What its answer is believed to take, ms, over all loops; `None`: its policy believes nothing.
+    /// The estimate of its response time, ms, over all loops; `None`: its policy estimates nothing.
     pub estimate_ms: Option<f64>,
-    /// Attempts that were begun there so far; `None`: not counted.
+    /// Attempts so far; `None`: not counted.
     pub attempts: Option<u64>,
-    /// Those of them that have failed.
+    /// Failed attempts.
     pub failed: Option<u64>,
-    /// The same by loop, where it was asked for.
+    /// The same by loop, if requested.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub loops: Vec<OnLoop>,
 }
 
-/// A target as one loop has it.
+/// A target as one loop sees it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OnLoop {
-    /// Which loop; the owner's number where the process has one state.
+    /// The loop; the owner's number if the process has one state.
     #[serde(rename = "loop")]
     pub number: u32,
-    /// The weight that a pick sees: 0 where it may not be picked.
+    /// The weight that a pick sees: 0 if it may not be picked.
     pub weight: f64,
     /// Requests in flight.
     pub in_flight: u64,
-    /// What its answer is believed to take, ms.
+    /// The estimate of its response time, ms.
     pub estimate_ms: Option<f64>,
-    /// Whether it is passed over, since a connection failed a moment ago.
+    /// Whether it is passed over since a connection failed a moment ago.
     pub passed_over: bool,
 }
 
@@ -119,11 +119,11 @@ pub struct OnLoop {
 pub struct QueueView {
     /// Its number among the plan's nodes.
     pub node: u32,
-    /// What it is called: its `name=`, else its site.
+    /// Its `name=`, or its site.
     pub name: String,
     /// Requests inside.
     pub inside: u32,
-    /// Requests inside at most.
+    /// The capacity inside.
     pub concurrency: u32,
     /// Requests that wait.
     pub waiting: u64,
@@ -132,12 +132,12 @@ pub struct QueueView {
 /// An event loop.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LoopView {
-    /// Which one.
+    /// Its number.
     #[serde(rename = "loop")]
     pub number: u32,
     /// Clients that it serves; `None`: it did not answer.
     pub clients: Option<usize>,
-    /// Requests that it carries, with connections that have asked nothing yet.
+    /// Requests that it carries, with connections that have sent none yet.
     pub carries: usize,
 }
 
@@ -145,9 +145,9 @@ pub struct LoopView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Its requests failed: it is out for a while.
+    /// Its requests failed: it is ejected for a while.
     Ejected,
-    /// Its checks fail, or nobody is behind it.
+    /// Its checks fail, or no target is behind it.
     Down,
     /// It was taken out by hand.
     Out,
@@ -155,15 +155,15 @@ pub enum State {
     Probation,
     /// A connection to it failed a moment ago: others are preferred.
     PassedOver,
-    /// It has as many requests as it may.
+    /// It has as many requests as it may have.
     Full,
     /// It is drained by hand.
     Drain,
-    /// It has come back, and gets less than its share yet.
+    /// It has come back, and its share is still reduced.
     SlowStart,
     /// Its weight is 0.
     NoWeight,
-    /// It is as it should be.
+    /// It is healthy.
     Up,
 }
 

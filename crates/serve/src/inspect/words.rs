@@ -1,4 +1,4 @@
-//! Why a target is not picked, in words; metrics and logs have the names of [`Reason`].
+//! Why a target is not picked, in words; metrics and logs use the names of [`Reason`].
 
 use super::view::State;
 use weir_policy::eligibility::Reason;
@@ -29,7 +29,7 @@ pub(super) fn why(reason: Reason) -> &'static str {
     }
 }
 
-/// What a target with this against it is in one word.
+/// The one word for a target with this reason against it.
 pub(super) fn state(reason: Reason) -> State {
     match reason {
         Reason::AdminDrain => State::Drain,

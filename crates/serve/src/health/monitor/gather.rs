@@ -1,4 +1,4 @@
-//! What is counted of health, and how a scrape is told of it.
+//! Counts of health, and how a scrape gets them.
 
 use super::{Monitor, Monitored};
 use crate::metrics::families::Id as Of;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use weir_policy::eligibility::Transition;
 use weir_policy::health::Health;
 
-/// What the targets of a balancer are counted by.
+/// The counters of the targets of a balancer.
 pub(super) fn counts(pool: &str, targets: &[String], metrics: &Metrics) -> Vec<TargetHealth> {
     targets.iter().map(|target| metrics.health(pool, target)).collect()
 }
@@ -22,7 +22,7 @@ pub(super) fn changed(counts: &[TargetHealth], one: &Transition, now_ns: u64) {
     target.is(one.is_eligible, reason, now_ns);
 }
 
-/// Who is out from the start, or so many at once that not each was told of, is so for this.
+/// Targets that are out from the start, or too many at once to be reported one by one, have this reason.
 pub(super) fn settle(counts: &[TargetHealth], (health, now_ns): (&Health, u64), reason: &'static str) {
     for (target, counts) in (0..health.len()).zip(counts) {
         counts.is(health.is_eligible(target), reason, now_ns);
@@ -30,7 +30,7 @@ pub(super) fn settle(counts: &[TargetHealth], (health, now_ns): (&Health, u64), 
 }
 
 impl Monitored {
-    /// A check has ended; `None`: it said nothing.
+    /// A check has ended; `None`: without a result.
     pub(super) fn checked(&self, target: u32, passed: Option<bool>) {
         let result = match passed {
             Some(true) => CheckResult::Passed,
@@ -44,7 +44,7 @@ impl Monitored {
 }
 
 impl Monitor {
-    /// All that a scrape is to know of health.
+    /// All counts of health for a scrape.
     pub fn gather(&self, round: u64, out: &mut Samples) {
         let now_ns = self.core.now();
         for lb in self.lbs.borrow().iter() {

@@ -1,8 +1,8 @@
 //! The health monitor: on one thread, for all balancers of the process.
 //!
-//! It hears how requests ended, begins checks when they are due, ends ejections and moves ramps on, and publishes what has
-//! changed to all loops. Balancers inside tell those outside whether anyone is left; a plan's nodes come after all that they
-//! lead to, so one pass in their order is enough.
+//! It receives the outcomes of requests, begins checks when they are due, ends ejections and advances ramps, and
+//! publishes changes to all loops. Inner balancers report to outer ones whether any target is left; a plan's nodes
+//! come after all nodes behind them, so one pass in their order is enough.
 
 mod gather;
 
@@ -29,11 +29,11 @@ use weir_policy::Outcome;
 use weir_policy::health::{Health, Known};
 use weir_policy::snapshot::Snapshot;
 
-/// Who hears of balancers' health.
+/// Callbacks for changes in health.
 pub(crate) struct Hearers {
-    /// Sends what has changed of a balancer's to all that follow it.
+    /// Publishes the changed health of a balancer to all followers.
     pub publish: Box<dyn Fn(Id, Arc<HealthUpdate>)>,
-    /// How many targets a balancer has ejected, since that was told last.
+    /// The number of ejections of a balancer since the last call.
     pub ejected: Box<dyn Fn(u64)>,
 }
 
@@ -45,42 +45,43 @@ pub(crate) struct Monitor {
     hears: Hearers,
     /// By number of the node, ascending.
     lbs: RefCell<Vec<Monitored>>,
-    /// What proves checks to built-in servers.
+    /// The token that authenticates checks to built-in servers.
     token: u64,
-    /// What was set by hand, by balancer and target, until it is taken back.
+    /// The settings by hand, by balancer and target, until they are revoked.
     overrides: RefCell<Overrides>,
     notified: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
-/// What is known of one balancer.
+/// The health of one balancer.
 struct Monitored {
     node: NodeId,
     id: Id,
     health: Health,
-    /// By index, whether somebody is there.
+    /// By index, whether a target exists.
     exists: Vec<bool>,
     ends: Rc<[Ends]>,
     flags: Arc<TargetFlags>,
-    /// What a check asks of each target; empty without checks.
+    /// The check of each target; empty without checks.
     questions: Vec<Rc<Question>>,
-    /// Whether another node takes what no target is left for.
+    /// Whether another node takes requests for which no target is left.
     has_spare: bool,
-    /// What others know of it.
+    /// The published state.
     told: Told,
-    /// What it is called.
+    /// Its display name.
     name: String,
-    /// What its targets are called.
+    /// The display names of its targets.
     names: Vec<String>,
-    /// What the admin interface calls it and them (`docs/spec/operating.md#metric-rules`), and their weights in the file.
+    /// The names of it and them in the admin interface (`docs/spec/operating.md#metric-rules`), and their weights in
+    /// the file.
     label: String,
     labels: Vec<String>,
     weights: Vec<f64>,
-    /// What is counted of them.
+    /// Their counters.
     counts: Vec<TargetHealth>,
 }
 
-/// What the loops, and the balancers outside, were told of one balancer last.
+/// The state last published to the loops, and to the balancers outside.
 #[derive(Default)]
 struct Told {
     version: Option<u64>,
@@ -90,7 +91,7 @@ struct Told {
 }
 
 impl Monitor {
-    /// Of all balancers of a graph, which this thread runs too. `token`: what proves checks to built-in servers.
+    /// For all balancers of a graph, which this thread runs too. `token`: authenticates checks to built-in servers.
     pub fn new(
         core: Rc<Core>,
         graph: Rc<Graph>,
@@ -113,7 +114,7 @@ impl Monitor {
         })
     }
 
-    /// Another graph from now on: who stays is as healthy as before. What loops must know of each balancer in it.
+    /// Replaces the graph: remaining targets keep their health. Returns what loops must know of each balancer in it.
     pub fn adopt(&self, graph: Rc<Graph>, metrics: &Metrics) -> Vec<(Id, Arc<HealthUpdate>)> {
         let mut before: BTreeMap<Id, Monitored> =
             self.lbs.borrow_mut().drain(..).map(|lb| (lb.id, lb)).collect();
@@ -126,7 +127,7 @@ impl Monitor {
         self.lbs.borrow().iter().filter_map(seen).collect()
     }
 
-    /// Sets what is to hold of targets by hand from now on; or forgets it.
+    /// Sets a target by hand; or revokes that.
     pub fn set_by_hand(&self, changes: Overrides) {
         for (target, by_hand) in changes {
             self.overrides.borrow_mut().insert(target, by_hand);
@@ -137,12 +138,12 @@ impl Monitor {
         self.notify();
     }
 
-    /// What was set by hand.
+    /// The settings by hand.
     pub fn by_hand(&self) -> Overrides {
         self.overrides.borrow().clone()
     }
 
-    /// What is known of targets that are not just well: balancer, which of those that are called so, target.
+    /// The health of targets that are not simply healthy: balancer, index among targets of that name, target.
     pub fn known(&self) -> Vec<(String, u32, String, Known)> {
         let (now_ns, mut counted) = (self.core.now(), BTreeMap::<String, u32>::new());
         let mut all = Vec::new();
@@ -159,7 +160,7 @@ impl Monitor {
         all
     }
 
-    /// What another process knew of them.
+    /// Restores another process's knowledge of them.
     pub fn believe(&self, known: &[(String, u32, String, Known)]) {
         let known: BTreeMap<_, _> =
             known.iter().map(|(lb, n, target, known)| ((lb, *n, target), *known)).collect();
@@ -177,7 +178,7 @@ impl Monitor {
         self.notify();
     }
 
-    /// What was set for a time that is over is taken back; when the next is.
+    /// Revokes settings whose time is over; returns the time of the next.
     fn take_back(&self) -> Option<u64> {
         let now_ns = self.core.now();
         let is_over = |by_hand: &ByHand| by_hand.until_ns.is_some_and(|at| at <= now_ns);
@@ -226,7 +227,7 @@ impl Monitor {
         }
     }
 
-    /// Does what is due; when the next is.
+    /// Does everything that is due; returns the time of the next.
     fn turn(self: &Rc<Self>) -> Option<u64> {
         let taken_back_ns = self.take_back();
         let mut due = Vec::new();
@@ -268,7 +269,7 @@ impl Monitor {
         });
     }
 
-    /// A request came back from a target, of whichever loop.
+    /// Notes the outcome of a request at a target, from any loop.
     pub fn outcome(&self, lb: Id, target: u32, probe: bool, outcome: Outcome, status: Option<u16>) {
         let changed = self.with(lb, |lb| {
             if target >= lb.health.len() {
@@ -280,7 +281,7 @@ impl Monitor {
             let changed = lb.health.outcome(self.core.now(), target, probe, outcome, status);
             let free = probe && !changed;
             if free {
-                // It said nothing of the target: another may try it.
+                // It said nothing about the target: another request may try it.
                 lb.flags.free_probe(target);
             }
             lb.flags.set_wants_successes(target, lb.health.heeds_success(target));
@@ -296,17 +297,17 @@ impl Monitor {
         }
     }
 
-    /// Looks at the health of a balancer's targets, at what they are called, and at their weights in the file.
+    /// Reads the health of a balancer's targets, their names, and their weights in the file.
     pub fn look<T>(&self, lb: Id, at: impl FnOnce(&Health, &[String], &[f64]) -> T) -> Option<T> {
         self.with(lb, |lb| at(&lb.health, &lb.labels, &lb.weights))
     }
 
-    /// Whether a request would find anyone at the end of a way.
+    /// Whether a request would find a target at the end of a way.
     pub fn finds_anyone(&self, end: End) -> bool {
         is_up(end, &self.graph.borrow(), &self.lbs.borrow())
     }
 
-    /// Names have other addresses: who has none is down.
+    /// Names have other addresses: a name without any is down.
     pub fn look_at_names(&self) {
         self.change(true, |_, _| {});
         self.notify();
@@ -330,7 +331,7 @@ impl Monitor {
         }
     }
 
-    /// Tells what a balancer has ejected since that was told last.
+    /// Reports the ejections of a balancer since the last report.
     fn tell_ejections(&self, lb: &mut Monitored) {
         let ejections = lb.health.ejections();
         let before = std::mem::replace(&mut lb.told.ejections, ejections);
@@ -339,8 +340,8 @@ impl Monitor {
         }
     }
 
-    /// Does something to each balancer, and tells all loops of what has changed, which may be more than that. `all`: ends of
-    /// ways may have changed.
+    /// Applies a change to each balancer, and publishes everything that has changed, which may be more. `all`: ends
+    /// of ways may have changed.
     fn change(&self, all: bool, mut act: impl FnMut(u64, &mut Monitored)) {
         let (now_ns, graph) = (self.core.now(), self.graph.borrow().clone());
         let mut news = Vec::new();
@@ -370,7 +371,7 @@ impl Monitor {
     }
 }
 
-/// The balancers of a graph, by number of the node; those that were known before go on.
+/// The balancers of a graph, by number of the node; existing ones are kept.
 fn monitored(
     graph: &Graph,
     known: (&Metrics, u64),
@@ -423,7 +424,7 @@ impl Monitored {
         }
     }
 
-    /// This one in place of an old one, whose health goes on.
+    /// Replaces an old one, and keeps its health.
     fn after(self, old: Monitored, lb: &Lb, blueprint: &Blueprint, now_ns: u64) -> Monitored {
         let mut health = old.health;
         let (config, draw) = blueprint.health_config(self.node, lb);
@@ -439,10 +440,10 @@ impl Monitored {
                 _ => {}
             }
         }
-        // Changes of the set are told by who changes it.
+        // The caller publishes changes of the set.
         health.take_transitions().for_each(drop);
         let told = Told { version: None, ..old.told };
-        // For how long who stays is out goes on.
+        // Ejected targets stay out for their remaining time.
         let mut counts = self.counts;
         for ((new, was), label) in counts.iter_mut().zip(old.counts).zip(&self.labels) {
             if *was.label == **label {
@@ -452,7 +453,7 @@ impl Monitored {
         Monitored { health, told, counts, ..self }
     }
 
-    /// Looks whether what is behind each target is of any use. `inside`: the balancers that may be behind it.
+    /// Checks whether the node behind each target is usable. `inside`: the balancers that may be behind it.
     fn look_behind(&mut self, now_ns: u64, graph: &Graph, inside: &[Monitored]) {
         let ends = self.ends.clone();
         for (target, ends) in (0u32..).zip(ends.iter()) {
@@ -465,7 +466,8 @@ impl Monitored {
         }
     }
 
-    /// Whether any view has changed since the last call; the atomics then say who may be tried, before anyone may pick it.
+    /// Whether any view has changed since the last call; trials are set in the atomics before any request may pick
+    /// the target.
     fn has_changed(&mut self, now_ns: u64, errors: &ErrorLog) -> bool {
         let version = Some(self.health.version());
         if self.told.version == version {
@@ -496,7 +498,7 @@ impl Monitored {
         true
     }
 
-    /// Whether a request would find anyone here.
+    /// Whether a request would find a target here.
     fn is_alive(&self) -> bool {
         self.has_spare || self.health.has_anyone()
     }
