@@ -1,4 +1,4 @@
-//! What tests make up: random numbers from a seed, and mutations of a corpus.
+//! Generated input for tests: random numbers from a seed, and mutations of a corpus.
 
 /// xorshift64*: the same numbers everywhere.
 pub struct Random(u64);
@@ -20,7 +20,7 @@ impl Random {
         (self.next() >> 33) as usize % n.max(1)
     }
 
-    /// Changes one to four places: a byte, a bit, a piece that is left out, doubled or put elsewhere.
+    /// Changes one to four places: a byte, a bit, a piece that is removed, doubled or moved.
     pub fn mutate(&mut self, bytes: &mut Vec<u8>) {
         for _ in 0..=self.below(4) {
             if bytes.is_empty() {

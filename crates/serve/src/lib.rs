@@ -1,8 +1,8 @@
 //! The data plane: a topology file as a running HTTP load balancer, one event loop per core.
 //!
-//! A request is a future on the loop that accepted its connection: `h1::server` reads and answers, `exchange` takes it through
-//! its stages, `nodes` are the way through the topology (the policies are the simulator's own objects), `upstream` and
-//! `h1::client` are the connections behind. Nothing on that way takes a lock.
+//! A request is a future on the loop that accepted its connection: `h1::server` or `h2::server` reads and answers,
+//! `exchange` takes it through its steps, `nodes` are the nodes of the topology (with the simulator's own policies),
+//! `upstream` and the clients of `h1` and `h2` are the connections behind. No lock is taken on that path.
 #![forbid(unsafe_code)]
 
 mod control;

@@ -1,8 +1,8 @@
-//! What a person should read on standard error: targets that go up and down, names that do not resolve, requests that failed.
+//! The lines on standard error: targets that go up and down, names that do not resolve, requests that failed.
 //!
-//! Ten lines a second of either sort at most: however many requests fail, that a target went down is said. The count of what
-//! was left out comes with the next line, or after a second. That nobody can be accepted is told once in ten seconds, as long
-//! as it lasts. A thread of its own writes, so that no loop ever waits for whoever reads.
+//! At most ten lines a second of each sort: however many requests fail, a target that went down is reported. The
+//! number of omitted lines comes with the next line, or after a second. That no client can be accepted is reported
+//! once in ten seconds, as long as it lasts. A thread of its own writes, so that no loop ever waits for a reader.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use weir_net::io::clock::Clock;
 use weir_net::io::system::{explain, remedy};
 use weir_plan::fixed::{ACCEPT_LOG_PAUSE_NS, ERROR_LOG_FINISH_NS, ERROR_LOG_QUEUE, ERROR_LOG_RATE_PER_S};
 
-/// Lines a second of one sort at most.
+/// The most lines a second of one sort.
 const MOST: u64 = ERROR_LOG_RATE_PER_S as u64;
 
-/// After so long without a line nothing more is coming that would tell of what was left out.
+/// After this time without a line the number of omitted ones is written.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// What the writer is told.
+/// A command to the writer.
 enum Said {
     Line(String),
-    /// To answer once all before it is written.
+    /// To be answered once everything before it is written.
     All(Sender<()>),
 }
 
@@ -30,16 +30,16 @@ enum Said {
 pub(crate) struct ErrorLog {
     clock: Clock,
     out: SyncSender<Said>,
-    /// Nothing is said but that requests failed.
+    /// Report failed requests only.
     quiet: bool,
     news: Arc<Rate>,
     failures: Arc<Rate>,
-    /// When it may be said again that nobody can be accepted.
+    /// When a failure to accept clients may be reported again.
     full_ns: AtomicU64,
 }
 
 impl ErrorLog {
-    /// Of a process; `quiet`: of failed requests only.
+    /// For a process; `quiet`: of failed requests only.
     pub fn start(clock: Clock, quiet: bool) -> io::Result<ErrorLog> {
         let (out, said) = sync_channel(ERROR_LOG_QUEUE);
         let (news, failures) = (Arc::new(Rate::default()), Arc::new(Rate::default()));
@@ -50,25 +50,25 @@ impl ErrorLog {
         Ok(ErrorLog { clock, out, quiet, news, failures, full_ns: AtomicU64::new(0) })
     }
 
-    /// Says it of targets and names, if there is room.
+    /// Reports a target or name, within the limit of lines.
     pub fn note(&self, text: impl FnOnce() -> String) {
         if !self.quiet {
             self.put(&self.news, text);
         }
     }
 
-    /// Says why a request failed, if there is room.
+    /// Reports why a request failed, within the limit of lines.
     pub fn request_failed(&self, text: impl FnOnce() -> String) {
         self.put(&self.failures, text);
     }
 
-    /// Says what must be said however much else is; whoever calls says it seldom.
+    /// Reports without the limit of lines; the caller does so rarely.
     #[cold]
     pub fn urgent(&self, text: impl FnOnce() -> String) {
         let _ = self.out.try_send(Said::Line(text()));
     }
 
-    /// Says that a limit is reached; whoever calls says each once.
+    /// Reports that a limit is reached; the caller reports each once.
     #[cold]
     pub fn limit_reached(&self, limit: impl FnOnce() -> String) {
         let text = format!(
@@ -78,7 +78,7 @@ impl ErrorLog {
         let _ = self.out.try_send(Said::Line(text));
     }
 
-    /// Says that the system gives no further client, and what can be done.
+    /// Reports that the system accepts no further client, with the remedy.
     #[cold]
     pub fn cannot_accept(&self, why: &io::Error) {
         let now = self.clock.now();
@@ -94,7 +94,7 @@ impl ErrorLog {
         }
     }
 
-    /// All that was said is written, unless whoever reads it takes too long. To be called at the end.
+    /// Waits until everything is written, unless the reader takes too long. To be called at the end.
     pub fn finish(&self) {
         let (tell, told) = channel();
         if self.out.try_send(Said::All(tell)).is_ok() {
@@ -116,7 +116,7 @@ fn lines(count: u64) -> String {
     format!("{count} line{}", if count == 1 { "" } else { "s" })
 }
 
-/// Writes until nobody is left who could say something. Where nobody reads it is lost.
+/// Writes until all senders are gone. Without a reader the lines are lost.
 fn write(out: &mut impl Write, said: &Receiver<Said>, rates: &[Arc<Rate>]) {
     let mut settled = true;
     loop {
@@ -148,19 +148,19 @@ fn say_left_out(out: &mut impl Write, rates: &[Arc<Rate>]) {
     }
 }
 
-/// How much was said in a second. Loops that ask at once do not wait for each other.
+/// The number of lines in a second. Loops that report at once do not wait for each other.
 #[derive(Default)]
 struct Rate {
-    /// The second, times [`SHARE`], and how many lines were asked for in it.
+    /// The second, times [`SHARE`], and the number of lines in it.
     asked: AtomicU64,
     left_out: AtomicU64,
 }
 
-/// More than are asked for in a second.
+/// More than the lines of a second.
 const SHARE: u64 = 1 << 32;
 
 impl Rate {
-    /// Whether one more may be said; how many were left out before it.
+    /// Whether one more line fits; with the number of lines omitted before it.
     fn admits(&self, now_ns: u64) -> Option<u64> {
         let second = now_ns / 1_000_000_000 * SHARE;
         // A loop that is a second behind counts in the newer one.

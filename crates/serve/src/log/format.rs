@@ -12,7 +12,7 @@ use weir_http1::{Request, Trace, Version};
 use weir_plan::LogFormat;
 use weir_policy::{Kind, Outcome};
 
-/// What a line tells of an exchange.
+/// The contents of a line about an exchange.
 pub(crate) struct Entry<'a> {
     pub listener: &'a str,
     pub client: Option<IpAddr>,
@@ -29,17 +29,17 @@ pub(crate) struct Entry<'a> {
     pub took_ns: u64,
     /// The generation of the graph that it began in.
     pub generation: u32,
-    /// What it is named by.
+    /// Its name.
     pub id: Option<&'a str>,
-    /// Its parts, and whom it tried.
+    /// Its parts, and the targets that it tried.
     pub notes: Option<&'a Notes>,
 }
 
-/// What it tells of a request that was refused for its head.
+/// The contents of a line about a request that was refused for its head.
 pub(super) struct Refused<'a> {
     pub listener: &'a str,
     pub client: Option<IpAddr>,
-    /// What was asked, or the first line of what came.
+    /// The request, or the first line of the bytes received.
     pub what: Result<&'a Request, &'a [u8]>,
     pub answer: &'a HeadAnswer,
 }
@@ -94,7 +94,7 @@ impl Entry<'_> {
         text.push_str("}\n");
     }
 
-    /// Where it belongs, how long its parts took, whom it tried.
+    /// Its name, the times of its parts, the targets that it tried.
     fn parts(&self, text: &mut String) {
         text.push_str(",\"generation\":");
         number(text, u64::from(self.generation));
@@ -153,7 +153,7 @@ impl Refused<'_> {
         }
     }
 
-    /// The fields of every line, as far as they are known, and `line` where nothing could be read.
+    /// The fields of every line, as far as they are known, and `line` if nothing could be parsed.
     fn json(&self, now: &Stamp, text: &mut String) {
         begin(text, now, self.listener, self.client);
         match self.what {
@@ -175,7 +175,7 @@ impl Refused<'_> {
         );
     }
 
-    /// As nginx has it: what came stands where the request would.
+    /// As nginx does: the received bytes in place of the request.
     fn combined(&self, now: &Stamp, text: &mut String) {
         who(text, now, self.client, self.what.ok().and_then(user).as_deref());
         match self.what {
@@ -186,7 +186,7 @@ impl Refused<'_> {
     }
 }
 
-/// How a JSON line begins.
+/// The start of a JSON line.
 fn begin(text: &mut String, now: &Stamp, listener: &str, client: Option<IpAddr>) {
     text.push_str("{\"time\":\"");
     now.write(text);
@@ -202,7 +202,7 @@ fn begin(text: &mut String, now: &Stamp, listener: &str, client: Option<IpAddr>)
     }
 }
 
-/// As `Display` has it, but an IPv4 address, which is most, without its machinery.
+/// As `Display`, but an IPv4 address, the common case, without its machinery.
 fn address(text: &mut String, client: IpAddr) {
     match client {
         IpAddr::V4(client) => {
@@ -244,7 +244,7 @@ fn asked(text: &mut String, request: &Request) {
     text.push('"');
 }
 
-/// How a combined line begins: client, user, time, up to the quote before the request.
+/// The start of a combined line: client, user, time, up to the quote before the request.
 fn who(text: &mut String, now: &Stamp, client: Option<IpAddr>, user: Option<&[u8]>) {
     match client {
         Some(client) => address(text, client),
@@ -265,8 +265,8 @@ fn request_line(text: &mut String, request: &Request) {
     text.push_str(version(request.version()));
 }
 
-/// The user of Basic authentication (RFC 7617): what stands before the first colon, with blanks and controls escaped as all
-/// else is. What is no Basic, or no base64, has none.
+/// The user of Basic authentication (RFC 7617): the text before the first colon, with blanks and controls escaped
+/// like all else. Other schemes, and invalid base64, have none.
 fn user(request: &Request) -> Option<Vec<u8>> {
     let value = request.field("authorization")?;
     let (scheme, rest) = value.split_at_checked(6)?;
@@ -281,7 +281,7 @@ fn user(request: &Request) -> Option<Vec<u8>> {
     Some(plain)
 }
 
-/// Base64 (RFC 4648, 4) as most origins read it: with or without padding, whatever the bits after the last byte.
+/// Base64 (RFC 4648, 4) as most origins decode it: with or without padding, with any bits after the last byte.
 fn base64(text: &[u8]) -> Option<Vec<u8>> {
     static BASE64: LazyLock<Encoding> = LazyLock::new(|| {
         let mut lenient = BASE64_NOPAD.specification();
@@ -306,7 +306,7 @@ pub(super) fn quote(text: &mut String, bytes: &[u8]) {
     text.push('"');
 }
 
-/// Nothing that a client sends can end a line or a string of the log (JSON's escapes).
+/// No byte from a client can end a line or a string of the log (JSON's escapes).
 pub(crate) fn escape(text: &mut String, bytes: &[u8]) {
     escape_by(text, bytes, |text, b| {
         let _ = match b {
@@ -316,14 +316,14 @@ pub(crate) fn escape(text: &mut String, bytes: &[u8]) {
     });
 }
 
-/// The same as nginx and Apache do it in their combined format.
+/// The same escapes as those of nginx and Apache in their combined format.
 fn escape_clf(text: &mut String, bytes: &[u8]) {
     escape_by(text, bytes, |text, b| {
         let _ = write!(text, "\\x{b:02X}");
     });
 }
 
-/// What a configuration says: nearly always plain all through.
+/// A text of the configuration: nearly always plain throughout.
 fn escape_own(text: &mut String, own: &str) {
     if own.bytes().all(|b| is_plain(&b)) {
         text.push_str(own);
@@ -332,17 +332,17 @@ fn escape_own(text: &mut String, own: &str) {
     }
 }
 
-/// Whether a byte stands in a string as it is.
+/// Whether a byte needs no escape in a string.
 fn is_plain(b: &u8) -> bool {
     matches!(b, 0x20..=0x7e) && !matches!(b, b'"' | b'\\')
 }
 
-/// Copies what is plain in runs, and hands over the rest.
+/// Copies plain runs, and calls `escape` for the other bytes.
 fn escape_by(text: &mut String, bytes: &[u8], escape: impl Fn(&mut String, u8)) {
     let mut rest = bytes;
     while !rest.is_empty() {
         let n = rest.iter().position(|b| !is_plain(b)).unwrap_or(rest.len());
-        // What is plain is ASCII.
+        // Plain bytes are ASCII.
         text.push_str(std::str::from_utf8(&rest[..n]).unwrap_or_default());
         if let Some(b) = rest.get(n) {
             escape(text, *b);
@@ -351,7 +351,7 @@ fn escape_by(text: &mut String, bytes: &[u8], escape: impl Fn(&mut String, u8)) 
     }
 }
 
-/// How an attempt came back.
+/// The outcome of an attempt.
 pub(super) fn outcome(outcome: Outcome) -> &'static str {
     outcome.map_or("ok", Kind::name)
 }
@@ -365,7 +365,8 @@ fn ms(text: &mut String, ns: Option<u64>) {
     text.push_str(three((us % 1000) as usize));
 }
 
-/// All numbers of three digits, one after another: most of a line's are no larger, and this is the fastest way to write them.
+/// All numbers of three digits, one after another: most numbers of a line are no larger, and this is the fastest way
+/// to write them.
 const THREES: [u8; 3000] = {
     let (mut all, mut n) = ([b'0'; 3000], 0);
     while n < 1000 {

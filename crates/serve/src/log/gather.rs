@@ -1,5 +1,5 @@
-//! Lines of the access log on their way out of a loop: they are gathered and handed to the writer many at a time, since waking
-//! its thread for each costs more than half of what a request does.
+//! Gathers lines of the access log on a loop, and sends them to the writer many at a time, since waking its thread
+//! for each costs more than half of a request.
 
 use super::{Flags, Message, QUEUE};
 use std::cell::{Cell, RefCell};
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 
-/// Bytes that are handed over at once, without waiting for the loop's tick. On a core that both share the writer's turn costs two
-/// switches, 4 % of all with a quarter of this.
+/// Bytes that are sent at once, without waiting for the loop's tick. On a core shared with the loop, the writer's
+/// turn costs two switches, 4 % of all with a quarter of this.
 const PIECE: usize = 64 * 1024;
 
-/// Bytes that the queue holds at most: 2 KiB for each of its lines.
+/// The most bytes in the queue: 2 KiB for each of its lines.
 const QUEUE_BYTES: usize = 2048 * QUEUE;
 
-/// What is in the queue: its room is counted in lines, and in bytes, since a line may be long.
+/// The contents of the queue: its room is counted in lines, and in bytes, since a line may be long.
 #[derive(Default)]
 pub(super) struct Waiting {
     lines: AtomicUsize,
@@ -23,7 +23,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Takes room for lines, if there is.
+    /// Reserves room for lines, if there is any.
     fn enter(&self, bytes: usize, lines: usize) -> bool {
         let add = |counter: &AtomicUsize, n: usize, most: usize| {
             let more = |now: usize| Some(now + n).filter(|sum| *sum <= most);
@@ -39,14 +39,14 @@ impl Waiting {
         fits
     }
 
-    /// They were taken from it.
+    /// Releases their room.
     pub fn leave(&self, bytes: usize, lines: usize) {
         self.lines.fetch_sub(lines, Ordering::Relaxed);
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
-/// What one loop has for one log. Dropped, it hands over what it has.
+/// The lines of one loop for one log. They are sent when it is dropped.
 pub(super) struct Gathered {
     text: RefCell<String>,
     lines: Cell<usize>,
@@ -55,7 +55,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// With nothing yet.
+    /// Without lines.
     pub fn new(to_writer: Sender<Message>, flags: Arc<Flags>) -> Rc<Gathered> {
         Rc::new(Gathered { text: RefCell::default(), lines: Cell::new(0), to_writer, flags })
     }
@@ -65,7 +65,7 @@ impl Gathered {
         Arc::ptr_eq(&self.flags, flags)
     }
 
-    /// Adds the line that is written there.
+    /// Adds the line that `write` produces.
     pub fn add(&self, write: impl FnOnce(&mut String)) {
         let mut text = self.text.borrow_mut();
         write(&mut text);
@@ -77,7 +77,7 @@ impl Gathered {
         }
     }
 
-    /// Hands over what there is. What finds no room in the queue is lost, and counted.
+    /// Sends all lines. Lines without room in the queue are lost, and counted.
     pub fn hand_over(&self) {
         let lines = self.lines.replace(0);
         if lines == 0 {

@@ -1,5 +1,5 @@
-//! The history of a request, in the schema of `weir sim --trace`: its stages with their instants, each a part of the latency or of a
-//! branch that lost.
+//! The history of a request, in the schema of `weir sim --trace`: its stages with their times, each a part of the
+//! latency or of a branch that lost.
 
 use super::format::{outcome, quote};
 use super::notes::{Notes, Stage, Stages};
@@ -9,7 +9,7 @@ use weir_policy::{Kind, Outcome};
 
 /// A request that has ended.
 pub(crate) struct History<'a> {
-    /// That it came to.
+    /// The listener that it came to.
     pub listener: &'a str,
     pub begun_ns: u64,
     pub ended_ns: u64,
@@ -21,7 +21,7 @@ pub(crate) struct History<'a> {
     pub attempts: u32,
     pub notes: &'a Notes,
     pub stages: &'a Stages,
-    /// A node's site and its own name; `None`: nobody knows any more.
+    /// A node's site and its own name; `None`: unknown.
     pub site: &'a dyn Fn(u32) -> Option<(String, String)>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct History<'a> {
 type Part = (Stage, bool);
 
 impl History<'_> {
-    /// Writes it as a line. `loop, number`: which of all.
+    /// Writes it as a line. `loop, number`: its serial number.
     pub(super) fn format(&self, (replication, request): (u32, u64), text: &mut String) {
         let History { listener, begun_ns, id, .. } = self;
         text.push_str("{\"schema\":\"weir.trace/1\",\"scenario\":");
@@ -57,8 +57,8 @@ impl History<'_> {
         text.push_str("]}\n");
     }
 
-    /// All stages by their beginning. What of the latency belongs to none was spent in weir itself, and after the head of the answer in
-    /// passing it on: so those that count add up to the latency.
+    /// All stages by their beginning. Parts of the latency without a stage were spent in weir itself, and after the
+    /// head of the answer in relaying it: so the stages that count add up to the latency.
     fn parts(&self) -> Vec<Part> {
         let mut noted: Vec<Part> =
             self.stages.all.iter().map(|stage| (stage.clone(), self.stages.counts(stage.branch))).collect();

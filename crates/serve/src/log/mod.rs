@@ -1,9 +1,10 @@
-//! What weir writes down: the access log ([`AccessLog`], a line for each exchange) and the error log ([`ErrorLog`], what a
-//! person should read). Each is written by a thread of its own; a loop never waits for it.
+//! The logs: the access log ([`AccessLog`], a line for each exchange) and the error log ([`ErrorLog`], messages for
+//! people). Each is written by a thread of its own; a loop never waits for it.
 //!
-//! A loop gathers its lines of the access log ([`LoopLog`]) and hands them over through a bounded queue, at each of its ticks
-//! at the latest; what does not fit is dropped and counted, and the count is written as soon as there is room. `SIGUSR1`
-//! reopens files, so that they can be rotated. How whole lines are written, and lost ones counted: `out.rs`.
+//! A loop gathers its lines of the access log ([`LoopLog`]) and sends them through a bounded queue, at each of its
+//! ticks at the latest; lines without room are dropped and counted, and the count is written as soon as there is
+//! room. `SIGUSR1` reopens files, so that they can be rotated. For whole lines and the count of lost ones see
+//! `out.rs`.
 
 mod error_log;
 mod format;
@@ -43,66 +44,66 @@ const FINISH: Duration = Duration::from_nanos(fixed::ACCESS_LOG_FINISH_NS);
 /// The listener that a client came to, and its address.
 pub(crate) type Client<'a> = (&'a str, Option<IpAddr>);
 
-/// What an exchange notes for its line.
+/// The outcome of an exchange, for its line.
 #[derive(Default)]
 pub(crate) struct Line {
-    /// The status that the client saw; 499 where it left, 0 where it got none.
+    /// The status that the client saw; 499 if it left, 0 if it got none.
     pub status: u16,
-    /// What went wrong.
+    /// The failure.
     pub failure: Option<Kind>,
-    /// The limit of weir's own that ended it.
+    /// The limit of weir that ended it.
     pub limit: Option<RequestLimit>,
-    /// weir gave it up: its target was removed, and its `drain_timeout` was over.
+    /// weir ended it: its target was removed, and its `drain_timeout` was over.
     pub aborted: bool,
-    /// Bytes of the response's body that the client's connection took.
+    /// Bytes of the response's body that the client's connection accepted.
     pub sent: u64,
 }
 
 impl Line {
-    /// The client left: what nginx writes to its log, and no client sees.
+    /// The client left: the status in nginx's log, which no client sees.
     pub fn left(&mut self) {
         (self.status, self.failure) = (499, Some(Kind::Cancelled));
     }
 
-    /// The client saw no whole answer, since this limit ended its connection or its stream.
+    /// The client saw an incomplete answer, since this limit ended its connection or its stream.
     pub fn cut_off(&mut self, limit: RequestLimit) {
         let kind = if limit == RequestLimit::Flood { Kind::BadRequest } else { Kind::Timeout };
         (self.status, self.failure, self.limit) = (499, Some(kind), Some(limit));
     }
 
-    /// weir gave it up.
+    /// weir ended it.
     pub fn give_up(&mut self) {
         (self.aborted, self.failure, self.limit) =
             (true, Some(Kind::Reset), Some(RequestLimit::DrainTimeout));
     }
 }
 
-/// What waits for the writer.
+/// A message to the writer.
 enum Message {
-    /// So many lines.
+    /// A number of lines.
     Lines(String, usize),
-    /// All that came before is to be written, and this told.
+    /// Everything before is to be written, then this is signalled.
     Written(SyncSender<()>),
-    /// There is something to do beside the lines.
+    /// There is a command.
     Look,
 }
 
-/// What the writer is told beside the lines.
+/// The commands to the writer, besides lines.
 #[derive(Default)]
 struct Flags {
-    /// What is in the queue.
+    /// The contents of the queue.
     waiting: Waiting,
     /// Lines that found no room in the queue.
     dropped: AtomicU64,
-    /// Lines that are lost, as far as the writer has counted them.
+    /// Lost lines, as far as the writer has counted them.
     lost: AtomicU64,
-    /// The file is to be opened anew.
+    /// The file is to be reopened.
     reopen: AtomicBool,
     /// The process is about to end.
     ending: AtomicBool,
 }
 
-/// An access log, as all threads have it.
+/// An access log, shared by all threads.
 #[derive(Clone)]
 pub(crate) struct AccessLog {
     to_writer: Sender<Message>,
@@ -130,7 +131,7 @@ impl AccessLog {
         self
     }
 
-    /// The log as this loop writes to it; `others` are those that the loop has already. Listeners with one log gather in one
+    /// The log for this loop; `others` are those that the loop has already. Listeners with one log gather in one
     /// place, so that its lines are in the order in which they were written on the loop.
     pub fn on_loop<'a>(&self, number: u32, mut others: impl Iterator<Item = &'a LoopLog>) -> LoopLog {
         let same = others.find(|log| log.gathered.is_of(&self.flags));
@@ -152,59 +153,59 @@ impl AccessLog {
         self.flags.lost.load(Ordering::Relaxed) + self.flags.dropped.load(Ordering::Relaxed)
     }
 
-    /// The file is opened anew, at once.
+    /// Reopens the file, at once.
     pub fn reopen(&self) {
-        // A writer that has ended writes no file; one that was told will look.
+        // A writer that has ended writes no file; a running one will check.
         if !self.flags.reopen.swap(true, Ordering::Relaxed) {
             let _ = self.to_writer.send(Message::Look);
         }
     }
 
-    /// Waits until all lines are written, for as long as a process that ends may be kept by a pipe that nobody reads.
+    /// Waits until all lines are written, for the time that a pipe without a reader may delay the end of a process.
     pub fn finish(&self) {
         let (tell, told) = sync_channel(1);
         self.flags.ending.store(true, Ordering::Relaxed);
         let _ = self.to_writer.send(Message::Written(tell));
-        // The writer itself gives up after that time, and says what is lost.
+        // The writer itself gives up after that time, and reports the lost lines.
         let _ = told.recv_timeout(2 * FINISH);
     }
 }
 
-/// An access log, as one loop writes to it for one listener.
+/// An access log for one listener of one loop.
 pub(crate) struct LoopLog {
     gathered: Rc<Gathered>,
     format: LogFormat,
     stamp: Stamp,
-    /// Which loop.
+    /// The loop.
     number: u32,
-    /// Histories that were written.
+    /// Histories written so far.
     histories: Cell<u64>,
 }
 
 impl LoopLog {
-    /// Takes the line of an exchange.
+    /// Writes the line of an exchange.
     pub fn write(&self, entry: &Entry<'_>) {
         self.gathered.add(|text| entry.format(self.format, &self.stamp, text));
     }
 
-    /// Whether its lines tell of the parts of an exchange.
+    /// Whether its lines contain the parts of an exchange.
     pub fn tells_all(&self) -> bool {
         self.format == LogFormat::Json
     }
 
-    /// Takes the history of a request.
+    /// Writes the history of a request.
     pub fn history(&self, history: &History<'_>) {
         let number = self.histories.get();
         self.histories.set(number + 1);
         self.gathered.add(|text| history.format((self.number, number), text));
     }
 
-    /// Takes the line of a request that was refused for what its head asks.
+    /// Writes the line of a request that was refused for its head.
     pub fn refused(&self, by: Client<'_>, request: &Request, answer: &HeadAnswer) {
         self.refuse(by, Ok(request), answer);
     }
 
-    /// The same where the head could not be read, with the first line of what came.
+    /// The same if the head could not be parsed, with the first line of the bytes received.
     pub fn unreadable(&self, by: Client<'_>, input: &[u8], answer: &HeadAnswer) {
         let input = &input[..input.len().min(FIRST_LINE)];
         let first = input.split(|b| matches!(b, b'\r' | b'\n')).next().unwrap_or_default();
@@ -217,7 +218,7 @@ impl LoopLog {
         self.gathered.add(|text| refused.format(self.format, &self.stamp, text));
     }
 
-    /// Hands over what was taken since the last time.
+    /// Sends the lines gathered since the last time.
     pub fn hand_over(&self) {
         self.gathered.hand_over();
     }

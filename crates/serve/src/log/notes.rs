@@ -1,5 +1,5 @@
-//! What is noted of a request for its line in the access log: how long its parts took and whom it tried; and, where its history
-//! is written as well, each stage with its instants.
+//! Notes about a request for its line in the access log: the times of its parts and the targets that it tried; and,
+//! if its history is written as well, each stage with its times.
 
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -10,25 +10,25 @@ use weir_policy::{Kind, Outcome};
 /// A node of the plan.
 type NodeId = u32;
 
-/// One of several ways that a request takes at once (`hedge`); 0 is the request's own.
+/// One of the parallel branches of a request (`hedge`); 0 is the request's own.
 type Branch = u32;
 
 /// The notes.
 pub(crate) struct Notes {
     /// From the head to the end of the request's body.
     pub request_ns: Cell<Option<u64>>,
-    /// Waiting in queues and for full targets, in all.
+    /// Waiting in queues and for full targets, in total.
     pub queue_ns: Cell<u64>,
     /// Until the last attempt had its connection.
     pub connect_ns: Cell<Option<u64>>,
     /// From the last attempt's first byte to the head of its answer.
     pub response_ns: Cell<Option<u64>>,
     pub tried: RefCell<SmallVec<[Tried; 1]>>,
-    /// `None`: its history is not written.
+    /// `None`: no history is written.
     pub stages: Option<RefCell<Stages>>,
 }
 
-/// Who is tried.
+/// The target of an attempt.
 pub(crate) trait Target {
     /// Its name, for logs.
     fn name(&self) -> &str;
@@ -37,7 +37,7 @@ pub(crate) trait Target {
 /// A target that was tried.
 pub(crate) struct Tried {
     pub target: Rc<dyn Target>,
-    /// How it came back; `None`: it has not.
+    /// Its outcome; `None`: not known yet.
     pub outcome: Option<Outcome>,
 }
 
@@ -45,14 +45,14 @@ pub(crate) struct Tried {
 #[derive(Default)]
 pub(crate) struct Stages {
     pub all: Vec<Stage>,
-    /// Of each branch but the first: whose part it is, and whether another was faster.
+    /// Of each branch but the first: its parent, and whether another was faster.
     pub branches: Vec<(Branch, bool)>,
 }
 
 /// A part of a request's time.
 #[derive(Clone)]
 pub(crate) struct Stage {
-    /// Where it was; `None`: in weir itself.
+    /// Its node; `None`: weir itself.
     pub node: Option<NodeId>,
     pub what: What,
     pub from_ns: u64,
@@ -60,12 +60,12 @@ pub(crate) struct Stage {
     /// Attempts that had begun by then.
     pub attempt: u32,
     pub branch: Branch,
-    /// Which of those that were tried.
+    /// The attempt, by index.
     pub tried: Option<usize>,
 }
 
 impl Stages {
-    /// Whether this branch is part of the way that decided.
+    /// Whether this branch is part of the deciding one.
     pub fn counts(&self, mut branch: Branch) -> bool {
         while let Some((parent, lost)) = (branch as usize).checked_sub(1).and_then(|at| self.branches.get(at))
         {
@@ -79,7 +79,7 @@ impl Stages {
 }
 
 impl Notes {
-    /// With nothing yet; `traced`: its history is written.
+    /// Empty; `traced`: a history is written.
     pub fn new(has_body: bool, traced: bool) -> Notes {
         Notes {
             request_ns: Cell::new((!has_body).then_some(0)),
@@ -91,14 +91,14 @@ impl Notes {
         }
     }
 
-    /// Notes a stage, where the history is written.
+    /// Notes a stage, if a history is written.
     pub fn stage(&self, stage: impl FnOnce() -> Stage) {
         if let Some(stages) = &self.stages {
             stages.borrow_mut().all.push(stage());
         }
     }
 
-    /// What went wrong with the answer that was passed on is its target's, unless the client left.
+    /// A failure of the relayed answer is its target's, unless the client left.
     pub fn failed(&self, kind: Kind) {
         if let Some(Tried { outcome: outcome @ Some(None), .. }) = self.tried.borrow_mut().last_mut() {
             *outcome = Some(Some(kind));

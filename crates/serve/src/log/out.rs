@@ -1,8 +1,8 @@
-//! Where the access log's lines go, whole or not at all.
+//! The destination of the access log's lines, which are written whole or not at all.
 //!
-//! The buffer is the log's own, and holds what is not written yet: when writing fails, the lines in it are lost and counted,
-//! and none of them comes back later. A line of which a part was written is cut back; where that cannot be, as in a pipe, its
-//! rest stays in the buffer and is written before anything else.
+//! The buffer belongs to the log, and holds unwritten bytes: when writing fails, the lines in it are lost and
+//! counted, and none of them appears later. A partially written line is cut back; where that is impossible, as in a
+//! pipe, its rest stays in the buffer and is written before anything else.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
@@ -20,7 +20,7 @@ const PIECE: usize = 64 * 1024;
 pub(super) struct Out<F = File> {
     file: F,
     buffer: Vec<u8>,
-    /// Whether the buffer begins with the rest of a line that was written in part.
+    /// Whether the buffer begins with the rest of a partially written line.
     is_torn: bool,
     /// Lines that were not written, and will not be.
     lost: u64,
@@ -28,21 +28,21 @@ pub(super) struct Out<F = File> {
     blocked: bool,
 }
 
-/// What a line goes to: it may be cut back, or not.
+/// The kind of output: it can be cut back, or not.
 pub(super) trait Sink: Write {
-    /// Takes back what was written last.
+    /// Removes the bytes written last.
     fn cut(&mut self, bytes: u64) -> io::Result<()>;
 }
 
 impl Sink for File {
     fn cut(&mut self, bytes: u64) -> io::Result<()> {
-        // Where somebody else has written or cut meanwhile, the end is not ours.
+        // If another process has written or cut meanwhile, the end is not ours.
         let end = self.stream_position()?;
         if self.metadata()?.len() != end || end < bytes {
             return Err(io::ErrorKind::Unsupported.into());
         }
         self.set_len(end - bytes)?;
-        // Standard output may be a file that is not appended to.
+        // Standard output may be a file that is not opened for appending.
         self.seek(SeekFrom::Start(end - bytes)).map(drop)
     }
 }
@@ -50,7 +50,7 @@ impl Sink for File {
 impl Out {
     /// `stdout`, `stderr`, or a file that is appended to.
     pub fn open(to: &str) -> io::Result<Out> {
-        // Not by the handles of the standard library, which have a buffer of their own.
+        // Not by the standard library's handles, which have a buffer of their own.
         let file = match to {
             "stdout" => standard(io::stdout().as_fd(), "/proc/self/fd/1")?,
             "stderr" => standard(io::stderr().as_fd(), "/proc/self/fd/2")?,
@@ -59,22 +59,22 @@ impl Out {
         Ok(Out::new(file))
     }
 
-    /// Waits until something could be written, for so long at most; regular files always can.
+    /// Waits until the output is writable, at most for this time; regular files always are.
     pub fn wait(&self, most: Duration) {
         let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: i64::from(most.subsec_nanos()) };
-        // Whatever it says, it is tried.
+        // Regardless of the result, writing is tried.
         let _ = poll(&mut [PollFd::new(&self.file, PollFlags::OUT)], Some(&most));
     }
 }
 
-/// Neither opening a pipe nor writing to it waits for whoever should read.
+/// Neither opening a pipe nor writing to it waits for a reader.
 fn without_waiting() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.custom_flags(OFlags::NONBLOCK.bits() as i32);
     options
 }
 
-/// Standard output or error, opened anew where it is a pipe or a terminal: others have it too, and may want to wait.
+/// Standard output or error, reopened if it is a pipe or a terminal: other processes share it, and may want to wait.
 fn standard(fd: BorrowedFd<'_>, path: &str) -> io::Result<File> {
     let file = File::from(fd.try_clone_to_owned()?);
     let kind = file.metadata()?.file_type();
@@ -84,7 +84,7 @@ fn standard(fd: BorrowedFd<'_>, path: &str) -> io::Result<File> {
     Ok(without_waiting().append(true).open(path).unwrap_or(file))
 }
 
-/// A pipe that nobody reads cannot be opened: that is said in words.
+/// A pipe without a reader cannot be opened: explained in words.
 fn without_reader(e: io::Error) -> io::Error {
     match Errno::from_io_error(&e) {
         Some(Errno::NXIO) => io::Error::new(e.kind(), "nobody reads this FIFO; start its reader first"),
@@ -105,7 +105,7 @@ impl<F: Sink> Out<F> {
         }
     }
 
-    /// Writes all lines, or loses them; what finds no room for now waits here ([`Out::is_blocked`]).
+    /// Writes all lines, or loses them; those without room stay here ([`Out::is_blocked`]).
     pub fn flush(&mut self) {
         let mut written = 0;
         self.blocked = false;
@@ -122,7 +122,7 @@ impl<F: Sink> Out<F> {
         self.is_torn = false;
     }
 
-    /// So much of the buffer was written; the rest is as soon as there is room.
+    /// Removes the written part of the buffer; the rest waits for room.
     fn wait_for_room(&mut self, written: usize) {
         self.blocked = true;
         if written > 0 {
@@ -136,12 +136,12 @@ impl<F: Sink> Out<F> {
         self.blocked
     }
 
-    /// So much of the buffer was written; the rest is not, but for a line that would be torn.
+    /// Removes the written part of the buffer and drops the rest, except for a line that would be torn.
     fn lose(&mut self, written: usize, why: io::Error) {
         self.why = Some(why);
         let end = |at: usize| self.buffer[at..].iter().position(|b| *b == b'\n').map_or(at, |n| at + n + 1);
         let begun = self.buffer[..written].iter().rposition(|b| *b == b'\n').map(|n| n + 1);
-        // What is written of the last line; of the one that was torn before, it is not known any more where it began.
+        // The written part of the last line; for the line torn before, its start is not known any more.
         let part = match begun {
             Some(begun) => written - begun,
             None if self.is_torn => 0,
@@ -155,20 +155,20 @@ impl<F: Sink> Out<F> {
         self.buffer.drain(..written);
     }
 
-    /// Nothing is written any more: the line whose rest is still here is lost as well.
+    /// Ends writing: a line with its rest still here is lost as well.
     pub fn give_up(&mut self) {
         self.lost += ends(&self.buffer);
         self.buffer.clear();
         (self.is_torn, self.blocked) = (false, false);
     }
 
-    /// Lines that were lost since this was last asked, and why the last was.
+    /// The number of lines lost since the last call, and the reason of the last.
     pub fn lost(&mut self) -> (u64, Option<io::Error>) {
         (std::mem::take(&mut self.lost), self.why.take())
     }
 }
 
-/// Lines that end in it.
+/// The number of lines that end in it.
 fn ends(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|b| **b == b'\n').count() as u64
 }
@@ -177,7 +177,7 @@ fn ends(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Takes so many bytes more, and then none.
+    /// Accepts this number of bytes more, and then none.
     struct Narrow {
         got: Vec<u8>,
         room: usize,
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    /// Whatever room there is, and whenever it comes: each line is there once or counted, and none is torn.
+    /// For any room at any time: each line is there once or counted, and none is torn.
     #[test]
     fn every_line_is_whole_or_lost() {
         for can_cut in [true, false] {

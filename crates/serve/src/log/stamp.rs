@@ -1,4 +1,4 @@
-//! When a line was written. All but the milliseconds is the same for a second, in which a loop writes many.
+//! The time of a line. All but the milliseconds is the same for a second, in which a loop writes many.
 
 use super::format::digits;
 use std::cell::{Cell, RefCell};
@@ -6,21 +6,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use weir_net::io::date::Civil;
 use weir_plan::LogFormat;
 
-/// The time of a loop's lines, in their format.
+/// The times of a loop's lines, in their format.
 pub(super) struct Stamp {
     format: LogFormat,
-    /// The second whose text is kept.
+    /// The second of the cached text.
     second: Cell<u64>,
     text: RefCell<String>,
 }
 
 impl Stamp {
-    /// Of no second yet.
+    /// Without a cached second.
     pub fn new(format: LogFormat) -> Stamp {
         Stamp { format, second: Cell::new(u64::MAX), text: RefCell::default() }
     }
 
-    /// Writes the time that it is: `2026-11-21T18:40:02.123Z` (RFC 3339), or nginx's `21/Nov/2026:18:40:02 +0000`.
+    /// Writes the current time: `2026-11-21T18:40:02.123Z` (RFC 3339), or nginx's `21/Nov/2026:18:40:02 +0000`.
     pub fn write(&self, text: &mut String) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut kept = self.text.borrow_mut();
@@ -40,7 +40,7 @@ impl Stamp {
     }
 }
 
-/// Up to the milliseconds.
+/// The text up to the milliseconds.
 fn rfc3339(text: &mut String, t: &Civil) {
     digits::<4>(text, t.year);
     for (sign, n) in [('-', t.month), ('-', t.day), ('T', t.hour), (':', t.minute), (':', t.second)] {

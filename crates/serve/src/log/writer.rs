@@ -1,5 +1,5 @@
-//! The thread that writes an access log: lines as they come, the file opened anew when that is asked, and a word on standard
-//! error of what was lost.
+//! The thread that writes an access log: lines as they come, the file reopened on request, and a message on standard
+//! error about lost lines.
 
 use crate::log::out::Out;
 use crate::log::{FINISH, Flags, Message};
@@ -8,29 +8,29 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-/// Messages that are taken before it is looked whether the file is to be opened anew.
+/// Messages that are processed before a request to reopen is checked.
 const AT_ONCE: usize = 64;
 
-/// Between two words of lost lines.
+/// The interval between two messages about lost lines.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How often it looks whether there is room.
+/// How often it checks for room.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What it works with.
+/// The state of the writer.
 pub(super) struct Writer<'a> {
     out: Out,
-    /// What it was opened by.
+    /// How it was opened.
     to: String,
     flags: &'a Flags,
     /// Since when the process is about to end.
     end: Option<Instant>,
     lost: u64,
-    /// Why the last line was lost that could not be written.
+    /// Why the last lost line could not be written.
     why: Option<io::Error>,
-    /// When that was said last.
+    /// When that was last reported.
     said: Option<Instant>,
-    /// Who is told once all that came before is written.
+    /// Senders that wait until everything before is written.
     told: Vec<SyncSender<()>>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Writer<'a> {
     /// Writes until no loop is left.
     pub fn run(mut self, queue: &Receiver<Message>) {
         loop {
-            // What was lost is said though nothing else may come.
+            // Lost lines are reported even if no other message comes.
             if self.out.is_blocked() {
                 self.wait_for_room(queue);
                 continue;
@@ -62,8 +62,8 @@ impl<'a> Writer<'a> {
         self.finish();
     }
 
-    /// Nobody reads what was written: the queue fills meanwhile, and what does not fit there is counted. At the end of the
-    /// process it waits for a while, then all that is left is lost.
+    /// The output is not read: the queue fills meanwhile, and lines without room are counted. At the end of the
+    /// process it waits for a while, then the remaining lines are lost.
     fn wait_for_room(&mut self, queue: &Receiver<Message>) {
         self.out.wait(LOOK);
         if self.flags.reopen.swap(false, Ordering::Relaxed) {
@@ -95,14 +95,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Tells who waits for it that all is written, if nothing waits for room.
+    /// Signals waiting senders that everything is written, if nothing waits for room.
     fn tell(&mut self) {
         if !self.told.is_empty() && !self.out.is_blocked() {
             self.finish();
         }
     }
 
-    /// These lines are in the queue no more.
+    /// Releases the room of these lines in the queue.
     fn took(&self, text: &str, lines: usize) -> u64 {
         self.flags.waiting.leave(text.len(), lines);
         lines as u64
@@ -111,7 +111,7 @@ impl<'a> Writer<'a> {
     fn open_anew(&mut self) {
         match Out::open(&self.to) {
             Ok(anew) => {
-                // The rest of a line has no place in another file.
+                // The rest of a line does not belong in another file.
                 self.out.give_up();
                 self.count();
                 self.out = anew;
@@ -125,7 +125,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes what waits, as long as there is room for it.
+    /// Writes waiting lines, as long as there is room.
     fn write(&mut self, first: Message, queue: &Receiver<Message>) {
         let mut next = Some(first);
         let mut left = AT_ONCE;
@@ -149,7 +149,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// All is written, and none of what was lost is kept back.
+    /// Everything is written, and no lost line is unreported.
     fn finish(&mut self) {
         self.out.give_up();
         self.count();
@@ -183,6 +183,6 @@ impl<'a> Writer<'a> {
 }
 
 fn say(text: &str) {
-    // Where nobody reads it, it is lost.
+    // Without a reader, the message is lost.
     let _ = writeln!(io::stderr(), "weir: {text}");
 }

@@ -1,21 +1,22 @@
-//! How busy a thread is: the share of the last second in which it ran. The system counts that, so it costs a request nothing.
+//! The load of a thread: the share of the last second in which it ran. The system counts that, so it costs a request
+//! nothing.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::cell::Cell;
 
-/// Over how long it is looked at least, ns.
+/// The least interval between two readings, ns.
 const SPAN_NS: u64 = 1_000_000_000;
 
-/// How busy this thread is.
+/// The load of this thread.
 #[derive(Debug, Default)]
 pub(crate) struct Busy {
-    /// When it was looked last, and how long the thread had run by then, ns.
+    /// The time of the last reading, and how long the thread had run by then, ns.
     looked: Cell<(u64, u64)>,
     ratio: Cell<f64>,
 }
 
 impl Busy {
-    /// Looks, if a second is over. To be called on the thread itself.
+    /// Reads it, if a second is over. To be called on the thread itself.
     pub fn look(&self, now_ns: u64) {
         let (before_ns, ran_before_ns) = self.looked.get();
         let span_ns = now_ns.saturating_sub(before_ns);

@@ -1,4 +1,4 @@
-//! Plain counters of one thread, alone and by one of a few values.
+//! Plain counters of one thread, single or by one of a few values.
 
 use std::cell::Cell;
 use weir_policy::{Kind, Outcome};
@@ -8,39 +8,39 @@ use weir_policy::{Kind, Outcome};
 pub(crate) struct Count(Cell<u64>);
 
 impl Count {
-    /// One more.
+    /// Adds one.
     #[inline]
     pub fn one(&self) {
         self.add(1);
     }
 
-    /// So many more.
+    /// Adds `n`.
     #[inline]
     pub fn add(&self, n: u64) {
         self.0.set(self.0.get().wrapping_add(n));
     }
 
-    /// One less, of what goes up and down.
+    /// Subtracts one, for values that go up and down.
     #[inline]
     pub fn less(&self) {
         self.0.set(self.0.get().wrapping_sub(1));
     }
 
-    /// How many.
+    /// The value.
     pub fn get(&self) -> u64 {
         self.0.get()
     }
 }
 
-/// One of a few values that a label has.
+/// A value of a label that has only a few.
 pub(crate) trait Value: Copy + 'static {
     /// All of them, in their order.
     const ALL: &'static [Self];
 
-    /// Which of them it is.
+    /// Its index.
     fn index(self) -> usize;
 
-    /// As the label has it.
+    /// Its name in the label.
     fn name(self) -> &'static str;
 }
 
@@ -55,13 +55,13 @@ impl<V, const N: usize> Default for By<V, N> {
 }
 
 impl<V: Value, const N: usize> By<V, N> {
-    /// One more of this value.
+    /// Adds one to this value.
     #[inline]
     pub fn one(&self, value: V) {
         self.add(value, 1);
     }
 
-    /// So many more.
+    /// Adds `n`.
     #[inline]
     pub fn add(&self, value: V, n: u64) {
         if let Some(count) = self.0.get(value.index()) {
@@ -69,17 +69,17 @@ impl<V: Value, const N: usize> By<V, N> {
         }
     }
 
-    /// How many of this value.
+    /// The count of this value.
     pub fn get(&self, value: V) -> u64 {
         self.0.get(value.index()).map_or(0, Count::get)
     }
 
-    /// How many of all.
+    /// The total.
     pub fn sum(&self) -> u64 {
         self.0.iter().map(Count::get).sum()
     }
 
-    /// Those that there were any of.
+    /// The non-zero counts.
     pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let all = V::ALL.iter().zip(&self.0);
         all.map(|(value, count)| (value.name(), count.get())).filter(|(_, count)| *count > 0)
@@ -107,7 +107,7 @@ macro_rules! values {
         }
 
         impl $name {
-            /// How many there are.
+            /// Their number.
             pub const COUNT: usize = [$($text),*].len();
         }
     };
@@ -118,7 +118,7 @@ pub(crate) use values;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ended(pub Outcome);
 
-/// How many ways there are.
+/// The number of outcomes.
 pub(crate) const OUTCOMES: usize = Kind::ALL.len() + 1;
 
 impl Value for Ended {
@@ -142,7 +142,7 @@ impl Value for Ended {
     }
 }
 
-/// Counters by how something ended.
+/// Counters by outcome.
 pub(crate) type Outcomes = By<Ended, OUTCOMES>;
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
 //! All metrics: their names, labels and meaning. The exposition and the table in `docs/metrics.md` both come from here.
 
-/// What a family is.
+/// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Counter,
     Gauge,
     Histogram,
-    /// A gauge of 1 whose labels say something.
+    /// A gauge of 1 whose labels carry information.
     Info,
 }
 
-/// How the values of several threads become one.
+/// How the values of several threads are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Merge {
     Sum,
@@ -20,12 +20,12 @@ pub(crate) enum Merge {
 
 /// A family of series.
 pub(crate) struct Family {
-    /// As the samples have it; those of a histogram have an ending besides.
+    /// The name in samples; those of a histogram have a suffix besides.
     pub name: &'static str,
     pub kind: Kind,
     pub merge: Merge,
     pub labels: &'static [&'static str],
-    /// One sentence, without what either format would have to escape.
+    /// One sentence, without characters that either format would have to escape.
     pub help: &'static str,
 }
 
@@ -38,7 +38,7 @@ impl Family {
             .find(|unit| name.strip_suffix(unit).is_some_and(|n| n.ends_with('_')))
     }
 
-    /// As OpenMetrics calls it.
+    /// The name in OpenMetrics.
     pub fn open_name(&self) -> &'static str {
         let ending = match self.kind {
             Kind::Counter => "_total",
@@ -55,7 +55,7 @@ macro_rules! families {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Id { $($id),* }
 
-        /// In the order in which they are shown.
+        /// In the order of the exposition.
         pub(crate) static FAMILIES: &[Family] = &[$(Family {
             name: $name,
             kind: Kind::$kind,

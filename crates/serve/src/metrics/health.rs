@@ -1,4 +1,4 @@
-//! What the owner of health counts of targets: for how long they are out and why, ejections, checks.
+//! Counts of targets by the owner of health: how long they are out and why, ejections, checks.
 
 use super::counts::{By, values};
 use super::pool::Seen;
@@ -8,11 +8,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 values! {
-    /// What a health check came to.
+    /// The result of a health check.
     CheckResult {
         Passed "passed",
         Failed "failed",
-        /// This process had no descriptor left to ask with.
+        /// This process had no descriptor left for it.
         Skipped "skipped",
     }
 }
@@ -27,17 +27,17 @@ pub(crate) struct HealthCounts {
 }
 
 impl HealthCounts {
-    /// Whether this round comes by for the first time.
+    /// Whether this round reads it for the first time.
     pub fn is_new_in(&self, round: u64) -> bool {
         self.seen.is_new_in(round)
     }
 
-    /// How often it was ejected, by the reason.
+    /// Ejections, by reason.
     pub fn each_ejection(&self) -> Vec<(&'static str, u64)> {
         self.ejections.borrow().iter().map(|(reason, count)| (*reason, *count)).collect()
     }
 
-    /// For how long it was out, ns, by what it went out for; what is not over not counted.
+    /// The time out, ns, by reason, without the present one.
     pub fn each_out(&self) -> Vec<(&'static str, u64)> {
         self.out_ns.borrow().iter().map(|(reason, ns)| (*reason, *ns)).collect()
     }
@@ -48,17 +48,17 @@ pub(crate) struct TargetHealth {
     pub pool: Arc<str>,
     pub label: Arc<str>,
     pub counts: Rc<HealthCounts>,
-    /// Since when it is out, ns, and for what.
+    /// Since when it is out, ns, and the reason.
     out: Cell<Option<(u64, &'static str)>>,
 }
 
 impl TargetHealth {
-    /// One that is in, or is out for this from the start.
+    /// A target that is in, or out for this reason from the start.
     pub fn new((pool, label): (Arc<str>, Arc<str>), counts: Rc<HealthCounts>) -> TargetHealth {
         TargetHealth { pool, label, counts, out: Cell::new(None) }
     }
 
-    /// It is in or out now, for this reason.
+    /// Sets whether it is in or out, with the reason.
     pub fn is(&self, eligible: bool, reason: &'static str, now_ns: u64) {
         match (self.out.get(), eligible) {
             (None, false) => self.out.set(Some((now_ns, reason))),
@@ -71,12 +71,12 @@ impl TargetHealth {
         }
     }
 
-    /// It is ejected for this.
+    /// Notes an ejection for this reason.
     pub fn ejected(&self, reason: &'static str) {
         *self.counts.ejections.borrow_mut().entry(reason).or_default() += 1;
     }
 
-    /// For how long it is out just now, ns, and for what.
+    /// The present time out, ns, and its reason.
     pub fn out_now(&self, now_ns: u64) -> Option<(&'static str, u64)> {
         self.out.get().map(|(since_ns, reason)| (reason, now_ns.saturating_sub(since_ns)))
     }

@@ -21,7 +21,7 @@ const DOUBLING: usize = BOUNDS.len() - 1;
 /// The bounds, and what is above the last.
 const BUCKETS: usize = BOUNDS.len() + 1;
 
-/// What one thread has observed.
+/// The observations of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Histogram {
     counts: [Cell<u64>; BUCKETS],
@@ -39,7 +39,7 @@ pub(crate) struct Observed {
 }
 
 impl Histogram {
-    /// Something took so long.
+    /// Adds a time.
     #[inline]
     pub fn observe(&self, ns: u64) {
         let count = &self.counts[bucket(ns)];
@@ -48,7 +48,7 @@ impl Histogram {
         self.native.observe(ns);
     }
 
-    /// What was observed so far.
+    /// The observations so far.
     pub fn observed(&self) -> Observed {
         Observed {
             counts: std::array::from_fn(|at| self.counts[at].get()),
@@ -58,7 +58,7 @@ impl Histogram {
     }
 }
 
-/// Which bucket a time is in; a bound belongs to what is below it.
+/// The bucket of a time; a bound belongs to the bucket below it.
 #[inline]
 fn bucket(ns: u64) -> usize {
     let doublings = (u64::BITS - (ns.saturating_sub(1) / FIRST_NS).leading_zeros()) as usize;
@@ -70,7 +70,7 @@ fn bucket(ns: u64) -> usize {
 }
 
 impl Observed {
-    /// Adds what another thread has observed.
+    /// Adds the observations of another thread.
     pub fn add(&mut self, other: &Observed) {
         for (count, more) in self.counts.iter_mut().zip(other.counts) {
             *count += more;
@@ -79,7 +79,7 @@ impl Observed {
         native::add(&mut self.native, &other.native);
     }
 
-    /// How many took no longer than each bound, in order; then how many there were.
+    /// The number of times up to each bound, in order; then the number of all.
     pub fn cumulative(&self) -> [u64; BUCKETS] {
         let mut sum = 0;
         self.counts.map(|count| {
@@ -88,7 +88,7 @@ impl Observed {
         })
     }
 
-    /// All times together, s.
+    /// The sum of all times, s.
     pub fn sum_s(&self) -> f64 {
         self.sum_ns as f64 / 1e9
     }
@@ -98,7 +98,7 @@ impl Observed {
 mod tests {
     use super::*;
 
-    /// Every bound as it is written, and the times beside it.
+    /// Every bound as text, and the times beside it.
     #[test]
     fn a_time_is_in_the_first_bucket_that_has_room_for_it() {
         for (at, bound) in BOUNDS.iter().enumerate() {

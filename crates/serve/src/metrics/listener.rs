@@ -1,4 +1,4 @@
-//! What is counted of a listener's clients on one thread: requests as the access log has them, connections, handshakes.
+//! Counts of a listener's clients on one thread: requests as in the access log, connections, handshakes.
 
 use super::counts::{By, Count, Ended, Outcomes, Value, values};
 use super::histogram::Histogram;
@@ -20,24 +20,24 @@ values! {
         Options "OPTIONS",
         Connect "CONNECT",
         Trace "TRACE",
-        /// Any other, or none that could be read.
+        /// Any other, or none that could be parsed.
         Other "other",
     }
 }
 
 values! {
-    /// What a request came by.
+    /// The protocol of a request.
     Protocol { H10 "1.0", H11 "1.1", H2 "2" }
 }
 
 values! {
     /// How a client's connection ended.
     Parting {
-        /// The client has closed it.
+        /// The client closed it.
         Client "client",
-        /// With an answer after which there is to be no other.
+        /// With an answer that was announced as the last.
         Answered "answered",
-        /// Nothing came for too long.
+        /// It was idle for too long.
         Idle "idle",
         /// It had its `max_requests`, or its `max_age`.
         Limit "limit",
@@ -45,11 +45,11 @@ values! {
         Room "room",
         /// weir drains.
         Drain "drain",
-        /// What came was no request.
+        /// The bytes received were not a request.
         BadRequest "bad_request",
         /// It floods weir with frames.
         Flood "flood",
-        /// It broke off while a request was under way, or takes nothing of its answer.
+        /// It broke off during a request, or accepts nothing of its answer.
         Broken "broken",
         /// Before any request: no TLS, no PROXY header.
         Greeting "greeting",
@@ -60,12 +60,12 @@ values! {
     /// How a client's TLS handshake ended.
     Handshake {
         Done "ok",
-        /// It broke a rule, or there is nothing that both sides know.
+        /// It broke a rule, or both sides have nothing in common.
         Failed "failed",
         /// Its certificate is missing, or not accepted.
         Certificate "certificate",
         Late "timeout",
-        /// The client went.
+        /// The client left.
         Gone "gone",
         /// It speaks no TLS.
         Cleartext "cleartext",
@@ -73,21 +73,21 @@ values! {
 }
 
 values! {
-    /// A limit of weir's own that ended a request, by the name of its setting where it has one.
+    /// A limit of weir that ended a request, by the name of its setting where it has one.
     RequestLimit {
         /// The head of the request did not come in time.
         HeadTimeout "head_timeout",
-        /// No byte of a body came, or was taken by the origin, in time.
+        /// No byte of a body came, or was accepted by the origin, in time.
         BodyTimeout "body_timeout",
-        /// The client took nothing of its answer in time.
+        /// The client accepted nothing of its answer in time.
         WriteTimeout "write_timeout",
-        /// It took nothing for a second, while as much waits in this process as may.
+        /// It accepted nothing for a second, while the buffers of this process are full.
         Buffered "buffered",
         /// Nothing moved in a tunnel.
         TunnelIdle "tunnel_idle",
-        /// The request's body is longer than it may be.
+        /// The request's body is longer than allowed.
         MaxBody "max_body",
-        /// No connection to the origin stood in time.
+        /// No connection to the origin was made in time.
         ConnectTimeout "connect_timeout",
         /// No head of an answer came in time.
         ResponseTimeout "response_timeout",
@@ -133,7 +133,7 @@ impl Protocol {
 
 /// Statuses from 100 to 599.
 const CODES: usize = 500;
-/// Places for those without one, and for all others.
+/// Indices of requests without a status, and with any other.
 const NONE: usize = CODES;
 const OTHER: usize = CODES + 1;
 
@@ -148,7 +148,7 @@ fn place(status: u16) -> usize {
     }
 }
 
-/// A status as the label has it.
+/// A status in the label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
     Number(u16),
@@ -158,23 +158,23 @@ pub(crate) enum Code {
     Other,
 }
 
-/// How an exchange ended, as its line in the access log has it.
+/// The outcome of an exchange, as in its line of the access log.
 pub(crate) struct Exchanged {
     pub status: u16,
     pub failure: Outcome,
     /// The limit that ended it.
     pub limit: Option<RequestLimit>,
-    /// Bytes of the request's body that were read, and of the answer's that the client took.
+    /// Bytes of the request's body that were read, and of the answer's that the client accepted.
     pub received: u64,
     pub sent: u64,
     pub took_ns: u64,
 }
 
-/// How weir answers a request for its head alone.
+/// An answer of weir to a request's head alone.
 #[derive(Clone, Copy)]
 pub(crate) struct HeadAnswer {
     pub status: u16,
-    /// The limit that it is refused by.
+    /// The limit that refused it.
     pub limit: Option<RequestLimit>,
     /// Bytes of the answer's body.
     pub sent: usize,
@@ -184,7 +184,7 @@ pub(crate) struct HeadAnswer {
 #[derive(Default)]
 pub(crate) struct ListenerCounts {
     pub name: Arc<str>,
-    /// By method and protocol; made where the first such request ends.
+    /// By method and protocol; created when the first such request ends.
     requests: [OnceCell<Box<Codes>>; Method::COUNT * Protocol::COUNT],
     pub errors: Outcomes,
     pub duration: Histogram,
@@ -201,18 +201,18 @@ pub(crate) struct ListenerCounts {
 }
 
 impl ListenerCounts {
-    /// Nothing yet.
+    /// Without counts.
     pub fn new(name: &str) -> ListenerCounts {
         ListenerCounts { name: name.into(), ..ListenerCounts::default() }
     }
 
-    /// An exchange is over.
+    /// Counts the end of an exchange.
     pub fn exchanged(&self, method: &[u8], version: Version, ended: &Exchanged) {
         self.in_flight.less();
         self.count(Method::of(method), Protocol::of(version), ended);
     }
 
-    /// A request was answered for its head alone: it never was in flight.
+    /// Counts a request that was answered for its head alone: it was never in flight.
     pub fn refused(&self, request: Option<&[u8]>, version: Version, answer: &HeadAnswer) {
         let HeadAnswer { status, limit, sent } = *answer;
         let failure = Some(Kind::BadRequest);
@@ -236,13 +236,13 @@ impl ListenerCounts {
         self.sent.add(ended.sent);
     }
 
-    /// A message breaks this rule.
+    /// Counts a message that breaks this rule.
     #[cold]
     pub fn broke(&self, rule: &'static str) {
         *self.refused.borrow_mut().entry(rule).or_default() += 1;
     }
 
-    /// Requests by method, protocol and status, as far as there were any.
+    /// Requests by method, protocol and status, where there were any.
     pub fn each_request(&self) -> impl Iterator<Item = (Method, Protocol, Code, u64)> + '_ {
         let kinds = Method::ALL.iter().flat_map(|m| Protocol::ALL.iter().map(move |p| (*m, *p)));
         kinds.zip(&self.requests).flat_map(|((method, protocol), codes)| {

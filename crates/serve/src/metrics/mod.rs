@@ -1,10 +1,10 @@
-//! What weir counts of itself (`docs/spec/operating.md#metrics`). A request costs plain counters of its own thread: no lock, no
-//! allocation, no name that is looked up.
+//! Metrics of weir itself (`docs/spec/operating.md#metrics`). A request costs plain counters of its own thread: no
+//! lock, no allocation, no lookup of a name.
 //!
-//! Each thread has its [`Metrics`]. Whoever counts holds what it counts by: a listener, a balancer, a node, a target's pool; it was found
-//! by its labels as the graph was built, so that a later graph counts on where the labels are the same. A scrape asks each thread
-//! for its [`Samples`], adds up what belongs to one series ([`sample::merged`]), and writes a
-//! format ([`text`], [`protobuf`]).
+//! Each thread has its [`Metrics`]. Each counter is owned by what it measures: a listener, a balancer, a node, a
+//! target's pool; it was found by its labels as the graph was built, so that a later graph continues it where the
+//! labels are the same. A scrape asks each thread for its [`Samples`], adds up those of one series
+//! ([`sample::merged`]), and writes a format ([`text`], [`protobuf`]).
 
 mod busy;
 pub(crate) mod counts;
@@ -42,27 +42,27 @@ use std::sync::Arc;
 use weir_plan::{self as plan, NodeId, Point};
 
 values! {
-    /// A limit that somebody meets.
+    /// A limit that clients meet.
     Limit {
         MaxClients "max_clients",
         MaxClientsPerAddress "max_clients_per_address",
-        /// Half of the descriptors that may be open are clients'.
+        /// Half of the descriptors are for clients.
         OpenFiles "open_files",
         /// There is no descriptor left.
         Descriptors "descriptors",
-        /// As many bytes wait in this process as may.
+        /// The buffers of this process are full.
         Buffered "buffered",
         MaxConnections "max_connections",
     }
 }
 
-/// Pool and target, as they are called.
+/// Pool and target, by display name.
 type Names = (Arc<str>, Arc<str>);
 
-/// What a node is called, and what it is.
+/// The name of a node, and its kind.
 type Node = (Arc<str>, Counting);
 
-/// What one thread counts.
+/// The counters of one thread.
 #[derive(Default)]
 pub(crate) struct Metrics {
     listeners: RefCell<BTreeMap<String, Rc<ListenerCounts>>>,
@@ -70,7 +70,7 @@ pub(crate) struct Metrics {
     targets: RefCell<BTreeMap<Names, Rc<TargetCounts>>>,
     health: RefCell<BTreeMap<Names, Rc<HealthCounts>>>,
     nodes: RefCell<BTreeMap<Node, Rc<NodeCounts>>>,
-    /// How late its clock beat.
+    /// The lateness of its clock.
     pub lag: Histogram,
     /// The share of the last second in which it ran.
     pub busy: Busy,
@@ -86,12 +86,12 @@ impl Metrics {
         self.listeners.borrow_mut().entry(name.to_owned()).or_insert_with(new).clone()
     }
 
-    /// Those of all listeners that somebody counts by.
+    /// The counters of all listeners in use.
     pub fn each_listener(&self, mut act: impl FnMut(&ListenerCounts)) {
         self.listeners.borrow().values().for_each(|counts| act(counts));
     }
 
-    /// What a pool with these targets counts by.
+    /// The counters of a pool with these targets.
     pub fn pool(&self, pool: &str, targets: &[String]) -> LbCounts {
         let label: Arc<str> = pool.into();
         let new = || Rc::new(PoolCounts::new(label.clone()));
@@ -105,21 +105,21 @@ impl Metrics {
         LbCounts { targets: targets.iter().map(target).collect(), pool: pool.clone() }
     }
 
-    /// How health sees a target.
+    /// The counters of a target's health.
     pub fn health(&self, pool: &str, target: &str) -> TargetHealth {
         let names: Names = (pool.into(), target.into());
         let counts = self.health.borrow_mut().entry(names.clone()).or_default().clone();
         TargetHealth::new(names, counts)
     }
 
-    /// What a node of a plan counts by.
+    /// The counters of a node of a plan.
     pub fn node(&self, point: &Point, id: NodeId, is: Counting) -> Rc<NodeCounts> {
         let label: Arc<str> = plan::label(point, id).into();
         let new = || Rc::new(NodeCounts::new(label.clone(), is));
         self.nodes.borrow_mut().entry((label.clone(), is)).or_insert_with(new).clone()
     }
 
-    /// Those of all nodes that somebody counts by.
+    /// The counters of all nodes in use.
     pub fn each_node(&self, mut act: impl FnMut(&NodeCounts)) {
         self.nodes.borrow().values().for_each(|counts| act(counts));
     }
@@ -130,7 +130,7 @@ impl Metrics {
         self.busy.look(now_ns);
     }
 
-    /// A scrape begins: what nobody counts by any more is forgotten. Its number.
+    /// A scrape begins: unused counters are forgotten. Returns its number.
     pub fn begin_round(&self) -> u64 {
         fn held<K, T>(all: &RefCell<BTreeMap<K, Rc<T>>>)
         where
@@ -160,7 +160,7 @@ mod tests {
         other.begins(0);
         other.ended(0, None);
         assert_eq!((one.targets[1].in_flight(), one.targets[1].ended.sum()), (1, 1));
-        // Nobody is to be counted twice, and a number that a target does not have counts nowhere.
+        // No target is counted twice, and a number without a target counts nowhere.
         one.begins(7);
         assert!(one.targets[1].is_new_in(1) && !other.targets[0].is_new_in(1));
     }

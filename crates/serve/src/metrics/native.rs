@@ -1,25 +1,25 @@
 //! Native histograms of times: eight buckets to each power of two, from 8 us to two hours.
 //!
-//! - Bucket i ends at 2^(i/8) s and belongs to what is below its end: schema 3 of Prometheus.
+//! - Bucket i ends at 2^(i/8) s and contains the times below its end: schema 3 of Prometheus.
 //! - An observation is a multiplication, a count of leading zeros, three comparisons and an addition.
-//! - Its 2 KB are allocated by the first observation, once, so that the many that never observe anything cost nothing.
+//! - Its 2 KB are allocated by the first observation, once, so that the many without observations cost nothing.
 //! - Source: B. Rabenstein, "Native Histograms", the specification of Prometheus.
 
 use std::cell::{Cell, OnceCell};
 
 /// What Prometheus calls this many buckets to a power of two: 2^3.
 pub(crate) const SCHEMA: i32 = 3;
-/// What takes no longer is not told apart, s: 2^-17.
+/// Times up to this are not distinguished, s: 2^-17.
 pub(crate) const ZERO_S: f64 = 1.0 / 131_072.0;
 
-/// Times are counted in units of 2^-29 s: what a nanosecond is of that, times 2^64, rounded down, so that a power of two
-/// belongs to what is below it.
+/// Times are counted in units of 2^-29 s: a nanosecond in these units, times 2^64, rounded down, so that a power of
+/// two belongs to the bucket below it.
 const UNIT: u128 = 9_903_520_314_283_042_199;
 /// The power of two of units where the buckets begin: 2^-17 s.
 const FIRST: usize = 12;
-/// How many powers of two are divided.
+/// The number of powers of two that are divided.
 const POWERS: usize = 30;
-/// How many there are, and before them what is not told apart.
+/// The number of buckets, and before them the undistinguished times.
 const BUCKETS: usize = 1 + 8 * POWERS;
 /// 2^(j/8) for j from 0 to 7, times 2^63.
 const WITHIN: [u64; 8] = [
@@ -33,15 +33,15 @@ const WITHIN: [u64; 8] = [
     16_915_738_899_553_466_670,
 ];
 
-/// What one thread has observed.
+/// The observations of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Native(OnceCell<Box<[Cell<u64>]>>);
 
-/// The same at one moment; empty, if nothing was.
+/// The same at one moment; empty without observations.
 pub(crate) type Counts = Box<[u64]>;
 
 impl Native {
-    /// Something took so long.
+    /// Adds a time.
     #[inline]
     pub fn observe(&self, ns: u64) {
         let counts = self.0.get_or_init(|| vec![Cell::new(0); BUCKETS].into());
@@ -50,13 +50,13 @@ impl Native {
         }
     }
 
-    /// What was observed so far.
+    /// The observations so far.
     pub fn observed(&self) -> Counts {
         self.0.get().map_or_else(Box::default, |counts| counts.iter().map(Cell::get).collect())
     }
 }
 
-/// Where a time is counted; what took longer than all is in the last.
+/// The bucket of a time; times above all are in the last.
 #[inline]
 fn place(ns: u64) -> usize {
     let units = ((u128::from(ns) * UNIT) >> 64) as u64;
@@ -71,7 +71,7 @@ fn place(ns: u64) -> usize {
     (1 + 8 * (power - FIRST) + within).min(BUCKETS - 1)
 }
 
-/// Adds what another thread has observed.
+/// Adds the observations of another thread.
 pub(crate) fn add(all: &mut Counts, more: &Counts) {
     if all.is_empty() {
         all.clone_from(more);
@@ -80,12 +80,12 @@ pub(crate) fn add(all: &mut Counts, more: &Counts) {
     }
 }
 
-/// How many are not told apart.
+/// The number of undistinguished times.
 pub(crate) fn zeros(counts: &Counts) -> u64 {
     counts.first().copied().unwrap_or_default()
 }
 
-/// Runs of buckets with something in them: the number of the first as Prometheus has it, and the counts.
+/// Runs of non-empty buckets: the Prometheus number of the first, and the counts.
 pub(crate) fn runs(counts: &Counts) -> Vec<(i32, Vec<u64>)> {
     let mut runs: Vec<(i32, Vec<u64>)> = Vec::new();
     // The first one ends an eighth above 2^-17 s.
@@ -103,7 +103,7 @@ pub(crate) fn runs(counts: &Counts) -> Vec<(i32, Vec<u64>)> {
 mod tests {
     use super::*;
 
-    /// Where the bucket at this place ends, s.
+    /// The end of the bucket at this index, s.
     fn ends_s(at: usize) -> f64 {
         two_to_the((at as f64 - 8.0 * 17.0) / 8.0)
     }

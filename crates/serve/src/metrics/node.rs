@@ -1,4 +1,4 @@
-//! What nodes count on one thread that decide: further attempts, waiting, limits.
+//! Counts of nodes on one thread: further attempts, waiting, limits.
 
 use super::counts::{By, Count, Ended, Outcomes, values};
 use super::histogram::Histogram;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use weir_policy::Outcome;
 
 values! {
-    /// Why there was no further attempt though the failure was worth one.
+    /// Why there was no further attempt though the failure allowed one.
     Denied {
         /// The budget is used up.
         Budget "budget",
@@ -15,7 +15,7 @@ values! {
         Method "method",
         /// The request's body is not kept.
         Body "body",
-        /// An interim response went on to the client.
+        /// An interim response was passed on to the client.
         Head "head",
     }
 }
@@ -26,16 +26,16 @@ values! {
 }
 
 values! {
-    /// Why somebody who came to a queue did not come in.
+    /// Why a request that came to a queue did not enter.
     Rejected {
-        /// As many wait as may.
+        /// The queue is full.
         Full "full",
         /// It waited for too long.
         Timeout "timeout",
     }
 }
 
-/// What a node is that counts.
+/// The kind of a node with counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Counting {
     Retry,
@@ -49,19 +49,19 @@ pub(crate) enum Counting {
 pub(crate) struct NodeCounts {
     pub label: Arc<str>,
     pub is: Counting,
-    /// Further attempts, by what the one before ended in.
+    /// Further attempts, by the outcome of the one before.
     pub retries: Outcomes,
     pub denied: By<Denied, { Denied::COUNT }>,
     pub hedges: By<Won, { Won::COUNT }>,
     pub rejected: By<Rejected, { Rejected::COUNT }>,
     /// Requests over the rate.
     pub limited: Count,
-    /// How long those waited who came in; made with the first.
+    /// The waits of requests that entered; created with the first.
     waited: OnceCell<Box<Histogram>>,
 }
 
 impl NodeCounts {
-    /// Nothing yet.
+    /// Without counts.
     pub fn new(label: Arc<str>, is: Counting) -> NodeCounts {
         NodeCounts {
             label,
@@ -75,18 +75,18 @@ impl NodeCounts {
         }
     }
 
-    /// A further attempt, after one that ended so.
+    /// Counts a further attempt, after one with this outcome.
     pub fn retried(&self, outcome: Outcome) {
         self.retries.one(Ended(outcome));
     }
 
-    /// Somebody came in after so long.
+    /// Counts a request that entered after this time.
     #[inline]
     pub fn entered(&self, waited_ns: u64) {
         self.waited.get_or_init(Box::default).observe(waited_ns);
     }
 
-    /// How long those waited who came in; `None`: nobody did.
+    /// The waits of requests that entered; `None`: none did.
     pub fn waited(&self) -> Option<&Histogram> {
         self.waited.get().map(|histogram| &**histogram)
     }

@@ -1,6 +1,7 @@
-//! What is counted of a balancer and its targets on one thread: attempts, from the pick to their end.
+//! Counts of a balancer and its targets on one thread: attempts, from the pick to their end.
 //!
-//! A series belongs to its labels: balancers of one site, and targets that are called alike, count in one place, in every graph.
+//! A series belongs to its labels: balancers of one site, and targets with the same name, share their counters, in
+//! every graph.
 
 use super::counts::{Count, Ended, Outcomes};
 use super::histogram::Histogram;
@@ -28,40 +29,40 @@ pub(crate) struct TargetCounts {
 }
 
 impl PoolCounts {
-    /// Nothing yet.
+    /// Without counts.
     pub fn new(label: Arc<str>) -> PoolCounts {
         PoolCounts { label, ..PoolCounts::default() }
     }
 
-    /// Whether this round comes by for the first time.
+    /// Whether this round reads it for the first time.
     pub fn is_new_in(&self, round: u64) -> bool {
         self.seen.is_new_in(round)
     }
 }
 
 impl TargetCounts {
-    /// Nothing yet.
+    /// Without counts.
     pub fn new(label: Arc<str>) -> TargetCounts {
         TargetCounts { label, ..TargetCounts::default() }
     }
 
-    /// Attempts so far, and those of them that have failed.
+    /// Attempts so far, and failed ones.
     pub fn attempts(&self) -> (u64, u64) {
         (self.begun.get(), self.ended.sum().wrapping_sub(self.ended.get(Ended(None))))
     }
 
-    /// Attempts that are not over.
+    /// Attempts in progress.
     pub fn in_flight(&self) -> u64 {
         self.begun.get().wrapping_sub(self.ended.sum())
     }
 
-    /// Whether this round comes by for the first time.
+    /// Whether this round reads it for the first time.
     pub fn is_new_in(&self, round: u64) -> bool {
         self.seen.is_new_in(round)
     }
 }
 
-/// Which round of gathering has seen it last: what several nodes share is gathered once.
+/// The last round of gathering that has read it: counters that several nodes share are read once.
 #[derive(Default)]
 pub(super) struct Seen(Cell<u64>);
 
@@ -71,7 +72,7 @@ impl Seen {
     }
 }
 
-/// What a balancer counts by.
+/// The counters of a balancer.
 pub(crate) struct LbCounts {
     pub pool: Rc<PoolCounts>,
     /// By the number of the target.
@@ -79,7 +80,7 @@ pub(crate) struct LbCounts {
 }
 
 impl LbCounts {
-    /// An attempt at this target begins.
+    /// Counts an attempt that begins at this target.
     #[inline]
     pub fn begins(&self, target: u32) {
         if let Some(target) = self.targets.get(target as usize) {
@@ -87,13 +88,13 @@ impl LbCounts {
         }
     }
 
-    /// The head of its answer came after so long.
+    /// The head of its answer came after this time.
     #[inline]
     pub fn headed(&self, ns: u64) {
         self.pool.duration.observe(ns);
     }
 
-    /// It is over.
+    /// The attempt is over.
     #[inline]
     pub fn ended(&self, target: u32, outcome: Outcome) {
         if let Some(target) = self.targets.get(target as usize) {

@@ -1,35 +1,35 @@
-//! What the system says of the process, by the names that all exporters use, and what is counted once for all threads.
+//! The system's figures of the process, by the names that all exporters use, and process-wide counts.
 
 use super::families::Id;
 use super::sample::{Samples, Value};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// What became of a reload.
+/// The result of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reload {
     Applied,
-    /// The file, or something that it names, is wrong: all stays as it was.
+    /// The file, or one that it names, is wrong: nothing has changed.
     Failed,
 }
 
-/// What is counted once for all threads, and what each has said last.
+/// Process-wide counts, and the last counts of each thread.
 #[derive(Default)]
 pub(crate) struct ProcessMetrics {
     /// The generation of the topology that is served.
     pub generation: AtomicU64,
     reloads: [AtomicU64; 2],
-    /// By thread. Held for as long as a scrape takes: a second one comes after it.
+    /// By thread. Held for the length of a scrape: a second one waits.
     pub said: Mutex<Vec<Option<Arc<Samples>>>>,
 }
 
 impl ProcessMetrics {
-    /// A reload is over.
+    /// Counts a reload.
     pub fn reloaded(&self, result: Reload) {
         self.reloads[result as usize].fetch_add(1, Relaxed);
     }
 
-    /// What is known of the process.
+    /// The figures of the process.
     pub fn gather(&self, out: &mut Samples) {
         out.add(Id::BuildInfo, [env!("CARGO_PKG_VERSION").into()], 1);
         out.add(Id::ConfigGeneration, [], self.generation.load(Relaxed));
@@ -45,7 +45,7 @@ impl ProcessMetrics {
     }
 }
 
-/// What `/proc` says; what it does not is left out.
+/// Reads `/proc`; missing figures are left out.
 fn of_system() -> [Option<(Id, Value)>; 7] {
     let read = |path: &str| std::fs::read_to_string(path).ok();
     let stat = read("/proc/self/stat").unwrap_or_default();
@@ -65,7 +65,7 @@ fn of_system() -> [Option<(Id, Value)>; 7] {
         Some(booted + ticks(field(22)?))
     });
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    // The folder that is read is one of them.
+    // The folder that is being read is one of them.
     let open = std::fs::read_dir("/proc/self/fd").map(|all| all.count().saturating_sub(1) as u64).ok();
     [
         field(14).zip(field(15)).map(|(user, system)| (Id::ProcessCpu, ticks(user + system).into())),

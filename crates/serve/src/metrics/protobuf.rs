@@ -1,5 +1,6 @@
-//! The protobuf format of Prometheus (`io.prometheus.client.MetricFamily`, each behind its length): the one in which native
-//! histograms are scraped. Whoever asks for it by `Accept` gets them beside the bounds that all formats have.
+//! The protobuf format of Prometheus (`io.prometheus.client.MetricFamily`, each with its length before it): the
+//! format in which native histograms are scraped. Scrapers that accept it get them beside the bounds that all formats
+//! have.
 
 use super::families::{FAMILIES, Family, Kind};
 use super::histogram::{BOUNDS, Observed};
@@ -153,7 +154,7 @@ fn histogram(observed: &Observed) -> Histogram {
         positive_span.push(Span { offset: Some(first - end), length: Some(run.len() as u32) });
         end = first + run.len() as i32;
         for count in run {
-            // Each as what it differs by from the one before it.
+            // Each as the difference to the one before it.
             let count = count as i64;
             positive_delta.push(count - std::mem::replace(&mut before, count));
         }
@@ -178,7 +179,7 @@ mod tests {
     use crate::metrics::sample::{Samples, merged};
     use std::sync::Arc;
 
-    /// What is written is read again, with the same counts by both kinds of buckets.
+    /// The output is parsed again, with the same counts in both kinds of buckets.
     #[test]
     fn families_stand_behind_their_lengths() {
         let (name, slow): (Arc<str>, _) = ("a \"b\"".into(), Observing::default());

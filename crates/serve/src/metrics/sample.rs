@@ -1,4 +1,4 @@
-//! What is gathered for a scrape: values with their labels, of all threads; those of one series become one.
+//! The contents of a scrape: values of all threads with their labels; those of one series are combined.
 
 use super::families::{FAMILIES, Id, Merge};
 use super::histogram::{Histogram, Observed};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// A label's value.
 #[derive(Clone, Debug)]
 pub(crate) enum Label {
-    /// The family has no further one.
+    /// The family has no further label.
     None,
     Word(&'static str),
     Name(Arc<str>),
@@ -86,7 +86,7 @@ impl Value {
             (Value::Observed(all), Value::Observed(more)) => all.add(more),
             (Value::Whole(all), Value::Whole(more)) => {
                 *all = match by {
-                    // What one thread has less than none of another has more of.
+                    // A negative value on one thread is compensated on another.
                     Merge::Sum => all.wrapping_add(*more),
                     Merge::Least => (*all).min(*more),
                     Merge::Most => (*all).max(*more),
@@ -126,12 +126,12 @@ impl Sample {
     }
 }
 
-/// What one thread has to say.
+/// The samples of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Samples(Vec<Sample>);
 
 impl Samples {
-    /// A series of this family, with its labels in the family's order.
+    /// Adds a series of this family, with its labels in the family's order.
     pub fn add<const N: usize>(&mut self, family: Id, labels: [Label; N], value: impl Into<Value>) {
         debug_assert_eq!(N, FAMILIES[family as usize].labels.len(), "{family:?}");
         let mut all = [const { Label::None }; LABELS];

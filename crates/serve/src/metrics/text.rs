@@ -1,8 +1,8 @@
-//! The formats of a scrape, and of these the two that are text: Prometheus 0.0.4 and OpenMetrics 1.0.
+//! The formats of a scrape, and the two text formats: Prometheus 0.0.4 and OpenMetrics 1.0.
 //!
-//! `prometheus-client` writes OpenMetrics alone, and by a dozen calls of a trait object for each value; the crates that write
-//! the older format want the counters to be their own, with a lock or an atomic on the path of a request. What is left is names,
-//! labels and numbers, so it is written here.
+//! `prometheus-client` writes OpenMetrics alone, and by a dozen calls of a trait object for each value; the crates
+//! that write the older format require their own counters, with a lock or an atomic on the path of a request. The
+//! rest is names, labels and numbers, so it is written here.
 
 use super::families::{FAMILIES, Family, Kind};
 use super::histogram::BOUNDS;
@@ -10,7 +10,7 @@ use super::protobuf;
 use super::sample::{Label, Sample, Value};
 use std::fmt::Write as _;
 
-/// In which format metrics are shown.
+/// The format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposition {
     /// `text/plain; version=0.0.4`.
@@ -22,7 +22,7 @@ pub enum Exposition {
 }
 
 impl Exposition {
-    /// The media type by which it is sent.
+    /// Its media type.
     pub fn content_type(self) -> &'static str {
         match self {
             Exposition::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
@@ -86,7 +86,7 @@ fn write(all: &[Sample], format: Exposition) -> String {
     text
 }
 
-/// What is said of a family before its series.
+/// The lines before the series of a family.
 fn head(text: &mut String, family: &Family, format: Exposition) {
     let (name, kind) = match (format, family.kind) {
         (Exposition::OpenMetrics, _) => (family.open_name(), kind(family)),
@@ -153,7 +153,7 @@ fn digits(text: &mut String, value: u64) {
     let _ = write!(text, "{value}");
 }
 
-/// Names are whatever the file says.
+/// Names come from the file.
 fn escape(text: &mut String, name: &str) {
     if !name.contains(['\\', '"', '\n']) {
         return text.push_str(name);

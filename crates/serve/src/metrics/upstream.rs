@@ -1,4 +1,4 @@
-//! What is counted of a target's connections on one thread.
+//! Counts of a target's connections on one thread.
 
 use super::counts::{By, Count, values};
 use super::histogram::Histogram;
@@ -8,15 +8,16 @@ use std::rc::Rc;
 values! {
     /// How a connection to an origin ended.
     Ending {
-        /// Its last exchange broke off, or wanted it to end.
+        /// Its last exchange broke off, or requested its end.
         Exchange "exchange",
-        /// The origin has closed it while it was idle, or said something unasked.
+        /// The origin closed it while it was idle, or sent something unrequested.
         Origin "origin",
         /// It was idle for too long.
         Idle "idle",
         /// It had its `max_age` or `max_requests`.
         Age "age",
-        /// It was idle and is not needed: enough others are, a limit wants room, its target is gone or elsewhere, weir drains.
+        /// It was idle and is not needed: enough others are, a limit requires room, its target is gone or elsewhere,
+        /// weir drains.
         Spare "spare",
         /// It floods weir with frames.
         Flood "flood",
@@ -27,35 +28,35 @@ values! {
 #[derive(Default)]
 pub(crate) struct ConnectionCounts {
     pub opened: Count,
-    /// Attempts on a connection that was there already.
+    /// Attempts on an existing connection.
     pub reused: Count,
-    /// Requests that were sent once more, since the connection that they were on had just ended.
+    /// Requests that were sent once more, since their connection had just ended.
     pub resent: Count,
     pub closed: By<Ending, { Ending::COUNT }>,
-    /// How long it took until they stood; made with the first.
+    /// The times of connecting; created with the first.
     connected: OnceCell<Box<Histogram>>,
 }
 
 impl ConnectionCounts {
-    /// A connection stands after so long.
+    /// Counts a connection that was made in this time.
     pub fn opens(self: &Rc<Self>, took_ns: u64) -> OpenConnection {
         self.opened.one();
         self.connected.get_or_init(Box::default).observe(took_ns);
         OpenConnection { counts: self.clone(), ending: Cell::new(Ending::Exchange) }
     }
 
-    /// How long connections took; `None`: there was none.
+    /// The times of connecting; `None`: there were none.
     pub fn connected(&self) -> Option<&Histogram> {
         self.connected.get().map(|histogram| &**histogram)
     }
 
-    /// Those that are open.
+    /// Open connections.
     pub fn open(&self) -> u64 {
         self.opened.get().wrapping_sub(self.closed.sum())
     }
 }
 
-/// A connection that is open; dropped, it is closed.
+/// An open connection; dropping it counts its end.
 pub(crate) struct OpenConnection {
     counts: Rc<ConnectionCounts>,
     ending: Cell<Ending>,

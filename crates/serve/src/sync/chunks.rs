@@ -1,4 +1,4 @@
-//! A list that all threads read without a lock and that grows: what is in it stays where it is. Each piece is as long as all before it.
+//! A growing list that all threads read without a lock: items never move. Each piece is as long as all before it.
 
 use std::sync::OnceLock;
 
@@ -11,14 +11,14 @@ const PIECES: usize = 32 - FIRST as usize + 1;
 pub(crate) struct Chunks<T>([OnceLock<Box<[T]>>; PIECES]);
 
 impl<T: Default> Chunks<T> {
-    /// Of at least so many items.
+    /// With at least this number of items.
     pub fn of(n: usize) -> Chunks<T> {
         let chunks = Chunks([const { OnceLock::new() }; PIECES]);
         chunks.grow(n);
         chunks
     }
 
-    /// At least so many items from now on.
+    /// Grows to at least this number of items.
     pub fn grow(&self, n: usize) {
         let Some(last) = n.checked_sub(1) else { return };
         for piece in 0..=place(last as u32).0 {
@@ -29,7 +29,7 @@ impl<T: Default> Chunks<T> {
 }
 
 impl<T> Chunks<T> {
-    /// An item; `None`: the list is not that long.
+    /// An item; `None`: the list is shorter.
     #[inline]
     pub fn get(&self, at: u32) -> Option<&T> {
         let (piece, offset) = place(at);
@@ -37,7 +37,7 @@ impl<T> Chunks<T> {
     }
 }
 
-/// The piece in which an index is, and where there.
+/// The piece of an index, and the position there.
 #[inline]
 fn place(at: u32) -> (usize, usize) {
     match (at >> FIRST).checked_ilog2() {

@@ -1,17 +1,17 @@
-//! A number that may not grow beyond a limit, over all threads: connections to a server.
+//! A count with a limit, over all threads: connections to a server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// The number.
+/// The count.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU32);
 
-/// One of those that count; dropped, it does not any more.
+/// One unit of the count, until it is dropped.
 pub(crate) struct Counted(Arc<Counter>);
 
 impl Counter {
-    /// One more, if there are fewer than so many.
+    /// Adds one, if there are fewer than this.
     pub fn take(self: &Arc<Self>, most: u32) -> Option<Counted> {
         let more = |n: u32| (n < most).then_some(n + 1);
         self.0.fetch_update(SeqCst, SeqCst, more).ok().map(|_| Counted(self.clone()))

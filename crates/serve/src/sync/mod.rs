@@ -1,6 +1,5 @@
-//! State that all loops share, by atomics and messages: semaphores, wait queues, cells that are only tried, time-lines,
-//! signals.
-//! No request waits for a lock (`docs/spec/serving.md#loop-and-process`).
+//! State that all loops share, by atomics and messages: semaphores, wait queues, cells that are only tried,
+//! timelines, signals. No request waits for a lock (`docs/spec/serving.md#loop-and-process`).
 
 pub(crate) mod buffered;
 mod chunks;

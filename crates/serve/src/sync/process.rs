@@ -1,4 +1,4 @@
-//! A process that may crash: what a request is inside of between entering a `faulty` node and its answer.
+//! A process that may crash: the region of a request between entering a `faulty` node and its answer.
 
 use crate::sync::timeline::LocalTimeLine;
 use std::rc::Rc;
@@ -6,18 +6,18 @@ use std::task::Context;
 use weir_net::io::Core;
 use weir_net::io::timers::Sleep;
 
-/// A process that a request is inside of, from its entry to the next crash.
+/// A process that a request has entered, until the next crash.
 pub(crate) struct Process {
     timeline: Rc<LocalTimeLine>,
-    /// Flips of the time-line before it entered.
+    /// Flips of the timeline before it entered.
     flips: u64,
-    /// When it crashes, if that is known.
+    /// When it crashes, if known.
     until_ns: Option<u64>,
     around: Option<Rc<Process>>,
 }
 
 impl Process {
-    /// Entered after so many flips; `around`: the process that this one is inside of.
+    /// Entered after this number of flips; `around`: the process around this one.
     pub fn new(
         timeline: Rc<LocalTimeLine>,
         flips: u64,
@@ -67,7 +67,7 @@ impl CrashWatch {
         CrashWatch(chain.map(|p| Watched::new(p, core)).collect())
     }
 
-    /// Whether one of them has crashed; else the task is woken then.
+    /// Whether one of them has crashed; otherwise the task is woken when one does.
     pub fn has_crashed(&mut self, cx: &mut Context<'_>) -> bool {
         self.0.iter_mut().any(|watched| match &mut watched.sleep {
             Some(sleep) => sleep.poll_ended(cx).is_ready(),

@@ -1,12 +1,13 @@
-//! Permits that the whole process shares: a `queue`'s, or those of each target of a balancer.
+//! Permits shared by the whole process: a `queue`'s, or those of each target of a balancer.
 //!
-//! **Idea.** A counter for each target, taken by compare-and-swap; who finds none waits in a [`WaitQueue`]. Freeing a permit
-//! is: count down, then have the first of those who wait look. [`WaitQueue`] says why nothing is lost and nobody overtakes.
+//! **Idea.** A counter for each target, incremented by compare-and-swap; a request without a permit waits in a
+//! [`WaitQueue`]. To free a permit: decrement, then wake the first waiter. [`WaitQueue`] explains why no wake-up is
+//! lost and no request overtakes.
 //!
-//! **Who is full.** A balancer must know which of its targets are full before it picks. So that no pick looks at all
-//! counters, the full ones have a bit each, and every change of a bit a new version: a loop compares the version, and only
-//! then the words. Whoever moves a counter over the limit writes the bit, then looks at the counter again, until they agree:
-//! of two that write at once the later one sees what the other has done.
+//! **Full targets.** A balancer must know which of its targets are full before it picks. So that no pick reads all
+//! counters, the full ones have a bit each, and every change of a bit a new version: a loop compares the version, and
+//! only then the words. A thread that moves a counter over the limit writes the bit, then reads the counter again,
+//! until they agree: of two that write at once the later one sees the other's change.
 
 use crate::sync::chunks::Chunks;
 use crate::sync::wait_queue::WaitQueue;
@@ -21,7 +22,7 @@ use weir_net::io::timers::{Sleep, has_ended};
 /// The counters: one for a queue, one per target for a balancer.
 pub(crate) struct Semaphore {
     inside: Chunks<AtomicU32>,
-    /// How many counters there are.
+    /// The number of counters.
     count: AtomicU32,
     most: AtomicU32,
     /// A bit for each counter at its limit.
@@ -46,8 +47,8 @@ impl Semaphore {
         semaphore
     }
 
-    /// At least so many counters from now on, with another limit: where more are inside than may, nobody comes in until fewer are.
-    /// Whether there may be more room than before.
+    /// Grows to at least this number of counters, with another limit: if more are inside than allowed, no request
+    /// enters until fewer are. Returns whether there may be more room than before.
     pub fn change(&self, n: usize, most: u32) -> bool {
         self.inside.grow(n);
         self.full.grow(n.div_ceil(64));
@@ -74,7 +75,7 @@ impl Semaphore {
         }
     }
 
-    /// Takes a permit, whether there is one or not.
+    /// Takes a permit regardless of the limit.
     fn enter(&self, at: u32) {
         let Some(inside) = self.inside.get(at) else { return };
         if inside.fetch_add(1, SeqCst) + 1 >= self.most.load(SeqCst) {
@@ -82,12 +83,12 @@ impl Semaphore {
         }
     }
 
-    /// How many are inside.
+    /// The number inside.
     pub fn inside(&self, at: u32) -> u32 {
         self.inside.get(at).map_or(0, |inside| inside.load(SeqCst))
     }
 
-    /// How many are inside of all.
+    /// The number inside all.
     pub fn all_inside(&self) -> u64 {
         (0..self.count.load(SeqCst)).map(|at| u64::from(self.inside(at))).sum()
     }
@@ -103,7 +104,7 @@ impl Semaphore {
         }
     }
 
-    /// The bit of a counter becomes what the counter says.
+    /// Sets the bit of a counter from the counter.
     fn show(&self, at: u32) {
         let (Some(word), bit) = (self.full.get(at / 64), 1 << (at % 64)) else { return };
         loop {
@@ -120,17 +121,17 @@ impl Semaphore {
 /// Why there is no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
-    /// As many wait as may.
+    /// The queue is full.
     Full,
     /// The time for waiting has ended.
     TimedOut,
 }
 
-/// A semaphore and its wait queue as one loop has them.
+/// A semaphore and its wait queue as one loop sees them.
 pub(crate) struct LocalSemaphore {
     shared: Arc<Semaphore>,
     pub queue: Rc<WaitQueue>,
-    /// What of `full` this loop was told last, and at which version.
+    /// The part of `full` that this loop has seen, and its version.
     seen: RefCell<Vec<u64>>,
     version: Cell<u64>,
 }
@@ -146,7 +147,7 @@ impl LocalSemaphore {
         Arc::ptr_eq(&self.shared, shared)
     }
 
-    /// How many are inside, over all loops.
+    /// The number inside, over all loops.
     pub fn inside(&self, at: u32) -> u32 {
         self.shared.inside(at)
     }
@@ -181,7 +182,7 @@ impl LocalSemaphore {
         if self.shared.take(at) {
             return Some(self.permit(at));
         }
-        // Whoever was told that it is full is told again when it is not.
+        // A loop that has seen it full is notified when it is not.
         let (mut seen, word) = (self.seen.borrow_mut(), at as usize / 64);
         if word >= seen.len() {
             seen.resize(word + 1, 0);
@@ -190,13 +191,14 @@ impl LocalSemaphore {
         None
     }
 
-    /// A permit for a request that was at the target before there was a limit: there may be more of them than may.
+    /// A permit for a request that was at the target before there was a limit: there may be more of them than the
+    /// limit.
     pub fn stand_in(self: &Rc<Self>, at: u32) -> Permit {
         self.shared.enter(at);
         self.permit(at)
     }
 
-    /// Tells which targets are full, and which are not any more, since it was asked last.
+    /// Reports targets that have become full, or are not any more, since the last call.
     pub fn changes(&self, mut tell: impl FnMut(u32, bool)) {
         let version = self.shared.version.load(SeqCst);
         if self.version.replace(version) == version {

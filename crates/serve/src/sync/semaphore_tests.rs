@@ -11,7 +11,7 @@ use weir_net::io::runtime::Runtime;
 use weir_net::io::timers::Timers;
 use weir_stats::Key;
 
-/// What all threads of a test see.
+/// The state that all threads of a test share.
 struct World {
     semaphore: Arc<Semaphore>,
     shared: Arc<SharedQueue>,
@@ -19,7 +19,7 @@ struct World {
     most: AtomicU32,
     entered: AtomicU64,
     left: AtomicUsize,
-    /// Tickets in the order in which they were let in.
+    /// Tickets in the order in which they entered.
     order: Mutex<Vec<u64>>,
 }
 
@@ -28,7 +28,8 @@ fn on_thread<F: Future<Output = ()>>(main: impl FnOnce(Runtime) -> F) {
     runtime.block_on(main(runtime.clone())).expect("it runs");
 }
 
-/// Runs `tasks` of `script` on each of `k` threads; ends when all are done, or fails when nobody has got on for a minute.
+/// Runs `tasks` of `script` on each of `k` threads; ends when all are done, or fails when there was no progress for a
+/// minute.
 fn run<F: Future<Output = ()> + 'static>(
     k: usize,
     concurrency: u32,
@@ -69,7 +70,7 @@ fn run<F: Future<Output = ()> + 'static>(
                             world.left.fetch_sub(1, SeqCst);
                         });
                     }
-                    // Others may still need this loop to pass on what is free.
+                    // Others may still need this loop to pass on a free slot.
                     let seen = || (world.entered.load(SeqCst), world.left.load(SeqCst));
                     let (mut last, mut since) = (seen(), std::time::Instant::now());
                     while world.left.load(SeqCst) > 0 {
@@ -89,7 +90,7 @@ fn run<F: Future<Output = ()> + 'static>(
     world
 }
 
-/// Is inside for a moment.
+/// Stays inside for a moment.
 async fn visit(world: &World, slot: Permit) {
     let inside = world.inside.fetch_add(1, SeqCst) + 1;
     world.most.fetch_max(inside, SeqCst);
@@ -99,7 +100,7 @@ async fn visit(world: &World, slot: Permit) {
     drop(slot);
 }
 
-/// Tens of thousands of entries over four loops; never more inside than allowed, and nobody is forgotten.
+/// Tens of thousands of entries over four loops; never more inside than allowed, and no waiter is forgotten.
 #[test]
 fn nobody_is_forgotten_and_never_too_many_are_inside() {
     for (k, concurrency) in [(1, 1), (4, 1), (4, 3)] {
@@ -115,7 +116,7 @@ fn nobody_is_forgotten_and_never_too_many_are_inside() {
     }
 }
 
-/// Waiters that leave at any moment, and a line that is full now and then.
+/// Waiters that leave at any moment, and a line that is sometimes full.
 #[test]
 fn those_who_leave_take_nothing_along() {
     let world = run(4, 2, 60, |local, timers, world, key| async move {
@@ -149,7 +150,7 @@ fn those_who_leave_take_nothing_along() {
     assert!(world.shared.is_at_rest());
 }
 
-/// Whoever is let in from the line has the lowest ticket of all that wait, on whichever loop.
+/// The waiter that enters has the lowest ticket of all waiting ones, on any loop.
 #[test]
 fn the_lowest_ticket_is_next() {
     let world = run(4, 1, 50, |local, _, world, _| async move {
@@ -161,7 +162,7 @@ fn the_lowest_ticket_is_next() {
                     && let Some(permit) = local.take(0)
                 {
                     held = Some(permit);
-                    // With the slot in hand nobody else is let in.
+                    // While it holds the slot no other enters.
                     world.order.lock().expect("no thread has panicked").push(place.ticket());
                     return Poll::Ready(());
                 }
@@ -187,7 +188,7 @@ impl std::task::Wake for Woken {
     }
 }
 
-/// Whoever is notified that a slot is free and leaves before he looks hands the chance on: here and on another loop.
+/// A waiter that is notified of a free slot and leaves first passes the notification on: here and on another loop.
 #[test]
 fn a_chance_is_handed_on() {
     let (mail, mut boxes): (Vec<_>, Vec<_>) = (0..2).map(|_| unbounded_channel()).unzip();
@@ -222,7 +223,7 @@ fn a_chance_is_handed_on() {
     assert!(shared.is_at_rest() && semaphore.inside(0) == 0);
 }
 
-/// What each loop was told of who is full agrees with the counters once all is quiet, whoever was faster in between.
+/// Each loop's view of full targets agrees with the counters once all is quiet, in any order of events.
 #[test]
 fn each_loop_knows_who_is_full() {
     let (mail, _boxes): (Vec<_>, Vec<_>) = (0..2).map(|_| unbounded_channel()).unzip();

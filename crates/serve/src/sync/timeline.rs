@@ -1,8 +1,8 @@
-//! A time-line of faults, shared by all nodes on it (`together`, `block`) and all loops.
+//! A timeline of faults, shared by all nodes on it (`together`, `block`) and all loops.
 //!
-//! The state is the model's own (`weir_model::faulty`), looked at for a moment when a request enters. What is inside of a
-//! process that crashes is cut off: with an eager clock everybody inside knows beforehand when that is; a lazy one goes down
-//! when a request finds it so, and then all loops are notified to look.
+//! The state is the model's own (`weir_model::faulty`), read for a moment when a request enters. Requests inside a
+//! process that crashes are cut off: with an eager clock all of them know in advance when that is; a lazy one goes
+//! down when a request finds it so, and then all loops are notified.
 
 use crate::sync::TryCell;
 use slab::Slab;
@@ -17,26 +17,26 @@ use weir_model::warmup::Warmup;
 use weir_net::io::clock::Clock;
 use weir_stats::Key;
 
-/// A time-line.
+/// A timeline.
 pub(crate) struct TimeLine {
     number: u32,
     law: Law,
     lazy: bool,
     state: TryCell<Faulty>,
-    /// How often it has flipped, as far as anybody has seen.
+    /// The number of flips that were observed.
     flips: AtomicU64,
-    /// What begins cold when it comes up again: those behind nodes that crash.
+    /// What begins cold when it comes up again: warm-ups behind nodes that crash.
     pub warmups: Vec<Arc<TryCell<Warmup>>>,
     mail: Arc<[UnboundedSender<u32>]>,
 }
 
-/// How a request found it.
+/// The state that a request found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
     pub up: bool,
     /// Flips until then.
     pub flips: u64,
-    /// When it flips next, if that is known.
+    /// When it flips next, if known.
     pub next_ns: Option<u64>,
 }
 
@@ -52,7 +52,7 @@ impl TimeLine {
         self.number
     }
 
-    /// How often it has flipped, as far as anybody has seen.
+    /// The number of flips that were observed.
     pub fn flips(&self) -> u64 {
         self.flips.load(SeqCst)
     }
@@ -94,14 +94,14 @@ impl TimeLine {
     }
 }
 
-/// A time-line as one loop has it.
+/// A timeline as one loop sees it.
 pub(crate) struct LocalTimeLine {
     pub shared: Arc<TimeLine>,
     watching: RefCell<Slab<Option<Waker>>>,
 }
 
 impl LocalTimeLine {
-    /// Nobody is inside yet.
+    /// Without requests inside.
     pub fn new(shared: Arc<TimeLine>) -> Rc<LocalTimeLine> {
         Rc::new(LocalTimeLine { shared, watching: RefCell::default() })
     }
@@ -112,12 +112,12 @@ impl LocalTimeLine {
         due.into_iter().for_each(Waker::wake);
     }
 
-    /// A place for the waker of somebody inside.
+    /// A slot for the waker of a request inside.
     pub fn watch(&self) -> usize {
         self.watching.borrow_mut().insert(None)
     }
 
-    /// Whether it has flipped since; else the task is woken when a lazy one does.
+    /// Whether it has flipped since; otherwise the task is woken when a lazy one does.
     pub fn has_flipped(&self, since: u64, place: usize, cx: &mut Context<'_>) -> bool {
         if let Some(waker) = self.watching.borrow_mut().get_mut(place) {
             *waker = Some(cx.waker().clone());
@@ -125,7 +125,7 @@ impl LocalTimeLine {
         self.shared.flips() != since
     }
 
-    /// The place is free again.
+    /// Frees the slot.
     pub fn unwatch(&self, place: usize) {
         self.watching.borrow_mut().try_remove(place);
     }

@@ -1,24 +1,25 @@
 //! A queue of requests that wait on any loop of the process, in order of arrival. No lock: numbers and messages.
 //!
-//! **State.** Whoever joins takes the next ticket. A loop keeps its own waiters, in order, and publishes the
-//! lowest ticket among them (`lowest[loop]`, none: `NOBODY`). Whoever is *first* (his ticket is the lowest of all that are
-//! published) may look whether there is room for him; nobody else may.
+//! **State.** A waiter takes the next ticket. A loop keeps its own waiters, in order, and publishes the lowest ticket
+//! among them (`lowest[loop]`, none: `NOBODY`). Only the *first* waiter (its ticket is the lowest of all published
+//! ones) may check for room.
 //!
-//! **Who tells whom.** After every change that may let somebody in (a slot was freed, a waiter has left),
-//! [`WaitQueue::notify_first`] looks for the lowest ticket and has its loop look again: its own by waking the task, another by a
-//! message of the queue's number. A message that is already on its way is not sent twice (`notified[loop]`).
+//! **Notification.** After every change that may admit a waiter (a slot was freed, a waiter has left),
+//! [`WaitQueue::notify_first`] finds the lowest ticket and has its loop check again: its own by waking the task,
+//! another by a message with the queue's number. A message that is already on its way is not sent twice
+//! (`notified[loop]`).
 //!
-//! **Nothing is lost.** Room is made *before* the published tickets are read, and a ticket is published *before* its owner
-//! looks for room; all of it in one order (`SeqCst`). So of a waiter who finds no room and somebody who makes some at the
-//! same time at least one sees the other. Likewise for "somebody is before me" against "I have left". `notified` is cleared
-//! before the receiver looks, and set after the room was made.
+//! **Nothing is lost.** Room is made *before* the published tickets are read, and a ticket is published *before* its
+//! owner checks for room; all of it in one order (`SeqCst`). So of a waiter that finds no room and a thread that
+//! makes room at the same time at least one sees the other. The same holds for "another is before me" against "I have
+//! left". `notified` is cleared before the receiver checks, and set after the room was made.
 //!
-//! **Order.** Between taking a ticket and publishing it somebody later could take himself for the first. So a loop that
-//! published nothing first publishes a bound, the number of the next ticket; others take that for a ticket, and hold back.
-//! Once the real one stands there, who held back for nothing is notified.
+//! **Order.** Between taking a ticket and publishing it, a later waiter could take itself for the first. So a loop
+//! without a published ticket first publishes a bound, the number of the next ticket; others take that for a ticket,
+//! and hold back. Once the real one is published, waiters that held back for nothing are notified.
 //!
-//! What comes by while somebody waits joins the queue, so nobody overtakes. A waiter who is cancelled leaves by dropping his
-//! [`Waiter`]; who was behind him is notified if he is first now.
+//! Requests that arrive while others wait join the queue, so none overtakes. A cancelled waiter leaves by dropping
+//! its [`Waiter`]; the one behind it is notified if it is first now.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -31,7 +32,7 @@ use tokio::sync::mpsc::UnboundedSender;
 /// No ticket.
 const NOBODY: u64 = u64::MAX;
 
-/// What a queue is on all loops.
+/// The state of a queue over all loops.
 pub(crate) struct SharedQueue {
     number: u32,
     lowest: Box<[AtomicU64]>,
@@ -54,22 +55,22 @@ impl SharedQueue {
         }
     }
 
-    /// Whether nobody waits, and nobody is said to.
+    /// Whether no request waits, or is announced to.
     #[cfg(test)]
     pub fn is_at_rest(&self) -> bool {
         self.waiting.load(SeqCst) == 0 && self.first().0 == NOBODY
     }
 
-    /// Has whoever is first look again, whatever loop he is on: there may be more room.
+    /// Has the first waiter check again, on any loop: there may be more room.
     pub fn look_again(&self) {
         let (ticket, of) = self.first();
         if ticket != NOBODY && !self.notified[of].swap(true, SeqCst) {
-            // A loop that has ended waits for nothing.
+            // A loop that has ended has no waiters.
             let _ = self.mail[of].send(self.number);
         }
     }
 
-    /// How many wait, on all loops.
+    /// The number waiting, on all loops.
     pub fn waiting(&self) -> u64 {
         self.waiting.load(SeqCst)
     }
@@ -80,10 +81,10 @@ impl SharedQueue {
     }
 }
 
-/// The queue as one loop has it.
+/// The queue as one loop sees it.
 pub(crate) struct WaitQueue {
     shared: Arc<SharedQueue>,
-    /// Which loop.
+    /// The loop.
     me: usize,
     waiting: RefCell<VecDeque<(u64, Option<Waker>)>>,
     notified: Cell<u64>,
@@ -95,17 +96,17 @@ impl WaitQueue {
         Rc::new(WaitQueue { shared, me, waiting: RefCell::default(), notified: Cell::new(0) })
     }
 
-    /// Whether nobody waits, on any loop.
+    /// Whether no request waits, on any loop.
     pub fn is_empty(&self) -> bool {
         self.shared.waiting.load(SeqCst) == 0
     }
 
-    /// How many wait, on all loops.
+    /// The number waiting, on all loops.
     pub fn waiting(&self) -> u64 {
         self.shared.waiting.load(SeqCst)
     }
 
-    /// The last place, unless `most` wait already.
+    /// Joins at the end, unless `most` wait already.
     pub fn join(self: &Rc<Self>, most: u64) -> Option<Waiter> {
         let more = |n: u64| (n < most).then_some(n + 1);
         self.shared.waiting.fetch_update(SeqCst, SeqCst, more).ok()?;
@@ -126,7 +127,7 @@ impl WaitQueue {
         Some(Waiter { queue: self.clone(), ticket })
     }
 
-    /// Has whoever is first look again.
+    /// Has the first waiter check again.
     pub fn notify_first(&self) {
         let (ticket, of) = self.shared.first();
         if ticket == NOBODY {
@@ -135,7 +136,7 @@ impl WaitQueue {
         if of == self.me {
             self.look_again();
         } else if !self.shared.notified[of].swap(true, SeqCst) {
-            // A loop that has ended waits for nothing.
+            // A loop that has ended has no waiters.
             let _ = self.shared.mail[of].send(self.shared.number);
         }
     }
@@ -146,7 +147,7 @@ impl WaitQueue {
         self.look_again();
     }
 
-    /// How often the first of this loop was notified to look: for whoever looks by asking somebody else.
+    /// The number of notifications of this loop's first waiter: for users that check in another way.
     pub fn notifications(&self) -> u64 {
         self.notified.get()
     }
@@ -160,17 +161,17 @@ impl WaitQueue {
     }
 }
 
-/// A place in a queue; dropped, it is free.
+/// A position in a queue; dropping it leaves.
 pub(crate) struct Waiter {
     queue: Rc<WaitQueue>,
     ticket: u64,
 }
 
 impl Waiter {
-    /// Whether nobody is before it; the task is woken when it may have changed.
+    /// Whether it is the first; otherwise the task is woken when that may have changed.
     pub fn is_first(&self, cx: &mut Context<'_>) -> bool {
         let mut waiting = self.queue.waiting.borrow_mut();
-        // Tickets ascend, so a place is found without a walk.
+        // Tickets ascend, so a position is found without a walk.
         if let Ok(at) = waiting.binary_search_by_key(&self.ticket, |(n, _)| *n) {
             waiting[at].1 = Some(cx.waker().clone());
             at == 0 && self.queue.shared.first().0 == self.ticket
