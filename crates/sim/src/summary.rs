@@ -272,7 +272,7 @@ const OK: [&str; 6] = [
 fn kept(path: &'static str, values: impl Iterator<Item = Option<f64>>, room: Option<&mut Each>) -> Estimate {
     let values: Option<Vec<f64>> = values.collect();
     let Some(values) = values else { return Estimate::default() };
-    let estimate = Estimate::of(values.iter().copied().map(Some));
+    let estimate = Estimate::new(values.iter().copied().map(Some));
     if let (Some(room), Some(_)) = (room, estimate.value) {
         room.insert(path, values);
     }
