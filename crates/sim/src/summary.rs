@@ -200,8 +200,6 @@ pub(crate) fn scenario(
         kept(path, runs.iter().map(f), keep.then_some(&mut each))
     };
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
-    let errors = kinds(|k| runs.iter().map(|r| r.errors[k]).sum());
-    let (selected, ok) = (runs.iter().map(|r| r.selected).sum(), runs.iter().map(|r| r.ok).sum());
     let (pooled_ok, pooled_all) = pooled.into_parts();
     let own: Vec<&Own> = runs.iter().map(|r| &r.all).collect();
     let (latency_all, curve_all) = latency::together(&pooled_all, &own);
@@ -211,13 +209,7 @@ pub(crate) fn scenario(
     let mut result = ScenarioResult {
         name: scenario.name.clone(),
         params: point.params.clone(),
-        requests: Requests {
-            total: runs.iter().map(|r| r.total).sum(),
-            selected,
-            ok,
-            failed: selected - ok,
-            errors,
-        },
+        requests: requests(runs),
         success: over("success", &|r| share(r.ok, r.selected)),
         // Answers in time, over the time in which they came back: overload delays answers, it does not make more of
         // them.
@@ -239,15 +231,28 @@ pub(crate) fn scenario(
         explained: None,
     };
     if keep {
-        let of = |set: [&'static str; 6], own: &[&Own]| {
-            let path = move |name: &str| set.into_iter().find(|path| path.ends_with(name));
-            latency::each(own).into_iter().filter_map(move |(name, values)| Some((path(name)?, values)))
-        };
-        each.extend(of(ALL, &own).chain(of(OK, &successes)));
+        each.extend(latency_values(ALL, &own).chain(latency_values(OK, &successes)));
     }
     result.each = each;
     result.expectations = expect::judged(point, scenario, program, runs, &result);
     result
+}
+
+/// The counts of a scenario's requests.
+fn requests(runs: &[Replication]) -> Requests {
+    let sum = |count: &dyn Fn(&Replication) -> u64| runs.iter().map(count).sum::<u64>();
+    let (selected, ok) = (sum(&|r| r.selected), sum(&|r| r.ok));
+    let errors = kinds(|k| sum(&|r| r.errors[k]));
+    Requests { total: sum(&|r| r.total), selected, ok, failed: selected - ok, errors }
+}
+
+/// The latencies of single replications, by their paths in the JSON, which are in `paths`.
+fn latency_values(
+    paths: [&'static str; 6],
+    own: &[&Own],
+) -> impl Iterator<Item = (&'static str, Vec<f64>)> + use<> {
+    let path = move |name: &str| paths.into_iter().find(|path| path.ends_with(name));
+    latency::each(own).into_iter().filter_map(move |(name, values)| Some((path(name)?, values)))
 }
 
 /// The paths of the latencies in the JSON.
@@ -303,7 +308,6 @@ fn node(
     runs: &[Replication],
     keep: bool,
 ) -> NodeResult {
-    let code = &program.code;
     let each = RefCell::new(Each::new());
     let over = |path: &'static str, f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
         let values = runs.iter().map(|r| f(&r.rows[index], r));
@@ -313,18 +317,9 @@ fn node(
         over(path, &|row, r| if r.exact { f(row, r) } else { None })
     };
     let per = |ns: u64, entries: u64| (entries > 0).then(|| ns as f64 / NS_PER_MS / entries as f64);
-    let nodes = || {
-        row.parts.iter().flat_map(|&(s, one)| {
-            let nodes = &code.stages[s as usize].nodes;
-            match one {
-                Some(m) => &nodes[m as usize..=m as usize],
-                None => &nodes[..],
-            }
-        })
-    };
-    let count = nodes().count() as u64;
-    let spec = |id: &u32| &point.specs[point.nodes[*id as usize].spec as usize];
-    let first = nodes().next().map(spec);
+    let nodes = row.nodes(&program.code);
+    let count = nodes.len() as u64;
+    let first = nodes.first().map(|id| &point.specs[point.nodes[*id as usize].spec as usize]);
     let kind = first.map_or("", Spec::kind);
     let shares = matches!(first, Some(Spec::Concurrent { .. }));
     let queue = shares || matches!(first, Some(Spec::Queue { .. }));
@@ -334,13 +329,10 @@ fn node(
         per(r.time_ns.wrapping_sub(if shares { r.served_ns } else { 0 }), r.requests - r.refused)
     };
     let service = |r: &RowSums| per(r.served_ns, r.started);
-    let mut names = nodes().map(|id| point.nodes[*id as usize].name.as_deref());
-    let first = names.next().flatten();
-    let name = if names.all(|n| n == first) { first.unwrap_or(kind) } else { kind };
     let nothing = Estimate::default();
     NodeResult {
-        id: if count == 1 { nodes().next().copied() } else { None },
-        name: name.to_string(),
+        id: if count == 1 { nodes.first().copied() } else { None },
+        name: common_name(point, &nodes).unwrap_or(kind).to_string(),
         kind: kind.to_string(),
         place: point.sites[row.site as usize].label.clone(),
         count,
@@ -363,6 +355,13 @@ fn node(
         spread_cv: over("spread.cv", &|r, _| Some(r.spread.2)),
         each: each.into_inner(),
     }
+}
+
+/// The name that all of these nodes have, if they have the same.
+fn common_name<'p>(point: &'p Point, nodes: &[u32]) -> Option<&'p str> {
+    let mut names = nodes.iter().map(|id| point.nodes[*id as usize].name.as_deref());
+    let first = names.next().flatten();
+    if names.all(|name| name == first) { first } else { None }
 }
 
 impl Replication {
@@ -406,6 +405,18 @@ impl Replication {
 }
 
 impl Row {
+    /// The nodes that it adds up.
+    fn nodes(&self, code: &Code) -> Vec<u32> {
+        let of_part = |&(stage, one): &(u32, Option<u32>)| {
+            let nodes = &code.stages[stage as usize].nodes;
+            match one {
+                Some(m) => &nodes[m as usize..=m as usize],
+                None => &nodes[..],
+            }
+        };
+        self.parts.iter().flat_map(of_part).copied().collect()
+    }
+
     /// Stages, each with the index of one member where the row is for a single one.
     pub fn parts(&self) -> &[(u32, Option<u32>)] {
         &self.parts

@@ -21,46 +21,17 @@ impl Reference<'_> {
         }
         match node.act {
             Act::Pass => Flow::On,
-            Act::Answer { status } => {
-                let branch = &mut self.branches.slots[slot as usize];
-                branch.status = status;
-                branch.outcome = (status >= 500).then_some(Kind::Status5xx);
-                let outcome = branch.outcome;
-                self.note_answer(slot, outcome);
-                Flow::Out
-            }
+            Act::Answer { status } => self.answer(slot, status),
             Act::Rewrite { rewrite } => {
                 let branch = &mut self.branches.slots[slot as usize];
                 branch.shape = self.tables.rewrites[rewrite as usize][branch.shape as usize];
                 Flow::On
             }
-            Act::Work { draw } => {
-                let site = &self.tables.draws[draw as usize];
-                let foreseen_ns = if self.work_left.is_kept() { self.foreseen(slot, site, 0) } else { 0 };
-                let key = self.draw(slot, site.key);
-                let ns = scaled(site.sampler.draw(key), self.branches.slots[slot as usize].factor);
-                let constant = site.sampler.constant().is_some() && !self.tables.scales;
-                self.work_left.work(slot, foreseen_ns, self.now.saturating_add(ns));
-                if ns == 0 {
-                    self.work_left.stop(slot);
-                }
-                self.sleep(slot, Phase::Out, ns, Class::Step, constant)
-            }
+            Act::Work { draw } => self.work(slot, draw),
             Act::Cable { cable } => self.cross(slot, cable, true),
             Act::Queue { queue } => self.enter_queue(slot, queue),
             Act::Share { server } => self.enter_server(slot, server),
-            Act::Retry { retry } => {
-                let site = &self.tables.retries[retry as usize];
-                let member = branch.member;
-                if let Some(budget) = site.budget
-                    && self.is_first_attempt(slot)
-                {
-                    self.budgets[member.wrapping_add(budget) as usize].earn(self.now);
-                }
-                let counter = self.tables.visits_of_retries.get(&member.wrapping_add(site.offset)).copied();
-                self.branches.begin_attempts(slot, site.retry.exclude, counter);
-                Flow::On
-            }
+            Act::Retry { retry } => self.enter_retry(slot, retry),
             Act::Fault { fault } => self.enter_fault(slot, fault),
             Act::Flaky { .. } => Flow::On,
             Act::Warmup { warmup } => {
@@ -79,6 +50,44 @@ impl Reference<'_> {
             Act::Hedge { hedge } => self.start_hedge(slot, hedge),
             Act::Hop { hop } => self.enter_hop(slot, hop),
         }
+    }
+
+    /// The node answers a branch itself.
+    fn answer(&mut self, slot: u32, status: u16) -> Flow {
+        let branch = &mut self.branches.slots[slot as usize];
+        branch.status = status;
+        branch.outcome = (status >= 500).then_some(Kind::Status5xx);
+        let outcome = branch.outcome;
+        self.note_answer(slot, outcome);
+        Flow::Out
+    }
+
+    /// A branch takes the time of its work.
+    fn work(&mut self, slot: u32, draw: u32) -> Flow {
+        let site = &self.tables.draws[draw as usize];
+        let foreseen_ns = if self.work_left.is_kept() { self.foreseen(slot, site, 0) } else { 0 };
+        let key = self.draw(slot, site.key);
+        let ns = scaled(site.sampler.draw(key), self.branches.slots[slot as usize].factor);
+        let constant = site.sampler.constant().is_some() && !self.tables.scales;
+        self.work_left.work(slot, foreseen_ns, self.now.saturating_add(ns));
+        if ns == 0 {
+            self.work_left.stop(slot);
+        }
+        self.sleep(slot, Phase::Out, ns, Class::Step, constant)
+    }
+
+    /// A branch begins its first attempt.
+    fn enter_retry(&mut self, slot: u32, retry: u32) -> Flow {
+        let site = &self.tables.retries[retry as usize];
+        let member = self.branches.slots[slot as usize].member;
+        if let Some(budget) = site.budget
+            && self.is_first_attempt(slot)
+        {
+            self.budgets[member.wrapping_add(budget) as usize].earn(self.now);
+        }
+        let counter = self.tables.visits_of_retries.get(&member.wrapping_add(site.offset)).copied();
+        self.branches.begin_attempts(slot, site.retry.exclude, counter);
+        Flow::On
     }
 
     /// A branch returns to its stage.
