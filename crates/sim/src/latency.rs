@@ -51,7 +51,7 @@ impl TryFrom<[Kept; 2]> for Pooled {
         });
         match (ok, failed) {
             (Some(ok), Some(failed)) => Ok(Pooled { ok: Some(ok), failed: Some(failed) }),
-            _ => Err("no histogram has such counts"),
+            _ => Err("the counts of a histogram do not add up"),
         }
     }
 }

@@ -135,15 +135,15 @@ impl Part {
     /// # Errors
     /// A file that is not a shard, or was made by another version, whose draws may differ.
     pub fn from_json(bytes: &[u8]) -> Result<Part, NotWhole> {
-        let no_part = |why: String| NotWhole::Parts(format!("it is no part of `--shard`: {why}"));
+        let no_part = |why: String| NotWhole::Parts(format!("it was not written by `--shard`: {why}"));
         let part: Part = serde_json::from_slice(bytes).map_err(|e| no_part(e.to_string()))?;
         let Shard { k, n } = part.shard;
         if part.schema != SCHEMA || k == 0 || k > n {
-            return Err(no_part(format!("schema {}, part {k} of {n}", part.schema)));
+            return Err(no_part(format!("schema {}, shard {k} of {n}", part.schema)));
         }
         if part.version != env!("CARGO_PKG_VERSION") {
             let own = env!("CARGO_PKG_VERSION");
-            return Err(NotWhole::Parts(format!("it was made by weir {}, and this is {own}", part.version)));
+            return Err(NotWhole::Parts(format!("it was written by weir {}, but this is weir {own}", part.version)));
         }
         Ok(part)
     }
@@ -165,7 +165,7 @@ impl Part {
 /// Shards that are missing, doubled, or of another run.
 pub fn merge(parts: Vec<Part>, each: bool) -> Result<Results, NotWhole> {
     let parts = in_order(parts)?;
-    let Some(first) = parts.first() else { return Err(NotWhole::Parts("there is no part".to_owned())) };
+    let Some(first) = parts.first() else { return Err(NotWhole::Parts("there is no shard".to_owned())) };
     let asked = first.asked.clone();
     let plan = Plan::from_json(first.plan.as_bytes()).map_err(|e| NotWhole::Parts(e.to_string()))?;
     let options = Options {
@@ -185,7 +185,7 @@ pub fn merge(parts: Vec<Part>, each: bool) -> Result<Results, NotWhole> {
     let (mut results, mut events) = (Vec::<Option<ScenarioResult>>::new(), 0);
     for job in &run.jobs {
         let of_parts: Option<Vec<PartOfJob>> = jobs_of.iter_mut().map(Iterator::next).collect();
-        let of_parts = of_parts.ok_or_else(|| NotWhole::Parts("a part lacks scenarios".to_owned()))?;
+        let of_parts = of_parts.ok_or_else(|| NotWhole::Parts("a shard lacks scenarios".to_owned()))?;
         let (pooled, runs) = together(of_parts, options.replications)?;
         events += runs.iter().map(|r| r.events).sum::<u64>();
         results.push(Some(finish(job, &run, each, &runs, pooled).map_err(NotWhole::Run)?));
@@ -205,7 +205,7 @@ fn together(parts: Vec<PartOfJob>, replications: u32) -> Result<(Pooled, Vec<Rep
     let all: Option<Vec<Replication>> = (0..replications as usize).map(|i| runs[i % n].next()).collect();
     match all {
         Some(all) if runs.iter().all(|left| left.len() == 0) => Ok((pooled, all)),
-        _ => Err(NotWhole::Parts("a part has not the replications that it should have".to_owned())),
+        _ => Err(NotWhole::Parts("a shard does not have the replications that it should have".to_owned())),
     }
 }
 
@@ -220,17 +220,17 @@ fn in_order(mut parts: Vec<Part>) -> Result<Vec<Part>, NotWhole> {
         let what = if other.plan != first.plan { "another topology" } else { "another run" };
         let (k, of) = (other.shard.k, other.shard.n);
         return Err(NotWhole::Parts(format!(
-            "part {k} of {of} is of {what} than part {} of {n}: seed, replications, options and file must be the same",
+            "shard {k} of {of} is from {what} than shard {} of {n}: seed, replications, options and file must be the same",
             first.shard.k
         )));
     }
     if let Some(twice) = parts.windows(2).find(|w| w[0].shard.k == w[1].shard.k) {
-        return Err(NotWhole::Parts(format!("part {} of {n} is given twice", twice[0].shard.k)));
+        return Err(NotWhole::Parts(format!("shard {} of {n} is given twice", twice[0].shard.k)));
     }
     let missing: Vec<String> =
         (1..=n).filter(|k| parts.iter().all(|p| p.shard.k != *k)).take(10).map(|k| k.to_string()).collect();
     if missing.is_empty() {
         return Ok(parts);
     }
-    Err(NotWhole::Parts(format!("of {n} parts there are missing: {}", missing.join(", "))))
+    Err(NotWhole::Parts(format!("of {n} shards these are missing: {}", missing.join(", "))))
 }

@@ -62,7 +62,7 @@ fn nothing_selected(finished: &Finished) -> Option<String> {
         }
         (0, None, _) => "its traffic has no arrivals",
         (_, _, _) => {
-            "none of those that were sent is in the window; run longer (--requests), or take window=\"all\""
+            "no request that was sent is in the window; run longer (--requests), or set window=\"all\""
         }
     };
     Some(format!("nothing selected: no request counts, so there are no figures: {why}"))
