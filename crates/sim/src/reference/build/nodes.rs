@@ -1,7 +1,7 @@
 //! Builds the sites of nodes that take time, hold requests or try again.
 
 use super::{Act, Builder, CableSite, Draw, QueueSite, RetrySite, ShareSite, WarmupSite};
-use crate::blocks::Draft;
+use crate::compile::blocks::Draft;
 use weir_model::draws::of_place as purpose;
 use weir_model::queue::Limits;
 use weir_model::{Dist, OnCancel, concurrent, warmup};

@@ -3,8 +3,8 @@
 use super::core::random_file;
 use super::random::{Draws, random_plan, traffic};
 use super::{options, plan};
-use crate::Results;
-use crate::run::{Options, run_with};
+use crate::results::result::Results;
+use crate::results::run::{Options, run_with};
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 

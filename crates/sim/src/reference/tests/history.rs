@@ -2,8 +2,10 @@
 
 use super::random::random_plan;
 use super::{Case, engine, options, plan};
-use crate::record::{History, Looks, Recording, Selection, record};
-use crate::run::{Options, run_with};
+use crate::record::{History, Selection};
+use crate::results::rerun::Looks;
+use crate::results::rerun::{Recording, record};
+use crate::results::run::{Options, run_with};
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;

@@ -4,8 +4,8 @@ use super::core::around;
 use super::engine::{agree, node};
 use super::random::{Draws, traffic};
 use super::{options, plan};
-use crate::run::{Options, run_with};
-use crate::{Results, ScenarioResult};
+use crate::results::result::{Results, ScenarioResult};
+use crate::results::run::{Options, run_with};
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 

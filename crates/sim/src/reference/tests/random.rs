@@ -2,8 +2,8 @@
 //! everywhere.
 
 use super::{options, plan, run_reference};
-use crate::run::{Options, run_with};
-use crate::{NodeResult, Results};
+use crate::results::result::{NodeResult, Results};
+use crate::results::run::{Options, run_with};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use weir_model::Traffic;

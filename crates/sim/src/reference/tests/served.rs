@@ -1,7 +1,7 @@
 //! Nodes for the proxy, in virtual time: fixed answers and their statuses, rewriting, listeners with several loops.
 
 use super::{Case, plan, run_reference};
-use crate::run::{Options, run_with};
+use crate::results::run::{Options, run_with};
 use std::sync::atomic::AtomicBool;
 use weir_policy::Kind;
 
