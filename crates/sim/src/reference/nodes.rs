@@ -1,7 +1,7 @@
 //! What a branch does at each kind of node, on its way in and on its way back.
 
 use super::branch::Phase;
-use super::build::{Act, DrawKey, NOBODY, Next, RetrySite};
+use super::build::{Act, DrawKey, NONE, Next, RetrySite};
 use super::run::{Flow, Reference, what};
 use crate::code::order::{Class, Entry, later_attempt, order_key, ranked};
 use crate::state::request_details::scaled;
@@ -16,7 +16,7 @@ impl Reference<'_> {
         let branch = &self.branches.slots[slot as usize];
         let node = &self.tables.nodes[branch.stage as usize];
         self.ledger.entries[branch.member.wrapping_add(node.entries) as usize] += u64::from(branch.selected);
-        if branch.check != NOBODY {
+        if branch.check != NONE {
             return self.check_enters(slot, node.act);
         }
         match node.act {
@@ -94,7 +94,7 @@ impl Reference<'_> {
     pub(super) fn back(&mut self, slot: u32) -> Flow {
         let branch = &self.branches.slots[slot as usize];
         let act = self.tables.nodes[branch.stage as usize].act;
-        if branch.check != NOBODY {
+        if branch.check != NONE {
             return self.check_comes_back(slot, act);
         }
         match act {
@@ -122,7 +122,7 @@ impl Reference<'_> {
                 }
                 Flow::Out
             }
-            Act::Flaky { flaky } => self.may_fail(slot, flaky),
+            Act::Flaky { flaky } => self.fail_at_random(slot, flaky),
             Act::Warmup { .. } => {
                 self.branches.unscale(slot);
                 Flow::Out
@@ -161,7 +161,7 @@ impl Reference<'_> {
 
     /// A branch waits for others or for nothing, or has ended.
     pub(super) fn stops(&mut self, slot: u32) {
-        if self.branches.slots[slot as usize].check == NOBODY {
+        if self.branches.slots[slot as usize].check == NONE {
             self.ledger.last_stop = self.now;
         }
     }
@@ -186,7 +186,7 @@ impl Reference<'_> {
         Flow::Out
     }
 
-    fn may_fail(&mut self, slot: u32, node: u32) -> Flow {
+    fn fail_at_random(&mut self, slot: u32, node: u32) -> Flow {
         let site = &self.tables.flaky[node as usize];
         if self.branches.slots[slot as usize].outcome.is_none() {
             let key = self.draw(slot, site.key);

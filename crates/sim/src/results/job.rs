@@ -15,7 +15,7 @@ pub(crate) struct Job<'a> {
 
 /// How many requests were requested.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct JobOptions {
     pub requests: Option<u64>,
     /// Whether the command line said so.
     pub overridden: bool,

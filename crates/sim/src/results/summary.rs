@@ -1,13 +1,13 @@
 //! From the sums of replications to a result: estimates with intervals, one row per site or member.
 
 use crate::account::ledger::{KINDS, Ledger};
-use crate::account::settle::Settled;
+use crate::account::settle::SettlingPoint;
 use crate::code::Code;
 use crate::results::expect;
-use crate::results::job::Asked;
-use crate::results::latency::{self, Own, Pooled};
-use crate::results::replicate::{Program, Ran};
-use crate::results::result::{Each, NodeResult, Requests, ScenarioResult};
+use crate::results::job::JobOptions;
+use crate::results::latency::{self, Pooled, ReplicationLatency};
+use crate::results::replicate::{FinishedRun, Program};
+use crate::results::result::{NodeResult, ReplicationValues, Requests, ScenarioResult};
 use crate::results::warnings::Finished;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -78,8 +78,8 @@ pub(crate) struct Replication {
     extra_attempts: u64,
     window_ns: u64,
     ends_ns: u64,
-    all: Own,
-    successes: Own,
+    all: ReplicationLatency,
+    successes: ReplicationLatency,
     halves: [Option<f64>; 2],
     /// Whether sums of times over the whole run are exact; if not, no figure is derived from them.
     exact: bool,
@@ -91,15 +91,15 @@ pub(crate) struct Replication {
     /// Attempts made only because requests are taken as GET.
     pub as_get: u64,
     /// Where it settled, if that was requested.
-    pub settled: Option<Settled>,
+    pub settled: Option<SettlingPoint>,
     /// Broken laws; empty in a sound weir.
     pub violations: Vec<String>,
 }
 
 /// Sums up a finished replication.
-pub(crate) fn replication(program: &Program, ran: &Ran) -> Replication {
+pub(crate) fn replication(program: &Program, ran: &FinishedRun) -> Replication {
     let Program { code, rows, .. } = program;
-    let Ran { ledger, window_ns, violations, settled } = ran;
+    let FinishedRun { ledger, window_ns, violations, settled } = ran;
     let window_ns = *window_ns;
     let mut all = ledger.ok.clone();
     all.merge(&ledger.failed);
@@ -114,10 +114,10 @@ pub(crate) fn replication(program: &Program, ran: &Ran) -> Replication {
         extra_attempts: ledger.extra_attempts,
         window_ns,
         ends_ns: ledger.last_end.saturating_sub(ledger.first_end),
-        successes: Own::of(&ledger.ok),
+        successes: ReplicationLatency::new(&ledger.ok),
         halves: ledger.halves.map(|(sum, n)| (n > 0).then(|| sum as f64 / n as f64)),
         exact: ledger.is_exact_over(ledger.over) && all.sum() <= u128::from(u64::MAX),
-        all: Own::of(&all),
+        all: ReplicationLatency::new(&all),
         rows: rows.iter().map(|row| row_sums(code, row, ledger)).collect(),
         outages: ledger.outages,
         ejections: ledger.ejections,
@@ -191,20 +191,20 @@ pub(crate) fn scenario(
     program: &Program,
     runs: &[Replication],
     pooled: Pooled,
-    asked: Asked,
+    asked: JobOptions,
     keep: bool,
 ) -> ScenarioResult {
     let rows = &program.rows;
-    let mut each = Each::new();
+    let mut each = ReplicationValues::new();
     let mut over = |path: &'static str, f: &dyn Fn(&Replication) -> Option<f64>| {
         kept(path, runs.iter().map(f), keep.then_some(&mut each))
     };
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let (pooled_ok, pooled_all) = pooled.into_parts();
-    let own: Vec<&Own> = runs.iter().map(|r| &r.all).collect();
+    let own: Vec<&ReplicationLatency> = runs.iter().map(|r| &r.all).collect();
     let (latency_all, curve_all) = latency::together(&pooled_all, &own);
     let too_short = latency::too_short(&latency_all, &own);
-    let successes: Vec<&Own> = runs.iter().map(|r| &r.successes).collect();
+    let successes: Vec<&ReplicationLatency> = runs.iter().map(|r| &r.successes).collect();
     let (latency_ok, curve_ok) = latency::together(&pooled_ok, &successes);
     let mut result = ScenarioResult {
         name: scenario.name.clone(),
@@ -225,7 +225,7 @@ pub(crate) fn scenario(
         curve_all,
         curve_ok,
         nodes: rows.iter().enumerate().map(|(i, row)| node(point, program, row, i, runs, keep)).collect(),
-        warnings: crate::results::warnings::of(&Finished {
+        warnings: crate::results::warnings::find(&Finished {
             point,
             scenario,
             program,
@@ -234,7 +234,7 @@ pub(crate) fn scenario(
             too_short,
         }),
         expectations: Vec::new(),
-        each: Each::new(),
+        each: ReplicationValues::new(),
         explained: None,
     };
     if keep {
@@ -256,7 +256,7 @@ fn requests(runs: &[Replication]) -> Requests {
 /// The latencies of single replications, by their paths in the JSON, which are in `paths`.
 fn latency_values(
     paths: [&'static str; 6],
-    own: &[&Own],
+    own: &[&ReplicationLatency],
 ) -> impl Iterator<Item = (&'static str, Vec<f64>)> + use<> {
     let path = move |name: &str| paths.into_iter().find(|path| path.ends_with(name));
     latency::each(own).into_iter().filter_map(move |(name, values)| Some((path(name)?, values)))
@@ -281,7 +281,11 @@ const OK: [&str; 6] = [
 ];
 
 /// The estimate of these values; `room` keeps the values themselves.
-fn kept(path: &'static str, values: impl Iterator<Item = Option<f64>>, room: Option<&mut Each>) -> Estimate {
+fn kept(
+    path: &'static str,
+    values: impl Iterator<Item = Option<f64>>,
+    room: Option<&mut ReplicationValues>,
+) -> Estimate {
     let values: Option<Vec<f64>> = values.collect();
     let Some(values) = values else { return Estimate::default() };
     let estimate = Estimate::of(values.iter().copied().map(Some));
@@ -315,7 +319,7 @@ fn node(
     runs: &[Replication],
     keep: bool,
 ) -> NodeResult {
-    let each = RefCell::new(Each::new());
+    let each = RefCell::new(ReplicationValues::new());
     let over = |path: &'static str, f: &dyn Fn(&RowSums, &Replication) -> Option<f64>| {
         let values = runs.iter().map(|r| f(&r.rows[index], r));
         kept(path, values, keep.then_some(&mut *each.borrow_mut()))

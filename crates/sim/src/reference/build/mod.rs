@@ -25,7 +25,7 @@ pub(crate) fn build(layout: Layout, scenario: &Scenario, members: bool) -> Resul
         _ => None,
     });
     let (blocks, lines, warm_nodes) = (blocks.collect(), BTreeMap::new(), BTreeMap::new());
-    let (tables, instances) = (Tables { loops: Loops::of(&layout), ..Tables::default() }, BTreeMap::new());
+    let (tables, instances) = (Tables { loops: Loops::new(&layout), ..Tables::default() }, BTreeMap::new());
     let kinds =
         Kinds::of(layout.point, scenario).ok_or("there are too many kinds of requests to simulate")?;
     let mut b = Builder { layout, code, tables, lines, blocks, warm_nodes, instances, scenario, kinds };
@@ -320,4 +320,4 @@ impl Builder<'_> {
 }
 
 /// No branch, cell or stage.
-pub(crate) const NOBODY: u32 = NOT;
+pub(crate) const NONE: u32 = NOT;
