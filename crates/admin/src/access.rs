@@ -1,7 +1,8 @@
-//! Who may ask, and who may change something.
+//! Which requests are answered, and which may change something.
 //!
-//! A page of somebody else's may send requests here by the operator's browser. By a name of its own that leads here (DNS rebinding) it
-//! could read the answers, so a name must be known; and what changes something needs a token, which no browser adds by itself.
+//! A page from elsewhere may send requests here by the operator's browser. By a name of its own that resolves here
+//! (DNS rebinding) it could read the answers, so a name must be known; and a change requires a token, which no
+//! browser adds by itself.
 
 use crate::limits::TOKEN_BYTES;
 use hyper::HeaderMap;
@@ -12,14 +13,14 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use subtle::ConstantTimeEq;
 
-/// How a request has come.
+/// How a request arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Via {
     /// By `--admin` over TCP.
     Tcp,
     /// By `--admin` over a Unix socket.
     Unix,
-    /// By `--control`: whoever may open it may do all.
+    /// By `--control`: access to the socket permits everything.
     Control,
 }
 
@@ -28,12 +29,12 @@ pub(crate) enum Via {
 pub(crate) struct Access {
     /// Names besides loopback's.
     pub hosts: Vec<String>,
-    /// The file of the token. It is read for each request that needs it, so that another one holds at once.
+    /// The file of the token. It is read for each request that needs it, so that a new one holds at once.
     pub token: Option<PathBuf>,
 }
 
 impl Access {
-    /// Why a request may not be answered at all.
+    /// Why a request is not answered at all.
     pub fn may_ask(&self, via: Via, headers: &HeaderMap) -> Result<(), String> {
         if via != Via::Tcp {
             return Ok(());
@@ -113,7 +114,7 @@ fn name_of(host: &str) -> &str {
         return name;
     }
     match host.split_once(':') {
-        // More than one: an address of version 6 without its brackets, which is no Host.
+        // More than one: an IPv6 address without its brackets, which is not a Host.
         Some((name, port)) if !port.contains(':') => name,
         Some(_) => "",
         None => host,

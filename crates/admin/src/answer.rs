@@ -1,4 +1,4 @@
-//! Answers: JSON, text or a page, with what keeps browsers from doing more with them than is meant.
+//! Answers: JSON, text or a page, with headers that keep browsers from misusing them.
 
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
@@ -10,7 +10,7 @@ use hyper::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
 use std::convert::Infallible;
 
-/// What is sent.
+/// The body of an answer.
 pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// An answer of this type.
@@ -18,7 +18,7 @@ pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl 
     with_body(status, content_type, Full::new(body.into()).boxed())
 }
 
-/// The same, whose body comes piece by piece.
+/// The same, with a streamed body.
 pub(crate) fn with_body(
     status: StatusCode,
     content_type: &'static str,
@@ -47,7 +47,7 @@ pub(crate) fn json(what: &impl Serialize) -> Answer {
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// In which form whoever asks wants sentences.
+/// The form of sentences that the client prefers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Text,
@@ -55,7 +55,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// As Accept has it: JSON where it is named.
+    /// By Accept: JSON if it is named.
     pub fn of(headers: &HeaderMap) -> Form {
         let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         if accepts.into_iter().any(|value| value.contains("application/json")) {
@@ -76,7 +76,7 @@ impl Form {
         }
     }
 
-    /// It is done otherwise here.
+    /// The method of a path is another one.
     pub fn only(self, method: &'static str, path: &str) -> Answer {
         let says = format!("{path} takes {method} only");
         let mut answer = self.sentence(StatusCode::METHOD_NOT_ALLOWED, &says);

@@ -1,4 +1,5 @@
-//! `GET /events`: what of the page has changed, once a second, as server-sent events. A reader that is slow misses what came between.
+//! `GET /events`: the changed parts of the page, once a second, as server-sent events. A slow reader misses
+//! intermediate states.
 
 use crate::answer::{Answer, Form, with_body};
 use crate::limits::FOLLOWERS;
@@ -28,7 +29,7 @@ pub(crate) fn answer(server: &Server, all: bool, form: Form) -> Answer {
     with_body(StatusCode::OK, "text/event-stream", body.boxed())
 }
 
-/// Tells what has changed until nobody listens, or all ends.
+/// Sends changes until the reader is gone, or the interface ends.
 async fn tell(
     mut to: Sender<Bytes, Infallible>,
     mut seen: watch::Receiver<Option<Arc<Seen>>>,
@@ -42,7 +43,7 @@ async fn tell(
             let now = seen.borrow_and_update();
             now.as_ref().map(|now| event(&mut known, now.parts(all)))
         };
-        // Waits until the one before was taken; an error: nobody listens any more.
+        // Waits until the one before was accepted; an error: the reader is gone.
         if let Some(event) = event
             && to.send_data(event).await.is_err()
         {
@@ -59,7 +60,7 @@ async fn tell(
     }
 }
 
-/// The parts that are other than they were, by their names; nothing has changed: a sign of life.
+/// The changed parts, by their names; without changes: a sign of life.
 fn event(known: &mut BTreeMap<String, String>, parts: &Parts) -> Bytes {
     let mut news = BTreeMap::new();
     for (name, html) in parts.each() {

@@ -1,7 +1,8 @@
-//! The admin interface of a served topology: what it does is read over HTTP, and changed by those who may.
+//! The admin interface of a served topology: read over HTTP, and changed by authorised requests.
 //!
-//! It has a thread of its own and knows what is served only by [`Served`], whose answers may take a second and are waited for on threads
-//! beside it. So a slow reader, half a request or a hundred connections cost clients of the proxy nothing.
+//! It has a thread of its own and knows the topology only by [`Served`], whose answers may take a second and are
+//! waited for on other threads. So a slow reader, half a request or a hundred connections cost clients of the proxy
+//! nothing. Only this crate uses hyper.
 #![forbid(unsafe_code)]
 
 mod access;

@@ -1,4 +1,4 @@
-//! What changes something: reload, drain, and the operator's word on a target. Only for those who may.
+//! Changes: reload, drain, and the operator's setting of a target. Only for authorised requests.
 
 use crate::answer::{Answer, Form};
 use crate::limits::{BODY, BODY_BYTES};
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use tokio::time::timeout;
 use weir_serve::{SetTarget, TargetState};
 
-/// The answer to a request that is no GET.
+/// The answer to a request other than GET.
 pub(crate) async fn answer(
     server: &Server,
     may_change: Result<(), String>,
@@ -76,7 +76,7 @@ struct Wanted {
 
 type Wrong = (StatusCode, String);
 
-/// Pool, target and what is wanted of it.
+/// Pool, target and the setting.
 fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Wrong> {
     let wrong = |why: String| (StatusCode::BAD_REQUEST, why);
     let names = path.strip_prefix("/targets/").and_then(|names| names.split_once('/'));
@@ -123,12 +123,12 @@ fn wanted(path: &str, body: &[u8]) -> Result<(String, String, SetTarget), Wrong>
 fn set_target(served: &dyn Served, form: Form, pool: &str, target: &str, set: SetTarget) -> Answer {
     match served.set_target(pool, target, set) {
         Ok(()) => form.sentence(StatusCode::OK, &format!("{target} of {pool}: {}", said(set))),
-        // All else that may be wrong was looked at before: it says which there are.
+        // Everything else was checked before: the error lists the existing ones.
         Err(why) => form.sentence(StatusCode::NOT_FOUND, &why),
     }
 }
 
-/// What was set, in words.
+/// The setting, in words.
 fn said(set: SetTarget) -> String {
     let word = |state| STATES.iter().find(|(_, known)| *known == state).map(|(word, _)| (*word).to_owned());
     let weight = set.weight.map(|weight| format!("weight {weight}"));

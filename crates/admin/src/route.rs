@@ -1,4 +1,4 @@
-//! Which path gives what. Errors are sentences with what to do.
+//! The answer for each path. Errors are sentences with a remedy.
 
 use crate::access::Via;
 use crate::answer::{Answer, Form, answer, json};
@@ -10,7 +10,7 @@ use hyper::header::{ACCEPT, HeaderValue};
 use hyper::{HeaderMap, Method, Request, StatusCode};
 use weir_serve::{Config, Exposition, Readiness};
 
-/// The paths, for those who ask for another one.
+/// The paths, for a request of another one.
 pub(crate) const PATHS: &str = "GET / (the status page), /events, /healthz, /ready, /metrics, /topology (?loops=1), \
      /config; POST /reload, /drain, /targets/POOL/TARGET";
 
@@ -81,7 +81,7 @@ async fn ready(server: &Server, form: Form) -> Result<Answer, Unanswered> {
     })
 }
 
-/// The format that is asked for most: media types with their `q` (RFC 9110 §12.5.1), of equals the first.
+/// The preferred format: media types with their `q` (RFC 9110 §12.5.1), of equals the first.
 fn preferred<'a>(accepts: impl Iterator<Item = &'a str>) -> Exposition {
     let mut best = (0.0, Exposition::Prometheus);
     for asked in accepts {
@@ -100,7 +100,7 @@ fn preferred<'a>(accepts: impl Iterator<Item = &'a str>) -> Exposition {
     best.1
 }
 
-/// That it is ready, and how it stands with reloads.
+/// That it is ready, and the state of reloads.
 fn reloads(config: &Config) -> &'static str {
     match config.last_reload {
         _ if config.reload_under_way => "ready; a reload is under way",

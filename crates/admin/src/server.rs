@@ -1,4 +1,4 @@
-//! Connections: each is a task of the one thread, under limits; what it asks is answered by [`crate::route`].
+//! Connections: each is a task of the one thread, under limits; [`crate::route`] answers its requests.
 
 use crate::access::{Access, Via};
 use crate::limits::{HEAD, HEAD_BYTES, LAST_WORDS};
@@ -25,7 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use weir_serve::SideListener;
 
-/// A socket that listens.
+/// A listening socket.
 pub(crate) enum Socket {
     Tcp(TcpListener),
     Unix(UnixListener),
@@ -42,20 +42,20 @@ impl Socket {
     }
 }
 
-/// What all connections have in common.
+/// The state shared by all connections.
 pub(crate) struct Server {
     pub watcher: Arc<Watcher>,
     pub access: Access,
-    /// Says when all ends.
+    /// Signals the end.
     pub ends: watch::Receiver<bool>,
-    /// Sockets of this interface for a process that takes the place of this one, with their addresses as written.
+    /// Sockets of this interface for a successor, with their addresses as written.
     own: Mutex<Vec<(String, OwnedFd)>>,
     asides: Arc<Vec<SideListener>>,
-    /// Whether one has: it accepts, this one does not any more.
+    /// Whether a successor accepts, and this process does not any more.
     replaced: watch::Sender<bool>,
 }
 
-/// How long is waited after a connection that could not be accepted, as where no descriptor is left.
+/// The pause after a connection that could not be accepted, for example without a descriptor.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Server {
@@ -69,7 +69,7 @@ impl Server {
         Arc::new(Server { watcher: Watcher::new(served), access, ends, own, asides, replaced })
     }
 
-    /// Answers until all ends.
+    /// Answers until the end.
     pub async fn run(self: Arc<Self>, sockets: Vec<(Socket, Via, usize)>) {
         tokio::spawn(self.watcher.clone().run());
         let places: Vec<(Arc<Semaphore>, usize)> =
@@ -77,7 +77,7 @@ impl Server {
         for ((socket, via, _), (free, _)) in sockets.into_iter().zip(places.clone()) {
             tokio::spawn(self.clone().accept(socket, via, free));
         }
-        // Its sender has gone, or says so.
+        // Its sender has gone, or signals the end.
         let _ = self.ends.clone().wait_for(|ends| *ends).await;
         let all_gone = async {
             for (free, most) in places {
@@ -115,7 +115,7 @@ impl Server {
         }
     }
 
-    /// Somebody on this machine: a request, or a process that wants this one's place.
+    /// A local client: a request, or a process that wants to take over.
     async fn serve_local(self: Arc<Self>, stream: UnixStream, via: Via) {
         if via != Via::Control || !wants_place(&stream).await {
             return self.serve(stream, via).await;
@@ -124,7 +124,7 @@ impl Server {
         let own = std::mem::take(&mut *self.own.lock().unwrap_or_else(PoisonError::into_inner));
         let copies = own.iter().filter_map(|(addr, socket)| Some((addr.clone(), socket.try_clone().ok()?)));
         let (copies, server, served) = (copies.collect(), self.clone(), self.watcher.served());
-        // It may take minutes, and is none of the questions that are few at once.
+        // It may take minutes, and is not one of the few concurrent questions.
         let asked = std::thread::Builder::new().name("weir-hand-over".to_owned()).spawn(move || {
             if served.hand_over(stream, copies) {
                 server.asides.iter().for_each(SideListener::forget_file);
@@ -133,7 +133,7 @@ impl Server {
                 *server.own.lock().unwrap_or_else(PoisonError::into_inner) = own;
             }
         });
-        // Without a thread the other hears nothing, and says so.
+        // Without a thread the other side gets no answer, and reports that.
         drop(asked);
     }
 
@@ -153,7 +153,7 @@ impl Server {
         let mut ends = self.ends.clone();
         let mut ended = pin!(ends.wait_for(|ends| *ends));
         let mut told = false;
-        // Whoever has broken off knows it.
+        // A client that has broken off knows it.
         let _ = poll_fn(|cx| {
             if !told && ended.as_mut().poll(cx).is_ready() {
                 told = true;
@@ -165,7 +165,7 @@ impl Server {
     }
 }
 
-/// Whether the first byte of a connection is that of a successor, which begins no request.
+/// Whether the first byte of a connection is that of a successor, with which no request begins.
 async fn wants_place(stream: &UnixStream) -> bool {
     let first = async {
         let mut byte = [1];
@@ -183,7 +183,7 @@ async fn wants_place(stream: &UnixStream) -> bool {
     matches!(timeout(HEAD, first).await, Ok(Ok(0)))
 }
 
-/// A connection has its place until it has ended, however.
+/// A connection counts until it has ended, in any way.
 async fn holds(place: OwnedSemaphorePermit, served: tokio::task::JoinHandle<()>) {
     // One that panics has ended too.
     let _ = served.await;

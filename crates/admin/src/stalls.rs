@@ -1,4 +1,4 @@
-//! A connection whose peer must go on reading what is sent to it: else it ends, whatever it holds is free.
+//! A connection whose peer must keep reading: otherwise it ends, and its resources are freed.
 
 use crate::limits::STALL;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// The connection.
 pub(crate) struct Stalls<S> {
     stream: S,
-    /// Since the peer took nothing; `None`: it takes all.
+    /// Since when the peer accepted nothing; `None`: it accepts everything.
     stalls: Option<Pin<Box<Sleep>>>,
 }
 
@@ -19,7 +19,7 @@ impl<S> Stalls<S> {
         Stalls { stream, stalls: None }
     }
 
-    /// Whether the peer has taken nothing for too long.
+    /// Whether the peer has accepted nothing for too long.
     fn judge<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if poll.is_ready() {
             self.stalls = None;

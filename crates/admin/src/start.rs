@@ -1,4 +1,4 @@
-//! Starting and ending: sockets first, so that what is wrong with an address is said before anything is served, then the thread.
+//! Start and end: sockets first, so that a wrong address is reported before anything is served, then the thread.
 
 use crate::access::{Access, Via, read_token};
 use crate::limits::{CONNECTIONS, CONTROL_CONNECTIONS, LAST_WORDS, QUESTIONS, RELOADS};
@@ -13,18 +13,18 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use weir_serve::{CannotListen, Inherited, SideListener, explain};
 
-/// Where it is.
+/// The addresses of the interface.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// `127.0.0.1:9901`, `unix:/path`: to read, and to change what is served for who has the token.
+    /// `127.0.0.1:9901`, `unix:/path`: to read, and with the token to change.
     pub admin: Option<String>,
     /// The path of a Unix socket for this user alone: to read and to change.
     pub control: Option<PathBuf>,
-    /// Names by which requests may ask for it, besides addresses and those of loopback.
+    /// Host names that requests may use, besides addresses and those of loopback.
     pub hosts: Vec<String>,
     /// The file of the token.
     pub token: Option<PathBuf>,
-    /// Sockets that were given.
+    /// Inherited sockets.
     pub inherited: Option<Arc<Inherited>>,
     /// Whether the control socket is another process's until [`Admin::takes_path`].
     pub replaces: bool,
@@ -33,7 +33,7 @@ pub struct Options {
 /// Why there is no admin interface.
 #[derive(Debug)]
 pub enum CannotStart {
-    /// An address cannot be had.
+    /// An address is not available.
     Listen(CannotListen),
     /// The token cannot be used.
     Token(PathBuf, io::Error),
@@ -55,21 +55,21 @@ impl fmt::Display for CannotStart {
 
 impl std::error::Error for CannotStart {}
 
-/// Sockets that are open, before anybody is answered.
+/// Sockets that are open, before any request is answered.
 pub struct Bound {
     sockets: Vec<(SideListener, Via)>,
-    /// The address of the first as written.
+    /// The address of the first, as written.
     written: Option<String>,
-    /// Where the control socket is to be, while it is beside that.
+    /// The final path of the control socket, while it is beside that.
     path: Option<PathBuf>,
     access: Access,
 }
 
 impl Options {
-    /// Binds what is asked for; `None`: nothing is.
+    /// Binds the requested sockets; `None`: there are none.
     ///
     /// # Errors
-    /// What cannot be had, with the remedy.
+    /// The unavailable address, with the remedy.
     pub fn bind(self) -> Result<Option<Bound>, CannotStart> {
         if let Some(path) = &self.token {
             read_token(path).map_err(|e| CannotStart::Token(path.clone(), e))?;
@@ -94,22 +94,22 @@ impl Options {
     }
 }
 
-/// The admin interface, which answers.
+/// The running admin interface.
 pub struct Admin {
-    /// What each socket is for, and where it is.
+    /// The purpose and address of each socket.
     pub listening: Vec<(&'static str, String)>,
     asides: Arc<Vec<SideListener>>,
-    /// Where the last of them is to be.
+    /// The final path of the last of them.
     path: Option<PathBuf>,
     ending: watch::Sender<bool>,
     thread: JoinHandle<()>,
 }
 
 impl Bound {
-    /// Begins to answer.
+    /// Starts answering.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn start(self, served: Arc<dyn Served>) -> Result<Admin, CannotStart> {
         let runtime = Builder::new_current_thread()
             .enable_io()
@@ -148,7 +148,7 @@ impl Bound {
 
 fn serve(runtime: Runtime, server: Arc<Server>, sockets: Vec<(Socket, Via, usize)>) {
     runtime.block_on(server.run(sockets));
-    // A question that is not answered is waited for by nobody.
+    // No client waits for a question that is not answered.
     runtime.shutdown_timeout(LAST_WORDS);
 }
 
@@ -159,10 +159,10 @@ impl Admin {
         move || asides.iter().for_each(SideListener::remove_file)
     }
 
-    /// The control socket is at its path from now on, in place of another process's.
+    /// Moves the control socket to its path, in place of another process's.
     ///
     /// # Errors
-    /// What the system says: it stays where it is.
+    /// The error of the system: it stays where it is.
     pub fn takes_path(&self) -> io::Result<()> {
         match (&self.path, self.asides.last()) {
             (Some(path), Some(control)) => control.takes_path(path),
@@ -170,11 +170,11 @@ impl Admin {
         }
     }
 
-    /// Ends it: what is being said is said to its end, within a second.
+    /// Ends it: answers in progress are finished, within a second.
     pub fn finish(self) {
         self.asides.iter().for_each(SideListener::remove_file);
         self.ending.send_replace(true);
-        // It has nothing to say.
+        // It has nothing to report.
         let _ = self.thread.join();
     }
 }

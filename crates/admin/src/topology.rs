@@ -1,4 +1,4 @@
-//! `GET /topology` and `GET /config`: the plan with its live state, and what is served since when.
+//! `GET /topology` and `GET /config`: the plan with its live state, and the configuration that is served.
 
 use crate::answer::{Answer, json as answered};
 use crate::served::Served;
@@ -25,12 +25,12 @@ struct Topology<'a> {
 struct NodeView<'a> {
     node: NodeId,
     kind: &'static str,
-    /// Its `name=`, else its site.
+    /// Its `name=`, or its site.
     name: String,
     site: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     addr: Option<&'a str>,
-    /// What it leads to.
+    /// The node or nodes behind it.
     to: Vec<NodeId>,
 }
 
@@ -72,7 +72,7 @@ fn node(point: &Point, id: NodeId) -> NodeView<'_> {
     }
 }
 
-/// What is served since when, and what became of the last reload.
+/// The configuration that is served, and the result of the last reload.
 pub(crate) fn config(file: &str, config: &Config) -> serde_json::Value {
     let named = |result: &Result<String, String>| match result {
         Ok(what) => json!({"applied": what}),
@@ -92,7 +92,7 @@ pub(crate) fn config(file: &str, config: &Config) -> serde_json::Value {
     })
 }
 
-/// A moment in words.
+/// A time in words.
 pub(crate) fn at(unix_ms: u64) -> String {
     httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_millis(unix_ms))
 }

@@ -1,5 +1,5 @@
-//! Whoever looks at what is served: one view for all who look at once, and one a second for the pages that follow. Nobody who
-//! looks, no question.
+//! Shares views: one for all requests at the same time, and one a second for the pages that follow. Without viewers
+//! no view is requested.
 
 use crate::limits::{EVERY, FRESH, QUESTIONS, RELOADS};
 use crate::page::{Live, Parts};
@@ -14,7 +14,7 @@ use weir_plan::{Spec, To, listeners};
 use weir_report::graph::Drawing;
 use weir_serve::{Config, View};
 
-/// What was seen at one moment.
+/// A view at one moment.
 pub(crate) struct Seen {
     pub at: Instant,
     pub view: View,
@@ -22,9 +22,9 @@ pub(crate) struct Seen {
     pub config: Config,
     pub stalled: Vec<String>,
     pub drawing: Arc<Drawing>,
-    /// Attempts a second, by the balancer's node and the target's index, where somebody has looked a while before.
+    /// Attempts a second, by the balancer's node and the target's index, if there is an earlier view.
     pub rates: BTreeMap<(u32, u32), f64>,
-    /// What a page shows of it, with some targets or with all.
+    /// The page of it, with some targets or with all.
     parts: [OnceLock<Parts>; 2],
     /// By node the server that its only way leads to.
     ends: Arc<[u32]>,
@@ -37,7 +37,7 @@ impl Seen {
         self.live.get_or_init(|| Live::of(&self.view, &self.ends))
     }
 
-    /// What a page shows of it.
+    /// The page of it.
     pub fn parts(&self, all: bool) -> &Parts {
         self.parts[usize::from(all)].get_or_init(|| Parts::of(self, all))
     }
@@ -63,21 +63,21 @@ pub(crate) struct Unanswered;
 /// A layout, and by node the server that its only way leads to: of one generation.
 type Drawn = (Arc<Drawing>, Arc<[u32]>);
 
-/// Who asks.
+/// The state of the watcher.
 pub(crate) struct Watcher {
     served: Arc<dyn Served>,
     questions: Arc<Semaphore>,
     reloads: Arc<Semaphore>,
     last: Mutex<Option<Arc<Seen>>>,
     drawn: Mutex<Option<(u32, Drawn)>>,
-    /// What the pages that follow were told last.
+    /// The last parts sent to the pages that follow.
     told: watch::Sender<Option<Arc<Seen>>>,
-    /// Somebody follows from now on.
+    /// A page follows from now on.
     followed: Notify,
 }
 
 fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is in them is whole after every step.
+    // Their content is valid after every step.
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -94,22 +94,22 @@ impl Watcher {
         })
     }
 
-    /// What is served.
+    /// The served topology.
     pub fn served(&self) -> Arc<dyn Served> {
         self.served.clone()
     }
 
-    /// Threads that stand still, which can be told without waiting.
+    /// Threads that are stuck, which is known without waiting.
     pub fn stalled(&self) -> Vec<String> {
         self.served.stalled()
     }
 
-    /// Has the file read again.
+    /// Reloads the file.
     pub async fn reload(&self) -> Result<Result<String, String>, Unanswered> {
         self.ask_among(&self.reloads, |served| served.reload()).await
     }
 
-    /// Asks what is served, on a thread that may wait.
+    /// Asks the served topology, on a thread that may wait.
     pub async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&dyn Served) -> T + Send + 'static,
@@ -131,7 +131,7 @@ impl Watcher {
         answered.await.map_err(|_| Unanswered)
     }
 
-    /// How it is: as somebody has seen it just now, or as it is.
+    /// The current view, or a very recent one.
     pub async fn look(self: &Arc<Self>) -> Result<Arc<Seen>, Unanswered> {
         let last = locked(&self.last).clone();
         if let Some(seen) = last.filter(|seen| seen.at.elapsed() < FRESH) {
@@ -161,14 +161,14 @@ impl Watcher {
         {
             return drawn.clone();
         }
-        // Where nobody says what is served there is nothing to draw.
+        // Without an answer there is nothing to draw.
         let Some(point) = &view.point else { return (Arc::default(), [].into()) };
         let noted = |spec: &Spec| {
             matches!(spec, Spec::Lb(_) | Spec::Listen(_) | Spec::Server { .. } | Spec::Queue { .. })
         };
         let mut ends: Vec<u32> = Vec::with_capacity(point.nodes.len());
         for (id, node) in (0u32..).zip(&point.nodes) {
-            // A node comes after all that it leads to.
+            // A node comes after all nodes behind it.
             ends.push(match (&point.specs[node.spec as usize], node.to) {
                 (Spec::Listen(_), _) => id,
                 (_, To::Node(next)) => ends.get(next as usize).copied().unwrap_or(next),
@@ -180,23 +180,23 @@ impl Watcher {
         new
     }
 
-    /// What is seen from now on, once a second.
+    /// The views from now on, once a second.
     pub fn follow(&self) -> watch::Receiver<Option<Arc<Seen>>> {
         let told = self.told.subscribe();
         self.followed.notify_one();
         told
     }
 
-    /// How many follow.
+    /// The number of followers.
     pub fn followers(&self) -> usize {
         self.told.receiver_count()
     }
 
-    /// Looks once a second for as long as anybody follows, for ever.
+    /// Requests a view once a second as long as any page follows, for ever.
     pub async fn run(self: Arc<Self>) {
         loop {
             if self.told.receiver_count() == 0 {
-                // What is known now is old when somebody follows again.
+                // The present view is old when a page follows again.
                 self.told.send_replace(None);
                 self.followed.notified().await;
                 continue;
@@ -209,7 +209,7 @@ impl Watcher {
     }
 }
 
-/// Attempts a second since somebody has looked.
+/// Attempts a second since the last view.
 fn rates(before: &Seen, view: &View, at: Instant) -> BTreeMap<(u32, u32), f64> {
     let s = at.duration_since(before.at).as_secs_f64();
     if before.view.generation != view.generation || s <= 0.0 {

@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use weir_serve::explain;
 
-/// Where a weir is asked.
+/// The address of a weir.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum At {
     /// A Unix socket: `--control`, or `--admin unix:/path`.
@@ -28,10 +28,10 @@ pub enum At {
     Tcp(String),
 }
 
-/// Where it is asked if nothing is said of it.
+/// The default address.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:9901";
 
-/// For how long an answer is waited for; a reload reads a file and its data first.
+/// The time that an answer may take; a reload reads a file and its data first.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest answer, bytes.
 const ANSWER_BYTES: usize = 1 << 30;
@@ -40,7 +40,7 @@ impl At {
     /// Of a URL: `http://HOST:PORT`, `unix:/path`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Why the address is invalid.
     pub fn url(url: &str) -> Result<At, String> {
         if let Some(path) = url.strip_prefix("unix:") {
             return Ok(At::Unix(path.into()));
@@ -67,29 +67,29 @@ impl At {
     }
 }
 
-/// Who asks.
+/// A client of the admin interface.
 #[derive(Clone, Debug)]
 pub struct Client {
     at: At,
     token: Option<Vec<u8>>,
 }
 
-/// What came back.
+/// An answer.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// Its status.
     pub status: u16,
-    /// What it says.
+    /// Its contents.
     pub body: String,
 }
 
 impl Reply {
-    /// Whether what was asked for is so.
+    /// Whether the request succeeded.
     pub fn is_good(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// The sentence in it, if that is what it is.
+    /// The sentence in it, if it is one.
     pub fn sentence(&self) -> String {
         let json: Option<serde_json::Value> = serde_json::from_str(&self.body).ok();
         let said = json.as_ref().and_then(|json| json.get("result").or_else(|| json.get("error"))?.as_str());
@@ -98,7 +98,7 @@ impl Reply {
 }
 
 impl Client {
-    /// Asks there, as one who has the token in this file.
+    /// A client for this address, with the token in this file.
     ///
     /// # Errors
     /// Why the token cannot be used.
@@ -126,7 +126,7 @@ impl Client {
         self.ask(Method::POST, path, body)
     }
 
-    /// Where a target is set.
+    /// The path of a target's settings.
     pub fn path_of(pool: &str, target: &str) -> String {
         let encoded = |name| utf8_percent_encode(name, NON_ALPHANUMERIC);
         format!("/targets/{}/{}", encoded(pool), encoded(target))
@@ -179,7 +179,7 @@ impl Client {
         format!("no weir can be asked at {at}: {remedy}")
     }
 
-    /// One request on a connection; `None` in place of a sentence: it broke off.
+    /// One request on a connection; `None` instead of a sentence: it broke off.
     async fn speak(
         &self,
         stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
@@ -208,7 +208,7 @@ impl Client {
             let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
             Ok(Reply { status, body })
         };
-        // The connection is driven beside the question, and ends with its answer.
+        // The connection is driven beside the request, and ends with its answer.
         let local = tokio::task::LocalSet::new();
         local.spawn_local(async move { drop(connection.await) });
         local.run_until(answered).await

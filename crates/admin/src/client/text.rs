@@ -1,4 +1,4 @@
-//! What `weir admin` prints for people: the answers of `/topology`, `/config` and `/ready` in columns.
+//! The output of `weir admin` for people: the answers of `/topology`, `/config` and `/ready` in columns.
 
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ fn is_up(target: &Value) -> bool {
     target["state"] == "up"
 }
 
-/// How a weir is, in a few lines: what is served, listeners, balancers, and targets that are not up.
+/// The state of a weir, in a few lines: its generation, listeners, balancers, and targets that are not up.
 pub fn status(topology: &Value, config: &Value, ready: &str) -> String {
     let mut text = format!(
         "{}: {ready}\nweir {} · generation {} · plan {} · since {}\n",

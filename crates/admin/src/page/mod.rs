@@ -1,7 +1,7 @@
-//! The status page: one file with nothing from elsewhere, readable as it comes, and moving where scripts run (`/events`).
+//! The status page: a single file, readable as it arrives, and updated where scripts run (`/events`).
 //!
-//! It is made of parts with names, each the inside of an element. The page has them as they are; an event those that have changed,
-//! so what is shown first and what is shown later is written once.
+//! It consists of named parts, each the content of an element. The page has them as they are; an event those that
+//! have changed, so the first and the later contents are written once.
 
 mod notes;
 mod pools;
@@ -25,7 +25,7 @@ use weir_serve::{PoolView, State, View};
 pub(crate) struct Parts(BTreeMap<String, String>);
 
 impl Parts {
-    /// What was seen; `all`: with all targets, however many.
+    /// Of a view; `all`: with all targets.
     pub fn of(seen: &Seen, all: bool) -> Parts {
         let view = &seen.view;
         let mut parts = BTreeMap::new();
@@ -47,7 +47,7 @@ impl Parts {
         Parts(parts)
     }
 
-    /// Each with its name.
+    /// The parts with their names.
     pub fn each(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, html)| (&name[..], &html[..]))
     }
@@ -57,14 +57,14 @@ impl Parts {
     }
 }
 
-/// What a page must have been made for to go on with events.
+/// The version that a page must have to continue with events.
 fn shape(seen: &Seen) -> String {
     format!("{} {} {}", env!("CARGO_PKG_VERSION"), seen.view.generation, seen.view.pools.len())
 }
 
-/// What is in no part: the elements around them.
+/// The elements around the parts.
 pub(crate) fn answer(seen: &Seen, all: bool) -> Answer {
-    // Without luck of its own a page has no script, and is read as it is.
+    // Without a nonce a page has no script, and is static.
     let nonce = getrandom::u64().unwrap_or_default();
     let mut page = answered(StatusCode::OK, "text/html; charset=utf-8", html(seen, all, nonce));
     let policy = format!(
@@ -122,7 +122,7 @@ fn html(seen: &Seen, all: bool, nonce: u64) -> String {
     page
 }
 
-/// A table with these headings; one that begins with `#` is of numbers.
+/// A table with these headings; one that begins with `#` is numeric.
 fn section(page: &mut String, title: &str, part: &str, headings: &[&str], parts: &Parts) {
     let heading = |heading: &&str| match heading.strip_prefix('#') {
         Some(number) => format!("<th class=\"n\">{number}</th>"),
@@ -137,12 +137,12 @@ fn section(page: &mut String, title: &str, part: &str, headings: &[&str], parts:
     );
 }
 
-/// Many balancers that are well are closed.
+/// A long list of healthy balancers is collapsed.
 fn is_open(view: &View, pool: &PoolView) -> bool {
     view.pools.len() <= 12 || pool.targets.iter().any(|target| target.state != State::Up)
 }
 
-/// In a sentence how it is.
+/// The state in a sentence.
 fn status(view: &View) -> String {
     let states = || view.pools.iter().flat_map(|pool| &pool.targets).map(|target| target.state);
     let (of, up) = (states().count(), states().filter(|state| *state == State::Up).count());
@@ -164,7 +164,7 @@ fn status(view: &View) -> String {
     format!("{serving} · {targets}")
 }
 
-/// What should be looked at.
+/// The problems.
 fn alarms(seen: &Seen) -> String {
     let view = &seen.view;
     let mut all: Vec<String> = seen.stalled.clone();

@@ -1,4 +1,4 @@
-//! What the drawing says of the nodes of a box: how many targets are up, who is connected, who waits.
+//! Notes at the nodes of the drawing: targets up, clients connected, requests waiting.
 
 use super::pools::class;
 use super::rows::count;
@@ -10,18 +10,18 @@ use weir_serve::State;
 /// The live state by node, gathered once for a drawing.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
-    /// Of servers behind balancers, and of what stands between: as the balancer that thinks the worst of it has it.
+    /// For servers behind balancers, and nodes between: the worst state that any balancer has.
     states: BTreeMap<u32, State>,
-    /// Of balancers: eligible, of how many.
+    /// For balancers: eligible targets, of all.
     pools: BTreeMap<u32, (u32, u32)>,
-    /// Of listeners: clients.
+    /// For listeners: clients.
     clients: BTreeMap<u32, usize>,
-    /// Of queues: inside, waiting.
+    /// For queues: inside, waiting.
     queues: BTreeMap<u32, (u32, u64)>,
 }
 
 impl Live {
-    /// What is known; `ends`: by node the server that its only way leads to, or itself.
+    /// From a view; `ends`: by node the server that its only way leads to, or itself.
     pub fn of(view: &weir_serve::View, ends: &[u32]) -> Live {
         let mut live = Live::default();
         for pool in &view.pools {
@@ -38,7 +38,7 @@ impl Live {
     }
 }
 
-/// What is said of a box.
+/// The note at a box.
 pub(super) fn note(seen: &Seen, nodes: &[u32]) -> Option<Note> {
     let live = seen.live();
     let first = nodes.first()?;

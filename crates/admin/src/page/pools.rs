@@ -1,4 +1,4 @@
-//! A balancer on the page: its targets in a table, those that are not as they should be first.
+//! A balancer on the page: its targets in a table, those with problems first.
 
 use super::rows::{count, ms, optional};
 use std::collections::BTreeMap;
@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use weir_report::escaped;
 use weir_serve::{PoolView, State, TargetView};
 
-/// Of a larger balancer so many that are up are shown at first.
+/// The number of healthy targets shown at first of a larger balancer.
 const SHORT: usize = 50;
 const SHOWN: usize = 20;
-/// Others at most, unless all are asked for.
+/// The most others, unless all are requested.
 const TROUBLE: usize = 200;
 
 /// The colour of a state; its word and sign are beside it.
@@ -46,7 +46,7 @@ pub(super) fn section<'a>(page: &mut String, number: usize, open: bool, part: im
     );
 }
 
-/// Its name, and how many of its targets are how.
+/// Its name, and the numbers of its targets by state.
 pub(super) fn head(pool: &PoolView) -> String {
     let mut by_state: BTreeMap<State, usize> = BTreeMap::new();
     pool.targets.iter().for_each(|target| *by_state.entry(target.state).or_default() += 1);
@@ -73,7 +73,7 @@ pub(super) fn head(pool: &PoolView) -> String {
     )
 }
 
-/// Those that are shown: what is worst first, else in the order of the file.
+/// The shown targets: the worst first, else in the order of the file.
 fn shown(pool: &PoolView, all: bool) -> Vec<&TargetView> {
     let mut targets: Vec<&TargetView> = pool.targets.iter().collect();
     targets.sort_by_key(|target| target.state);
@@ -116,7 +116,7 @@ pub(super) fn rows(pool: &PoolView, rates: &BTreeMap<(u32, u32), f64>, all: bool
     html
 }
 
-/// What is not shown.
+/// The number of hidden targets.
 pub(super) fn more(pool: &PoolView, all: bool) -> String {
     let hidden = pool.targets.len() - shown(pool, all).len();
     match hidden {
@@ -126,7 +126,7 @@ pub(super) fn more(pool: &PoolView, all: bool) -> String {
     }
 }
 
-/// A number of at most three digits that say something.
+/// A number with at most three significant digits.
 fn number(x: f64) -> String {
     match x {
         x if x >= 100.0 => count(x.round() as u64),

@@ -1,11 +1,11 @@
-//! The smaller tables of the page, and how numbers are written.
+//! The smaller tables of the page, and the format of numbers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use weir_report::escaped;
 use weir_serve::{QueueView, View};
 
-/// What is not known.
+/// The mark of an unknown value.
 const UNKNOWN: &str = "–";
 
 /// 12345 as 12,345.
@@ -30,7 +30,7 @@ pub(super) fn ms(ms: f64) -> String {
     }
 }
 
-/// What is known, or a dash.
+/// The value, or a dash.
 pub(super) fn optional(text: Option<String>) -> String {
     text.unwrap_or_else(|| UNKNOWN.to_owned())
 }

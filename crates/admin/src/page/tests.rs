@@ -1,4 +1,4 @@
-//! What a page shows, and that nothing of a file becomes more than text on it.
+//! The contents of a page; text of a file stays text on it.
 
 use super::html;
 use crate::watcher::Seen;

@@ -8,15 +8,15 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use weir_plan::Plan;
 use weir_report::TraceForm;
-use weir_sim::{Explained, Looks, Options, Recording, Results};
+use weir_sim::{Explanation, Options, RecordOptions, Recording, Results};
 
 /// Whether what is asked for can be had.
 pub(crate) fn check(args: &Sim) -> Result<(), Failure> {
-    args.laboratory.trace.as_deref().map_or(Ok(()), |path| form_of(path).map(|_| ()))
+    args.laboratory.trace.as_deref().map_or(Ok(()), |path| format_of(path).map(|_| ()))
 }
 
 /// The form that a file's ending names.
-fn form_of(path: &Path) -> Result<TraceForm, Failure> {
+fn format_of(path: &Path) -> Result<TraceForm, Failure> {
     match path.extension().and_then(|e| e.to_str()) {
         Some("jsonl") => Ok(TraceForm::Lines),
         Some("json") => Ok(TraceForm::Events),
@@ -37,7 +37,7 @@ impl Trace {
     /// Tries it.
     pub(crate) fn open(args: &Sim) -> Result<Option<Trace>, Failure> {
         let Some(path) = args.laboratory.trace.as_deref() else { return Ok(None) };
-        Ok(Some(Trace { form: form_of(path)?, target: Target::not_over(&[&args.file.file])(path)? }))
+        Ok(Some(Trace { form: format_of(path)?, target: Target::not_over(&[&args.file.file])(path)? }))
     }
 
     pub(crate) fn write(
@@ -68,7 +68,7 @@ pub(crate) fn recordings<'p>(
     // With --precision there were as many as it took.
     let options = Options { replications: results.replications, ..options.clone() };
     let progress = Progress::new(args.file.quiet);
-    let looks = Looks { trace, explain };
+    let looks = RecordOptions { trace, explain };
     let outcome = weir_sim::record(plan, &options, &looks, &|done, all| progress.tell(done, all), stop);
     progress.end();
     let Some(mut recordings) = outcome.map_err(|error| super::sim::failure(plan, error))? else {
@@ -78,7 +78,7 @@ pub(crate) fn recordings<'p>(
     for (scenario, of) in results.scenarios.iter_mut().zip(&mut recordings) {
         let series = of.series.take();
         scenario.explained =
-            series.map(|series| Explained { typical: std::mem::take(&mut of.typical), series });
+            series.map(|series| Explanation { typical: std::mem::take(&mut of.typical), series });
     }
     Ok(recordings)
 }
