@@ -23,7 +23,7 @@ impl Networks {
                 continue;
             }
             let wrong =
-                || format!("{text:?} is no network; write an address, or address/bits, as in 10.0.0.0/8");
+                || format!("{text:?} is not a network; write an address, or address/bits, as in 10.0.0.0/8");
             let (address, bits) = match text.split_once('/') {
                 Some((address, bits)) => (address, Some(bits)),
                 None => (text.as_str(), None),

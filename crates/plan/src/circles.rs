@@ -43,10 +43,11 @@ fn finding(point: &Point, server: NodeId, listener: NodeId) -> Diagnostic {
         _ => "",
     };
     let finding = Diagnostic::error(format!(
-        "this server's address, {addr}, is that of the listener `{name}`, from which requests come back here: they may go round in circles until weir answers 508"
+        "this server's address, {addr}, is that of the listener `{name}`, which leads back here: requests \
+            may loop until weir answers 508"
     ));
     let finding = Diagnostic { severity: Severity::Warning, ..finding };
-    finding.help("write the address of the origin that is meant, or let the listener have another port")
+    finding.help("write the address of the origin, or give the listener another port")
 }
 
 fn spec_of(point: &Point, id: NodeId) -> Option<&Spec> {

@@ -43,7 +43,7 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
         .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | '_')))
         .unwrap_or(trimmed.len());
     let (number, unit) = (trimmed[..split].replace('_', ""), trimmed[split..].trim());
-    let wrong = |why: String| format!("\"{text}\" is no duration: {why}");
+    let wrong = |why: String| format!("\"{text}\" is not a duration: {why}");
     if number.is_empty() {
         return Err(wrong("it does not start with a number".to_owned()));
     }
@@ -53,14 +53,14 @@ pub fn parse_duration(text: &str) -> Result<i64, String> {
     let unit = if unit == "µs" || unit == "μs" { "us" } else { unit };
     let Some((_, each)) = UNITS.iter().find(|(name, _)| *name == unit) else {
         let names: Vec<&str> = UNITS.iter().rev().map(|u| u.0).collect();
-        return Err(wrong(format!("`{unit}` is no unit; take {}", suggest::either(&names))));
+        return Err(wrong(format!("`{unit}` is not a unit; use {}", suggest::either(&names))));
     };
     let ns = if let Ok(whole) = number.parse::<i64>() {
         whole.checked_mul(*each)
     } else if let Ok(real) = number.parse::<f64>() {
         rounded(real * *each as f64)
     } else {
-        return Err(wrong(format!("`{number}` is no number")));
+        return Err(wrong(format!("`{number}` is not a number")));
     };
     ns.ok_or_else(|| wrong(TOO_LONG.to_owned()))
 }

@@ -52,9 +52,7 @@ pub fn serving(point: &Point, inject: bool) -> Result<Serving, Vec<Diagnostic>> 
 pub fn serving_of(point: &Point, roots: &[NodeId], inject: bool) -> Result<Serving, Vec<Diagnostic>> {
     if roots.is_empty() {
         let none = Diagnostic::error("nothing is served: the file has no `listen`");
-        return Err(vec![
-            none.help("write `listen(\":8080\", node)`, with the node where requests are to enter"),
-        ]);
+        return Err(vec![none.help("write `listen(\":8080\", node)`, with the node that requests enter")]);
     }
     let behind = behind(point);
     let mut walk = Walk { point, behind: &behind, inject, roles: vec![Role::Inside; point.nodes.len()] };
@@ -230,15 +228,15 @@ fn refused(point: &Point, roles: &[Role], reached: &BTreeSet<NodeId>) -> Vec<Dia
         }
         let (why, help) = match spec {
             Spec::Lb(_) => (
-                "it knows the work left at each target, which nobody does",
-                "take `lb.least_conn`, `lb.p2c` or `lb.peak_ewma` to serve",
+                "it needs the work left at each target, which only a simulation knows",
+                "use `lb.least_conn`, `lb.p2c` or `lb.peak_ewma` to serve",
             ),
             Spec::Concurrent { .. } => (
-                "it models a server, and stands for none",
+                "it is the model of a server, not a server",
                 "make it the model of one: `server(\"app\", model=concurrent(...))`",
             ),
             _ => (
-                "weir sends a request to one origin, and there is more behind it than a built-in server",
+                "weir sends a request to one origin, and more than a built-in server is behind it",
                 "keep it for `weir sim`, or put it into the `model` of a server",
             ),
         };
@@ -257,13 +255,13 @@ fn unreachable(point: &Point) -> Vec<Diagnostic> {
         let wants = |tls: &TlsServer| tls.client_ca.is_some() && tls.client_auth == ClientAuth::Require;
         let (what, help) = if listen.tls.as_ref().is_some_and(wants) {
             (
-                "requires certificates of clients, and weir, which reaches it itself, has none",
+                "requires certificates of clients, but weir connects to it itself and has none",
                 "write `client_auth=\"request\"`, or leave `client_ca` out",
             )
         } else if !listen.http.proxy_from.is_empty() {
             (
-                "waits for the PROXY protocol, and weir reaches it itself, by plain HTTP",
-                "leave `proxy_from` out: who the client is weir tells itself",
+                "expects the PROXY protocol, but weir connects to it itself, by plain HTTP",
+                "leave `proxy_from` out: weir passes the client's address on by itself",
             )
         } else {
             continue;
@@ -272,7 +270,10 @@ fn unreachable(point: &Point) -> Vec<Diagnostic> {
             continue;
         }
         let message = format!("a `listen` behind another {what}");
-        let help = format!("{help}; for clients from outside let a second `listen` lead to the same node");
+        let help = format!(
+            "{help}; for clients from outside add a second `listen` that leads to the same \
+            node"
+        );
         wrong.push(at(point, id, Diagnostic::error(message).help(help)));
     }
     wrong
@@ -299,7 +300,7 @@ fn left_out(point: &Point, roles: &[Role]) -> Option<String> {
     }
     (!names.is_empty()).then(|| {
         format!(
-            "note: left out, since real servers are behind: {} (`--inject` switches models on)",
+            "note: left out in front of real servers: {} (`--inject` switches models on)",
             names.join(", ")
         )
     })
@@ -318,10 +319,12 @@ fn hints(point: &Point, roles: &[Role]) -> Vec<Diagnostic> {
         }
         let kind = spec_of(point, model).map_or("model", Spec::kind);
         let finding = Diagnostic::error(format!(
-            "this `queue` stands before a `{kind}` that is left out when served, and is a limit that weir itself keeps"
+            "this `queue` is in front of a `{kind}` that is left out when served, so weir itself keeps \
+                the limit"
         ));
         let finding = Diagnostic { severity: Severity::Hint, ..finding };
-        let help = "if it is the server's own, put both into its model: `server(addr=..., model=queue(...))`";
+        let help = "if the limit is the server's own, put both into its model: `server(addr=..., \
+            model=queue(...))`";
         found.push(at(point, id, finding.help(help)));
     }
     found

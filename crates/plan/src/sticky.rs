@@ -19,13 +19,13 @@ pub const LEAST_BYTES: usize = 16;
 pub const MOST_BYTES: u64 = 64 << 10;
 
 /// What to do about a file that is no key.
-pub const REMEDY: &str = "its path begins in the folder of the file that names it; `head -c 32 /dev/urandom > sticky.key` makes one, the same for every instance";
+pub const REMEDY: &str = "its path is relative to the folder of the file that names it; `head -c 32 /dev/urandom > sticky.key` makes one, the same for every instance";
 
 /// Whether it may be the path of a key's file.
 pub fn path(text: &str) -> Result<(), Wrong> {
     if text.is_empty() || text.len() > 4096 || text.chars().any(char::is_control) {
         let shown = short(&text.escape_debug().to_string());
-        return Err((format!("\"{shown}\" is no path of a file"), Some(REMEDY.to_owned())));
+        return Err((format!("\"{shown}\" is not the path of a file"), Some(REMEDY.to_owned())));
     }
     Ok(())
 }
@@ -40,7 +40,7 @@ const OF_NAME: &str = "weir 2026-11 sticky cookies, key of the cookie's name";
 /// What is wrong with them: they are too few.
 pub fn of_file(bytes: &[u8]) -> Result<[u64; 2], String> {
     match bytes.len() {
-        n if n < LEAST_BYTES => Err(format!("has {n} bytes, and a key needs {LEAST_BYTES} or more")),
+        n if n < LEAST_BYTES => Err(format!("has {n} bytes, but a key needs at least {LEAST_BYTES}")),
         _ => Ok(derived(OF_FILE, bytes)),
     }
 }
@@ -58,12 +58,12 @@ pub fn read(path: &Path) -> Result<[u64; 2], String> {
     let wrong = |e: std::io::Error| format!("cannot be read: {}", crate::diagnostic::plainly(&e));
     // Before it is opened: a pipe would wait for its writer.
     if !std::fs::metadata(path).map_err(wrong)?.is_file() {
-        return Err("is no regular file".to_owned());
+        return Err("is not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes)).map_err(wrong)?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(format!("is larger than {} KiB, and surely no key", MOST_BYTES >> 10));
+        return Err(format!("is larger than {} KiB: it cannot be a key", MOST_BYTES >> 10));
     }
     of_file(&bytes)
 }
@@ -120,6 +120,6 @@ mod tests {
         assert_ne!(of_file(&[7; 16]), of_file(&[7; 17]));
         assert_ne!(of_name("srv"), of_name("srw"));
         let why = of_file(&[7; 15]).unwrap_err();
-        assert!(why.contains("15 bytes") && why.contains("16 or more"), "{why}");
+        assert!(why.contains("15 bytes") && why.contains("at least 16"), "{why}");
     }
 }

@@ -54,8 +54,8 @@ pub fn check(template: &str) -> Result<(), Wrong> {
         if !known && !rest.starts_with("{{") && !rest.starts_with("}}") {
             let shown = short(rest.split_inclusive('}').next().unwrap_or(rest));
             let message =
-                format!("`{shown}` means nothing there: there are {{host}}, {{uri}} and {{client}}");
-            return Err((message, Some("a brace itself is written twice: `{{` or `}}`".to_owned())));
+                format!("`{shown}` has no meaning here: there are {{host}}, {{uri}} and {{client}}");
+            return Err((message, Some("write a literal brace twice: `{{` or `}}`".to_owned())));
         }
         rest = next(rest).1;
     }
@@ -76,7 +76,7 @@ pub fn location(template: &str) -> Result<(), Wrong> {
     let scheme = ["http://", "https://"].iter().any(|s| template.len() > s.len() && template.starts_with(s));
     if !rooted && !scheme {
         let help = format!("write \"https://{{host}}{{uri}}\", or a path such as \"/{}\"", short(template));
-        return Err((format!("\"{}\" leads nowhere: it is no path and no URL", short(template)), Some(help)));
+        return Err((format!("\"{}\" is neither a path nor a URL", short(template)), Some(help)));
     }
     if template.bytes().any(|b| !b.is_ascii_graphic()) {
         let why = "has a character that a URL does not have: write such as %20";

@@ -56,7 +56,7 @@ pub(crate) struct Listening {
     pub(crate) unnamed: u32,
 }
 
-/// A time-line that nodes share: as the first of them has it.
+/// A timeline that nodes share: as the first of them has it.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) law: Faulty,
@@ -181,7 +181,7 @@ impl Context {
     pub(crate) fn of<'a>(eval: &Evaluator<'_, 'a, '_>) -> starlark::Result<&'a Context> {
         eval.extra
             .and_then(|e| e.downcast_ref::<Context>())
-            .ok_or_else(|| crate::value::stop("weir's context is missing (a fault in weir)"))
+            .ok_or_else(|| crate::value::stop("weir's context is missing (a bug in weir)"))
     }
 
     /// Keeps a finding.

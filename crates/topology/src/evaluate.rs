@@ -46,7 +46,7 @@ pub struct Evaluated {
 /// for files that are not trusted use [`crate::sandbox::evaluate_in_child`].
 pub fn evaluate(request: &Request) -> Result<Evaluated, Vec<Diagnostic>> {
     evaluate_or_panic(request).unwrap_or_else(|| {
-        let message = "weir failed while it evaluated the file (a fault in weir)";
+        let message = "weir failed while it evaluated the file (a bug in weir)";
         Err(vec![Diagnostic::error(message).in_file(&request.name)])
     })
 }
@@ -58,7 +58,7 @@ pub(crate) fn evaluate_or_panic(request: &Request) -> Option<Result<Evaluated, V
         match builder.spawn_scoped(scope, || evaluate_here(request)) {
             Ok(thread) => thread.join().ok(),
             Err(e) => {
-                let message = format!("no thread to evaluate the file: {e}");
+                let message = format!("cannot start a thread to evaluate the file: {e}");
                 Some(Err(vec![Diagnostic::error(message).in_file(&request.name)]))
             }
         }

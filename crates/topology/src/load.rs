@@ -150,7 +150,7 @@ impl<'a> Runner<'a> {
             Err(e) => {
                 let line = source.bytes[..e.valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
                 let mut finding = whole(format!(
-                    "the file is not UTF-8: byte {} (line {line}) belongs to no character",
+                    "the file is not UTF-8: byte {} (line {line}) is not part of a character",
                     e.valid_up_to()
                 ));
                 finding.help = Some("save it as UTF-8".to_owned());
@@ -268,7 +268,7 @@ fn finding(error: &starlark::Error, file: &str) -> Diagnostic {
     let (message, help) = match error.kind() {
         ErrorKind::StackOverflow(_) => (
             format!("endless recursion: calls are nested more than {MOST_FRAMES} deep"),
-            Some("let the function end, or build the nodes in a `for` loop".to_owned()),
+            Some("make the recursion end, or build the nodes in a `for` loop".to_owned()),
         ),
         ErrorKind::Parser(_) => {
             let line = error.span().map(|s| at_of(s).snippet).unwrap_or_default();
@@ -305,7 +305,7 @@ fn unit_alone(text: &str) -> Option<(String, Option<String>)> {
     known.then(|| {
         let help =
             if matches!(unit, "KiB" | "MiB") { "write `64*KiB`" } else { "write `20*ms` or `\"20ms\"`" };
-        (format!("syntax error: `{unit}` stands behind a number"), Some(help.to_owned()))
+        (format!("syntax error: `{unit}` follows a number"), Some(help.to_owned()))
     })
 }
 
@@ -317,7 +317,7 @@ fn not_starlark(line: &str) -> Option<(String, Option<String>)> {
     let (message, help) = match first {
         "load" if rest.starts_with('=') && !rest.starts_with("==") => (
             "`load` is a keyword (it loads another file) and cannot be a name",
-            "take another name, such as `my_load`",
+            "use another name, such as `my_load`",
         ),
         "import" | "from" => (
             "there is no `import` in a topology file",

@@ -193,7 +193,7 @@ pub(crate) fn fit(value: &Value, default: &Value) -> Option<Value> {
 
 /// A text of the command line as the type of the default.
 fn parse(text: &str, default: &Value) -> Result<Value, String> {
-    let wrong = || format!("{} is wanted", kind(default));
+    let wrong = || format!("it must be {}", kind(default));
     let trimmed = text.trim();
     match default {
         Value::Bool(_) => match trimmed {

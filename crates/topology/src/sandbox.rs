@@ -59,8 +59,9 @@ impl std::error::Error for Failure {}
 /// # Errors
 /// [`Failure::Wrong`] where the file is wrong or passes a limit, [`Failure::Environment`] where no child can be run.
 pub fn evaluate_in_child(request: &Request, exe: &Path) -> Result<Evaluated, Failure> {
-    let environment =
-        |why: String| Failure::Environment(format!("no process to evaluate {}: {why}", request.name));
+    let environment = |why: String| {
+        Failure::Environment(format!("cannot start a process to evaluate {}: {why}", request.name))
+    };
     let bytes = wire::request(request).map_err(environment)?;
     let mut child = Command::new(exe)
         .arg(CHILD)

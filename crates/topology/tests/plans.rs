@@ -145,15 +145,15 @@ fn parameters_of_the_command_line_are_checked() {
     );
     assert_eq!(
         ask(&[("size", "2.5")], &[]),
-        "error: the parameter \"size\" cannot be \"2.5\": a whole number is wanted"
+        "error: the parameter \"size\" cannot be \"2.5\": it must be a whole number"
     );
     assert_eq!(
         ask(&[("mode", "yes")], &[]),
-        "error: the parameter \"mode\" cannot be \"yes\": true or false is wanted"
+        "error: the parameter \"mode\" cannot be \"yes\": it must be true or false"
     );
     assert_eq!(
         ask(&[], &[("size", &["1", "two"])]),
-        "error: the sweep of \"size\" cannot hold \"two\": a whole number is wanted"
+        "error: the sweep of \"size\" cannot hold \"two\": it must be a whole number"
     );
     assert!(ask(&[("size", "1")], &[("size", &["1"])]).contains("both set and swept"));
 }
@@ -307,7 +307,7 @@ fn an_excess_is_overload_only_where_nothing_relieves_it() {
     let found = said(&done.warnings);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
-        found[0].starts_with("scenario \"full\"") && found[0].ends_with("full is turned away"),
+        found[0].starts_with("scenario \"full\"") && found[0].ends_with("full is rejected"),
         "{}",
         found[0]
     );
@@ -386,7 +386,7 @@ fn data_files_are_read_and_hashed_by_content() {
     let findings = of("bad.csv").expect_err("refused");
     assert_eq!(
         said(&findings),
-        ["the data file \"bad.csv\" holds \"x\" in row 3, column `duration_ms`: a number is wanted"]
+        ["the data file \"bad.csv\" holds \"x\" in row 3, column `duration_ms`: it must be a number"]
     );
 }
 

@@ -114,7 +114,7 @@ fn targets(p: &Point, balance: &Balance, targets: &[NodeId]) -> Result<(), Strin
             Err(format!("unequal weights of `lb.round_robin` must add up to at most {GREATEST_SUM}"))
         }
         Balance::Maglev { table_size, .. } if (*table_size as usize) < targets.len() => {
-            Err(format!("a table of {table_size} slots has none for some of {} targets", targets.len()))
+            Err(format!("a table of {table_size} slots is too small for {} targets", targets.len()))
         }
         _ => Ok(()),
     }

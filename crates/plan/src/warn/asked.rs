@@ -76,7 +76,7 @@ fn keyless(spec: &Spec, walk: &Walk<'_>, id: NodeId, scenario: &Scenario) -> Opt
     })
 }
 
-const HELP: &str = "say who sends them, as in `traffic.mix(arrivals, [(1, request(key=keys.uniform(1000)))])`; in \
+const HELP: &str = "give them keys, as in `traffic.mix(arrivals, [(1, request(key=keys.uniform(1000)))])`; in \
                     `traffic.closed` the user is the key, in `traffic.trace` the column `key`";
 
 /// What a node looks at to tell requests apart.
@@ -99,12 +99,13 @@ fn without_key(spec: &Spec, source: &KeySource, with: bool, scenario: &Scenario)
         Spec::Lb(lb) if lb.key.as_ref() != Some(source) => {
             ("`sticky`".to_owned(), "none returns to its target")
         }
-        Spec::Lb(_) => (written(source), "they are spread as by chance"),
+        Spec::Lb(_) => (written(source), "they are spread at random"),
         Spec::Rate { .. } => (written(source), "each finds a full bucket"),
-        _ => (written(source), "they are split as by draw"),
+        _ => (written(source), "they are split at random"),
     };
     format!(
-        "{which} of scenario \"{}\" have no key for this `{}` to go by ({by}): each is a client of its own, so {end}",
+        "{which} of scenario \"{}\" have no key for this `{}` ({by}): each counts as a separate client, \
+            so {end}",
         scenario.name,
         spec.kind()
     )
@@ -126,15 +127,12 @@ fn too_long(rewrite: &Rewrite, walk: &Walk<'_>, id: NodeId, scenario: &Scenario)
     let long = |s: &RequestShape| path::rewritten(from, to, s.path.as_bytes()) == Rewritten::TooLong;
     walk.members(id).find(|s| s.weight > 0.0 && long(s))?;
     let message = format!(
-        "requests of scenario \"{}\" would be longer than {} bytes behind this `rewrite`: served, they are answered with 414, \
-         and here they keep their path",
+        "requests of scenario \"{}\" would be longer than {} bytes behind this `rewrite`: when served, \
+            they are answered with 414; in simulation they keep their path",
         scenario.name,
         Limits::TARGET
     );
-    Some(
-        warning(message)
-            .help("replace the prefix by a shorter one, or let `traffic.mix` ask for shorter paths"),
-    )
+    Some(warning(message).help("use a shorter prefix, or shorter paths in `traffic.mix`"))
 }
 
 /// A `route` that has no way for any of the requests that come to it.
@@ -143,14 +141,14 @@ fn unrouted(rules: &[When], walk: &Walk<'_>, id: NodeId, scenario: &Scenario) ->
         return None;
     }
     let help = if scenario.mix.is_empty() {
-        "without `traffic.mix` all requests are GET for \"/\": give it one, or the route `otherwise=`"
+        "without `traffic.mix` all requests are GET for \"/\": add one, or give the route `otherwise=`"
     } else if rules.iter().any(|r| !r.client.is_empty()) {
         "a simulated client has no address, so `client` matches none: give the route `otherwise=`"
     } else {
         "give the route `otherwise=`, or compare its rules with what `traffic.mix` sends"
     };
     let message = format!(
-        "no request of scenario \"{}\" matches a rule of this `route`: all that come here end as `no_route`",
+        "no request of scenario \"{}\" matches a rule of this `route`: all that reach it end as `no_route`",
         scenario.name
     );
     Some(warning(message).help(help))

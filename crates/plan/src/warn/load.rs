@@ -71,14 +71,15 @@ fn excess(point: &Point, load: &SiteLoad) -> (&'static str, &'static str) {
     for spec in nodes.map(|n| point.specs.get(n.spec as usize)) {
         match spec {
             Some(Spec::Queue { capacity: Some(_), .. }) => {
-                return ("queue", "what finds them full is turned away");
+                return ("queue", "a request that finds them full is rejected");
             }
-            Some(Spec::Queue { timeout_ns: Some(_), .. }) => return ("queue", "what waits too long fails"),
+            Some(Spec::Queue { timeout_ns: Some(_), .. }) => {
+                return ("queue", "a request that waits too long fails");
+            }
             Some(Spec::Queue { .. }) => noun = "queue",
             _ => {}
         }
     }
-    let end =
-        if load.bounded { "what is too much is cut off or turned away" } else { "the run will not settle" };
+    let end = if load.bounded { "the excess is cut off or rejected" } else { "the run will not settle" };
     (noun, end)
 }

@@ -105,9 +105,9 @@ fn unmodelled(draft: &Draft<'_>, found: &mut Found) {
             found.warn(
                 node.site,
                 format!(
-                    "the server \"{name}\" has an address and no model: in simulation it answers at once"
+                    "the server \"{name}\" has an address but no model: in simulation it answers at once"
                 ),
-                "say how long it works, as in `model=dist.exponential(20*ms)`",
+                "give it one, as in `model=dist.exponential(20*ms)`",
             );
         }
     }
@@ -124,7 +124,7 @@ fn one_target(draft: &Draft<'_>, found: &mut Found) {
         if !others.is_empty() && others.iter().all(|other| other == first) {
             found.warn(
                 node.site,
-                format!("all {} targets of this balancer are one and the same node", others.len() + 1),
+                format!("all {} targets of this balancer are the same node", others.len() + 1),
                 "make a node in the function that `pool` calls, as in `pool(3, lambda: server())`",
             );
         }
@@ -170,8 +170,8 @@ fn unreached(draft: &Draft<'_>) -> Vec<Diagnostic> {
         let (kind, at) = draft.describe(index(site));
         if wrong {
             let finding =
-                warning("this `weight` has no effect: it is no direct target of a balancer".to_owned());
-            found.push(placed(finding.help("put it right inside the list of targets"), at));
+                warning("this `weight` has no effect: it is not a direct target of a balancer".to_owned());
+            found.push(placed(finding.help("put it directly into the list of targets"), at));
         }
         if idle > 0 && !kind.is_empty() {
             let message = match (all, idle) {

@@ -39,11 +39,11 @@ pub(super) fn unanswered(draft: &Draft<'_>, found: &mut Found) {
         found.warn(
             node.site,
             format!(
-                "nothing answers with {} in simulation, so this `retry` does not try again then: a server answers 200, and \
-                 what fails has a kind",
+                "no node answers with {} in simulation, so this `retry` has no such answer to retry: a \
+                    server answers 200, and a failure has a kind",
                 never.join(" or ")
             ),
-            "for what fails name the kind, as in `on=[\"status_5xx\", 503]`; a fixed answer is `respond(503)`",
+            "for a failure name its kind, as in `on=[\"status_5xx\", 503]`; a fixed answer is `respond(503)`",
         );
     }
 }
@@ -76,10 +76,10 @@ pub(super) fn unheard(draft: &Draft<'_>, found: &mut Found) {
             let on: Vec<String> = retry.on.iter().map(|kind| format!("\"{}\", ", kind.name())).collect();
             found.hint(
                 node.site,
-                "what fails behind a `listen` is an answer for those before it (502, 503 or 504), and this `retry` tries \
-                 none again"
+                "a failure behind a `listen` is an answer to the nodes in front of it (502, 503 or 504), \
+                    and this `retry` retries none of those"
                     .to_owned(),
-                format!("if it shall, write `on=[{}502, 503, 504]`", on.concat()),
+                format!("if it should, write `on=[{}502, 503, 504]`", on.concat()),
             );
         }
         let passes = matches!(

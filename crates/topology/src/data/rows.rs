@@ -93,7 +93,7 @@ fn request(row: u64, [method, path, host, body]: [Option<&str>; 4]) -> Result<Sa
     let bytes = |text: &str| {
         let n = text.parse::<u64>().ok().filter(|n| i64::try_from(*n).is_ok());
         n.ok_or_else(|| {
-            format!("holds \"{}\" in row {row}, column `body`: a whole number of bytes is wanted", cut(text))
+            format!("holds \"{}\" in row {row}, column `body`: it must be a whole number of bytes", cut(text))
         })
     };
     Ok((

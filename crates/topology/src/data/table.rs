@@ -39,7 +39,7 @@ impl<'a> Table<'a> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut rows = Rows::new(text);
         let Some(header) = rows.read()? else {
-            return Err("is empty: a header and values are wanted".to_owned());
+            return Err("is empty: it needs a header and values".to_owned());
         };
         let name = |(at, name): (usize, &str)| header.field(at, name.trim()).map(str::to_owned);
         let columns = header.record.iter().enumerate().map(name).collect::<Result<_, _>>()?;
@@ -61,7 +61,7 @@ impl<'a> Table<'a> {
     pub fn column(&self, name: &str) -> Result<Option<usize>, String> {
         let mut found = (0..).zip(&self.columns).filter(|(_, c)| *c == name).map(|(at, _)| at);
         match (found.next(), found.next()) {
-            (_, Some(_)) => Err(format!("has several columns `{name}`: one is wanted")),
+            (_, Some(_)) => Err(format!("has several columns `{name}`: keep one")),
             (at, None) => Ok(at),
         }
     }
